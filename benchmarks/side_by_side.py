@@ -1,0 +1,203 @@
+"""What the benchmarks share: run commands, measure them, judge their ratio, print it.
+
+Every measurement is a whole command from its start to its end, as a user meets it, so a
+simulator's own start-up counts.  Commands that are compared take turns, so that a busy machine
+is busy for both; they are judged by their fastest run, which other work on the machine disturbs
+least. The median stands beside it, and the ratio of processor times, which hardly depends on what
+else the machine does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TOP = HERE.parent
+
+# Hosts with a full-duplex link of 1 Gbit/s, a limited backplane port and a memory loopback: what
+# both simulators read.
+CLUSTER = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <cluster id="flat" prefix="n-" suffix="" radical="0-{last}" speed="3.5Gf" bw="125MBps" lat="24us"
+           sharing_policy="SPLITDUPLEX" limiter_link="187.5MBps"
+           loopback_bw="6GBps" loopback_lat="1.5ns"/>
+</platform>
+"""
+
+
+class BenchmarkError(Exception):
+    """A command that is measured failed, or is not there."""
+
+
+@dataclass
+class Measurement:
+    """The runs of one command: wall and processor seconds of each, peak resident bytes, output."""
+
+    command: list[str]
+    wall: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
+    peak: int = 0
+    output: str = ""
+
+    @property
+    def fastest(self) -> float:
+        """Wall seconds of the fastest run."""
+        return min(self.wall)
+
+    @property
+    def median(self) -> float:
+        """Wall seconds of the median run."""
+        return statistics.median(self.wall)
+
+    def run(self, timeout: float = 1800.0) -> None:
+        """Run the command once more; its standard output must come with exit status 0."""
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            start = time.perf_counter()
+            process = subprocess.Popen(self.command, stdout=out, stderr=err)
+            deadline = start + timeout
+            try:
+                # wait4 gives the peak memory of this one command and what it waited for.
+                while True:
+                    pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+                    if pid:
+                        break
+                    if time.perf_counter() > deadline:
+                        raise BenchmarkError(f"stopped after {timeout:g} s: {self.shown}")
+                    time.sleep(0.002)
+            except BaseException:
+                process.kill()
+                process.wait()
+                raise
+            self.wall.append(time.perf_counter() - start)
+            self.processor.append(usage.ru_utime + usage.ru_stime)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            # Linux counts in KiB, macOS in bytes.
+            unit = 1 if sys.platform == "darwin" else 1024
+            self.peak = max(self.peak, usage.ru_maxrss * unit)
+            out.seek(0)
+            err.seek(0)
+            self.output = out.read()
+            if process.returncode:
+                last = err.read().strip().splitlines()[-5:]
+                raise BenchmarkError(
+                    f"exit status {process.returncode}: {self.shown}\n  " + "\n  ".join(last)
+                )
+
+    @property
+    def shown(self) -> str:
+        """The command as one line."""
+        return " ".join(self.command)
+
+    def figure(self, name: str) -> float:
+        """The number that the program printed as ``NAME VALUE``."""
+        for line in self.output.splitlines():
+            words = line.split()
+            if len(words) >= 2 and words[0] == name:
+                return float(words[1])
+        raise BenchmarkError(f"no line '{name} ...' in the output of {self.shown}")
+
+    def record(self) -> dict[str, object]:
+        """The measurement for the JSON file."""
+        known = asdict(self)
+        known.pop("output")
+        return known | {"fastest": self.fastest, "median": self.median}
+
+
+def take_turns(measurements: Sequence[Measurement], repeats: int) -> None:
+    """Run each command `repeats` times, one after the other."""
+    for _ in range(repeats):
+        for measurement in measurements:
+            measurement.run()
+
+
+def need(command: str, hint: str) -> str:
+    """The path of `command`, or a BenchmarkError with a hint where to get it."""
+    found = shutil.which(command)
+    if found is None:
+        raise BenchmarkError(f"{command}: not found on this machine; {hint}")
+    return found
+
+
+def pysmpi(*arguments: object) -> list[str]:
+    """A `pysmpi run` command without compute time, by the Python that runs the benchmark."""
+    fixed = [sys.executable, "-m", "pysmpi", "run", "--compute", "none"]
+    return fixed + [str(argument) for argument in arguments]
+
+
+def write_cluster(directory: Path, hosts: int) -> tuple[Path, Path]:
+    """Write a cluster of `hosts` machines: (platform file, host file)."""
+    machine, hostfile = directory / "cluster.xml", directory / "hosts.txt"
+    machine.write_text(CLUSTER.format(last=hosts - 1))
+    hostfile.write_text("".join(f"n-{index}\n" for index in range(hosts)))
+    return machine, hostfile
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A plain table: the first column to the left, the others to the right."""
+    lines = [list(headings), *map(list, rows)]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(headings))]
+
+    def shown(line: Sequence[str]) -> str:
+        cells = [line[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
+        return "  ".join(cells).rstrip()
+
+    rule = "  ".join("-" * width for width in widths)
+    return "\n".join([shown(lines[0]), rule, *(shown(line) for line in lines[1:])])
+
+
+def parser(description: str, repeats: int) -> argparse.ArgumentParser:
+    """The options that all benchmarks have."""
+    made = argparse.ArgumentParser(description=description)
+    made.add_argument("--repeats", type=int, default=repeats, help="runs of each command")
+    made.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
+    return made
+
+
+def machine() -> dict[str, object]:
+    """What the figures were measured on."""
+    return {
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "processors": os.cpu_count(),
+        "processor": _processor_name(),
+    }
+
+
+def _processor_name() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor()
+
+
+def write_json(path: Path | None, name: str, rows: list[dict[str, object]]) -> None:
+    """Write the rows and what they were measured on, if a file is wanted."""
+    if path is not None:
+        record = {"benchmark": name, "machine": machine(), "rows": rows}
+        path.write_text(json.dumps(record, indent=2) + "\n")
+
+
+def run(main: Callable[[], int]) -> None:
+    """Run a benchmark's main: exit status 0, 1 for a missed figure, 2 when it could not run."""
+    try:
+        sys.exit(main())
+    except BenchmarkError as error:
+        print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
+        sys.exit(2)

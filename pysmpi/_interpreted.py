@@ -1,0 +1,27 @@
+"""Runs the compiled rooms from their sources, so that both forms can be tested in one install."""
+
+from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder, SourceFileLoader
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+
+class SourceFinder(MetaPathFinder):
+    """Finds the `.py` file of a pysmpi module where there is an extension module too."""
+
+    def find_spec(self, fullname: Any, path: Any = None, target: Any = None) -> Any:
+        if not fullname.startswith("pysmpi."):
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.origin is None or spec.origin.endswith(".py"):
+            return spec
+        folder = Path(spec.origin).parent
+        source = folder / (fullname.rpartition(".")[2] + ".py")
+        loader = SourceFileLoader(fullname, str(source))
+        return spec_from_file_location(fullname, source, loader=loader)
+
+
+def prefer_source(meta_path: list[Any]) -> None:
+    """Put the finder before Python's own."""
+    meta_path.insert(0, SourceFinder())

@@ -1,0 +1,1 @@
+"""The command line `pysmpi`: a file a subcommand."""

@@ -1,0 +1,146 @@
+"""The arguments of `pysmpi run`: where its options end and the program begins.
+
+A command line of `mpiexec` carries over: its spellings of options that exist here act, the others
+that launchers know are dropped with a note, and `python` before the program is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pysmpi.errors import UsageError
+from pysmpi.runtime.command_lines import is_python, split_program
+
+# Options of launchers that steer real processes: how many words follow them.
+IGNORED = {
+    "allow-run-as-root": 0,
+    "oversubscribe": 0,
+    "nooversubscribe": 0,
+    "overcommit": 0,
+    "use-hwthread-cpus": 0,
+    "report-bindings": 0,
+    "display-map": 0,
+    "display-allocation": 0,
+    "tag-output": 0,
+    "timestamp-output": 0,
+    "prepend-rank": 0,
+    "print-rank-map": 0,
+    "genvall": 0,
+    "genvnone": 0,
+    "envall": 0,
+    "envnone": 0,
+    "bind-to": 1,
+    "bind-to-core": 0,
+    "bind-to-none": 0,
+    "rank-by": 1,
+    "membind": 1,
+    "launcher": 1,
+    "rmk": 1,
+    "iface": 1,
+    "genvlist": 1,
+    "envlist": 1,
+    "mca": 2,
+    "pmixmca": 2,
+    "prtemca": 2,
+}
+
+
+@dataclass
+class Line:
+    """A command line, taken apart: options of pysmpi, the program, what launchers would do.
+
+    `kind` is "script", "module" (`-m`) or "command" (`-c`); `target` is None where the line
+    names no program. `environment` holds variables to set, None for those to pass on. `flags` are
+    those of a Python interpreter before the program.
+    """
+
+    options: list[str]
+    kind: str
+    target: str | None
+    arguments: list[str]
+    ignored: list[str]
+    environment: dict[str, str | None]
+    flags: list[str] = field(default_factory=list)
+
+
+def split(args: Sequence[str], arity: Mapping[str, int]) -> Line:
+    """Take a command line apart; `arity` is the number of words after each option of `run`."""
+    options: list[str] = []
+    ignored: list[str] = []
+    environment: dict[str, str | None] = {}
+    rest = list(args)
+    while rest:
+        word = rest[0]
+        if word == "--":
+            return _program(rest[1:], options, ignored, environment)
+        if word in ("-m", "-c"):
+            return _chosen(rest, options, ignored, environment)
+        if not word.startswith("-") or word == "-":
+            return _program(rest, options, ignored, environment)
+        name, equals, _ = word.partition("=")
+        bare = name.lstrip("-")
+        if bare in IGNORED and name not in arity:
+            taken = 1 if equals else 1 + IGNORED[bare]
+            ignored.append(" ".join(rest[:taken]))
+        elif name in ("-x", "-genv", "-env", "--genv", "--env"):
+            taken = _variable(rest, name, environment)
+        else:
+            taken = 1 if equals else 1 + arity.get(word, 0)
+            options += rest[:taken]
+        del rest[:taken]
+    return Line(options, "script", None, [], ignored, environment)
+
+
+def _variable(rest: list[str], name: str, environment: dict[str, str | None]) -> int:
+    """Read `-x NAME[=VALUE]`, `-genv NAME VALUE` or `-genv NAME=VALUE`; the words it takes."""
+    if len(rest) < 2:
+        raise UsageError(f"{name}: expected the name of a variable after it")
+    variable, equals, value = rest[1].partition("=")
+    if equals:
+        environment[variable] = value
+        return 2
+    if name == "-x":
+        environment[variable] = None
+        return 2
+    if len(rest) < 3:
+        raise UsageError(f"{name} {variable}: expected a value after it")
+    environment[variable] = rest[2]
+    return 3
+
+
+def _chosen(
+    rest: list[str], options: list[str], ignored: list[str], environment: dict[str, str | None]
+) -> Line:
+    """A program after `-m` or `-c`, to which all further words belong."""
+    kind, what = ("module", "a module") if rest[0] == "-m" else ("command", "a program")
+    if len(rest) < 2:
+        raise UsageError(f"{rest[0]}: expected {what} after it")
+    return Line(options, kind, rest[1], rest[2:], ignored, environment)
+
+
+def _program(
+    rest: list[str], options: list[str], ignored: list[str], environment: dict[str, str | None]
+) -> Line:
+    """The program and its arguments, with `python` and its flags before it taken off."""
+    if rest and is_python(rest[0]):
+        kind, target, arguments, flags = split_program(rest[1:])
+        if target is None:
+            what = {"module": "a module", "command": "a program"}.get(kind)
+            where = f"{rest[0]} {'-m' if kind == 'module' else '-c'}" if what else rest[0]
+            raise UsageError(f"{where}: expected {what or 'a program'} after it")
+        return Line(options, kind, target, arguments, ignored, environment, flags)
+    if not rest:
+        return Line(options, "script", None, [], ignored, environment)
+    return Line(options, "script", rest[0], rest[1:], ignored, environment)
+
+
+def pairs(words: Sequence[str], option: str, example: str) -> dict[str, str]:
+    """Read `NAME=VALUE` words; UsageError shows an example."""
+    found = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not (name and equals and value):
+            raise UsageError(f"{option} {word}: expected NAME=VALUE, such as {example}")
+        found[name] = value
+    return found

@@ -1,0 +1,332 @@
+"""`pysmpi collectives`: the algorithms there are, what a selector chooses, tuning and pictures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pysmpi.errors import UsageError
+
+if TYPE_CHECKING:
+    from pysmpi.collectives.call import Call
+
+
+class Collectives(click.Group):
+    """A group whose first command is meant where none is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or args[0] not in (*self.commands, "-h", "--help"):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("collectives", cls=Collectives, no_args_is_help=False)
+def command() -> None:
+    """List collective algorithms, ask a selector, find the fastest, draw one.
+
+    Without a command, `list` is meant: pysmpi collectives bcast.
+    """
+
+
+@command.command("list")
+@click.argument("operation", required=False)
+@click.option("--selector", metavar="NAME|FILE", help="Show what this selector chooses.")
+@click.option("-n", "-np", "nprocs", type=int, default=16, show_default=True, help="Ranks.")
+@click.option("--bytes", "nbytes", metavar="SIZE", help="Bytes of a vector or block, e.g. 64KiB.")
+@click.option("--per-node", type=int, default=1, show_default=True, help="Ranks on a node.")
+@click.option("--platform", metavar="FILE|NAME",
+              help="Machine on which the selector automatic tries algorithms.")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def list_command(
+    operation: str | None,
+    selector: str | None,
+    nprocs: int,
+    nbytes: str | None,
+    per_node: int,
+    platform: str | None,
+    as_json: bool,
+) -> None:
+    """List the algorithms of every collective OPERATION, or of one.
+
+    With --selector, show which of them it chooses for -n ranks: for --bytes, or from which size
+    on up to 16 MiB.
+    """
+    from pysmpi.collectives import registry
+
+    known = registry.operations()
+    if operation is not None:
+        registry.algorithms_of(operation)
+    wanted = known if operation is None else [operation]
+    if selector is None:
+        if nbytes is not None:
+            raise UsageError("--bytes: expected --selector with it")
+        _list(wanted, as_json)
+        return
+    _check_ranks(nprocs, per_node)
+    from pysmpi.collectives.selection import Selection
+
+    selection = Selection(selector)
+    if selection.automatic:
+        tuner, _ = _tuner(platform, nprocs, None, "hybrid", ())
+        selection = selection.tried_on(tuner)
+    elif platform is not None:
+        raise UsageError("--platform: expected --selector automatic with it")
+    _choices(wanted, selection, nprocs, nbytes, per_node, as_json)
+
+
+def _check_ranks(nprocs: int, per_node: int = 1) -> None:
+    if nprocs < 1 or per_node < 1:
+        raise UsageError("-n and --per-node: expected at least 1")
+
+
+def _list(operations: list[str], as_json: bool) -> None:
+    from pysmpi.collectives import registry, selectors
+
+    if as_json:
+        table = {
+            op: {name: found.summary for name, found in registry.algorithms_of(op).items()}
+            for op in operations
+        }
+        click.echo(json.dumps(table, indent=2))
+        return
+    for op in operations:
+        click.echo(op)
+        algorithms = registry.algorithms_of(op)
+        width = max(map(len, algorithms))
+        for name in sorted(algorithms):
+            click.echo(f"  {name.ljust(width)}  {algorithms[name].summary}")
+    click.echo("\nselectors (--selector NAME, or in the place of an algorithm)")
+    width = max(map(len, selectors.names()))
+    for name in selectors.names():
+        click.echo(f"  {name.ljust(width)}  {selectors.find(name).summary}")
+
+
+def _choices(
+    operations: list[str], selection: Any, nprocs: int, nbytes: str | None, per_node: int,
+    as_json: bool,
+) -> None:  # fmt: skip
+    sizes = [1 << k for k in range(3, 25)] if nbytes is None else [_size(nbytes)]
+    table: dict[str, list[tuple[int, str]]] = {}
+    for op in operations:
+        if op.startswith("neighbor"):
+            continue
+        chosen: list[tuple[int, str]] = []
+        for size in [0] if op == "barrier" else sizes:
+            name = selection.choose(example(op, nprocs, size, per_node, selection))
+            if not chosen or chosen[-1][1] != name:
+                chosen.append((size, name))
+        table[op] = chosen
+    if as_json:
+        data = {
+            op: [{"from_bytes": size, "algorithm": name} for size, name in chosen]
+            for op, chosen in table.items()
+        }
+        click.echo(json.dumps(data, indent=2))
+        return
+    width = max(map(len, table), default=0)
+    for op, chosen in table.items():
+        parts = [
+            f"{name} from {size} bytes" if i else name for i, (size, name) in enumerate(chosen)
+        ]
+        click.echo(f"{op.ljust(width)}  {', '.join(parts)}")
+
+
+def _size(text: str) -> int:
+    from pysmpi.platform.units import parse_size
+
+    return int(text) if text.isascii() and text.isdigit() else int(parse_size(text))
+
+
+def example(
+    op: str, nprocs: int, size: int, per_node: int = 1, selection: Any = None, root: int = 0
+) -> Call:
+    """A call of one operation with equal counts of doubles (or bytes), as rank 0 sees it."""
+    from pysmpi.collectives.call import Call
+    from pysmpi.collectives.layout import Nodes
+
+    unit = 1 if size % 8 or op == "alltoallw" else 8
+    count = size // unit
+    counts = (count,) * nprocs
+    call = Call(op, 0, nprocs, root, count, unit, selection=selection)
+    if op in ("gatherv", "allgatherv", "alltoallv", "alltoallw", "reduce_scatter"):
+        call.recv_counts = counts
+    if op in ("scatterv", "alltoallv", "alltoallw"):
+        call.send_counts = counts
+    if per_node > 1:
+        call.nodes = Nodes(rank // per_node for rank in range(nprocs))
+    return call
+
+
+def _tuner(
+    platform: str | None, nprocs: int, hostfile: str | None, model: str, cfg: Sequence[str]
+) -> tuple[Any, Any]:
+    """What tries algorithms on a machine, and where its ranks are."""
+    from pysmpi.collectives.tuning import Tuner
+    from pysmpi.network.models import find
+    from pysmpi.options import Settings, parse
+    from pysmpi.platform.loader import DEFAULT, load
+    from pysmpi.platform.placement import place
+
+    options = parse(cfg)
+    machine = load(platform or DEFAULT, options)
+    settings = Settings(machine.config, options)
+    hosts = [slot.host for slot in place(machine, nprocs, hostfile)]
+    network = find(model)
+    return Tuner(lambda: network.build(machine, hosts, settings), nprocs), hosts
+
+
+@command.command("tune")
+@click.option("--platform", metavar="FILE|NAME", help="The machine (default: cluster).")
+@click.option("-n", "-np", "--np", "nprocs", type=int, required=True, metavar="N", help="Ranks.")
+@click.option("--hostfile", metavar="FILE", help="Hosts of the machine to use.")
+@click.option("--model", metavar="NAME", default="hybrid", show_default=True,
+              help="Network model; see pysmpi models.")
+@click.option("--cfg", multiple=True, metavar="KEY:VALUE", help="A SimGrid option; repeatable.")
+@click.option("--ops", metavar="OP,OP...", help="Operations (default: all).")
+@click.option("--sizes", metavar="SIZE,SIZE...", default="8,1KiB,16KiB,256KiB,4MiB",
+              show_default=True, help="Bytes of a vector or block.")
+@click.option("-o", "--output", metavar="FILE", help="Write a selection file for --selector FILE.")
+@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
+def tune_command(
+    platform: str | None, nprocs: int, hostfile: str | None, model: str, cfg: tuple[str, ...],
+    ops: str | None, sizes: str, output: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Find the fastest algorithm on a machine, for each operation and size.
+
+    Every algorithm is run in simulation. The table shows the winner, how long it takes, and how
+    many times as long the choices of libraries take.
+    """
+    from contextlib import ExitStack
+
+    from pysmpi.collectives.tuning import TUNED
+    from pysmpi.output import Target
+
+    _check_ranks(nprocs)
+    wanted = list(TUNED) if ops is None else [op.strip() for op in ops.split(",")]
+    for op in wanted:
+        if op not in TUNED:
+            raise UsageError(f"--ops: found {op!r}, expected some of {', '.join(TUNED)}")
+    lengths = sorted({_size(text.strip()) for text in sizes.split(",")})
+    with ExitStack() as stack:
+        target = None if output is None else stack.enter_context(Target("--output", output))
+        tuner, hosts = _tuner(platform, nprocs, hostfile, model, cfg)
+        found = _tune(tuner, hosts, wanted, lengths, as_json)
+        if target is not None:
+            from pysmpi.collectives.tuning import selection_file
+
+            title = f"{platform or 'cluster'}, {nprocs} ranks, model {model}"
+            with open(target.path, "w", encoding="utf-8") as stream:
+                stream.write(selection_file(title, nprocs, found))
+            target.keep()
+
+
+LIBRARIES = ("ompi5", "mpich4", "ompi", "mpich", "mvapich2", "impi")
+
+
+def _tune(
+    tuner: Any, hosts: Sequence[Any], operations: list[str], sizes: list[int], as_json: bool
+) -> dict[str, list[tuple[int, str]]]:
+    """Try everything and print it; the winners by operation and size."""
+    from pysmpi.collectives.layout import Nodes
+    from pysmpi.collectives.tuning import PRIVATE_COUNTS, tune
+
+    numbers = Nodes(host.index for host in hosts)
+    nodes = numbers if len(set(numbers)) < len(numbers) else None
+    winners: dict[str, list[tuple[int, str]]] = {}
+    rows = []
+    if not as_json:
+        names = "  ".join(name.rjust(8) for name in LIBRARIES)
+        click.echo(f"{'operation':20s} {'bytes':>9s}  {'fastest':28s} {'seconds':>11s}  {names}")
+    for op in operations:
+        for size in [0] if op == "barrier" or op in PRIVATE_COUNTS else sizes:
+            call = example(op, len(hosts), size)
+            call.nodes = nodes
+            winner, seconds, theirs = tune(tuner, call, LIBRARIES)
+            winners.setdefault(op, []).append((size, winner))
+            rows.append(
+                {
+                    "operation": op, "bytes": size, "algorithm": winner, "seconds": seconds,
+                    "libraries": {
+                        library: {"algorithm": name, "seconds": time}
+                        for library, (name, time) in theirs.items()
+                    },
+                }
+            )  # fmt: skip
+            if not as_json:
+                ratios = "  ".join(_ratio(theirs[name][1], seconds) for name in LIBRARIES)
+                shown = "any" if op in PRIVATE_COUNTS else "" if op == "barrier" else str(size)
+                click.echo(f"{op:20s} {shown:>9s}  {winner:28s} {seconds:11.4g}  {ratios}")
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+    return winners
+
+
+def _ratio(theirs: float, best: float) -> str:
+    return (f"{theirs / best:.2f}x" if best > 0 else "=").rjust(8)
+
+
+@command.command("draw")
+@click.argument("operation")
+@click.argument("algorithm")
+@click.option("-n", "-np", "nprocs", type=int, default=8, show_default=True, help="Ranks.")
+@click.option("--bytes", "nbytes", metavar="SIZE", default="1KiB", show_default=True,
+              help="Bytes of a vector or block.")
+@click.option("--root", type=int, default=0, show_default=True, help="The root.")
+@click.option("--per-node", type=int, default=1, show_default=True, help="Ranks on a node.")
+@click.option("-o", "--output", metavar="FILE.svg|png|txt", help="Write a picture.")
+def draw_command(
+    operation: str, algorithm: str, nprocs: int, nbytes: str, root: int, per_node: int,
+    output: str | None,
+) -> None:  # fmt: skip
+    """Draw OPERATION by ALGORITHM (or a selector's choice): who sends to whom in which step."""
+    from pysmpi.collectives import drawing, registry, selectors
+    from pysmpi.collectives.selection import Selection, resolve, split
+    from pysmpi.collectives.tuning import schedules_of
+
+    _check_ranks(nprocs, per_node)
+    if not 0 <= root < nprocs:
+        raise UsageError(f"--root: found {root}, expected 0 to {nprocs - 1}")
+    registry.algorithms_of(operation)
+    if operation.startswith("neighbor"):
+        raise UsageError(f"{operation}: found a neighbourhood, expected a whole communicator")
+    if algorithm not in selectors.names():
+        registry.find(operation, split(algorithm)[0])
+    size = _size(nbytes)
+    call = example(operation, nprocs, size, per_node, Selection(), root)
+    name = resolve(call, algorithm)
+    shown = f"{operation} {name}, {nprocs} ranks, {drawing.size(size)}"
+    picture = drawing.trace(shown, schedules_of(call, name))
+    if output is None:
+        import shutil
+
+        click.echo(drawing.as_text(picture, shutil.get_terminal_size((100, 24)).columns))
+        return
+    _write_picture(picture, output)
+
+
+def _write_picture(picture: Any, output: str) -> None:
+    from pysmpi.collectives import drawing
+    from pysmpi.output import Target
+
+    kind = output.rpartition(".")[2].lower()
+    if kind == "txt":
+        data = (drawing.as_text(picture) + "\n").encode()
+    elif kind == "svg":
+        data = drawing.as_svg(picture).encode()
+    elif kind == "png":
+        try:
+            import cairosvg
+        except ImportError:
+            raise UsageError(
+                f"--output {output}: PNG needs the package cairosvg; expected .svg or .txt"
+            ) from None
+        data = cairosvg.svg2png(drawing.as_svg(picture).encode(), scale=2)
+    else:
+        raise UsageError(f"--output {output}: expected a name that ends in .svg, .png or .txt")
+    with Target("--output", output) as target:
+        with open(target.path, "wb") as stream:
+            stream.write(data)
+        target.keep()

@@ -1,0 +1,27 @@
+"""`pysmpi explain CODE`: what a diagnostic means and what to do about it."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+
+@click.command("explain")
+@click.argument("code", required=False)
+def command(code: str | None) -> None:
+    """Explain the diagnostic CODE, such as PSM101; without CODE, list them."""
+    from pysmpi import diagnostics
+
+    if code is None:
+        for kind in diagnostics.DIAGNOSTICS.values():
+            click.echo(f"{kind.code}  {kind.title}")
+        return
+    page = diagnostics.explanation(diagnostics.find(code))
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        Console().print(Markdown(page))
+    else:
+        click.echo(page, nl=False)

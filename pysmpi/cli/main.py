@@ -1,0 +1,126 @@
+"""The entry of the command line: finds the subcommand, turns errors into a line and a status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+import pysmpi
+from pysmpi.errors import PysmpiError
+
+# Where each subcommand lives; it is imported when it is asked for.
+COMMANDS = {
+    "run": ("pysmpi.cli.run", "Run a program on a simulated machine."),
+    "models": ("pysmpi.cli.models", "List the network models."),
+    "collectives": ("pysmpi.cli.collectives", "List collective algorithms, or ask a selector."),
+    "platform": ("pysmpi.cli.platform", "Check or show the description of a machine."),
+    "explain": ("pysmpi.cli.explain", "Explain a diagnostic, such as PSM101."),
+}
+
+USAGE, INTERRUPTED = 2, 130
+
+
+class Commands(click.Group):
+    """A group that imports only the subcommand that is run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        home, _ = COMMANDS[cmd_name]
+        command: click.Command = import_module(home).command
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            close = get_close_matches(name, COMMANDS, 1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            if name.endswith(".py"):
+                hint = f"; did you mean pysmpi run {name}?"
+            raise click.UsageError(
+                f"found no command {name!r}, expected one of {', '.join(COMMANDS)}{hint}", ctx
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        click.echo(version())
+        ctx.exit()
+
+
+def version() -> str:
+    """What `--version` says: of pysmpi and Python, and which form of the kernel is running."""
+    from pysmpi.kernel import engine
+
+    kind = "interpreted" if engine.__file__.endswith(".py") else "compiled"
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    return (
+        f"pysmpi {pysmpi.__version__}, Python {python}, kernel {kind} ({engine.__file__})"
+    )
+
+
+@click.command(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=False,
+    invoke_without_command=True,
+)
+@click.option(
+    "--version", "-V", is_flag=True, is_eager=True, expose_value=False, callback=_show_version,
+    help="Show the version, and whether the kernel is compiled.",
+)  # fmt: skip
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Run unmodified mpi4py programs on a simulated machine."""
+    if ctx.invoked_subcommand is None:
+        raise click.UsageError(f"expected a command: {', '.join(COMMANDS)}", ctx)
+
+
+def complain(message: str) -> None:
+    """Say on standard error what is wrong."""
+    click.echo(f"pysmpi: error: {message}", err=True)
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave with its exit status."""
+    sys.exit(status_of(sys.argv[1:] if args is None else args))
+
+
+def status_of(args: Sequence[str]) -> int:
+    """Run the command line; its exit status."""
+    try:
+        status = command.main(list(args), prog_name="pysmpi", standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx is not None else "pysmpi"
+        complain(f"{error.format_message()} (see {path} --help)")
+        return USAGE
+    except click.ClickException as error:
+        complain(error.format_message())
+        return USAGE
+    except PysmpiError as error:
+        complain(str(error))
+        return error.exit_status
+    except (click.Abort, KeyboardInterrupt):
+        complain("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; do not fail again at the exit.
+        sys.stdout = None
+        return 0

@@ -1,0 +1,55 @@
+"""`pysmpi platform`: look at the description of a machine before running on it."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.group("platform", no_args_is_help=False)
+def command() -> None:
+    """Check or show the description of a machine: pysmpi YAML, SimGrid XML, or a shipped name."""
+
+
+@command.command("check")
+@click.argument("file")
+def check(file: str) -> int:
+    """Read FILE, and try that its hosts reach each other."""
+    from pysmpi.cli.main import USAGE, complain
+    from pysmpi.platform.check import check as check_platform
+
+    report = check_platform(file)
+    if report.ok:
+        click.echo(str(report))
+        return 0
+    for problem in report.problems:
+        complain(problem)
+    return USAGE
+
+
+@command.command("show")
+@click.argument("file")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON: s, bytes/s, flop/s.")
+def show(file: str, as_json: bool) -> None:
+    """Show what is in FILE: hosts, zones, a route, options."""
+    from pysmpi.platform import load
+    from pysmpi.platform.check import describe
+    from pysmpi.platform.check import show as show_platform
+
+    platform = load(file)
+    if as_json:
+        click.echo(json.dumps(describe(platform), indent=2))
+    else:
+        click.echo(show_platform(platform))
+
+
+@command.command("list")
+def shipped_machines() -> None:
+    """List the machines that ship with pysmpi."""
+    from pysmpi.platform import DEFAULT, load, shipped
+    from pysmpi.platform.check import summary
+
+    for name in shipped():
+        mark = " (default)" if name == DEFAULT else ""
+        click.echo(summary(load(name)) + mark)

@@ -1,0 +1,239 @@
+"""`pysmpi run`: simulate a program."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pysmpi.cli.arguments import Line, pairs, split
+from pysmpi.errors import UsageError
+
+if TYPE_CHECKING:
+    from pysmpi.runtime.job import Job, Options, Result
+
+ERROR, USAGE, INTERRUPTED = 1, 2, 130
+MOST_RANKS = 10_000_000  # a rank takes some 20 kB: what no computer holds is a slip of the finger
+
+
+class Run(click.Command):
+    """A command whose options end where the program begins, as those of `python` do."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        arity: dict[str, int] = {"-h": 0, "--help": 0}
+        for param in self.params:
+            if isinstance(param, click.Option):
+                for name in [*param.opts, *param.secondary_opts]:
+                    arity[name] = 0 if param.is_flag else param.nargs
+        ctx.meta["words"] = list(args)
+        line = split(args, arity)
+        ctx.meta["line"] = line
+        return super().parse_args(ctx, line.options)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return ["[OPTIONS]", "[-m MODULE | -c CODE | PROGRAM]", "[ARG...]"]
+
+
+@click.command("run", cls=Run)
+@click.option("-n", "-np", "--np", "nprocs", type=int, default=1, show_default=True,
+              metavar="N", help="Number of ranks.")
+@click.option("--platform", "-platform", metavar="FILE|NAME",
+              help="The machine: pysmpi YAML, SimGrid XML, or a shipped name (default: cluster).")
+@click.option("--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f", metavar="FILE",
+              help="Hosts of the machine to use, and how many ranks each may run.")
+@click.option("--map-by", "-map-by", type=click.Choice(["core", "socket", "node"]),
+              help="Order in which ranks fill the machine.")
+@click.option("--model", metavar="NAME", default="hybrid", show_default=True,
+              help="Network model; see pysmpi models.")
+@click.option("--selector", metavar="NAME|FILE",
+              help="Library whose choice of collective algorithms is used, or a selection file.")
+@click.option("--coll", multiple=True, metavar="OP=ALGORITHM",
+              help="Algorithm of one collective; repeatable. See pysmpi collectives.")
+@click.option("--cfg", "-cfg", multiple=True, metavar="KEY:VALUE",
+              help="A SimGrid option; repeatable. --cfg help lists them.")
+@click.option("--help-cfg", is_flag=True, help="List the options that --cfg takes.")
+@click.option("--compute", metavar="native|none|SECONDS|FILE", default="native",
+              show_default=True, help="How long the program's own computation takes.")
+@click.option("--record-compute", metavar="FILE", help="Record native compute for --compute FILE.")
+@click.option("--host-speed", metavar="auto|FLOPS", default="auto", show_default=True,
+              help="Speed of this computer, e.g. 8Gf.")
+@click.option("--reduction-order", type=click.Choice(["rank", "algorithm"]), default="rank",
+              show_default=True,
+              help="Combine in the order of ranks, or in that of the collective's algorithm.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="K",
+              help="Seed of the ranks' random numbers.")
+@click.option("--trace", metavar="FILE",
+              help="Write a timeline: .json or .json.gz for ui.perfetto.dev, .csv for pandas.")
+@click.option("--report", metavar="FILE.json", help="Write the figures of the run as JSON.")
+@click.option("--on-deadlock", type=click.Choice(["report", "raise"]), default="report",
+              show_default=True, help="End with a report, or raise MPI.Exception in the ranks.")
+@click.option("--private", multiple=True, metavar="NAME",
+              help="Load this module or package once a rank; repeatable.")
+@click.option("--shared", multiple=True, metavar="NAME",
+              help="Load this module or package once for all ranks; repeatable.")
+@click.option("--quiet", "-q", is_flag=True, help="No summary, progress or notes.")
+@click.pass_context
+def command(
+    ctx: click.Context, /, nprocs: int, help_cfg: bool, quiet: bool,
+    trace: str | None, report: str | None, cfg: tuple[str, ...], coll: tuple[str, ...],
+    **rest: Any,
+) -> int:
+    """Run PROGRAM, an mpi4py script, on a simulated machine.
+
+    The program's output goes to standard output, the summary and all messages to standard error.
+    The exit status is the program's; 1: it failed, 2: wrong usage or input, 3: deadlock or another
+    MPI error, 130: interrupted.
+    """
+    if help_cfg or "help" in cfg:
+        _list_cfg()
+        return 0
+    from pysmpi.options import parse
+
+    line: Line = ctx.meta["line"]
+    settings = parse(cfg)
+    algorithms = pairs(coll, "--coll", "bcast=binomial_tree")
+    if nprocs > MOST_RANKS:
+        raise UsageError(f"-n: expected at most {MOST_RANKS:,} ranks, got {nprocs}")
+    if not line.target:
+        raise UsageError("run: expected a program: a file, -m MODULE or -c CODE")
+    if line.ignored and not quiet:
+        _note(f"ignored, since ranks are simulated: {', '.join(line.ignored)}")
+    _set_variables(line)
+    _one_thread_a_rank()
+    from pysmpi.runtime.job import Job, Options
+    from pysmpi.runtime.loader import find_program
+
+    program = find_program(
+        line.target,
+        line.arguments,
+        module=line.kind == "module",
+        command=line.kind == "command",
+        flags=line.flags,
+    )
+    options: Options = Options(nprocs=nprocs, cfg=settings, coll=algorithms, **rest)
+    again = shlex.join(["pysmpi", "run", *ctx.meta["words"]])
+    return _simulate(Job(program, options), again, trace, report, quiet)
+
+
+def _one_thread_a_rank() -> None:
+    """Let numerical libraries compute in the thread whose clock is read.
+
+    A rank has one core, and work that its library hands to other threads would go untimed.
+    """
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
+
+def _simulate(
+    job: Job, again: str, trace: str | None, report: str | None, quiet: bool
+) -> int:
+    """Run a job and write what is asked for; its exit status."""
+    from pysmpi.cli.interrupts import Interrupts
+    from pysmpi.cli.progress import Progress
+
+    progress: Progress | None = None
+    interrupts = Interrupts()
+
+    def start(simulation: Any) -> None:
+        nonlocal progress
+        simulation.universe.options["command"] = again
+        interrupts.simulation = simulation
+        simulation.interrupted = False
+        if not quiet and sys.stderr.isatty():
+            progress = Progress(simulation)
+
+    job.on_start = start
+    try:
+        try:
+            with interrupts:
+                result = _run(job, trace, report)
+        finally:
+            if progress is not None:
+                progress.close()
+    except KeyboardInterrupt:
+        _note(f"interrupted {interrupts.report}".rstrip())
+        return INTERRUPTED
+    except SyntaxError as error:
+        # Those of modules that ranks import are errors of the ranks; this is the program.
+        from pysmpi.runtime.program_errors import format_error
+
+        if error.filename is None:
+            _note(f"error: {job.program.name}: {error.msg}, expected a Python program")
+            return USAGE
+        click.echo(format_error(error), err=True, nl=False)
+        return ERROR
+    _conclude(result, quiet)
+    return result.exit_status
+
+
+def _run(job: Job, trace: str | None, report: str | None) -> Result:
+    """Run a job and write its files, which are refused before the run if they cannot be."""
+    from pysmpi.output import Target
+
+    with ExitStack() as stack:
+        target = None if report is None else stack.enter_context(Target("--report", report))
+        if trace is not None:
+            from pysmpi.trace import recording
+
+            stack.enter_context(recording(job, trace))
+        result = job.run()
+        if target is not None:
+            _write_report(result, target.path)
+            target.keep()
+    return result
+
+
+def _conclude(result: Result, quiet: bool) -> None:
+    """Say what went wrong, and what came out."""
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.flush()
+    if result.error:
+        click.echo(result.error.rstrip("\n"), err=True)
+    if quiet:
+        return
+    if result.exit_status and not result.error:
+        _note(f"the program's exit status is {result.exit_status}")
+    from pysmpi.cli.summary import summary
+
+    click.echo(summary(result), err=True)
+
+
+def _write_report(result: Result, path: str) -> None:
+    """Write the figures; where compute is not measured, nothing that differs between runs."""
+    import json
+
+    figures = result.report()
+    if result.compute != "native":
+        figures["wall_seconds"] = None
+    with open(path, "w", encoding="utf-8") as stream:
+        json.dump(figures, stream, indent=1)
+        stream.write("\n")
+
+
+def _set_variables(line: Line) -> None:
+    """Set the environment variables that the command line asks for."""
+    for name, value in line.environment.items():
+        if value is not None:
+            try:
+                os.environ[name] = value
+            except (ValueError, OSError):
+                raise UsageError(f"expected the name of a variable, found {name!r}") from None
+
+
+def _list_cfg() -> None:
+    from pysmpi.options import OPTIONS
+
+    width = max(map(len, OPTIONS))
+    for option in OPTIONS.values():
+        default = f" [{option.default}]" if option.default else ""
+        click.echo(f"{option.name.ljust(width)}  {option.help}{default}")
+    click.echo(f"{'smpi/OPERATION'.ljust(width)}  algorithm of a collective, as --coll")
+
+
+def _note(message: str) -> None:
+    click.echo(f"pysmpi: {message}", err=True)

@@ -1,0 +1,50 @@
+"""The few lines on standard error after a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pysmpi import text
+
+if TYPE_CHECKING:
+    from pysmpi.runtime.job import Result
+
+
+def summary(result: Result) -> str:
+    """What a run predicts, on what machine, and what it took."""
+    rate = result.events / result.wall if result.wall > 0.0 else 0.0
+    lines = [
+        f"{text.count(result.nprocs, 'rank')} on {text.count(result.hosts, 'host')} of "
+        f"{result.platform}; model {result.model}, selector {result.selector}, "
+        f"compute {result.compute}",
+        f"simulated {text.seconds(result.seconds)} in {result.wall:.3g} s "
+        f"({text.count(result.events, 'event')}, {rate:,.0f} a second)",
+        f"{text.count(result.messages, 'message')}, {text.size(result.bytes)}",
+    ]
+    ended = result.ranks
+    whole = all(rank["state"] == "finished" for rank in ended)
+    if whole and result.seconds > 0.0:
+        lines.append(_shares(result))
+    if whole and len(ended) > 1:
+        first = min(ended, key=lambda rank: rank["end_seconds"])
+        last = max(ended, key=lambda rank: rank["end_seconds"])
+        if last["end_seconds"] > first["end_seconds"]:
+            lines.append(
+                f"first to end: rank {first['rank']} ({first['host']}) at "
+                f"{text.seconds(first['end_seconds'])}; last: rank {last['rank']} "
+                f"({last['host']}) at {text.seconds(last['end_seconds'])}"
+            )
+    return "\n".join(f"pysmpi: {line}" for line in lines)
+
+
+def _shares(result: Result) -> str:
+    """How all ranks together spent their time."""
+    compute = sum(rank["compute_seconds"] for rank in result.ranks)
+    wait = sum(rank["wait_seconds"] for rank in result.ranks)
+    communication = sum(rank["communication_seconds"] for rank in result.ranks) - wait
+    total = sum(rank["end_seconds"] for rank in result.ranks)
+    other = max(0.0, total - compute - communication - wait)
+    parts = [("compute", compute), ("communication", communication), ("wait", wait)]
+    if other > 0.0005 * total:
+        parts.append(("sleep", other))
+    return ", ".join(f"{name} {share / total:.1%}" for name, share in parts)

@@ -1,0 +1,118 @@
+"""Barriers. All messages are empty."""
+
+from __future__ import annotations
+
+from pysmpi.collectives.call import Call
+from pysmpi.collectives.patterns import floor_power_of_two, irecv_each, isend_each, wheel
+from pysmpi.collectives.registry import algorithm
+from pysmpi.kernel.schedule import Schedule
+
+
+@algorithm("barrier", "ompi_basic_linear", "all to rank 0, rank 0 to all; 2 steps")
+def basic_linear(s: Schedule, c: Call) -> None:
+    """Rank 0 hears from everybody, then releases everybody. Open MPI coll/base."""
+    if c.rank > 0:
+        s.send(0, 0)
+        s.recv(0, 0)
+        return
+    everybody = wheel(c.size)[1 : c.size]
+    heard = s.slots
+    irecv_each(s, everybody, 0)
+    s.waitall(heard, s.slots)
+    told = s.slots
+    isend_each(s, everybody, 0)
+    s.waitall(told, s.slots)
+
+
+@algorithm("barrier", "ompi_two_procs", "one exchange; 2 ranks only, else recursive doubling")
+def two_procs(s: Schedule, c: Call) -> None:
+    """One exchange between two ranks. Open MPI coll/base.
+
+    More than two ranks take `ompi_recursivedoubling`, which is the same for two; SMPI runs the
+    exchange with rank 0 or 1 anyway and deadlocks.
+    """
+    recursive_doubling(s, c)
+
+
+@algorithm("barrier", "ompi_tree", "binomial tree up and down; 2 log2 P steps")
+def tree(s: Schedule, c: Call) -> None:
+    """A fan-in and a fan-out on the binomial tree under rank 0. Open MPI coll/base."""
+    depth = 1
+    while depth < c.size:
+        depth <<= 1
+    jump = 1
+    while jump < depth:
+        partner = c.rank ^ jump
+        if not partner & (jump - 1) and partner < c.size:
+            if partner > c.rank:
+                s.recv(partner, 0)
+            else:
+                s.send(partner, 0)
+        jump <<= 1
+    jump = depth >> 1
+    while jump:
+        partner = c.rank ^ jump
+        if not partner & (jump - 1) and partner < c.size:
+            if partner > c.rank:
+                s.send(partner, 0)
+            else:
+                s.recv(partner, 0)
+        jump >>= 1
+
+
+@algorithm("barrier", "ompi_bruck", "dissemination to rank + 2^k; ceil(log2 P) steps")
+def bruck(s: Schedule, c: Call) -> None:
+    """Signal rank + 2^k, hear from rank - 2^k (Hensgen, Finkel, Manber 1988)."""
+    distance = 1
+    while distance < c.size:
+        to, source = (c.rank + distance) % c.size, (c.rank - distance) % c.size
+        s.sendrecv(to, 0, source, 0)
+        distance <<= 1
+
+
+@algorithm("barrier", "ompi_recursivedoubling", "exchange with rank XOR 2^k; log2 P (+ 2) steps")
+def recursive_doubling(s: Schedule, c: Call) -> None:
+    """Ranks beyond the greatest power of two report to a partner and are released at the end.
+
+    Open MPI coll/base.
+    """
+    inner = floor_power_of_two(c.size)
+    if c.rank >= inner:
+        s.sendrecv(c.rank - inner, 0, c.rank - inner, 0)
+        return
+    outer = c.rank + inner
+    if outer < c.size:
+        s.recv(outer, 0)
+    mask = 1
+    while mask < inner:
+        s.sendrecv(c.rank ^ mask, 0, c.rank ^ mask, 0)
+        mask <<= 1
+    if outer < c.size:
+        s.send(outer, 0)
+
+
+@algorithm("barrier", "ompi_doublering", "a token goes round the ring twice; 2 P steps")
+def double_ring(s: Schedule, c: Call) -> None:
+    """The second round tells everybody that the first one has come full circle. Open MPI."""
+    left, right = (c.rank - 1) % c.size, (c.rank + 1) % c.size
+    for _ in range(2):
+        if c.rank > 0:
+            s.recv(left, 0)
+        s.send(right, 0)
+        if c.rank == 0:
+            s.recv(left, 0)
+
+
+@algorithm("barrier", "mvapich2_pair", "pairwise exchange, folded onto 2^k; log2 P (+ 2) steps")
+def pairwise(s: Schedule, c: Call) -> None:
+    """As recursive doubling, for MVAPICH2: the ranks beyond 2^k pair with the first ones."""
+    recursive_doubling(s, c)
+
+
+@algorithm("barrier", "mpich_smp", "inside nodes, among leaders, release inside nodes")
+def smp(s: Schedule, c: Call) -> None:
+    """MPICH's barrier inside each node, then among the leaders, then a bcast of one byte."""
+    c.prepare_nodes(s)
+    c.on_node(s, "barrier", "mpich")
+    c.on_leaders(s, "barrier", "mpich")
+    c.on_node(s, "bcast", "mpich", count=1, type_size=1)

@@ -1,0 +1,49 @@
+"""Two levels of any algorithms: `two_level:LEADERS,NODE` names those of leaders and of nodes.
+
+Without names the selection chooses at both levels, knowing the smaller groups. The groups are
+taken to exist: no message is spent on finding them.
+"""
+
+from __future__ import annotations
+
+from pysmpi.collectives.algorithms.bcast_nodes import to_leaders
+from pysmpi.collectives.call import Call
+from pysmpi.collectives.registry import algorithm
+from pysmpi.kernel.schedule import Schedule
+
+
+@algorithm("barrier", "two_level", "inside nodes, among leaders, release inside nodes")
+def barrier(s: Schedule, c: Call) -> None:
+    """The release is a broadcast of one byte (MPICH)."""
+    c.on_node(s, "barrier", c.part(1, None))
+    c.on_leaders(s, "barrier", c.part(0, None))
+    c.on_node(s, "bcast", count=1, type_size=1)
+
+
+@algorithm("bcast", "two_level", "root to its leader, among leaders, inside nodes")
+def bcast(s: Schedule, c: Call) -> None:
+    """MPICH's composition for messages that leave the node."""
+    to_leaders(s, c, None)
+    c.on_node(s, "bcast", c.part(1, None))
+
+
+@algorithm("reduce", "two_level", "inside nodes, among leaders, leader to root")
+def reduce(s: Schedule, c: Call) -> None:
+    """MPICH's composition; for commutative operators."""
+    layout = c.layout
+    c.on_node(s, "reduce", c.part(1, None))
+    c.on_leaders(s, "reduce", c.part(0, None), root=layout.leader_index[c.root])
+    leader = layout.local[c.root][0]
+    if leader != c.root:
+        if c.rank == leader:
+            s.send(c.root, c.nbytes)
+        elif c.rank == c.root:
+            s.recv(leader, c.nbytes)
+
+
+@algorithm("allreduce", "two_level", "reduce in nodes, allreduce among leaders, bcast in nodes")
+def allreduce(s: Schedule, c: Call) -> None:
+    """MPICH's composition; for commutative operators. NODE names the reduction."""
+    c.on_node(s, "reduce", c.part(1, None))
+    c.on_leaders(s, "allreduce", c.part(0, None))
+    c.on_node(s, "bcast")

@@ -1,0 +1,106 @@
+"""Schedules that are kept: one is built once for a rank, an algorithm, sizes and a root."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from pysmpi.collectives.call import Call
+from pysmpi.collectives.selection import DEFAULT, build
+from pysmpi.kernel.schedule import Schedule
+
+
+class Cache:
+    """Keeps the schedules that were asked for most recently, up to a number of steps.
+
+    One entry serves all ranks that make the same call. What each rank's schedule has in common
+    with that of the rank before it, usually all but the peers, is held once.
+    """
+
+    def __init__(self, max_steps: int = 16_000_000) -> None:
+        """Keep at most about `max_steps` steps."""
+        self.max_steps: int = max_steps
+        self.steps: int = 0
+        self._entries: OrderedDict[object, Entry] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, call: Call, algorithm: str | None = None) -> Schedule:
+        """The schedule of one rank, built if need be; `call.ready` is brought up to date."""
+        key = (algorithm, call.key())
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._entries[key] = Entry()
+        else:
+            self._entries.move_to_end(key)
+        found = entry.schedules.get(call.rank)
+        if found is None:
+            found = self._add(entry, call, algorithm)
+        else:
+            ready = entry.ready.get(call.rank)
+            if ready is not None:
+                call.ready = ready
+        return found
+
+    def _add(self, entry: Entry, call: Call, algorithm: str | None) -> Schedule:
+        before = call.ready
+        schedule = Schedule()
+        build(schedule, call, algorithm)
+        entry.share(schedule)
+        entry.schedules[call.rank] = schedule
+        entry.steps += len(schedule)
+        self.steps += len(schedule)
+        if call.ready != before:
+            entry.ready[call.rank] = call.ready
+        while self.steps > self.max_steps and len(self._entries) > 1:
+            _, dropped = self._entries.popitem(last=False)
+            self.steps -= dropped.steps
+        return schedule
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+        self.steps = 0
+
+
+class Entry:
+    """The schedules of one call, by rank."""
+
+    __slots__ = ("last", "ready", "schedules", "steps")
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self.schedules: dict[int, Schedule] = {}
+        self.ready: dict[int, frozenset[str]] = {}
+        self.steps: int = 0
+        self.last: Schedule | None = None
+
+    def share(self, schedule: Schedule) -> None:
+        """Let equal columns of this schedule and the previous one be the same lists."""
+        last = self.last
+        self.last = schedule
+        if last is None:
+            return
+        if schedule.codes == last.codes:
+            schedule.codes = last.codes
+        if schedule.peers == last.peers:
+            schedule.peers = last.peers
+        if schedule.sizes == last.sizes:
+            schedule.sizes = last.sizes
+        if schedule.tags == last.tags:
+            schedule.tags = last.tags
+
+
+_cache = Cache()
+
+
+def schedule_for(call: Call, algorithm: str | None = None) -> Schedule:
+    """The schedule of `call.rank`: do not change it, others hold it too.
+
+    `algorithm` names an algorithm or a selector and wins over `call.selection`. When the call
+    made the ranks learn the two-level structure of the communicator, `call.ready` says so
+    afterwards; give it with the next call of the communicator, so that it happens only once.
+    """
+    if algorithm is None and call.selection is None:
+        call.selection = DEFAULT
+    return _cache.get(call, algorithm)

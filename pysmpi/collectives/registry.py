@@ -1,0 +1,140 @@
+"""The registry of algorithms.
+
+An algorithm is a function with the one signature `def name(s: Schedule, c: Call) -> None`: it
+appends to `s` the steps of rank `c.rank`. Every rank of the communicator runs the same function
+on its own `Call`; together the schedules must match every send with a receive.
+
+    @algorithm("bcast", "star", "root sends to all, one after another; P-1 steps, m bytes each")
+    def star(s, c):
+        if c.rank != c.root:
+            s.recv(c.root, c.nbytes)
+        else:
+            for peer in range(c.size):
+                if peer != c.rank:
+                    s.send(peer, c.nbytes)
+
+An algorithm that must look, while it runs, who has arrived is a generator instead, with the
+signature `def name(c: Call, look: Lookout) -> Iterator[Schedule]`; see `running`.
+
+Algorithms of other distributions are found through the entry point group
+`pysmpi.collectives`: each entry names a module that registers when it is imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from inspect import isgeneratorfunction
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.collectives.call import Call
+from pysmpi.errors import UsageError
+from pysmpi.kernel.schedule import Schedule
+
+if TYPE_CHECKING:
+    from pysmpi.collectives.running import Lookout
+
+Builder = Callable[[Schedule, Call], None]
+Live = Callable[[Call, "Lookout"], Iterator[Schedule]]
+
+ENTRY_POINTS = "pysmpi.collectives"
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """A registered algorithm.
+
+    `summary` is one line: shape, steps, volume, constraint. `elsewhere` is set where the pattern
+    is defined for 2^k ranks only: it names the algorithm that other numbers of ranks take. `live`
+    is the generator of an algorithm that decides while it runs; `build` then makes what it does
+    if everybody has arrived.
+    """
+
+    op: str
+    name: str
+    summary: str
+    build: Builder
+    elsewhere: str = ""
+    live: Live | None = None
+
+
+_algorithms: dict[str, dict[str, Algorithm]] = {}
+_with_live: set[str] = set()
+_loaded = False
+
+
+def algorithm(
+    op: str, name: str, summary: str, *, elsewhere: str = ""
+) -> Callable[[Any], Any]:
+    """Register the decorated function as algorithm `name` of operation `op`.
+
+    `elsewhere` restricts it to powers of two and names the algorithm for other numbers of ranks.
+    """
+
+    def register(function: Any) -> Any:
+        known = _algorithms.setdefault(op, {})
+        if name in known:
+            raise ValueError(f"algorithm {name!r} of {op} is registered twice")
+        build, live = function, None
+        if isgeneratorfunction(function):
+            from pysmpi.collectives.running import in_advance
+
+            build, live = in_advance(function), function
+            _with_live.add(op)
+        known[name] = Algorithm(op, name, summary, build, elsewhere, live)
+        return function
+
+    return register
+
+
+def load() -> None:
+    """Import the modules that hold algorithms: ours, then those of entry points."""
+    global _loaded
+    if _loaded:
+        return
+    _loaded = True
+    from pysmpi.collectives import algorithms
+
+    for module in pkgutil.iter_modules(algorithms.__path__):
+        importlib.import_module(f"{algorithms.__name__}.{module.name}")
+    for entry in entry_points(group=ENTRY_POINTS):
+        entry.load()
+
+
+def operations() -> list[str]:
+    """Every operation that has an algorithm."""
+    load()
+    return sorted(op for op in _algorithms if op != "smp_setup")
+
+
+def algorithms_of(op: str) -> dict[str, Algorithm]:
+    """The algorithms of an operation by name, selectors not included."""
+    load()
+    if op not in _algorithms:
+        raise UsageError(
+            f"no collective operation named {op!r}; operations: {', '.join(operations())}"
+        )
+    return _algorithms[op]
+
+
+def has_live(op: str) -> bool:
+    """Whether an operation has algorithms that decide while they run."""
+    load()
+    return op in _with_live
+
+
+def fitting(op: str, name: str, size: int) -> str:
+    """`name`, or what takes its place where it is not defined for `size` ranks."""
+    elsewhere = _algorithms[op][name].elsewhere
+    return elsewhere if elsewhere and size & (size - 1) else name
+
+
+def find(op: str, name: str) -> Algorithm:
+    """The algorithm `name` of `op`; UsageError names the valid ones."""
+    known = algorithms_of(op)
+    if name not in known:
+        raise UsageError(f"no algorithm {name!r} for {op}; algorithms: {', '.join(sorted(known))}")
+    return known[name]

@@ -1,0 +1,173 @@
+"""Which algorithm a call uses: a library's selector, and what the user overrules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pysmpi.collectives import registry, selectors
+from pysmpi.collectives.call import OPERATIONS, Call
+from pysmpi.collectives.selectors.file import load, looks_like_file
+from pysmpi.errors import UsageError
+from pysmpi.kernel.schedule import Schedule
+
+if TYPE_CHECKING:
+    from pysmpi.collectives.tuning import Tuner
+
+AUTOMATIC = "automatic"
+
+
+class Selection:
+    """A selector's name and the names that replace its choice, by operation.
+
+    A name is that of an algorithm, or of a selector, which then chooses. It holds for all forms
+    of an operation, unless the non-blocking one has its own (`ibcast`). Two-level algorithms
+    may name what their levels use: `mvapich2_two_level:rdb,binomial`. The same selection
+    serves the collectives that an algorithm builds on, as in SMPI. The selector may be a
+    selection file. `tuner` tries algorithms for `automatic`. Immutable.
+    """
+
+    __slots__ = ("_hash", "_inner", "overrides", "selector", "tuner")
+
+    def __init__(
+        self,
+        selector: str = "default",
+        overrides: Mapping[str, str] = {},
+        tuner: Tuner | None = None,
+    ) -> None:
+        """Check the names; UsageError lists what there is."""
+        if selector not in selectors.names() and looks_like_file(selector):
+            selector = load(selector)
+        if selector not in selectors.names():
+            raise UsageError(f"no selector {selector!r}; selectors: {', '.join(selectors.names())}")
+        for key, name in overrides.items():
+            # The non-blocking form has an i before its name.
+            op = key[1:] if key not in OPERATIONS and key[:1] == "i" else key
+            if op not in OPERATIONS:
+                raise UsageError(
+                    f"no collective operation named {key!r}; operations: {', '.join(OPERATIONS)}"
+                )
+            if name not in selectors.names():
+                registry.find(op, split(name)[0])
+        self.selector: str = selector
+        self.overrides: dict[str, str] = dict(overrides)
+        self.tuner = tuner
+        self._inner: Selection | None = None
+        self._hash: int = hash((selector, tuple(sorted(self.overrides.items()))))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Selection)
+            and self.selector == other.selector
+            and self.overrides == other.overrides
+            and self.tuner is other.tuner
+        )
+
+    def __repr__(self) -> str:
+        return f"Selection({self.selector!r}, {self.overrides!r})"
+
+    @classmethod
+    def from_options(
+        cls,
+        options: Mapping[str, str],
+        selector: str | None = None,
+        overrides: Mapping[str, str] = {},
+    ) -> Selection:
+        """Read SimGrid's option names: `smpi/coll-selector` and `smpi/OPERATION`.
+
+        `selector` and `overrides`, where given, win over the options. Options with other names
+        are left alone.
+        """
+        names = {}
+        for option, value in options.items():
+            op = option.removeprefix("smpi/").replace("-", "_")
+            if option.startswith("smpi/") and op in OPERATIONS:
+                names[op] = value
+        chosen = selector or options.get("smpi/coll-selector") or "default"
+        return cls(chosen, {**names, **overrides})
+
+    @property
+    def automatic(self) -> bool:
+        """Whether it needs a tuner."""
+        return self.selector == AUTOMATIC or AUTOMATIC in self.overrides.values()
+
+    def tried_on(self, tuner: Tuner) -> Selection:
+        """The same selection with a machine to try algorithms on."""
+        return Selection(self.selector, self.overrides, tuner)
+
+    def inner(self) -> Selection:
+        """What serves the collectives that an automatically chosen algorithm builds on.
+
+        Trying algorithms inside algorithms would never end; Open MPI's choice stands in.
+        """
+        if not self.automatic:
+            return self
+        if self._inner is None:
+            kept = {op: name for op, name in self.overrides.items() if name != AUTOMATIC}
+            selector = "ompi5" if self.selector == AUTOMATIC else self.selector
+            self._inner = Selection(selector, kept)
+        return self._inner
+
+    def start(self, op: str, nonblocking: bool = False) -> str:
+        """The algorithm's or selector's name that decides on `op`, in one of its forms."""
+        name = self.overrides.get(f"i{op}") if nonblocking else None
+        name = name or self.overrides.get(op)
+        if name is None:
+            name = self.selector
+            if nonblocking and name == "default":
+                # `default` would be the blocking algorithm of that name; SMPI's selectors agree
+                # on non-blocking forms.
+                name = "ompi"
+        return name
+
+    def choose(self, call: Call) -> str:
+        """The name of the algorithm for this call."""
+        return resolve(call, self.start(call.op, call.nonblocking))
+
+
+DEFAULT = Selection()
+
+
+def resolve(call: Call, name: str) -> str:
+    """Follow selectors from `name` to the name of an algorithm."""
+    known = registry.algorithms_of(call.op)
+    while split(name)[0] not in known:
+        name = selectors.choose(name, call)
+    plain = split(name)[0]
+    fitting = registry.fitting(call.op, plain, call.size)
+    return name if fitting == plain else fitting
+
+
+def split(name: str) -> tuple[str, tuple[str, ...]]:
+    """Split `NAME:LEADERS,NODE` into the name and the parts."""
+    name, _, parts = name.partition(":")
+    return name, tuple(parts.split(",")) if parts else ()
+
+
+def build(s: Schedule, call: Call, name: str | None = None) -> None:
+    """Append the steps of `call` to `s`: by algorithm or selector `name`, or by the selection.
+
+    A communicator of one rank takes no step.
+    """
+    if call.size <= 1 and not call.op.startswith("neighbor"):
+        return
+    if name is None:
+        selection = call.selection or DEFAULT
+        name = selection.start(call.op, call.nonblocking)
+        if call.on_node_level and split(name)[0] == "two_level":
+            # The levels of two levels have no levels again.
+            name = selection.selector
+    known = registry.algorithms_of(call.op)
+    plain, parts = split(name)
+    while plain not in known:
+        if selectors.uses_nodes(plain, call):
+            call.prepare_nodes(s)
+        chosen = selectors.choose(plain, call)
+        if plain == AUTOMATIC and call.selection is not None:
+            call.selection = call.selection.inner()
+        plain, parts = split(chosen)
+    call.parts = parts
+    known[registry.fitting(call.op, plain, call.size)].build(s, call)

@@ -1,0 +1,84 @@
+"""Selectors: what a library chooses for an operation, a number of ranks and a size.
+
+A selector is data, tables that say which algorithm serves which sizes, with the few lines that
+compute what a table is asked for. Each module of this package holds one library.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pysmpi.collectives.call import Call
+from pysmpi.errors import UsageError
+
+Rule = Callable[[Call], str]
+
+
+def _never(call: Call) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A library's choice.
+
+    `rules` has, by operation, the function from a call to the name of an algorithm or of
+    another selector. Operations that it does not hold use the algorithm `default`.
+    `uses_nodes` tells the calls for which the library sets up its node-level communicators.
+    """
+
+    name: str
+    summary: str
+    rules: dict[str, Rule]
+    uses_nodes: Callable[[Call], bool] = _never
+
+
+_MODULES = ("default", "ompi", "mpich", "mvapich2", "impi", "ompi5", "mpich4", "automatic")
+_selectors: dict[str, Selector] = {}
+
+
+def _all() -> dict[str, Selector]:
+    if not _selectors:
+        for module in _MODULES:
+            found = importlib.import_module(f"{__name__}.{module}").SELECTOR
+            _selectors[found.name] = found
+    return _selectors
+
+
+def register(selector: Selector) -> None:
+    """Add a selector, such as one read from a user's file."""
+    _all()[selector.name] = selector
+
+
+def names() -> list[str]:
+    """The names of all selectors."""
+    return list(_all())
+
+
+def find(name: str) -> Selector:
+    """The selector `name`; UsageError names the valid ones."""
+    known = _all()
+    if name not in known:
+        raise UsageError(f"no selector or algorithm {name!r}; selectors: {', '.join(known)}")
+    return known[name]
+
+
+def choose(name: str, call: Call) -> str:
+    """What selector `name` says for `call`: an algorithm's name, or another selector's."""
+    selector = find(name)
+    rules = selector.rules
+    if call.nonblocking:
+        from pysmpi.collectives.selectors.nonblocking import BY_LIBRARY
+
+        rules = BY_LIBRARY.get(name, rules)
+    rule = rules.get(call.op)
+    if rule is None:
+        return "default"
+    return rule(call)
+
+
+def uses_nodes(name: str, call: Call) -> bool:
+    """Whether selector `name` sets up node-level communicators before this call."""
+    return not call.nonblocking and find(name).uses_nodes(call)

@@ -1,0 +1,15 @@
+"""What SMPI does without a selector: flat patterns, and Open MPI's choice for alltoall."""
+
+from __future__ import annotations
+
+from pysmpi.collectives.selectors import Selector
+
+SELECTOR = Selector(
+    "default",
+    "SMPI's own: flat patterns, binomial bcast, Open MPI's alltoall",
+    {
+        "barrier": lambda call: "ompi_basic_linear",
+        "bcast": lambda call: "binomial_tree",
+        "alltoall": lambda call: "ompi",
+    },
+)

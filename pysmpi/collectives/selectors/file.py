@@ -1,0 +1,156 @@
+"""Selection files: a selector written as text, such as `pysmpi collectives tune` writes.
+
+    allreduce
+        P == 16   <=1024:rdb <=65536:rab_rdb else:lr
+        else      ompi5
+    bcast
+        else      <8K:binomial_tree else:scatter_LR_allgather
+
+An operation stands at the beginning of a line, the lines of its decision table (see `tables`)
+below it, indented. Sizes are bytes of a vector or block, as `pysmpi collectives --bytes` takes
+them; a name is that of an algorithm or of a selector. `#` begins a comment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from zlib import crc32
+
+from pysmpi.collectives import registry, selectors
+from pysmpi.collectives.call import OPERATIONS, Call
+from pysmpi.collectives.selectors.tables import Table, number
+from pysmpi.errors import UsageError
+
+_CONDITION = re.compile(r"(?:P\s*(==|<=|<)\s*(\S+)|else)\s+(\S.*)")
+_ENTRY = re.compile(r"(?:(<=|<)([^:]+)|(else)):(.+)")
+_NUMBER = re.compile(r"\d+[KM]?")
+
+
+def size_of(call: Call) -> float:
+    """The size that a table is asked for: bytes of the vector or block, the mean of unequal ones.
+
+    0 where ranks do not know each other's counts.
+    """
+    if call.op in ("gatherv", "scatterv", "alltoallv", "alltoallw", "barrier"):
+        return 0
+    if call.recv_counts is not None and call.op in ("allgatherv", "reduce_scatter"):
+        return sum(call.recv_counts) * call.type_size / call.size
+    return call.nbytes
+
+
+def looks_like_file(name: str) -> bool:
+    """Whether the name of a selector is meant as that of a file."""
+    return any(sign in name for sign in "/\\.") or Path(name).is_file()
+
+
+def load(path: str) -> str:
+    """Read a selection file; the name under which its selector is known from now on."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a text file"
+        raise UsageError(f"{path}: {reason}") from None
+    # The contents belong to the name, so that what was cached for others is not taken for these.
+    name = f"{path}#{crc32(text.encode()):08x}"
+    if name not in selectors.names():
+        rules = {op: _rule(table) for op, table in _Reader(path).read(text).items()}
+        selectors.register(selectors.Selector(name, f"the file {path}", rules))
+    return name
+
+
+def _rule(table: Table) -> Callable[[Call], str]:
+    return lambda call: table.choose(call.size, size_of(call))
+
+
+class _Reader:
+    """Reads one file strictly: every complaint names the line."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.line = 0
+
+    def fail(self, found: str, expected: str) -> UsageError:
+        """The error for what stands in this line."""
+        return UsageError(f"{self.path}:{self.line}: found {found}, expected {expected}")
+
+    def read(self, text: str) -> dict[str, Table]:
+        """The tables by operation."""
+        tables: dict[str, list[str]] = {}
+        op = ""
+        for self.line, raw in enumerate(text.splitlines(), 1):
+            line = raw.partition("#")[0].rstrip()
+            if not line:
+                continue
+            if not line[0].isspace():
+                self._close(op, tables)
+                op = line
+                if op not in OPERATIONS or op.startswith("neighbor"):
+                    raise self.fail(repr(op), "the name of a collective operation")
+                if op in tables:
+                    raise self.fail(f"{op} a second time", "one table for an operation")
+                tables[op] = []
+                self.last = 0.0
+            elif not op:
+                raise self.fail(repr(line.strip()), "the name of a collective operation")
+            else:
+                tables[op].append(self._row(op, line.strip(), tables[op]))
+        self._close(op, tables)
+        if not tables:
+            self.line = max(self.line, 1)
+            raise self.fail("nothing", "the name of a collective operation")
+        return {op: Table("\n".join(lines)) for op, lines in tables.items()}
+
+    def _close(self, op: str, tables: dict[str, list[str]]) -> None:
+        if op and not (tables[op] and tables[op][-1].startswith("else")):
+            raise self.fail(f"no line `else` for {op} above", "one that holds for all ranks")
+
+    def _row(self, op: str, line: str, before: list[str]) -> str:
+        if before and before[-1].startswith("else"):
+            raise self.fail("a line behind `else`", "the name of a collective operation")
+        match = _CONDITION.fullmatch(line)
+        if match is None:
+            raise self.fail(repr(line), "`P == N`, `P < N`, `P <= N` or `else`, and algorithms")
+        sign, ranks, entries = match.groups()
+        if sign:
+            limit = self._number(ranks, "a number of ranks")
+            if sign != "==":
+                if limit <= self.last:
+                    raise self.fail(f"P {sign} {ranks}", f"more ranks than {self.last:g}")
+                self.last = limit
+        self._entries(op, entries.split())
+        return line
+
+    def _entries(self, op: str, entries: list[str]) -> None:
+        last = -1.0
+        for i, entry in enumerate(entries):
+            match = _ENTRY.fullmatch(entry)
+            final = i == len(entries) - 1
+            if match is None or match[3]:
+                if not final:
+                    raise self.fail(f"{entry!r} before others", "the entry for all sizes last")
+                self._check(op, match[4] if match else entry)
+                return
+            limit = self._number(match[2], "a size such as 64K")
+            if limit <= last:
+                raise self.fail(repr(entry), "greater sizes from left to right")
+            last = limit
+            self._check(op, match[4])
+            if final:
+                raise self.fail(f"{entry!r} as the last entry", "`else:NAME` at the end")
+
+    def _number(self, text: str, expected: str) -> float:
+        if not _NUMBER.fullmatch(text):
+            raise self.fail(repr(text), expected)
+        return number(text)
+
+    def _check(self, op: str, name: str) -> None:
+        if name in selectors.names():
+            if "#" in name:
+                raise self.fail(repr(name), "an algorithm or a library")
+            return
+        try:
+            registry.find(op, name.partition(":")[0])
+        except UsageError as error:
+            raise UsageError(f"{self.path}:{self.line}: {error}") from None

@@ -1,0 +1,111 @@
+"""Open MPI 5.0's fixed decisions of `coll/tuned`, with its own algorithms (selector `ompi5`).
+
+Release 5.0.9 decides as 4.1 did, so the tables are those of `ompi`, plus one for
+reduce_scatter_block. What differs from SMPI's port are the algorithms: the numbers mean Open
+MPI's own here, which send whole messages where no segment size is configured. On several ranks
+a node, release 5 prefers its hierarchical component `han`; choose `two_level` for that.
+
+Source: ompi/mca/coll/tuned/coll_tuned_decision_fixed.c and coll_tuned_*_decision.c.
+"""
+
+from __future__ import annotations
+
+from pysmpi.collectives.call import Call
+from pysmpi.collectives.patterns import is_power_of_two
+from pysmpi.collectives.selectors import Selector, ompi
+from pysmpi.collectives.selectors.tables import Table
+
+_ALLREDUCE = "1=linear 2=redbcast 3=rdb 4=ring 5=ring 6=rab_rdb"
+_BCAST = (
+    "1=flattree 2=chain 3=chain 4=split_binary 5=binary 6=binomial 7=knomial"
+    " 8=scatter_rdb_allgather 9=scatter_LR_allgather"
+)
+_REDUCE = (
+    "1=ompi_basic_linear 2=chain 3=chain 4=binary 5=in_order_binomial 6=ompi_in_order_binary 7=rab"
+)
+ALLREDUCE = ompi.ALLREDUCE.renamed(_ALLREDUCE)
+ALLREDUCE_IN_ORDER = ompi.ALLREDUCE_IN_ORDER.renamed(_ALLREDUCE)
+ALLTOALL = ompi.ALLTOALL.renamed("1=basic_linear 2=ring 3=bruck 4=basic_linear 5=pair")
+ALLTOALLV = ompi.ALLTOALLV.renamed("1=ompi_basic_linear 2=pairwise")
+BARRIER = ompi.BARRIER.renamed(
+    "1=ompi_basic_linear 2=ompi_doublering 3=ompi_recursivedoubling 4=ompi_bruck"
+    " 5=ompi_two_procs 6=ompi_tree"
+)
+BCAST = ompi.BCAST.renamed(_BCAST)
+REDUCE = ompi.REDUCE.renamed(_REDUCE)
+REDUCE_IN_ORDER = ompi.REDUCE_IN_ORDER.renamed(_REDUCE)
+REDUCE_SCATTER = ompi.REDUCE_SCATTER.renamed(
+    "1=redscatterv 2=ompi_basic_recursivehalving 3=ompi_ring 4=ompi_butterfly"
+)
+REDUCE_SCATTER_BLOCK = Table(
+    """
+    P < 4   <4:2 <8:4 <16:3 <128:4 <256:3 <4K:4 <8K:3 <128K:4 else:1
+    P < 8   <8:3 <32:2 <256:4 <8K:3 <16K:4 <1M:3 else:1
+    P < 16  <4:1 <32:3 <128:4 <512K:3 <4M:1 else:4
+    P < 32  <32:1 <512K:3 <2M:1 <4M:3 else:4
+    else    <4:3 <16:1 <64K:4 <256K:1 else:4
+    """,
+    "1=redscatter 2=mpich_rdb 3=ompi_basic_recursivehalving 4=ompi_butterfly",
+)
+ALLGATHER = ompi.ALLGATHER.renamed("1=GB 2=bruck 3=rdb 4=NTSLR 5=ompi_neighborexchange 6=pair")
+ALLGATHERV = ompi.ALLGATHERV.renamed(
+    "1=GB 2=ompi_bruck 3=neighbour_ring 4=ompi_neighborexchange 5=pair"
+)
+GATHER = ompi.GATHER.renamed("1=ompi_basic_linear 2=ompi_binomial 3=linear_sync")
+
+
+def _allreduce(call: Call) -> str:
+    table = ALLREDUCE if call.commutative else ALLREDUCE_IN_ORDER
+    return table.choose(call.size, call.nbytes)
+
+
+def _reduce(call: Call) -> str:
+    table = REDUCE if call.commutative else REDUCE_IN_ORDER
+    return table.choose(call.size, call.nbytes)
+
+
+def _reduce_scatter(call: Call) -> str:
+    if not call.commutative:
+        return "redscatterv"
+    return REDUCE_SCATTER.choose(call.size, sum(call.recv_counts or ()) * call.type_size)
+
+
+def _reduce_scatter_block(call: Call) -> str:
+    if not call.commutative:
+        return "redscatter"
+    return REDUCE_SCATTER_BLOCK.choose(call.size, call.nbytes * call.size)
+
+
+def _allgather(call: Call) -> str:
+    name = ALLGATHER.choose(call.size, call.nbytes)
+    if name == "rdb" and not is_power_of_two(call.size):
+        return "bruck"
+    return "NTSLR" if name == "ompi_neighborexchange" and call.size % 2 else name
+
+
+def _allgatherv(call: Call) -> str:
+    total = sum(call.recv_counts or ()) * call.type_size
+    name = ALLGATHERV.choose(call.size, total // call.size)
+    return "neighbour_ring" if name == "ompi_neighborexchange" and call.size % 2 else name
+
+
+SELECTOR = Selector(
+    "ompi5",
+    "Open MPI 5.0's fixed decisions, with Open MPI's own algorithms",
+    {
+        "allreduce": _allreduce,
+        "alltoall": lambda call: ALLTOALL.choose(call.size, call.nbytes),
+        "alltoallv": lambda call: ALLTOALLV.choose(call.size, 0),
+        "barrier": lambda call: BARRIER.choose(call.size, 0),
+        "bcast": lambda call: BCAST.choose(call.size, call.nbytes),
+        "reduce": _reduce,
+        "reduce_scatter": _reduce_scatter,
+        "reduce_scatter_block": _reduce_scatter_block,
+        "allgather": _allgather,
+        "allgatherv": _allgatherv,
+        "gather": lambda call: GATHER.choose(call.size, call.nbytes),
+        "scatter": lambda call: ompi.SCATTER.choose(call.size, call.nbytes),
+        "scan": lambda call: "linear",
+        "exscan": lambda call: "linear",
+    },
+)

@@ -1,0 +1,202 @@
+"""Trying algorithms: which one is the fastest on a machine, for an operation, ranks and a size.
+
+A trial runs the schedules of all ranks on an engine of its own, over a fresh copy of the network
+with the same placement, while nothing else is under way and all ranks enter at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from pysmpi.collectives import registry
+from pysmpi.collectives.call import OPERATIONS, Call
+from pysmpi.collectives.selection import Selection, build, resolve
+from pysmpi.kernel.engine import Engine
+from pysmpi.kernel.plan import Transport
+from pysmpi.kernel.process import Core, Process
+from pysmpi.kernel.requests import Context
+from pysmpi.kernel.schedule import Schedule
+
+INFINITY = float("inf")
+NOMINAL = 4096  # bytes of a block where no rank knows the blocks of all
+
+# What keeps the order of ranks, for operators that do not commute.
+ORDERED = {
+    "reduce": ("default", "ompi_basic_linear", "flat_tree", "binomial", "ompi_in_order_binary"),
+    "allreduce": ("default", "rdb", "linear"),
+    "reduce_scatter": ("default", "mpich_rdb", "mpich_noncomm", "ompi_butterfly"),
+    "reduce_scatter_block": ("mpich_rdb", "mpich_noncomm", "ompi_butterfly"),
+}
+
+# Each rank knows only its own counts: their size must not decide.
+PRIVATE_COUNTS = frozenset({"gatherv", "scatterv", "alltoallv", "alltoallw"})
+TUNED = tuple(op for op in OPERATIONS if not op.startswith("neighbor"))
+
+
+def candidates(call: Call) -> list[str]:
+    """The algorithms that may serve a call, but those that depend on when ranks arrive."""
+    known = registry.algorithms_of(call.op)
+    ordered = ORDERED.get(call.op)
+    return [
+        name
+        for name, found in sorted(known.items())
+        if found.live is None
+        and registry.fitting(call.op, name, call.size) == name
+        and (call.commutative or ordered is None or name in ordered)
+    ]
+
+
+def calls_of_all(call: Call) -> list[Call]:
+    """The calls of all ranks, from that of one of them."""
+    calls = []
+    for rank in range(call.size):
+        one = replace(call, rank=rank)
+        if call.op in PRIVATE_COUNTS:
+            counts = (NOMINAL,) * call.size
+            one.count, one.type_size = NOMINAL, 1
+            one.recv_counts = counts if call.op != "scatterv" else None
+            one.send_counts = counts if call.op != "gatherv" else None
+        elif call.op == "allgatherv" and call.recv_counts is not None:
+            one.count = call.recv_counts[rank]
+        calls.append(one)
+    return calls
+
+
+def schedules_of(call: Call, name: str | None) -> list[Schedule]:
+    """The schedules of all ranks, once the node-level communicators exist."""
+    schedules = []
+    for one in calls_of_all(call):
+        build(Schedule(), one, name)
+        schedule = Schedule()
+        build(schedule, replace(one, parts=()), name)
+        schedules.append(schedule)
+    return schedules
+
+
+def sets_up(call: Call, name: str) -> bool:
+    """Whether an algorithm needs node-level communicators, which cost messages the first time."""
+    one = replace(call, ready=frozenset(), selection=None)
+    build(Schedule(), one, name)
+    return bool(one.ready)
+
+
+class Tuner:
+    """Tries algorithms on one machine and remembers which was the fastest.
+
+    `network` makes a fresh transport between the `slots` places of ranks.
+    """
+
+    def __init__(self, network: Callable[[], Transport], slots: int) -> None:
+        self.network = network
+        self.slots = slots
+        self.trials = 0
+        self._winners: dict[object, str] = {}
+
+    def choose(self, call: Call) -> str:
+        """The fastest algorithm for a call; every rank of it gets the same answer."""
+        key: tuple[object, ...] = (
+            call.op, call.size, call.root, call.commutative, call.slots, call.nodes
+        )  # fmt: skip
+        if call.op not in PRIVATE_COUNTS:
+            counts = None if call.op == "allgatherv" else call.count
+            if call.op == "reduce_scatter":
+                counts = None
+            key = (*key, counts, call.type_size, call.recv_counts)
+        winner = self._winners.get(key)
+        if winner is None:
+            winner = self._winners[key] = self.rank(call)[0][0]
+        return winner
+
+    def rank(self, call: Call, everything: bool = False) -> list[tuple[str, float]]:
+        """The candidates with their seconds, fastest first.
+
+        Unless `everything` is asked for, a trial ends once it has lost (infinity).
+        """
+        results = []
+        limit = INFINITY
+        for name in candidates(call):
+            seconds = self.seconds(call, name, INFINITY if everything else limit)
+            limit = min(limit, seconds)
+            results.append((name, seconds))
+        return sorted(
+            results, key=lambda result: (float(f"{result[1]:.9g}"), sets_up(call, result[0]))
+        )
+
+    def seconds(self, call: Call, name: str | None, limit: float = INFINITY) -> float:
+        """How long a call takes by an algorithm or selector, from entry to the last exit.
+
+        Node-level communicators exist already. Infinity for more than `limit` seconds.
+        """
+        self.trials += 1
+        inner = call.selection.inner() if call.selection is not None else None
+        schedules = schedules_of(replace(call, selection=inner), name)
+        return self._run(schedules, call.slots, limit)
+
+    def _run(
+        self, schedules: Sequence[Schedule], slots: Sequence[int] | None, limit: float
+    ) -> float:
+        engine = Engine(self.network(), self.slots)
+        context = Context(0, [])
+        left = len(schedules)
+        end = INFINITY
+
+        def finish() -> None:
+            nonlocal left, end
+            left -= 1
+            if left == 0:
+                end = engine.now
+                engine.stop()
+
+        for rank, schedule in enumerate(schedules):
+            slot = rank % self.slots if slots is None else slots[rank]
+            process = Process(engine, rank, slot, Core(1e9))
+            process.resume = finish
+            context.members.append(process)
+            process.prepare(schedule, context, rank, 0)
+            process.launch()
+        if limit < INFINITY:
+            clock = Process(engine, len(schedules), 0, Core(1e9))
+            clock.resume = engine.stop
+            patience = Schedule()
+            patience.sleep(limit * (1 + 1e-9))
+            clock.prepare(patience, context, 0, 0)
+            clock.launch()
+        engine.run()
+        return end
+
+
+def tune(
+    tuner: Tuner, call: Call, libraries: Sequence[str]
+) -> tuple[str, float, dict[str, tuple[str, float]]]:
+    """(winner, its seconds, what each library chooses and how long that takes)."""
+    winner, seconds = tuner.rank(call)[0]
+    theirs = {}
+    known: dict[str, float] = {winner: seconds}
+    for library in libraries:
+        selection = Selection(library)
+        name = resolve(replace(call, selection=selection), library)
+        if name not in known:
+            known[name] = tuner.seconds(replace(call, selection=selection), name)
+        theirs[library] = (name, known[name])
+    return winner, seconds, theirs
+
+
+def selection_file(title: str, ranks: int, winners: Mapping[str, Sequence[tuple[int, str]]]) -> str:
+    """The text of a selection file: (size, algorithm) of each operation for so many ranks.
+
+    A size serves up to the geometric mean with the next one. Other numbers of ranks take what
+    Open MPI 5 does.
+    """
+    lines = [f"# Fastest in simulation: {title}."]
+    for op, found in winners.items():
+        entries = []
+        for i, (size, name) in enumerate(found):
+            following = found[i + 1] if i + 1 < len(found) else None
+            if following is None:
+                entries.append(f"else:{name}")
+            elif following[1] != name:
+                middle = round((max(size, 1) * following[0]) ** 0.5)
+                entries.append(f"<={middle}:{name}")
+        lines += [op, f"    P == {ranks}  {' '.join(entries)}", "    else  ompi5"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""Virtual time: events, shared resources, matching, protocols, steps. Knows nothing of MPI."""

@@ -1,0 +1,284 @@
+"""The engine: advances the clock, runs what is due, carries messages.
+
+One round of `Engine.run`: every process that can go on goes on; then the rates of shared
+resources are made fair, once, for all that happened at this instant; then the clock moves to the
+next event.
+"""
+
+from typing import Any, Final, Optional
+
+from pysmpi.kernel.events import Event, EventQueue
+from pysmpi.kernel.matching import is_wild, mailbox_of
+from pysmpi.kernel.plan import PlanBook, Transport
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Receive, Request, Send, Transfer
+from pysmpi.kernel.sharing import INFINITY, Activity, System
+
+# Events closer than this (s) are one instant: rates are made fair after all of them.
+INSTANT: Final = 1e-11
+# Events between two calls of `Engine.tick`.
+TICK: Final = 1 << 14
+
+
+class Flow(Activity):
+    """The bytes of one message: first the latency, then a share of the links it crosses."""
+
+    def __init__(self, engine: "Engine", send: Send) -> None:
+        plan = send.plan
+        assert plan is not None
+        super().__init__(
+            plan.volume / plan.factor, plan.penalty, plan.bound, plan.constraints, plan.weights
+        )
+        self.engine: Engine = engine
+        self.send: Send = send
+        self.latent: bool = True
+
+    def fire(self) -> None:
+        """End the latency, or the transfer of a message that nothing slowed down."""
+        if not self.latent:
+            Activity.fire(self)
+            return
+        self.latent = False
+        if self.work > 0.0:
+            self.engine.system.add(self)
+        else:
+            self.finish()
+
+    def finish(self) -> None:
+        """The last byte has arrived."""
+        self.engine.arrive(self.send)
+
+
+class Alarm(Event):
+    """Completes a request at a date."""
+
+    def __init__(self, engine: "Engine") -> None:
+        self.engine: Engine = engine
+        self.request: Request = Request()
+
+    def fire(self) -> None:
+        """Ring."""
+        if not self.request.done:
+            self.request.complete(self.engine.now)
+
+
+class Engine:
+    """One simulation: its clock `now` (s), its processes, its resources, its messages.
+
+    Three hooks belong to the layers above and cost nothing when unset: `deliver(send, receive)`
+    moves the data of a matched message, `keep(send)` saves the data of one whose sender goes on
+    before it is matched, `chooser.pick(kind, candidates)` decides among equals. `tick()` is
+    called from time to time.
+    """
+
+    def __init__(self, transport: Transport, slots: int) -> None:
+        self.queue: EventQueue = EventQueue()
+        self.system: System = System(self.queue)
+        self.book: PlanBook = PlanBook(transport, slots)
+        self.ready: list[Process] = []
+        self.head: int = 0
+        self.left: int = 0  # events of this instant that are still to fire
+        self.current: Optional[Process] = None
+        self.order: int = 0
+        self.messages: int = 0
+        self.bytes: int = 0
+        self.events: int = 0
+        self.reduce_rate: float = INFINITY  # bytes/s
+        self.copy_rate: float = INFINITY  # bytes/s
+        self.stopped: bool = False
+        self.deliver: Any = None
+        self.keep: Any = None
+        self.chooser: Any = None
+        self.recorder: Any = None
+        self.tick: Any = None
+
+    @property
+    def now(self) -> float:
+        """The simulated time (s)."""
+        return self.queue.now
+
+    @now.setter
+    def now(self, date: float) -> None:
+        self.queue.now = date
+
+    def run(self) -> None:
+        """Run until nothing can happen any more, or `stop` is called."""
+        queue = self.queue
+        while not self.stopped:
+            self._run_ready()
+            if self.stopped:
+                break
+            if self.system.pending():
+                self.system.share()
+            if queue.empty():
+                break
+            date = queue.next()
+            end = date + INSTANT + date * 4e-15
+            while not queue.empty():
+                date = queue.next()
+                if date > end:
+                    break
+                if date > self.now:
+                    self.now = date
+                self._fire(date, queue.pop())
+                if self.stopped:
+                    break
+
+    def _fire(self, date: float, events: "list[Event]") -> None:
+        count = len(events)
+        for i in range(count):
+            self.left = count - i - 1
+            events[i].fire()
+            if self.head < len(self.ready):
+                self._run_ready()
+            if self.stopped:
+                for event in events[i + 1 :]:
+                    self.queue.push(date, event)
+                self.left = 0
+                return
+        before = self.events // TICK
+        self.events += count
+        if self.events // TICK != before and self.tick is not None:
+            self.tick()
+
+    def stop(self) -> None:
+        """Have `run` return before anything else happens."""
+        self.stopped = True
+
+    def _run_ready(self) -> None:
+        ready = self.ready
+        while self.head < len(ready) and not self.stopped:
+            if self.chooser is not None and len(ready) - self.head > 1:
+                i = self.head + self.chooser.pick("process", ready[self.head :])
+                ready[self.head], ready[i] = ready[i], ready[self.head]
+            process = ready[self.head]
+            self.head += 1
+            process.run()
+        ready.clear()
+        self.head = 0
+
+    def quiet_until(self, date: float) -> bool:
+        """Whether nothing but the running process can happen before or at `date`."""
+        if self.head < len(self.ready) or self.system.pending() or self.stopped:
+            return False
+        return self.left == 0 and (self.queue.empty() or self.queue.next() > date)
+
+    def alarm(self, date: float) -> Request:
+        """Return a request that completes at `date` (s)."""
+        alarm = Alarm(self)
+        self.queue.push(date, alarm)
+        return alarm.request
+
+    def post_send(self, send: Send) -> None:
+        """Offer a message; start its flow when the protocol lets it start."""
+        closed = send.context.closed
+        if closed is not None and send.source in closed:
+            send.complete(self.now)
+            return
+        self.order += 1
+        send.order = self.order
+        self.messages += 1
+        self.bytes += send.nbytes
+        box = mailbox_of(send)
+        receive = box.match_send(send)
+        if receive is not None:
+            self._match(send, receive)
+            self._flow(send)
+        else:
+            if send.detached and self.keep is not None and send.payload is not None:
+                self.keep(send)
+            if send.eager:
+                self._flow(send)
+            if len(box.probes) > 0:
+                box.show(send, self.now)
+        if send.detached:
+            send.complete(self.now)
+
+    def post_transfer(self, transfer: Transfer) -> None:
+        """Let bytes flow that nobody has to receive."""
+        self.order += 1
+        transfer.order = self.order
+        self.messages += 1
+        self.bytes += transfer.nbytes
+        self._flow(transfer)
+
+    def post_receive(self, receive: Receive) -> None:
+        """Let a receive take a message, now or when one comes."""
+        closed = receive.context.closed
+        if closed is not None and receive.destination in closed:
+            receive.complete(self.now)
+            return
+        self.order += 1
+        receive.order = self.order
+        box = mailbox_of(receive)
+        send: Optional[Send] = None
+        if self.chooser is not None and is_wild(receive):
+            candidates = box.candidates(receive)
+            if len(candidates) > 1:
+                send = box.take(candidates[self.chooser.pick("message", candidates)])
+        if send is None:
+            send = box.match_receive(receive)
+        if send is not None:
+            self.join(send, receive)
+
+    def post_probe(self, receive: Receive) -> None:
+        """Complete `receive`, without taking the message, once there is one that it accepts.
+
+        `receive.message` is then the send that it has seen.
+        """
+        self.order += 1
+        receive.order = self.order
+        box = mailbox_of(receive)
+        send = box.peek(receive)
+        if send is None:
+            box.probes.append(receive)
+        else:
+            receive.message = send
+            receive.complete(self.now)
+
+    def join(self, send: Send, receive: Receive) -> None:
+        """Give an unexpected message to a receive."""
+        self._match(send, receive)
+        if send.arrived:
+            send.receive = None
+            receive.complete(self.now)
+        elif not send.flowing:
+            self._flow(send)
+
+    def _match(self, send: Send, receive: Receive) -> None:
+        receive.message = send
+        send.receive = receive
+        receive.truncated = send.nbytes > receive.nbytes
+        if send.detached:
+            plan = send.plan
+            assert plan is not None
+            receive.finish_cost = plan.recv_cost
+        if self.deliver is not None and send.payload is not None:
+            self.deliver(send, receive)
+
+    def _flow(self, send: Send) -> None:
+        flow = Flow(self, send)
+        plan = send.plan
+        assert plan is not None
+        send.flowing = True
+        if self.recorder is not None:
+            self.recorder.flow_started(send, self.now)
+        if plan.latency > 0.0:
+            self.queue.push(self.now + plan.latency, flow)
+        else:
+            flow.fire()
+
+    def arrive(self, send: Send) -> None:
+        """The last byte of a message is there."""
+        send.arrived = True
+        if self.recorder is not None:
+            self.recorder.flow_ended(send, self.now)
+        if not send.detached:
+            send.complete(self.now)
+        receive = send.receive
+        if receive is not None:
+            # The two no longer need each other; a cycle would wait for the garbage collector.
+            send.receive = None
+            receive.complete(self.now)
+        if send.arrival is not None:
+            send.arrival.complete(self.now)

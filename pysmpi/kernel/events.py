@@ -1,0 +1,44 @@
+"""The event queue: what happens next in virtual time."""
+
+from heapq import heappop, heappush
+
+
+class Event:
+    """Something with a date. `fire` is called when the clock reaches it."""
+
+    def fire(self) -> None:
+        raise RuntimeError("an event must say what it does")
+
+
+class EventQueue:
+    """The clock, and events by date (s); equal dates in the order in which they were added.
+
+    The heap holds dates only, each once: where many processes do the same thing at the same
+    instant, as parallel programs do, adding an event is appending to a list.
+    """
+
+    def __init__(self) -> None:
+        self.now: float = 0.0
+        self.dates: list[float] = []
+        self.events: dict[float, list[Event]] = {}
+
+    def push(self, date: float, event: Event) -> None:
+        """Have `event` fire at `date`."""
+        due = self.events.get(date)
+        if due is None:
+            self.events[date] = [event]
+            heappush(self.dates, date)
+        else:
+            due.append(event)
+
+    def empty(self) -> bool:
+        """Whether nothing is to happen any more."""
+        return len(self.dates) == 0
+
+    def next(self) -> float:
+        """The date of the earliest event; there must be one."""
+        return self.dates[0]
+
+    def pop(self) -> "list[Event]":
+        """Take out all events of the earliest date, in their order."""
+        return self.events.pop(heappop(self.dates))

@@ -1,0 +1,88 @@
+"""The plan of one message: all that a network or memory model has to say about its cost."""
+
+from mypy_extensions import mypyc_attr
+
+from pysmpi.kernel.sharing import Constraint
+
+
+class Plan:
+    """What a message of one size between one pair of cores costs, and what it shares.
+
+    `send_cost`, `isend_cost` and `recv_cost` are seconds of the sender's and the receiver's time
+    (os, ois and or of the hybrid model); `latency` is the seconds before bytes flow; then
+    `volume` bytes flow at `factor` times the shared rate, with `penalty` and `bound` (bytes/s) as
+    in `sharing`. An `eager` message flows without waiting for its receive, a `detached` one lets
+    its sender go on at once.
+    """
+
+    def __init__(
+        self,
+        latency: float,
+        volume: float,
+        bound: float,
+        penalty: float,
+        factor: float,
+        constraints: "list[Constraint]",
+        weights: "list[float]",
+        send_cost: float = 0.0,
+        isend_cost: float = 0.0,
+        recv_cost: float = 0.0,
+        eager: bool = False,
+        detached: bool = True,
+    ) -> None:
+        self.latency: float = latency
+        self.volume: float = volume
+        self.bound: float = bound
+        self.penalty: float = penalty
+        self.factor: float = factor
+        self.constraints: list[Constraint] = constraints
+        self.weights: list[float] = weights
+        self.send_cost: float = send_cost
+        self.isend_cost: float = isend_cost
+        self.recv_cost: float = recv_cost
+        self.eager: bool = eager
+        self.detached: bool = detached
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Transport:
+    """Makes the plans. A model of the network (or of a node's memory) is a subclass."""
+
+    def plan(self, source: int, destination: int, nbytes: int) -> Plan:
+        """Return the plan of a message of `nbytes` between two slots of the machine."""
+        raise RuntimeError("a transport must say what a message costs")
+
+
+class PlanBook:
+    """Plans already made, by size and pair of slots; forgets all when it grows too large."""
+
+    def __init__(self, transport: Transport, slots: int, limit: int = 1_500_000) -> None:
+        self.transport: Transport = transport
+        self.slots: int = slots
+        self.limit: int = limit
+        self.count: int = 0
+        self.sizes: dict[int, dict[int, Plan]] = {}
+        self.nbytes: int = -1
+        self.pairs: dict[int, Plan] = {}
+
+    def plan(self, source: int, destination: int, nbytes: int) -> Plan:
+        """Return the plan of a message, made once a pair of slots and size (bytes)."""
+        if nbytes != self.nbytes:
+            pairs = self.sizes.get(nbytes)
+            if pairs is None:
+                pairs = {}
+                self.sizes[nbytes] = pairs
+            self.nbytes = nbytes
+            self.pairs = pairs
+        pair = source * self.slots + destination
+        plan = self.pairs.get(pair)
+        if plan is None:
+            if self.count >= self.limit:
+                self.sizes = {}
+                self.pairs = {}
+                self.sizes[nbytes] = self.pairs
+                self.count = 0
+            plan = self.transport.plan(source, destination, nbytes)
+            self.pairs[pair] = plan
+            self.count += 1
+        return plan

@@ -1,0 +1,493 @@
+"""Processes: whoever executes steps, in virtual time.
+
+A process has a program of at most four parts, done in this order: pay a debt of compute, start
+some requests, execute a schedule, wait for some requests. Every call of an MPI program is one
+such program, so its greenlet is left and entered once however many messages the call takes.
+"""
+
+from typing import TYPE_CHECKING, Any, Final, Optional
+
+from pysmpi.kernel.events import Event
+from pysmpi.kernel.requests import SYNCHRONOUS, Context, Receive, Request, Send
+from pysmpi.kernel.schedule import (
+    COMPUTE,
+    COPY,
+    IRECV,
+    ISEND,
+    REDUCE,
+    SLEEP,
+    SSEND,
+    WAITANY,
+    Schedule,
+)
+from pysmpi.kernel.sharing import Activity, Constraint
+
+if TYPE_CHECKING:
+    from pysmpi.kernel.engine import Engine
+
+NOTHING: Final[list[Request]] = []
+
+# Stages of one step of a schedule.
+FRESH: Final = 0  # not begun
+PAID: Final = 1  # its start cost is paid
+POSTED: Final = 2  # its request is known, or its wait is over
+
+
+class Core:
+    """A core of a host: `speed` in flop/s, shared by the `residents` that compute on it."""
+
+    def __init__(self, speed: float, name: str = "") -> None:
+        self.speed: float = speed
+        self.residents: int = 0
+        self.constraint: Constraint = Constraint(speed, name)
+
+
+class Execution(Activity):
+    """Flops of one process on a core that others use too."""
+
+    def __init__(self, process: "Process", flops: float) -> None:
+        core = process.core
+        super().__init__(flops, 1.0, core.speed, [core.constraint], [1.0])
+        self.process: Process = process
+
+    def finish(self) -> None:
+        """Let the process go on."""
+        self.process.engine.ready.append(self.process)
+
+
+class Process(Event):
+    """An executor of steps; as event, the end of the time that it lets pass.
+
+    `slot` is its place on the machine, as the transport numbers them. When its program is done
+    the engine calls `resume`; a process that must wait calls `suspend` and is called back
+    through `resume`. The figures `compute_seconds`, `comm_seconds` (inside calls, waiting
+    included) and `wait_seconds` (blocked on others) add up as it runs.
+    """
+
+    def __init__(self, engine: "Engine", pid: int, slot: int, core: Core) -> None:
+        self.engine: Engine = engine
+        self.pid: int = pid
+        self.slot: int = slot
+        self.core: Core = core
+        self.resume: Any = None
+        self.suspend: Any = None
+        self.finished: bool = False
+        self.inline: bool = False
+
+        self.debt: float = 0.0  # seconds of the core that the next call must let pass first
+        self.starts: list[Request] = NOTHING
+        self.next_start: int = 0
+        self.paid: bool = False
+        self.waits: list[Request] = NOTHING
+        self.all: bool = True
+        self.waiting: bool = False
+        self.outstanding: int = 0
+        self.busy: float = 0.0  # until when (s) completions keep the process busy
+
+        self.schedule: Optional[Schedule] = None
+        self.context: Optional[Context] = None
+        self.rank: int = 0
+        self.tag: int = 0
+        self.step: int = 0
+        self.stage: int = FRESH
+        self.slots: list[Optional[Request]] = []
+        self.next_slot: int = 0
+        self.blocked: Optional[Request] = None  # that of a blocking step
+
+        self.compute_seconds: float = 0.0
+        self.comm_seconds: float = 0.0
+        self.overhead_seconds: float = 0.0
+
+    # What a program asks for. Each call returns when it is done, in virtual time.
+
+    def start(self, request: Request) -> None:
+        """Start one request: pay its start cost and post it."""
+        self.starts = [request]
+        request.expect(self)
+        self._call()
+
+    def start_and_wait(self, request: Request) -> None:
+        """Start one request and wait for it."""
+        self.starts = self.waits = [request]
+        self.all = True
+        request.expect(self)
+        self._call()
+
+    def exchange(self, starts: "list[Request]", waits: "list[Request]") -> None:
+        """Start requests in order, then wait for all of `waits`."""
+        for request in starts:
+            request.expect(self)
+        self.starts = starts
+        self.waits = waits
+        self.all = True
+        self._call()
+
+    def wait(self, requests: "list[Request]") -> None:
+        """Wait until all requests are complete, and pay their finish costs."""
+        self.waits = requests
+        self.all = True
+        self._call()
+
+    def wait_any(self, requests: "list[Request]") -> None:
+        """Wait until one request is complete, whose finish cost is still to pay."""
+        for request in requests:
+            if request.done:
+                if self.debt > 0.0:
+                    self._call()
+                return
+        self.waits = requests
+        self.all = False
+        self._call()
+
+    def finish(self, request: Request) -> None:
+        """Pay the finish cost of a request that is complete."""
+        if request.finish_cost > 0.0:
+            self.wait([request])
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass that is neither compute nor communication."""
+        before = self.comm_seconds
+        self.wait_until(self.engine.now + self.debt + seconds)
+        self.comm_seconds = before
+
+    def wait_until(self, date: float) -> None:
+        """Let time pass up to a date (s)."""
+        self.settle()
+        engine = self.engine
+        if date <= engine.now:
+            return
+        if engine.quiet_until(date):
+            engine.now = date
+        else:
+            self.wait([engine.alarm(date)])
+
+    def settle(self) -> None:
+        """Let the compute that is still owed pass."""
+        if self.debt > 0.0:
+            self._call()
+
+    def execute(self, schedule: Schedule, context: Context, rank: int, tag: int) -> None:
+        """Execute a schedule as `rank` of a context; `tag` tells this execution from others."""
+        self.prepare(schedule, context, rank, tag)
+        self._call()
+
+    def prepare(self, schedule: Schedule, context: Context, rank: int, tag: int) -> None:
+        """Load a schedule without starting it."""
+        self.schedule = schedule
+        self.context = context
+        self.rank = rank
+        self.tag = tag
+        self.step = 0
+        self.stage = FRESH
+        self.slots = [None] * schedule.slots
+        self.next_slot = 0
+
+    def reset(self) -> None:
+        """Forget the program: what it waits for will not wake it any more."""
+        for request in self.waits:
+            request.waiter = None
+        for started in self.slots:
+            if started is not None:
+                started.waiter = None
+        self.starts = NOTHING
+        self.next_start = 0
+        self.paid = False
+        self.waits = NOTHING
+        self.waiting = False
+        self.all = True
+        self.outstanding = 0
+        self.schedule = None
+        self.slots = []
+        if self.blocked is not None:
+            self.blocked.waiter = None
+            self.blocked = None
+        self.stage = FRESH
+
+    def pending(self) -> "list[Request]":
+        """The requests that the process waits for."""
+        found = [request for request in self.waits if not request.done]
+        for started in self.slots:
+            if started is not None and not started.done:
+                found.append(started)
+        if self.blocked is not None and not self.blocked.done:
+            found.append(self.blocked)
+        return found
+
+    def follow(self, requests: "list[Request]") -> None:
+        """Wait for all requests in the background; `resume` is called when they are complete."""
+        self.waits = requests
+        self.all = True
+        self.launch()
+
+    def launch(self) -> None:
+        """Go on from now, as soon as whoever is running lets go."""
+        self.engine.ready.append(self)
+
+    # How it is done.
+
+    def _call(self) -> None:
+        engine = self.engine
+        self.compute_seconds += self.debt
+        entered = engine.now + self.debt
+        self.inline = True
+        if not self._advance():
+            self.inline = False
+            self.suspend()
+        self.inline = False
+        self.comm_seconds += engine.now - entered
+
+    def run(self) -> None:
+        """Go on; called by the engine once the process is ready."""
+        if self._advance():
+            self.engine.current = self
+            self.resume()
+
+    def fire(self) -> None:
+        """The time that was let pass is over."""
+        self.engine.ready.append(self)
+
+    def notify(self, request: Request) -> None:
+        """A request that the process waits for is complete."""
+        now = self.engine.now
+        if self.busy < now:
+            self.busy = now
+        if self.all:
+            self._pay(request)
+        self.outstanding -= 1
+        if self.outstanding == 0:
+            if self.busy > now:
+                self.engine.queue.push(self.busy, self)
+            else:
+                self.engine.ready.append(self)
+
+    def _advance(self) -> bool:
+        """Go as far as the clock allows; True when the program is done."""
+        if self.debt > 0.0:
+            seconds = self.debt
+            self.debt = 0.0
+            if not self._compute(seconds):
+                return False
+        while self.next_start < len(self.starts):
+            request = self.starts[self.next_start]
+            if not self.paid:
+                self.paid = True
+                if request.start_cost > 0.0 and not self._hold(request.start_cost):
+                    return False
+            self.paid = False
+            self.next_start += 1
+            request.post(self)
+        if self.schedule is not None:
+            if not self._execute(self.schedule):
+                return False
+            self.schedule = None
+            self.slots = []
+        if len(self.waits) > 0 and not self.waiting:
+            self.waiting = True
+            if not self._await_requests():
+                return False
+        if not self.all:
+            for request in self.waits:
+                request.waiter = None
+        self.waiting = False
+        self.starts = NOTHING
+        self.next_start = 0
+        self.waits = NOTHING
+        return True
+
+    def _hold(self, seconds: float) -> bool:
+        """Let overhead time pass; True if it has passed already."""
+        self.overhead_seconds += seconds
+        return self._pass(seconds)
+
+    def _pass(self, seconds: float) -> bool:
+        engine = self.engine
+        date = engine.now + seconds
+        if self.inline and engine.quiet_until(date):
+            engine.now = date
+            return True
+        self.inline = False
+        engine.queue.push(date, self)
+        return False
+
+    def _compute(self, seconds: float) -> bool:
+        """Use the core for `seconds` of its full speed; True if it is done already."""
+        if self.core.residents <= 1:
+            return self._pass(seconds)
+        self.inline = False
+        self.engine.system.add(Execution(self, seconds * self.core.speed))
+        return False
+
+    def _pay(self, request: Request) -> None:
+        """Stay busy for as long as the completion of a request takes."""
+        self.overhead_seconds += request.finish_cost
+        self.busy += request.finish_cost
+        request.finish_cost = 0.0
+
+    def _await_requests(self) -> bool:
+        self.busy = self.engine.now
+        outstanding = 0
+        for request in self.waits:
+            if request.done:
+                if not self.all:
+                    return True
+                self._pay(request)
+            else:
+                request.waiter = self
+                outstanding += 1
+        return self._awaited(outstanding)
+
+    def _await_slots(self, first: int, last: int) -> bool:
+        slots = self.slots
+        self.busy = self.engine.now
+        self.all = True
+        outstanding = 0
+        for i in range(first, last):
+            request = slots[i]
+            if request is None:
+                continue
+            if request.done:
+                slots[i] = None
+                self._pay(request)
+            else:
+                request.waiter = self
+                outstanding += 1
+        return self._awaited(outstanding)
+
+    def _awaited(self, outstanding: int) -> bool:
+        if outstanding > 0:
+            self.inline = False
+            self.outstanding = outstanding if self.all else 1
+            return False
+        engine = self.engine
+        if self.busy > engine.now:
+            if self.inline and engine.quiet_until(self.busy):
+                engine.now = self.busy
+                return True
+            self.inline = False
+            engine.queue.push(self.busy, self)
+            return False
+        return True
+
+    def _await_any_slot(self, first: int, last: int) -> bool:
+        self.busy = self.engine.now
+        for i in range(first, last):
+            request = self.slots[i]
+            if request is None or request.done:
+                return True
+        for i in range(first, last):
+            request = self.slots[i]
+            assert request is not None
+            request.waiter = self
+        self.all = False
+        self.inline = False
+        self.outstanding = 1
+        return False
+
+    def _execute(self, schedule: Schedule) -> bool:
+        """Execute steps until one must wait; True at the end of the schedule."""
+        codes = schedule.codes
+        count = len(codes)
+        while self.step < count:
+            code = codes[self.step]
+            if code <= SSEND:
+                if not self._send_step(schedule, code):
+                    return False
+            elif code <= IRECV:
+                if not self._receive_step(schedule, code):
+                    return False
+            elif self.stage == FRESH:
+                self.stage = POSTED
+                if not self._other_step(schedule, code):
+                    return False
+            if code == WAITANY:
+                first = schedule.peers[self.step]
+                for i in range(first, schedule.sizes[self.step]):
+                    request = self.slots[i]
+                    if request is not None:
+                        request.waiter = None
+            self.stage = FRESH
+            self.step += 1
+        self.blocked = None
+        return True
+
+    def _send_step(self, schedule: Schedule, code: int) -> bool:
+        if self.stage == FRESH:
+            step = self.step
+            context = self.context
+            assert context is not None
+            send = Send(
+                context,
+                self.rank,
+                schedule.peers[step],
+                self.tag + schedule.tags[step],
+                schedule.sizes[step],
+            )
+            if code == ISEND:
+                send.immediate = True
+            elif code == SSEND:
+                send.mode = SYNCHRONOUS
+            send.expect(self)
+            self.blocked = send
+            self.stage = PAID
+            if send.start_cost > 0.0 and not self._hold(send.start_cost):
+                return False
+        if self.stage == PAID:
+            request = self.blocked
+            assert request is not None
+            request.post(self)
+            if code == ISEND:
+                self.slots[self.next_slot] = request
+                self.next_slot += 1
+                return True
+            self.stage = POSTED
+            if not request.done:
+                self.busy = self.engine.now
+                self.all = True
+                request.waiter = self
+                return self._awaited(1)
+        return True
+
+    def _receive_step(self, schedule: Schedule, code: int) -> bool:
+        if self.stage == FRESH:
+            step = self.step
+            context = self.context
+            assert context is not None
+            receive = Receive(
+                context,
+                schedule.peers[step],
+                self.rank,
+                self.tag + schedule.tags[step],
+                schedule.sizes[step],
+            )
+            receive.post(self)
+            if code == IRECV:
+                self.slots[self.next_slot] = receive
+                self.next_slot += 1
+                return True
+            self.stage = POSTED
+            self.busy = self.engine.now
+            self.all = True
+            if receive.done:
+                self._pay(receive)
+                return self._awaited(0)
+            receive.waiter = self
+            self.blocked = receive
+            return self._awaited(1)
+        return True
+
+    def _other_step(self, schedule: Schedule, code: int) -> bool:
+        engine = self.engine
+        where = schedule.peers[self.step]
+        if code == SLEEP:
+            return self._hold(schedule.amounts[where])
+        if code == COMPUTE:
+            return self._compute(schedule.amounts[where] / self.core.speed)
+        if code == REDUCE:
+            seconds = schedule.amounts[where] / engine.reduce_rate
+            return seconds == 0.0 or self._compute(seconds)
+        if code == COPY:
+            seconds = schedule.amounts[where] / engine.copy_rate
+            return seconds == 0.0 or self._compute(seconds)
+        if code == WAITANY:
+            return self._await_any_slot(where, schedule.sizes[self.step])
+        return self._await_slots(where, schedule.sizes[self.step])

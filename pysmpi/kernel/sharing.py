@@ -1,0 +1,519 @@
+"""Weighted, bounded max-min fair sharing of resources, solved again only where it changed.
+
+A `Constraint` is a resource with a capacity (bytes/s of a link, flop/s of a core). An `Activity`
+is an amount of work that uses some of them, each with a weight. The rates are the max-min fair
+ones: on every constraint sum(weight * rate) <= capacity, and each rate is either its activity's
+own bound, or limited by a saturated constraint on which nobody has a larger rate * penalty.
+This is the fluid model of Casanova and Marchal that SimGrid solves under the name LMM.
+
+Three things keep it quick however many activities there are:
+
+- A constraint that could not be saturated even if all its members ran at their bounds is not
+  contended, and left out. An activity without a contended constraint is free: it runs at its
+  bound, and nobody has to solve anything.
+- Activities with equal penalty, bound and contended constraints always have equal rates: they
+  are a `Bundle`, which is solved as one. A bundle knows how much work each member has done since
+  it began; a member ends when that reaches its goal. So a thousand messages to one host cost as
+  much as one.
+- Only what is tied to a change through saturated constraints is solved again.
+"""
+
+from heapq import heappop, heappush
+from typing import Final, Optional
+
+from pysmpi.kernel.events import Event, EventQueue
+
+INFINITY: Final = float("inf")
+# Relative slack under which a constraint counts as saturated: well above rounding,
+# well below anything that a prediction could show.
+SLACK: Final = 1e-9
+# Busy periods with contention, nearly in a row, after which a constraint is taken to be contended
+# from the start of the next. Programs repeat themselves, and a right guess saves bundling anew.
+HOT: Final = 3
+
+
+class Constraint:
+    """A shared resource. `capacity` is in units of work a second."""
+
+    def __init__(self, capacity: float, name: str = "") -> None:
+        self.capacity: float = capacity
+        self.name: str = name
+        self.members: dict[Activity, float] = {}
+        self.demand: float = 0.0  # sum of weight * bound over the members
+        self.contended: bool = False
+        self.exceeded: bool = False  # whether demand was above capacity since it was last idle
+        self.heat: int = 0  # how often that was so of late, up to HOT
+        self.cooling: bool = False  # whether it may have ceased to be contended
+        # Of the bundles, once contended.
+        self.bundles: dict[Bundle, float] = {}
+        self.usage: float = 0.0  # sum of weight * rate over their members
+        self.dirty: bool = False
+        # Scratch of one solution.
+        self.stamp: int = 0
+        self.remaining: float = 0.0
+        self.load: float = 0.0
+        self.open: int = 0
+
+
+class Activity(Event):
+    """An amount of work that consumes constraints at a common rate.
+
+    `penalty` is the inverse of its priority (for a flow: its round-trip weight), `bound` its own
+    rate limit. `weights[i]` is what one unit of rate takes from `constraints[i]`. A subclass says
+    in `finish` what happens at the end.
+    """
+
+    def __init__(
+        self,
+        work: float,
+        penalty: float,
+        bound: float,
+        constraints: "list[Constraint]",
+        weights: "list[float]",
+    ) -> None:
+        self.work: float = work
+        self.penalty: float = penalty
+        self.bound: float = bound
+        self.constraints: list[Constraint] = constraints
+        self.weights: list[float] = weights
+        self.system: Optional[System] = None
+        self.begun: float = 0.0  # date (s) since when it is free
+        self.bundle: Optional[Bundle] = None
+        self.goal: float = 0.0  # the progress of its bundle at which it ends
+
+    def finish(self) -> None:
+        """Called at the end, when the activity holds nothing any more."""
+
+    def fire(self) -> None:
+        """End a free activity; one that came into a bundle meanwhile ends with that."""
+        system = self.system
+        if system is not None and self.bundle is None:
+            system.remove(self)
+            self.finish()
+
+
+class Bundle(Event):
+    """Activities that share alike; as event, the end of the first of them."""
+
+    def __init__(
+        self,
+        system: "System",
+        penalty: float,
+        bound: float,
+        constraints: "list[Constraint]",
+        weights: "list[float]",
+    ) -> None:
+        self.system: System = system
+        self.penalty: float = penalty
+        self.bound: float = bound
+        self.constraints: list[Constraint] = constraints
+        self.weights: list[float] = weights
+        self.key: object = None
+        self.count: int = 0
+        self.goals: list[tuple[float, int, Activity]] = []
+        self.rate: float = 0.0
+        self.progress: float = 0.0  # work of each member since the bundle began, at `updated`
+        self.updated: float = 0.0  # date (s)
+        self.queued: float = INFINITY  # date (s) at which the event queue will ask
+        self.stamp: int = 0
+        self.share: float = -1.0  # the rate being solved; negative while open
+
+    def settle(self, now: float) -> None:
+        """Bring the progress up to a date (s)."""
+        self.progress += self.rate * (now - self.updated)
+        self.updated = now
+
+    def end(self) -> float:
+        """The date (s) at which the first member ends at the present rate."""
+        if len(self.goals) == 0 or self.rate <= 0.0:
+            return INFINITY
+        left = self.goals[0][0] - self.progress
+        return self.updated + (left / self.rate if left > 0.0 else 0.0)
+
+    def fire(self) -> None:
+        """End the members that have reached their goals."""
+        self.system.expire(self)
+
+
+class System:
+    """The rates of a simulation, and which of them must be solved again."""
+
+    def __init__(self, queue: EventQueue) -> None:
+        self.queue: EventQueue = queue
+        self.bundles: dict[object, Bundle] = {}
+        self.dirty: list[Constraint] = []
+        self.fresh: list[Bundle] = []
+        self.cooling: list[Constraint] = []
+        self.order: int = 0
+        self.stamp: int = 0
+        self.solutions: int = 0
+
+    def pending(self) -> bool:
+        """Whether rates may be out of date until `share` is called."""
+        return len(self.fresh) > 0 or len(self.dirty) > 0
+
+    # Activities come and go.
+
+    def add(self, activity: Activity) -> None:
+        """Let an activity take its share from now on."""
+        activity.system = self
+        bound = activity.bound
+        contended = 0
+        for i in range(len(activity.constraints)):
+            constraint = activity.constraints[i]
+            constraint.demand += demand_of(activity.weights[i], bound, constraint)
+            if constraint.demand > constraint.capacity * (1.0 + SLACK):
+                constraint.exceeded = True
+                if not constraint.contended:
+                    self._contend(constraint)
+            constraint.members[activity] = activity.weights[i]
+            if constraint.contended:
+                contended += 1
+        if contended == 0 and bound < INFINITY:
+            activity.begun = self.queue.now
+            self.queue.push(self.queue.now + activity.work / bound, activity)
+        else:
+            self._join(activity, activity.work, contended)
+
+    def remove(self, activity: Activity) -> None:
+        """Take an activity out and give back what it used."""
+        bundle = activity.bundle
+        if bundle is not None:
+            self._leave(activity, bundle)
+        for i in range(len(activity.constraints)):
+            constraint = activity.constraints[i]
+            del constraint.members[activity]
+            if len(constraint.members) == 0:
+                constraint.demand = 0.0
+                constraint.usage = 0.0
+                if constraint.exceeded:
+                    constraint.heat = constraint.heat + 1 if constraint.heat < HOT else HOT
+                else:
+                    constraint.heat = constraint.heat - 2 if constraint.heat > 2 else 0
+                constraint.exceeded = False
+                constraint.contended = constraint.heat == HOT
+            else:
+                constraint.demand -= demand_of(activity.weights[i], activity.bound, constraint)
+                if constraint.contended and not constraint.cooling and constraint.heat < HOT:
+                    if constraint.demand <= constraint.capacity * (1.0 + SLACK):
+                        constraint.cooling = True
+                        self.cooling.append(constraint)
+        activity.system = None
+
+    def rate_of(self, activity: Activity) -> float:
+        """The present rate of an activity, in units of work a second."""
+        bundle = activity.bundle
+        return activity.bound if bundle is None else bundle.rate
+
+    def set_capacity(self, constraint: Constraint, capacity: float) -> None:
+        """Change the capacity of a constraint."""
+        constraint.capacity = capacity
+        if constraint.contended:
+            self._touch(constraint)
+        elif constraint.demand > capacity * (1.0 + SLACK):
+            self._contend(constraint)
+
+    def _contend(self, constraint: Constraint) -> None:
+        """From now on the constraint may limit its members: they are bundled anew."""
+        constraint.contended = True
+        constraint.usage = 0.0
+        self._bundle_anew(constraint)
+
+    def _bundle_anew(self, constraint: Constraint) -> None:
+        """Put the members of a constraint into the bundles that now fit them."""
+        now = self.queue.now
+        for member in list(constraint.members):
+            bundle = member.bundle
+            if bundle is None:
+                left = member.work - member.bound * (now - member.begun)
+            else:
+                bundle.settle(now)
+                left = member.goal - bundle.progress
+                self._leave(member, bundle)
+            contended = 0
+            for other in member.constraints:
+                if other.contended:
+                    contended += 1
+            self._join(member, left if left > 0.0 else 0.0, contended)
+
+    def _join(self, activity: Activity, work: float, contended: int) -> None:
+        bundle = self._bundle_for(activity, contended)
+        bundle.settle(self.queue.now)
+        activity.bundle = bundle
+        activity.goal = bundle.progress + work
+        self.order += 1
+        heappush(bundle.goals, (activity.goal, self.order, activity))
+        bundle.count += 1
+        bound = bundle.bound
+        fits = bundle.rate == bound or bundle.count == 1 and bound < INFINITY
+        if fits:
+            for i in range(len(bundle.constraints)):
+                constraint = bundle.constraints[i]
+                if constraint.dirty or (
+                    constraint.usage + bundle.weights[i] * bound
+                    > constraint.capacity * (1.0 + SLACK)
+                ):
+                    fits = False
+                    break
+        if not fits:
+            self.fresh.append(bundle)
+            for constraint in bundle.constraints:
+                self._touch(constraint)
+            return
+        bundle.rate = bound
+        for i in range(len(bundle.constraints)):
+            bundle.constraints[i].usage += bundle.weights[i] * bound
+        self._schedule(bundle)
+
+    def _bundle_for(self, activity: Activity, contended: int) -> Bundle:
+        """The bundle of those like `activity`, or a new one."""
+        if contended == len(activity.constraints):
+            # With all its resources contended it has hardly a like: not worth a search.
+            bundle = Bundle(
+                self, activity.penalty, activity.bound, activity.constraints, activity.weights
+            )
+            for i in range(contended):
+                activity.constraints[i].bundles[bundle] = activity.weights[i]
+            bundle.updated = self.queue.now
+            return bundle
+        constraints: list[Constraint] = []
+        weights: list[float] = []
+        for i in range(len(activity.constraints)):
+            if activity.constraints[i].contended:
+                constraints.append(activity.constraints[i])
+                weights.append(activity.weights[i])
+        key: object = (activity.penalty, activity.bound, tuple(constraints), tuple(weights))
+        found = self.bundles.get(key)
+        if found is None:
+            found = Bundle(self, activity.penalty, activity.bound, constraints, weights)
+            found.key = key
+            found.updated = self.queue.now
+            self.bundles[key] = found
+            for i in range(len(constraints)):
+                constraints[i].bundles[found] = weights[i]
+        return found
+
+    def _leave(self, activity: Activity, bundle: Bundle) -> None:
+        """Take a member out of its bundle; its goal may stay behind, and is found void later."""
+        activity.bundle = None
+        bundle.count -= 1
+        for i in range(len(bundle.constraints)):
+            constraint = bundle.constraints[i]
+            if constraint.usage >= constraint.capacity * (1.0 - SLACK):
+                self._touch(constraint)
+            constraint.usage -= bundle.weights[i] * bundle.rate
+            if bundle.count == 0:
+                del constraint.bundles[bundle]
+        if bundle.count == 0:
+            bundle.goals = []
+            if bundle.key is not None:
+                del self.bundles[bundle.key]
+
+    def _touch(self, constraint: Constraint) -> None:
+        if not constraint.dirty:
+            constraint.dirty = True
+            self.dirty.append(constraint)
+
+    # Bundles end their members.
+
+    def expire(self, bundle: Bundle) -> None:
+        """End the members of a bundle that have reached their goals by now."""
+        now = self.queue.now
+        if bundle.queued > now:
+            return
+        bundle.queued = INFINITY
+        while bundle.count > 0:
+            goal, _, activity = bundle.goals[0]
+            if activity.bundle is not bundle or activity.goal != goal:
+                heappop(bundle.goals)
+                continue
+            if bundle.end() > now:
+                break
+            heappop(bundle.goals)
+            self.remove(activity)
+            activity.finish()
+        if bundle.count > 0:
+            self._schedule(bundle)
+
+    def _schedule(self, bundle: Bundle) -> None:
+        """Have the event queue ask when the first member ends.
+
+        A later end needs no new event: the old one will find that it came too early.
+        """
+        end = bundle.end()
+        if end < bundle.queued:
+            bundle.queued = end
+            self.queue.push(end, bundle)
+
+    # Rates are made fair.
+
+    def share(self) -> None:
+        """Make all rates fair again."""
+        for constraint in self.cooling:
+            constraint.cooling = False
+            if constraint.contended and constraint.demand <= constraint.capacity * (1.0 + SLACK):
+                constraint.contended = False
+                self._bundle_anew(constraint)
+        self.cooling = []
+        now = self.queue.now
+        joined = self.fresh
+        for bundle in self.solve():
+            bundle.settle(now)
+            bundle.rate = bundle.share
+            self._schedule(bundle)
+        for bundle in joined:
+            # The newcomer may be the first to end, though the rate stays.
+            self._schedule(bundle)
+
+    def solve(self) -> "list[Bundle]":
+        """Solve what has changed; return the bundles whose rate must become `share`."""
+        self.solutions += 1
+        self.stamp += 1
+        bundles: list[Bundle] = []
+        region: list[Constraint] = []
+        for bundle in self.fresh:
+            if bundle.count > 0:
+                self._enter(bundle, bundles)
+        for constraint in self.dirty:
+            for bundle in constraint.bundles:
+                self._enter(bundle, bundles)
+        self.fresh = []
+        done = 0
+        while True:
+            done = self._close(bundles, done, region)
+            self._fill(bundles, region)
+            if not self._spread(region, bundles):
+                break
+        for constraint in self.dirty:
+            constraint.dirty = False
+        self.dirty = []
+        changed: list[Bundle] = []
+        for bundle in bundles:
+            difference = bundle.share - bundle.rate
+            if difference > 1e-12 * bundle.rate or difference < -1e-12 * bundle.rate:
+                changed.append(bundle)
+            else:
+                bundle.share = bundle.rate
+        self._account(region)
+        return changed
+
+    def _enter(self, bundle: Bundle, bundles: "list[Bundle]") -> None:
+        if bundle.stamp != self.stamp:
+            bundle.stamp = self.stamp
+            bundles.append(bundle)
+
+    def _close(self, bundles: "list[Bundle]", done: int, region: "list[Constraint]") -> int:
+        """Add to the bundles all that a saturated constraint ties to them."""
+        while done < len(bundles):
+            for constraint in bundles[done].constraints:
+                if constraint.stamp == self.stamp:
+                    continue
+                constraint.stamp = self.stamp
+                region.append(constraint)
+                if constraint.dirty or (
+                    constraint.usage >= constraint.capacity * (1.0 - SLACK)
+                ):
+                    for bundle in constraint.bundles:
+                        if bundle.stamp != self.stamp:
+                            bundle.stamp = self.stamp
+                            bundles.append(bundle)
+            done += 1
+        return done
+
+    def _fill(self, bundles: "list[Bundle]", region: "list[Constraint]") -> None:
+        """Raise the common level of rate * penalty until each bundle meets its limit."""
+        for constraint in region:
+            constraint.remaining = constraint.capacity
+            constraint.load = 0.0
+            constraint.open = 0
+        for constraint in region:
+            # Those outside the solution keep what they have.
+            for bundle, weight in constraint.bundles.items():
+                if bundle.stamp != self.stamp:
+                    constraint.remaining -= weight * bundle.rate * bundle.count
+        lowest = INFINITY
+        for bundle in bundles:
+            bundle.share = -1.0
+            inverse = bundle.count / bundle.penalty
+            level = bundle.bound * bundle.penalty
+            if level < lowest:
+                lowest = level
+            for i in range(len(bundle.constraints)):
+                constraint = bundle.constraints[i]
+                constraint.load += bundle.weights[i] * inverse
+                constraint.open += 1
+        light = [constraint for constraint in region if constraint.open > 0]
+        bounded: list[tuple[float, int]] = []
+        upto = 0
+        while True:
+            level = INFINITY
+            for constraint in light:
+                ratio = constraint.remaining / constraint.load
+                if ratio < level:
+                    level = ratio
+            if level < 0.0:
+                level = 0.0
+            if lowest <= level:
+                if len(bounded) == 0:
+                    bounded = [
+                        (bundles[i].bound * bundles[i].penalty, i) for i in range(len(bundles))
+                    ]
+                    bounded.sort()
+                while upto < len(bounded) and bounded[upto][0] <= level:
+                    bundle = bundles[bounded[upto][1]]
+                    if bundle.share < 0.0:
+                        self._fix(bundle, bundle.bound)
+                    upto += 1
+                lowest = bounded[upto][0] if upto < len(bounded) else INFINITY
+            else:
+                limit = level * (1.0 + 1e-12)
+                for constraint in light:
+                    if constraint.open > 0 and constraint.remaining <= limit * constraint.load:
+                        for bundle in constraint.bundles:
+                            if bundle.stamp == self.stamp and bundle.share < 0.0:
+                                self._fix(bundle, level / bundle.penalty)
+            light = [constraint for constraint in light if constraint.open > 0]
+            if len(light) == 0:
+                for bundle in bundles:
+                    if bundle.share < 0.0:
+                        bundle.share = bundle.bound
+                break
+
+    def _fix(self, bundle: Bundle, share: float) -> None:
+        bundle.share = share
+        total = share * bundle.count
+        inverse = bundle.count / bundle.penalty
+        for i in range(len(bundle.constraints)):
+            constraint = bundle.constraints[i]
+            weight = bundle.weights[i]
+            constraint.remaining -= weight * total
+            constraint.load -= weight * inverse
+            constraint.open -= 1
+
+    def _spread(self, region: "list[Constraint]", bundles: "list[Bundle]") -> bool:
+        """Take in the bundles of constraints that became saturated; True if there were any.
+
+        They had been left at their old rates because nothing had tied them to the change.
+        """
+        before = len(bundles)
+        for constraint in region:
+            if constraint.remaining <= constraint.capacity * SLACK:
+                for bundle in constraint.bundles:
+                    self._enter(bundle, bundles)
+        return len(bundles) > before
+
+    def _account(self, region: "list[Constraint]") -> None:
+        """Bring `usage` up to date with the shares, without carrying rounding along."""
+        for constraint in region:
+            usage = 0.0
+            for bundle, weight in constraint.bundles.items():
+                rate = bundle.share if bundle.stamp == self.stamp else bundle.rate
+                usage += weight * rate * bundle.count
+            constraint.usage = usage
+
+
+def demand_of(weight: float, bound: float, constraint: Constraint) -> float:
+    """What an activity could ask of a constraint; without a bound, more than there is."""
+    if bound == INFINITY:
+        return 2.0 * constraint.capacity
+    return weight * bound

@@ -1,0 +1,57 @@
+"""Work on resources that carries no message: what a disk does for a process, for one."""
+
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.kernel.requests import Request
+from pysmpi.kernel.sharing import Activity, Constraint
+
+if TYPE_CHECKING:
+    from pysmpi.kernel.engine import Engine
+
+
+class Work(Activity):
+    """First a latency (s), then an amount of work that shares its constraints.
+
+    `request` completes at the end; `ended()` is called just before, if there is one.
+    """
+
+    def __init__(
+        self,
+        engine: "Engine",
+        latency: float,
+        amount: float,
+        bound: float,
+        constraints: "list[Constraint]",
+        weights: "list[float]",
+        ended: Any = None,
+    ) -> None:
+        super().__init__(amount, 1.0, bound, constraints, weights)
+        self.engine: Engine = engine
+        self.latency: float = latency
+        self.latent: bool = True
+        self.ended: Any = ended
+        self.request: Request = Request()
+
+    def start(self) -> None:
+        """Begin now."""
+        if self.latency > 0.0:
+            self.engine.queue.push(self.engine.now + self.latency, self)
+        else:
+            self.fire()
+
+    def fire(self) -> None:
+        """End the latency, or work that nothing slowed down."""
+        if not self.latent:
+            Activity.fire(self)
+            return
+        self.latent = False
+        if self.work > 0.0:
+            self.engine.system.add(self)
+        else:
+            self.finish()
+
+    def finish(self) -> None:
+        """All is done."""
+        if self.ended is not None:
+            self.ended()
+        self.request.complete(self.engine.now)

@@ -1,0 +1,333 @@
+"""What data each rank gets from a collective call: all operations that only move data.
+
+Data goes straight from the buffer of the rank that brings it to the buffer of the rank that takes
+it, wherever both are in the call at the same time; a rank that leaves before others have taken
+what it brought delivers to those that have entered, or leaves a copy behind. A gather of small
+blocks goes through one joined copy, since one copy of much is cheaper than many of little.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any
+
+from pysmpi.collectives.call import Call
+from pysmpi.mpi.collective_calls import Part
+from pysmpi.mpi.constants import ERR_TRUNCATE, SUCCESS
+from pysmpi.mpi.core import Core
+from pysmpi.mpi.messages import Blocks, Message, copy_message, place
+
+# Blocks up to this many bytes are joined before they are stored.
+JOINED = 16384
+_NOTHING: list[Any] = []
+
+
+def transfer(source: Any, target: Message) -> int:
+    """Copy a message, or packed data, to a message; the error class."""
+    if source.__class__ is Message:
+        copy_message(source, target)
+        nbytes = source.nbytes
+    else:
+        target.unpack(source)
+        nbytes = len(source)
+    return ERR_TRUNCATE if nbytes > target.nbytes else SUCCESS
+
+
+def packed(source: Any) -> Any:
+    """The packed data of a message, or the packed data that it already is."""
+    return source.pack() if source.__class__ is Message else source
+
+
+def saved(source: Any) -> Any:
+    """A copy of the packed data of a message, or the packed data that it already is."""
+    return source.snapshot() if source.__class__ is Message else source
+
+
+def merged(blocks: Blocks) -> Message | None:
+    """All blocks as one message, where they lie in order without gaps."""
+    counts = blocks.counts
+    if blocks.types is not None or not len(counts):
+        return None
+    offsets = blocks.offsets
+    if is_equal(blocks):
+        total = counts[0] * len(counts)
+    else:
+        total = sum(counts)
+        extent = blocks.datatype._live().layout.extent
+        starts = accumulate((n * extent for n in counts[:-1]), initial=offsets[0])
+        if list(starts) != list(offsets):
+            return None
+    return place(blocks.obj, blocks._memory, offsets[0], total, blocks.datatype, blocks.writable)
+
+
+def is_equal(blocks: Blocks) -> bool:
+    """Whether the blocks are equal and consecutive, of an operation that says so."""
+    return blocks.offsets.__class__ is range
+
+
+class Broadcast(Part):
+    """The root's message goes to everybody else."""
+
+    __slots__ = ("message", "sends")
+
+    def __init__(self, core: Core, me: int, call: Call, message: Any, sends: bool) -> None:
+        super().__init__(core, me, call)
+        self.message = message
+        self.sends = sends
+
+    def collect(self) -> None:
+        """Copy the root's message."""
+        if self.sends or self.call.root < 0 or self.message.nbytes == 0:
+            return
+        origin = self.source(self.call.root)
+        if origin is not None:
+            self.error = transfer(origin.message, self.message)
+
+    def release(self) -> None:
+        """Deliver to all, or leave a copy for those that have not entered."""
+        if self.sends and self.message.nbytes:
+            if self.complete():
+                for part in self.values.values():
+                    part.deliver()
+            else:
+                self.message = saved(self.message)
+
+
+class Gather(Part):
+    """Every rank's message goes to a block of the root."""
+
+    __slots__ = ("blocks", "delivered", "message")
+
+    def __init__(
+        self, core: Core, me: int, call: Call, message: Any, blocks: Blocks | None
+    ) -> None:
+        super().__init__(core, me, call)
+        self.message = message
+        self.blocks = blocks  # at the root
+        self.delivered = False
+
+    def collect(self) -> None:
+        """At the root: take the blocks that have not been delivered."""
+        blocks = self.blocks
+        if blocks is None:
+            return
+        parts = self.values
+        fresh = not any(part.delivered for part in parts.values())
+        if fresh and self.call.nbytes <= JOINED and self.complete() and self._join(blocks):
+            return
+        for rank, part in parts.items():
+            self.take(rank, part)
+
+    def _join(self, blocks: Blocks) -> bool:
+        """Store all blocks at once; False if they do not fit that."""
+        parts = self.values
+        sent = [parts[rank].message for rank in range(len(parts))]
+        sizes = [len(m) if m.__class__ is not Message else m.nbytes for m in sent]
+        if sizes != blocks.sizes():
+            return False
+        whole = merged(blocks)
+        if whole is None:
+            return False
+        whole.unpack(b"".join([packed(message) for message in sent]))
+        return True
+
+    def take(self, rank: int, part: Any) -> None:
+        """At the root: take the block of one rank."""
+        if not part.delivered and self.blocks is not None:
+            part.delivered = True
+            self.error = transfer(part.message, self.blocks.block(rank)) or self.error
+
+    def release(self) -> None:
+        """Deliver a large block if the root has entered, else leave a copy."""
+        if self.blocks is not None or self.delivered or self.call.root < 0:
+            return
+        root = self.values.get(self.call.root)
+        if root is not None and self.message.nbytes > JOINED:
+            root.take(self.me, self)
+        else:
+            self.message = saved(self.message)
+
+
+class Scatter(Part):
+    """Every block of the root goes to a rank's message."""
+
+    __slots__ = ("blocks", "kept", "message")
+
+    def __init__(
+        self, core: Core, me: int, call: Call, blocks: Blocks | None, message: Message | None
+    ) -> None:
+        super().__init__(core, me, call)
+        self.blocks = blocks  # at the root
+        self.message = message
+        self.kept: dict[int, Any] = {}
+
+    def collect(self) -> None:
+        """Copy one's own block."""
+        message = self.message
+        if message is None or self.call.root < 0:
+            return
+        if message.nbytes == 0 and self.call.root not in self.values:
+            return  # some algorithms send no empty blocks
+        origin = self.source(self.call.root)
+        if origin is not None:
+            kept = origin.kept.get(self.me)
+            source = origin.blocks.block(self.me) if kept is None else kept
+            self.error = transfer(source, message)
+
+    def release(self) -> None:
+        """Deliver to those that have entered, leave copies for the others."""
+        blocks = self.blocks
+        if blocks is None:
+            return
+        parts = self.values
+        kept = {}
+        for rank in range(len(blocks)):
+            part = parts.get(rank)
+            if part is None:
+                kept[rank] = blocks.block(rank).snapshot()
+            else:
+                part.deliver()
+        self.kept = kept
+
+
+class Allgather(Part):
+    """Every rank's message goes to a block of every rank.
+
+    The first rank that is done joins what all have brought, for all; nobody has left by then.
+    """
+
+    __slots__ = ("blocks", "message")
+
+    def __init__(self, core: Core, me: int, call: Call, message: Any, blocks: Blocks) -> None:
+        super().__init__(core, me, call)
+        self.message = message
+        self.blocks = blocks
+
+    def collect(self) -> None:
+        """Take all blocks."""
+        blocks = self.blocks
+        if not self.complete():
+            # Ranks that bring nothing need not have entered.
+            for rank, nbytes in enumerate(blocks.sizes()):
+                if nbytes:
+                    part = self.source(rank)
+                    if part is not None:
+                        self.error = transfer(part.message, blocks.block(rank)) or self.error
+            return
+        other = self.other
+        if other.result is None:
+            parts = self.values
+            sent = [packed(parts[rank].message) for rank in range(len(parts))]
+            sizes = [len(data) for data in sent]
+            equal = sizes[0] if sizes.count(sizes[0]) == len(sizes) else -1
+            other.result = (sizes, equal, b"".join(sent))
+        sizes, equal, joined = other.result
+        if blocks.nbytes == equal if is_equal(blocks) else blocks.sizes() == sizes:
+            whole = merged(blocks)
+            if whole is not None:
+                whole.unpack(joined)
+                return
+        at = 0
+        for rank, nbytes in enumerate(sizes):
+            data = memoryview(joined)[at : at + nbytes]
+            self.error = transfer(data, blocks.block(rank)) or self.error
+            at += nbytes
+
+    def release(self) -> None:
+        """Leave a copy, unless it is in the joined one."""
+        if self.board.result is None:
+            self.message = saved(self.message)
+
+
+class Alltoall(Part):
+    """Block j of rank i goes to block i of rank j."""
+
+    __slots__ = ("incoming", "kept", "outgoing")
+
+    def __init__(
+        self, core: Core, me: int, call: Call, outgoing: Blocks | None, incoming: Blocks
+    ) -> None:
+        super().__init__(core, me, call)
+        self.outgoing = outgoing  # None: in place
+        self.incoming = incoming
+        self.kept: list[Any] | None = None
+
+    def begin(self, number: int) -> None:
+        """In place, what is brought would be overwritten: save it."""
+        if self.outgoing is None:
+            blocks = self.incoming
+            self.kept = [blocks.block(rank).snapshot() for rank in range(len(blocks))]
+        else:
+            self.kept = None
+        super().begin(number)
+
+    def block_for(self, rank: int) -> Any:
+        """What this rank brings for another."""
+        if self.kept is not None:
+            return self.kept[rank]
+        assert self.outgoing is not None
+        return self.outgoing.block(rank)
+
+    def collect(self) -> None:
+        """Take one block from each rank."""
+        incoming, me = self.incoming, self.me
+        if self.complete() and self._join():
+            return
+        for rank in range(len(incoming)):
+            if incoming.counts[rank]:
+                part = self.source(rank)
+                if part is not None:
+                    block = incoming.block(rank)
+                    self.error = transfer(part.block_for(me), block) or self.error
+
+    def _join(self) -> bool:
+        """Take all blocks at once where they are equal and small; False if they are not."""
+        incoming = self.incoming
+        if not is_equal(incoming):
+            return False
+        nbytes = incoming.nbytes
+        if nbytes > JOINED:
+            return False
+        other = self.other
+        if other.result is None:
+            found = [part.area() for _, part in sorted(self.values.items())]
+            lengths = {-1 if area is None else len(area) for area in found}
+            other.result = (found, lengths.pop() if len(lengths) == 1 else -1)
+        areas, length = other.result
+        if length != nbytes * len(self.board.values):
+            return False
+        first = self.me * nbytes
+        last = first + nbytes
+        whole = merged(incoming)
+        assert whole is not None
+        whole.unpack(b"".join([area[first:last] for area in areas]))
+        return True
+
+    def area(self) -> Any:
+        """All blocks that this rank brings, in one piece; None where they are not."""
+        if self.kept is not None:
+            return b"".join(self.kept)
+        assert self.outgoing is not None
+        whole = merged(self.outgoing) if is_equal(self.outgoing) else None
+        return None if whole is None else whole.pack()
+
+    def release(self) -> None:
+        """Deliver to those that have entered, leave copies for the others."""
+        if self.kept is not None:
+            return
+        parts = self.values
+        if self.complete():
+            # From now on nobody needs what any rank has brought.
+            for part in parts.values():
+                part.deliver()
+            for part in self.board.values.values():
+                part.kept = _NOTHING
+            return
+        kept: list[Any] = []
+        for rank in range(self.core.remote.size):
+            part = parts.get(rank)
+            if part is not None and part.collected:
+                kept.append(b"")
+            else:
+                kept.append(saved(self.block_for(rank)))
+        self.kept = kept

@@ -1,0 +1,195 @@
+"""What data each rank gets from a reduction.
+
+Contributions are combined in the order of ranks, once for all ranks: by the first rank that is
+done and finds that all have entered, before any of them may change its buffer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pysmpi.collectives.call import Call
+from pysmpi.collectives.order import Order
+from pysmpi.mpi.collective_calls import Part
+from pysmpi.mpi.collective_data import packed, saved, transfer
+from pysmpi.mpi.collective_order import Evaluation, by_algorithm, order_for
+from pysmpi.mpi.constants import ERR_INTERN, ERR_TRUNCATE, SUCCESS
+from pysmpi.mpi.core import Board, Core
+from pysmpi.mpi.messages import Message
+from pysmpi.mpi.reductions import Operator, prefixes, reduce
+from pysmpi.mpi.typerecords import Type
+
+# Bytes of running results that exist at a time.
+CHUNK = 1 << 24
+
+
+class Reduction(Part):
+    """Reduce, Allreduce and the forms of Reduce_scatter.
+
+    `message` is what the rank brings, None where it brings nothing; `target` takes the bytes from
+    `start` to `stop` of the result, None where it takes nothing. `count` elements of the datatype
+    `record` are a whole contribution.
+    """
+
+    __slots__ = ("count", "message", "operator", "record", "start", "stop", "target")
+
+    def __init__(
+        self,
+        core: Core,
+        me: int,
+        call: Call,
+        operator: Operator,
+        message: Any,
+        target: Message | None,
+        whole: Message,
+    ) -> None:
+        super().__init__(core, me, call)
+        self.operator = operator
+        self.message = message
+        self.target = target
+        self.count = whole.count
+        self.record: Type = whole.datatype._live()
+        self.start = 0
+        self.stop = whole.nbytes
+
+    def combined(self, board: Board) -> tuple[int, Any]:
+        """What the ranks of one board have brought, combined; an error class before it.
+
+        In the order of an algorithm, what each rank takes; else a result for all.
+        """
+        found: tuple[int, Any] | None = board.result
+        if found is None:
+            parts = board.values
+            streams = [packed(parts[rank].message) for rank in range(len(parts))]
+            nbytes = len(streams[0])
+            if any(len(stream) != nbytes for stream in streams):
+                found = (ERR_TRUNCATE, b"")
+            else:
+                order = order_for(self)
+                result: Any
+                if order is None:
+                    result = reduce(self.operator, streams, self.count, self.record)
+                else:
+                    trees = Evaluation(order, self.operator, streams, self.record)
+                    result = [trees.of_rank(rank) for rank in range(len(streams))]
+                found = (SUCCESS, result)
+            board.result = found
+        return found
+
+    def collect(self) -> None:
+        """Take the result, or a part of it."""
+        target = self.target
+        if target is None or self.stop == self.start:
+            return
+        other = self.other
+        if other.result is None and len(other.values) < self.core.remote.size:
+            self.error = ERR_INTERN
+            return
+        error, result = self.combined(other)
+        if error:
+            self.error = error
+        elif result.__class__ is list:
+            self.error = transfer(result[self.me], target)
+        elif len(result) == self.stop - self.start:
+            self.error = transfer(result, target)
+        else:
+            self.error = transfer(memoryview(result)[self.start : self.stop], target)
+
+    def release(self) -> None:
+        """Combine if all have entered, else leave a copy."""
+        board = self.board
+        if self.message is None or board.result is not None:
+            return
+        if len(board.values) == self.core.size:
+            self.combined(board)
+        else:
+            self.message = saved(self.message)
+
+
+class Prefix(Part):
+    """Scan and Exscan: rank r takes what ranks 0 to r, or r - 1, have brought.
+
+    Whoever is done first combines as far as ranks have entered, and delivers to all of them.
+    """
+
+    __slots__ = ("exclusive", "kept", "message", "operator", "record", "target")
+
+    def __init__(
+        self,
+        core: Core,
+        me: int,
+        call: Call,
+        operator: Operator,
+        message: Message,
+        target: Message,
+        exclusive: bool,
+    ) -> None:
+        super().__init__(core, me, call)
+        self.operator = operator
+        self.message = message
+        self.record: Type = message.datatype._live()
+        self.target = target
+        self.exclusive = exclusive
+
+    def begin(self, number: int) -> None:
+        """In the order of an algorithm each rank combines for itself, so what it needs is kept."""
+        self.kept = None
+        if by_algorithm(self):
+            self.kept = self.message.snapshot()
+        super().begin(number)
+
+    def combine_as_algorithm(self, order: Order) -> None:
+        """What this rank gets in the order of its algorithm."""
+        parts = self.board.values
+        streams = []
+        for rank in range(self.me + (not self.exclusive)):
+            if rank not in parts:
+                self.error = ERR_INTERN
+                return
+            streams.append(parts[rank].kept)
+        if any(len(stream) != self.message.nbytes for stream in streams):
+            self.error = ERR_TRUNCATE
+        elif streams:
+            trees = Evaluation(order, self.operator, streams, self.record)
+            self.store(trees.of_rank(self.me))
+
+    def collect(self) -> None:
+        """Combine up to this rank at least, and further where that is possible."""
+        board = self.board
+        message = self.message
+        nbytes = message.nbytes
+        if nbytes == 0:
+            return
+        order = order_for(self)
+        if order is not None:
+            self.combine_as_algorithm(order)
+            return
+        following, last = board.result or (0, None)
+        most = max(1, CHUNK // nbytes)
+        parts = board.values
+        while following <= self.me:
+            chunk = []
+            while len(chunk) < most and following + len(chunk) in parts:
+                chunk.append(parts[following + len(chunk)])
+            if not chunk:
+                self.error = ERR_INTERN
+                return
+            streams = [part.message.pack() for part in chunk]
+            if any(len(stream) != nbytes for stream in streams):
+                self.error = ERR_TRUNCATE
+                return
+            if last is not None:
+                streams.insert(0, last)
+            results = prefixes(self.operator, streams, message.count, self.record)
+            before = [last, *results] if last is None else results
+            for part, inclusive, exclusive in zip(chunk, results[-len(chunk) :], before):
+                part.collected = True
+                part.store(exclusive if part.exclusive else inclusive)
+            last = results[-1]
+            following += len(chunk)
+            board.result = (following, last)
+
+    def store(self, result: bytes | None) -> None:
+        """Take the result; there is none for rank 0 of Exscan."""
+        if result is not None:
+            self.error = transfer(result, self.target)

@@ -1,0 +1,234 @@
+"""Ranks: what MPI keeps for each process, and which rank is running now.
+
+All ranks live in one interpreter, so a handle such as `COMM_WORLD` is one object for all and
+asks `current()` who wants to know. Whatever must differ between ranks, from error handlers to
+names, is kept in `Rank.storage`.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from _thread import get_ident
+from typing import Any, NoReturn
+
+from greenlet import GreenletExit, getcurrent, greenlet
+
+from pysmpi.kernel.engine import Engine
+from pysmpi.kernel.plan import Plan, Transport
+from pysmpi.kernel.process import Core, Process
+from pysmpi.kernel.requests import Request
+
+WTIME = 1e-8  # seconds that a look at the clock takes, unless an option says otherwise
+
+
+class Universe:
+    """What all ranks of one simulation share: the engine, and every process by its pid."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.processes: list[Process] = []
+        self.ranks: list[Rank] = []
+        self.contexts = 0  # numbers given to communication contexts
+        self.storage: dict[str, Any] = {}  # of chapters, such as published names
+        self.selection: Any = None  # which collective algorithm to use
+        self.options: dict[str, Any] = {}
+        self.aborted: tuple[Rank, Aborted] | None = None  # who called Abort
+
+    def next_context(self) -> int:
+        """A number for a new communication context."""
+        self.contexts += 1
+        return self.contexts
+
+
+class World:
+    """The ranks that were started together: what `COMM_WORLD` means to them."""
+
+    def __init__(self, universe: Universe, first: int, size: int) -> None:
+        self.universe = universe
+        self.first = first  # pid of rank 0; the others follow
+        self.size = size
+        self.core: Any = None  # of COMM_WORLD, once somebody asks
+        self.storage: dict[str, Any] = {}  # of chapters, such as the parent of a spawned world
+
+
+class Aborted(GreenletExit):
+    """Ends the rank that calls `MPI.Abort`, and with it the job."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Rank:
+    """One MPI process: its identity, its kernel process and its private MPI state.
+
+    `process` is the kernel process of the thread that runs now. `storage` belongs to the
+    chapters of MPI, each under a key of its own; `program` to the runtime.
+    """
+
+    __slots__ = (
+        "pid", "world", "universe", "engine", "process", "storage", "timer", "host", "program",
+        "fiber", "self_core", "polls", "__weakref__",
+    )  # fmt: skip
+
+    def __init__(self, pid: int, world: World, process: Process) -> None:
+        self.pid = pid
+        self.world = world
+        self.universe = world.universe
+        self.engine = world.universe.engine
+        self.process = process
+        self.storage: dict[str, Any] = {}
+        self.timer: Any = None  # native timing of compute: `stop() -> seconds`, `start()`
+        self.host: Any = None  # the platform's host that it runs on
+        self.program: Any = None  # its private surroundings
+        self.fiber: Any = None  # of its main thread
+        self.self_core: Any = None  # of COMM_SELF, once somebody asks
+        self.polls = 0  # tests in a row that found nothing
+
+    def __repr__(self) -> str:
+        return f"<rank {self.index} of {self.world.size}, pid {self.pid}>"
+
+    @property
+    def index(self) -> int:
+        """The rank in `COMM_WORLD`."""
+        return self.pid - self.world.first
+
+    def now(self) -> float:
+        """The rank's own clock (s): simulated time, with the compute that it still owes."""
+        if self.timer is not None:
+            self.process.debt += self.timer.stop()
+            self.timer.start()
+        return self.engine.now + self.process.debt
+
+    def clock(self) -> float:
+        """What `Wtime` answers: looking costs a little, so that who polls gets on."""
+        if self is outside:
+            return time.perf_counter()
+        now = self.now()
+        self.process.debt += self.universe.options.get("smpi/wtime", WTIME)
+        return now
+
+    def thread(self) -> int:
+        """What tells the running thread of this rank from its others."""
+        fiber = getcurrent()
+        return id(fiber) if isinstance(fiber, Fiber) else get_ident()
+
+    def host_name(self) -> str:
+        """Name of the host on which the rank runs."""
+        return self.host.name if self.host is not None else platform.node()
+
+    def abort(self, status: int) -> NoReturn:
+        """End the program of all ranks with an exit status."""
+        if self is outside:
+            raise SystemExit(status)
+        error = Aborted(status)
+        # The program may catch it, as thread pools do: nothing happens any more nevertheless.
+        if self.universe.aborted is None:
+            self.universe.aborted = self, error
+        self.engine.stop()
+        raise error
+
+    def enter(self) -> Process:
+        """Begin a call that takes part in the simulation: bill the compute since the last one."""
+        if self.timer is not None:
+            self.process.debt += self.timer.stop()
+        return self.process
+
+    def leave(self) -> None:
+        """Go back to the program: what runs from now on is its compute."""
+        if self.timer is not None:
+            self.timer.start()
+
+    def poll(self, seconds: float) -> None:
+        """Charge a little time for a look at the clock, without giving way to others."""
+        self.process.debt += seconds
+
+    def sleep(self, seconds: float) -> None:
+        """Let `seconds` of simulated time pass; at least give way to what is due now."""
+        process = self.enter()
+        process.sleep(seconds)
+        self.leave()
+
+
+class Fiber(greenlet):
+    """A greenlet that runs the code of a rank: its main program, or one of its threads."""
+
+    rank: Rank
+    process: Process
+    gate: Request | None
+
+    def block(self, timeout: float | None = None) -> bool:
+        """Wait for `wake`, at most `timeout` (s of simulated time); whether it came."""
+        rank = self.rank
+        process = rank.enter()
+        gate = self.gate = Request()
+        waits = [gate]
+        if timeout is not None:
+            waits.append(rank.engine.alarm(rank.engine.now + process.debt + max(0.0, timeout)))
+        process.wait_any(waits)
+        self.gate = None
+        rank.leave()
+        return gate.done
+
+    def wake(self) -> None:
+        """Let a blocked fiber go on, at the present instant of who wakes it."""
+        gate = self.gate
+        if gate is None or gate.done:
+            return
+        waker = current()
+        if waker is self.rank:
+            waker.enter().settle()
+            waker.leave()
+        if not gate.done:
+            gate.complete(self.rank.engine.now)
+
+
+class FreeTransport(Transport):
+    """Messages that cost nothing: all there is outside a simulation."""
+
+    def plan(self, source: int, destination: int, nbytes: int) -> Plan:
+        return Plan(0.0, 0.0, float("inf"), 1.0, 1.0, [], [], eager=True)
+
+
+def _alone() -> Rank:
+    """The rank of a program that no simulation runs: alone in its world.
+
+    Its waits run the engine right where they are.
+    """
+    engine = Engine(FreeTransport(), 1)
+    universe = Universe(engine)
+    process = Process(engine, 0, 0, Core(1e9))
+    world = World(universe, 0, 1)
+    rank = Rank(0, world, process)
+    universe.processes.append(process)
+    universe.ranks.append(rank)
+
+    def suspend() -> None:
+        engine.stopped = False
+        engine.run()
+        if not engine.stopped:
+            raise RuntimeError("this call waits for a message that nobody can send any more")
+        engine.stopped = False
+
+    process.suspend = suspend
+    process.resume = engine.stop
+    return rank
+
+
+# Stands in where no simulation runs.
+outside = _alone()
+
+
+def current() -> Rank:
+    """The rank whose code is running; outside a simulation, a rank that is alone."""
+    try:
+        return getcurrent().rank  # type: ignore[attr-defined]
+    except AttributeError:
+        return outside
+
+
+def set_current(rank: Rank) -> None:
+    """Make `rank` stand in where no simulation runs (for tests)."""
+    global outside
+    outside = rank

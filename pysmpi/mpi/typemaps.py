@@ -1,0 +1,473 @@
+"""The layout of a datatype in memory, flattened to a few strided runs.
+
+An MPI datatype is a *typemap*: a sequence of (basic type, byte displacement).
+A `Layout` keeps the same information as a handful of `Run` and `Blocks`, each of which says where
+bytes lie in memory and where they lie in the packed stream.
+Because both positions are written down, repeating a layout only adds one dimension to each of its
+parts, however irregular it is, and a copy is one numpy assignment a part: a Python loop over
+elements, or over the rows of a subarray, never happens.
+
+Lower and upper bounds follow MPI 4.1 section 5.1; the padding of structures to their alignment
+(the epsilon of equation 5.1) follows the C compiler of x86-64 and AArch64, as MPICH does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from math import gcd, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# A level of repetition: (how often, stride in memory, stride in the packed stream), in bytes.
+Dimension = tuple[int, int, int]
+
+# What the packed stream holds: items of (count, basic type) or (count, nested signature).
+Signature = tuple[tuple[int, Any], ...]
+
+# Fewer scattered blocks than this are left as single runs: an index array would not pay.
+FEW_BLOCKS = 8
+# Blocks at least this long on average (bytes) are copied one by one instead of through an index.
+LONG_BLOCK = 256
+# Plans kept per layout, for the counts that a program uses.
+PLANS_KEPT = 16
+
+
+class Run(NamedTuple):
+    """`length` bytes at `offset`, repeated along `dims` (outermost first)."""
+
+    offset: int
+    packed: int
+    length: int
+    dims: tuple[Dimension, ...]
+
+
+class Blocks(NamedTuple):
+    """Blocks of bytes at irregular offsets, the whole group repeated along `dims`."""
+
+    offsets: np.ndarray
+    packed: np.ndarray
+    lengths: np.ndarray
+    dims: tuple[Dimension, ...]
+
+
+Part = Run | Blocks
+
+
+class Layout:
+    """The flattened typemap of a datatype.
+
+    `size` is the number of data bytes, `lb` and `ub` the bounds of the datatype, `true_lb` and
+    `true_ub` those of its data, `align` the alignment of its strictest member, all in bytes.
+    `dense` is true where any number of consecutive elements is one block of memory that starts at
+    the address given.
+    """
+
+    __slots__ = ("_plans", "align", "dense", "lb", "parts", "signature", "size",
+                 "true_lb", "true_ub", "ub")
+
+    def __init__(self, size: int, lb: int, ub: int, true_lb: int, true_ub: int, align: int,
+                 parts: tuple[Part, ...], signature: Signature) -> None:
+        self.size = size
+        self.lb = lb
+        self.ub = ub
+        self.true_lb = true_lb
+        self.true_ub = true_ub
+        self.align = align
+        self.parts = parts
+        self.signature = signature
+        self.dense = ub - lb == size and (
+            size == 0
+            or (len(parts) == 1 and isinstance(parts[0], Run)
+                and not parts[0].dims and parts[0].offset == 0))
+        self._plans: dict[int, Plan] = {}
+
+    @property
+    def extent(self) -> int:
+        """Distance in bytes between consecutive elements."""
+        return self.ub - self.lb
+
+    def plan(self, count: int) -> Plan:
+        """How to copy `count` consecutive elements."""
+        plan = self._plans.get(count)
+        if plan is None:
+            if len(self._plans) >= PLANS_KEPT:
+                self._plans.clear()
+            plan = self._plans[count] = Plan(repeat(self, count, self.extent))
+        return plan
+
+
+EMPTY = Layout(0, 0, 0, 0, 0, 1, (), ())
+
+
+def basic(size: int, align: int, what: Any) -> Layout:
+    """The layout of a predefined datatype of one member."""
+    parts = (Run(0, 0, size, ()),)
+    return Layout(size, 0, size, 0, size, align, parts, ((1, what),))
+
+
+def repeat(base: Layout, count: int, stride: int) -> Layout:
+    """`count` elements of `base`, one every `stride` bytes."""
+    if count <= 0 or base is EMPTY:
+        return EMPTY
+    if count == 1:
+        return base
+    last = (count - 1) * stride
+    low, high = min(0, last), max(0, last)
+    parts = tuple(_tidy(part, (count, stride, base.size)) for part in base.parts)
+    return Layout(base.size * count, base.lb + low, base.ub + high,
+                  base.true_lb + low if base.size else 0,
+                  base.true_ub + high if base.size else 0,
+                  base.align, parts, _times(count, base.signature))
+
+
+def join(items: Iterable[tuple[int, Layout]]) -> Layout:
+    """Layouts one after the other in the stream, each at its displacement in memory."""
+    items = [item for item in items if item[1] is not EMPTY]
+    if len(items) < 2:
+        if not items:
+            return EMPTY
+        ((displacement, layout),) = items
+        return layout if displacement == 0 else _moved(layout, displacement)
+    parts: list[Part] = []
+    signature: list[tuple[int, Any]] = []
+    size = 0
+    for displacement, layout in items:
+        for part in layout.parts:
+            parts.append(_shift(part, displacement, size))
+        _extend(signature, layout.signature)
+        size += layout.size
+    data = [item for item in items if item[1].size]
+    return Layout(size,
+                  min(d + layout.lb for d, layout in items),
+                  max(d + layout.ub for d, layout in items),
+                  min((d + layout.true_lb for d, layout in data), default=0),
+                  max((d + layout.true_ub for d, layout in data), default=0),
+                  max(layout.align for _, layout in items),
+                  _merge(parts), tuple(signature))
+
+
+def _moved(layout: Layout, displacement: int) -> Layout:
+    """The layout with all its bytes and bounds displaced."""
+    return Layout(layout.size, layout.lb + displacement, layout.ub + displacement,
+                  layout.true_lb + displacement if layout.size else 0,
+                  layout.true_ub + displacement if layout.size else 0, layout.align,
+                  tuple([_shift(part, displacement, 0) for part in layout.parts]),
+                  layout.signature)
+
+
+def indexed(base: Layout, lengths: Sequence[int], displacements: Sequence[int]) -> Layout:
+    """Blocks of `lengths[i]` elements of `base` at `displacements[i]` bytes."""
+    extent = base.extent
+    if not (base.dense and base.size) or len(lengths) < FEW_BLOCKS:
+        return join((d, repeat(base, n, extent)) for n, d in zip(lengths, displacements))
+    # A long list over a dense type: the same by array arithmetic.
+    count = np.asarray(lengths, dtype=np.int64)
+    used = count > 0
+    if not used.any():
+        return EMPTY
+    count = count[used]
+    offset = np.asarray(displacements, dtype=np.int64)[used]
+    nbytes = count * extent
+    packed = np.cumsum(nbytes) - nbytes
+    fresh = np.ones(len(offset), dtype=bool)
+    fresh[1:] = offset[1:] != (offset + nbytes)[:-1]
+    starts = np.flatnonzero(fresh)
+    nbytes = np.add.reduceat(nbytes, starts)
+    offset, packed = offset[starts], packed[starts]
+    total = int(count.sum())
+    low, high = int(offset.min()), int((offset + nbytes).max())
+    return Layout(total * base.size, low, high, low, high, base.align,
+                  (_blocks(offset, packed, nbytes, ()),), _times(total, base.signature))
+
+
+def struct(items: Iterable[tuple[int, int, Layout]]) -> Layout:
+    """Members (count, displacement, layout), the upper bound padded to the alignment.
+
+    Members that are all of one type need no padding, as MPICH sees it.
+    """
+    items = list(items)
+    layout = join((d, repeat(member, n, member.extent)) for n, d, member in items)
+    excess = layout.extent % layout.align
+    if excess and any(member is not items[0][2] for _, _, member in items):
+        return resized(layout, layout.lb, layout.extent + layout.align - excess)
+    return layout
+
+
+def resized(base: Layout, lb: int, extent: int) -> Layout:
+    """`base` with other bounds."""
+    return Layout(base.size, lb, lb + extent, base.true_lb, base.true_ub, base.align,
+                  base.parts, base.signature)
+
+
+def _times(count: int, signature: Signature) -> Signature:
+    """The signature of `count` elements."""
+    if count == 1 or not signature:
+        return signature
+    if len(signature) == 1:
+        n, what = signature[0]
+        return ((n * count, what),)
+    return ((count, signature),)
+
+
+def _extend(signature: list[tuple[int, Any]], more: Signature) -> None:
+    """Append to a signature, adding up equal neighbours."""
+    for n, what in more:
+        if signature and signature[-1][1] is what:
+            signature[-1] = (signature[-1][0] + n, what)
+        else:
+            signature.append((n, what))
+
+
+def _shift(part: Part, offset: int, packed: int) -> Part:
+    return part._replace(offset=part.offset + offset, packed=part.packed + packed) \
+        if isinstance(part, Run) \
+        else part._replace(offsets=part.offsets + offset, packed=part.packed + packed)
+
+
+def _tidy(part: Part, outer: Dimension) -> Part:
+    """`part` repeated along one more outermost dimension, in its shortest form."""
+    count, stride, packed_stride = outer
+    if count == 1:
+        return part
+    dims = part.dims
+    if dims:
+        n, step, packed_step = dims[0]
+        if stride == n * step and packed_stride == n * packed_step:
+            return part._replace(dims=((n * count, step, packed_step), *dims[1:]))
+    elif isinstance(part, Run) and stride == packed_stride == part.length:
+        return part._replace(length=part.length * count)
+    return part._replace(dims=(outer, *dims))
+
+
+def _merge(parts: list[Part]) -> tuple[Part, ...]:
+    """Neighbouring parts joined where they are contiguous or regular."""
+    if len(parts) < 2:
+        return tuple(parts)
+    joined: list[Part] = [parts[0]]
+    for part in parts[1:]:
+        last = joined[-1]
+        if (isinstance(part, Run) and isinstance(last, Run) and not part.dims and not last.dims
+                and part.offset == last.offset + last.length
+                and part.packed == last.packed + last.length):
+            joined[-1] = last._replace(length=last.length + part.length)
+        else:
+            joined.append(part)
+    merged: list[Part] = []
+    for dims, group in groupby(joined, key=lambda p: p.dims if isinstance(p, Run) else None):
+        runs = list(group)
+        if dims is None or len(runs) < 2:
+            merged.extend(runs)
+        else:
+            merged.extend(_sequence(runs, dims))  # type: ignore[arg-type]
+    return tuple(merged)
+
+
+def _sequence(runs: list[Run], dims: tuple[Dimension, ...]) -> list[Part]:
+    """Runs of equal dimensions as one part, where that is shorter."""
+    first, second = runs[0], runs[1]
+    step, packed_step = second.offset - first.offset, second.packed - first.packed
+    if all(run.length == first.length
+           and run.offset == first.offset + i * step
+           and run.packed == first.packed + i * packed_step for i, run in enumerate(runs)):
+        return [_tidy(first, (len(runs), step, packed_step))]
+    if len(runs) < FEW_BLOCKS:
+        return list(runs)
+    return [_blocks(np.array([run.offset for run in runs], dtype=np.int64),
+                    np.array([run.packed for run in runs], dtype=np.int64),
+                    np.array([run.length for run in runs], dtype=np.int64), dims)]
+
+
+def _blocks(offsets: np.ndarray, packed: np.ndarray, lengths: np.ndarray,
+            dims: tuple[Dimension, ...]) -> Part:
+    """Scattered blocks, or the run that they are when they are regular."""
+    first = Run(int(offsets[0]), int(packed[0]), int(lengths[0]), dims)
+    if len(offsets) == 1:
+        return first
+    if (lengths == lengths[0]).all():
+        steps, packed_steps = np.diff(offsets), np.diff(packed)
+        if (steps == steps[0]).all() and (packed_steps == packed_steps[0]).all():
+            return _tidy(first, (len(offsets), int(steps[0]), int(packed_steps[0])))
+    return Blocks(offsets, packed, lengths, dims)
+
+
+class Plan:
+    """Copies between memory and the packed stream for a whole message.
+
+    `nbytes` is the length of the stream; `low` and `high` bound the bytes of memory it touches,
+    relative to the address of the message.
+    """
+
+    __slots__ = ("high", "layout", "low", "moves", "nbytes")
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.nbytes = layout.size
+        self.low = layout.true_lb
+        self.high = layout.true_ub
+        self.moves: list[_Strided | _Indexed] = []
+        for part in layout.parts:
+            if isinstance(part, Run):
+                self.moves.append(_Strided(part))
+            elif part.lengths.mean() >= LONG_BLOCK:
+                self.moves.extend(
+                    _Strided(Run(int(offset), int(packed), int(length), part.dims))
+                    for offset, packed, length in zip(part.offsets, part.packed, part.lengths))
+            else:
+                self.moves.append(_Indexed(part))
+
+    def pack(self, memory: Any, origin: int, stream: Any) -> None:
+        """Read the message at byte `origin` of `memory` into the writable buffer `stream`."""
+        for move in self.moves:
+            move.pack(memory, origin, stream)
+
+    def unpack(self, memory: Any, origin: int, stream: Any) -> None:
+        """Write the bytes of `stream` to the message at byte `origin` of `memory`."""
+        for move in self.moves:
+            move.unpack(memory, origin, stream)
+
+    def unpack_some(self, memory: Any, origin: int, stream: Any, nbytes: int) -> None:
+        """As `unpack`, for a stream that ends after `nbytes` bytes, inside the message."""
+        where = self.positions()[:nbytes]
+        target = np.ndarray((self.high - self.low,), np.uint8, memory, origin + self.low)
+        target[where - self.low] = np.frombuffer(stream, np.uint8, nbytes)
+
+    def positions(self) -> np.ndarray:
+        """Where in memory each byte of the stream lies, relative to the address."""
+        where = np.empty(self.nbytes, dtype=np.int64)
+        for part in self.layout.parts:
+            runs = [part] if isinstance(part, Run) else [
+                Run(int(o), int(p), int(n), part.dims)
+                for o, p, n in zip(part.offsets, part.packed, part.lengths)]
+            for run in runs:
+                source, target = _spread(run.offset, run.length, [d[:2] for d in run.dims]), \
+                    _spread(run.packed, run.length, [(d[0], d[2]) for d in run.dims])
+                where[target] = source
+        return where
+
+
+def _spread(offset: int, length: int, dims: list[tuple[int, int]]) -> np.ndarray:
+    """Every byte position of a run, in the order of its dimensions."""
+    where = np.arange(offset, offset + length, dtype=np.int64)
+    for count, stride in reversed(dims):
+        where = (np.arange(count, dtype=np.int64)[:, None] * stride + where).reshape(-1)
+    return where
+
+
+class _Strided:
+    """One assignment between two strided views."""
+
+    __slots__ = ("dtype", "offset", "packed", "packed_strides", "shape", "strides")
+
+    def __init__(self, run: Run) -> None:
+        self.offset = run.offset
+        self.packed = run.packed
+        self.dtype = np.dtype((np.void, run.length))
+        self.shape = tuple(d[0] for d in run.dims)
+        self.strides = tuple(d[1] for d in run.dims)
+        self.packed_strides = tuple(d[2] for d in run.dims)
+
+    def pack(self, memory: Any, origin: int, stream: Any) -> None:
+        source = np.ndarray(self.shape, self.dtype, memory, origin + self.offset, self.strides)
+        target = np.ndarray(self.shape, self.dtype, stream, self.packed, self.packed_strides)
+        target[...] = source
+
+    def unpack(self, memory: Any, origin: int, stream: Any) -> None:
+        target = np.ndarray(self.shape, self.dtype, memory, origin + self.offset, self.strides)
+        source = np.ndarray(self.shape, self.dtype, stream, self.packed, self.packed_strides)
+        target[...] = source
+
+
+class _Indexed:
+    """One gather or scatter through an index of words."""
+
+    __slots__ = ("dtype", "index", "offset", "packed", "packed_index", "packed_span", "shape",
+                 "span", "strides", "packed_strides")
+
+    def __init__(self, part: Blocks) -> None:
+        offsets, packed, lengths = part.offsets, part.packed, part.lengths
+        self.offset = int(offsets.min())
+        self.packed = int(packed.min())
+        offsets, packed = offsets - self.offset, packed - self.packed
+        word = gcd(16, *(int(np.gcd.reduce(a)) for a in (lengths, offsets, packed)))
+        self.dtype = np.dtype((np.void, word))
+        words = lengths // word
+        self.index = _ranges(offsets // word, words)
+        self.span = int(self.index.max()) + 1
+        self.packed_index: Any = _ranges(packed // word, words)
+        self.packed_span = int(self.packed_index.max()) + 1
+        if self.packed_span == len(self.packed_index) and (np.diff(self.packed_index) == 1).all():
+            self.packed_index = slice(None)
+        self.shape = tuple(d[0] for d in part.dims)
+        self.strides = (*(d[1] for d in part.dims), word)
+        self.packed_strides = (*(d[2] for d in part.dims), word)
+
+    def _views(self, memory: Any, origin: int, stream: Any) -> tuple[np.ndarray, np.ndarray]:
+        return (np.ndarray((*self.shape, self.span), self.dtype, memory,
+                           origin + self.offset, self.strides),
+                np.ndarray((*self.shape, self.packed_span), self.dtype, stream,
+                           self.packed, self.packed_strides))
+
+    def pack(self, memory: Any, origin: int, stream: Any) -> None:
+        source, target = self._views(memory, origin, stream)
+        target[..., self.packed_index] = source[..., self.index]
+
+    def unpack(self, memory: Any, origin: int, stream: Any) -> None:
+        target, source = self._views(memory, origin, stream)
+        target[..., self.index] = source[..., self.packed_index]
+
+
+def _ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The concatenation of range(start, start + length)."""
+    ends = np.cumsum(lengths)
+    shift = np.repeat(starts - (ends - lengths), lengths)
+    return shift + np.arange(int(ends[-1]), dtype=np.int64)
+
+
+def leaves(signature: Signature) -> dict[Any, int]:
+    """How many members of each basic type a signature holds."""
+    total: dict[Any, int] = {}
+    for n, what in signature:
+        if isinstance(what, tuple):
+            for leaf, m in leaves(what).items():
+                total[leaf] = total.get(leaf, 0) + n * m
+        else:
+            total[what] = total.get(what, 0) + n
+    return total
+
+
+def members(signature: Signature) -> int:
+    """How many basic members a signature holds."""
+    return sum(n * (members(what) if isinstance(what, tuple) else 1) for n, what in signature)
+
+
+def subarray(base: Layout, sizes: Sequence[int], subsizes: Sequence[int],
+             starts: Sequence[int]) -> Layout:
+    """A part of an array whose last dimension varies fastest."""
+    extent = stride = base.extent
+    layout = base
+    offset = 0
+    for size, subsize, start in zip(reversed(sizes), reversed(subsizes), reversed(starts)):
+        layout = repeat(layout, subsize, stride)
+        offset += start * stride
+        stride *= size
+    return resized(join([(offset, layout)]), 0, prod(sizes) * extent)
+
+
+def distributed(base: Layout, sizes: Sequence[int],
+                pieces: Sequence[tuple[int, int, int, int]]) -> Layout:
+    """A process's part of an array whose last dimension varies fastest.
+
+    For each dimension `pieces` holds (first index, block length, step between blocks, number of
+    indices owned); the last block may be shorter.
+    """
+    extent = stride = base.extent
+    layout = base
+    for size, (first, block, step, owned) in zip(reversed(sizes), reversed(pieces)):
+        full, rest = divmod(owned, block) if block else (0, 0)
+        whole = repeat(repeat(layout, block, stride), full, step * stride)
+        tail = repeat(layout, rest, stride)
+        layout = join([(first * stride, whole), ((first + full * step) * stride, tail)])
+        stride *= size
+    return resized(layout, 0, prod(sizes) * extent)

@@ -1,0 +1,1 @@
+"""What one message between two hosts costs: a registry of models."""

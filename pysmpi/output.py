@@ -1,0 +1,61 @@
+"""Files that a run writes: refused before it if they cannot be, whole or absent after it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from types import TracebackType
+
+from pysmpi.errors import UsageError
+
+
+class Target:
+    """A file to be written under a name of its own and renamed at the end.
+
+    A context manager: `path` is where to write; `keep` gives the file its name. What is not
+    kept disappears. Devices such as `/dev/stdout` are written to directly.
+    """
+
+    def __init__(self, option: str, name: str) -> None:
+        self.name = name
+        self._kept = False
+        try:
+            special = os.path.exists(name) and not stat.S_ISREG(os.stat(name).st_mode)
+            if special and os.path.isdir(name):
+                raise IsADirectoryError(0, "it is a directory")
+            if special:
+                self.path = name
+                return
+            if os.path.exists(name) and not os.access(name, os.W_OK):
+                raise PermissionError(0, "permission denied")
+            # Compressed formats are known by their suffix, so the other name keeps it.
+            directory, base = os.path.split(os.path.abspath(name))
+            handle, self.path = tempfile.mkstemp(f".{base}", ".pysmpi-", directory)
+            os.close(handle)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise UsageError(f"{option} {name}: cannot be written: {reason}") from None
+
+    def __enter__(self) -> Target:
+        return self
+
+    def keep(self) -> None:
+        """The file is complete: give it its name."""
+        if self.path != self.name:
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(self.path, 0o666 & ~mask)
+            os.replace(self.path, self.name)
+        self._kept = True
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self._kept and self.path != self.name:
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)

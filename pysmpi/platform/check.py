@@ -1,0 +1,162 @@
+"""What `pysmpi platform check` and `pysmpi platform show` say about a platform."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from pysmpi.errors import UsageError
+from pysmpi.platform.loader import load
+from pysmpi.platform.model import Host, Platform
+from pysmpi.platform.routing import resolve
+from pysmpi.platform.zones import Zone
+
+# Up to this many hosts every pair is tried for a route; beyond, each host with a few others.
+_EVERY_PAIR = 128
+
+
+@dataclass(slots=True)
+class Report:
+    """The outcome of `check`: what was read, or what is wrong, one line each."""
+
+    source: str
+    summary: str = ""
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the platform can be used as it is."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        return "\n".join(self.problems) if self.problems else self.summary
+
+
+def check(path_or_name: str | os.PathLike[str]) -> Report:
+    """Read a platform, and try that its hosts reach each other. Never raises UsageError."""
+    report = Report(os.fspath(path_or_name))
+    try:
+        platform = load(path_or_name)
+    except UsageError as error:
+        report.problems.append(str(error))
+        return report
+    report.summary = f"{platform.source}: {summary(platform)}"
+    unreachable = [f"{a.name} to {b.name}" for a, b in _pairs(platform) if not _reaches(a, b)]
+    if unreachable:
+        others = f" and {len(unreachable) - 1} more" if len(unreachable) > 1 else ""
+        report.problems.append(
+            f"{platform.source}: expected a route between any two hosts, "
+            f"got none from {unreachable[0]}{others}"
+        )
+    return report
+
+
+def summary(platform: Platform) -> str:
+    """One line: hosts, cores, speed, links, zones."""
+    cores = sum(host.cores for host in platform.hosts)
+    kinds = Counter(zone.kind for zone in _zones(platform.root))
+    zones = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    return (
+        f"{platform.name}: {_count(len(platform.hosts), 'host')}, {_count(cores, 'core')} of "
+        f"{_speeds(platform)}, {_count(len(platform.links) - 1, 'link')}"
+        + (f", zones: {zones}" if zones else "")
+    )
+
+
+def describe(platform: Platform) -> dict[str, Any]:
+    """What there is to know of a platform, ready for JSON: units are bytes/s, seconds, flop/s."""
+    first, last = platform.hosts[0], platform.hosts[-1]
+    ways: dict[str, Any] = {}
+    for name, (src, dst) in {"itself": (first, first), "last": (first, last)}.items():
+        try:
+            route = platform.route(src, dst)
+        except UsageError as error:
+            ways[name] = {"from": src.name, "to": dst.name, "error": str(error)}
+        else:
+            ways[name] = {
+                "from": src.name,
+                "to": dst.name,
+                "links": [link.name for link in route.links],
+                "latency": route.latency,
+                "bandwidth": min(link.bandwidth for link in route.links),
+            }
+    return {
+        "name": platform.name,
+        "source": platform.source,
+        "description": platform.description,
+        "sources": list(platform.sources),
+        "hosts": len(platform.hosts),
+        "first_host": first.name,
+        "last_host": last.name,
+        "cores": sum(host.cores for host in platform.hosts),
+        "speeds": sorted({host.speed for host in platform.hosts}),
+        "links": len(platform.links) - 1,
+        "zones": [
+            {"name": zone.name, "kind": zone.kind, "members": len(zone.members)}
+            for zone in _zones(platform.root)
+        ],
+        "routes": ways,
+        "config": dict(platform.config),
+    }
+
+
+def show(platform: Platform) -> str:
+    """The text of `describe` for a reader."""
+    facts = describe(platform)
+    lines = [summary(platform), f"  from {facts['source']}"]
+    if facts["description"]:
+        lines += ["", facts["description"]]
+    lines += [f"  source: {source}" for source in facts["sources"]]
+    lines += ["", f"hosts {facts['first_host']} .. {facts['last_host']}"]
+    lines += [
+        f"zone {zone['name']}: {zone['kind']}, {_count(zone['members'], 'member')}"
+        for zone in facts["zones"]
+    ]
+    for way in facts["routes"].values():
+        lines.append(f"route {way['from']} -> {way['to']}:")
+        if "error" in way:
+            lines.append(f"  {way['error']}")
+        else:
+            lines.append(f"  {' '.join(way['links'])}")
+            lines.append(
+                f"  {way['latency'] * 1e6:.6g} us, {way['bandwidth'] / 1e6:.6g} MB/s at most"
+            )
+    lines += [f"option {key}: {value}" for key, value in facts["config"].items()]
+    return "\n".join(lines)
+
+
+def _zones(zone: Zone) -> Iterator[Zone]:
+    """The zones inside `zone` at any depth, each before what it holds."""
+    for member in zone.members:
+        if isinstance(member, Zone):
+            yield member
+            yield from _zones(member)
+
+
+def _pairs(platform: Platform) -> Iterator[tuple[Host, Host]]:
+    hosts = platform.hosts
+    if len(hosts) <= _EVERY_PAIR:
+        yield from ((a, b) for a in hosts for b in hosts)
+        return
+    half = len(hosts) // 2
+    for i, host in enumerate(hosts):
+        for other in (hosts[0], hosts[i - 1], hosts[(i + half) % len(hosts)], host):
+            yield host, other
+            yield other, host
+
+
+def _reaches(src: Host, dst: Host) -> bool:
+    return src is dst or bool(resolve(src, dst))
+
+
+def _speeds(platform: Platform) -> str:
+    speeds = sorted({host.speed for host in platform.hosts})
+    low, high = (f"{speed / 1e9:.6g}" for speed in (speeds[0], speeds[-1]))
+    return f"{low} Gflop/s" if low == high else f"{low} to {high} Gflop/s"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

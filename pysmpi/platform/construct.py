@@ -1,0 +1,375 @@
+"""From a file's definition to a machine: names resolved, clusters unfolded, everything checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+
+from pysmpi.errors import UsageError
+from pysmpi.platform.definition import (
+    FATPIPE,
+    NOTHING,
+    SHARED,
+    SPLIT,
+    AttachDef,
+    ClusterDef,
+    Hop,
+    HostDef,
+    LinkDef,
+    PlatformDef,
+    RouteDef,
+    RouterDef,
+    ZoneDef,
+)
+from pysmpi.platform.model import Host, Link, NetPoint, Platform, Router
+from pysmpi.platform.units import parse_bandwidth, parse_time
+from pysmpi.platform.zones import LocalRoute, Zone, load_kinds
+
+LOOPBACK = "__loopback__"
+# SimGrid's defaults of network/loopback-bw (bytes/s) and network/loopback-lat (seconds).
+LOOPBACK_BANDWIDTH = 10e9
+LOOPBACK_LATENCY = 0.0
+
+
+def construct(definition: PlatformDef) -> Platform:
+    """The machine that `definition` describes.
+
+    Raises UsageError, one line that begins with the place in the file, for a name used twice, a
+    reference to nothing, a route that the kind of zone cannot take.
+    """
+    return _Construction(definition).run()
+
+
+class _Construction:
+    """State of one construction. Implements `zones.Makers` for the topologies."""
+
+    def __init__(self, definition: PlatformDef) -> None:
+        self._definition = definition
+        self._kinds = load_kinds()
+        self._hosts: list[Host] = []
+        self._links: list[Link] = []
+        self._points: dict[str, NetPoint] = {}
+        self._by_link_name: dict[str, Link] = {}
+        self._splits: dict[str, tuple[Link, Link]] = {}
+        self._numbers: dict[str, int] = {}
+        self._zones: list[tuple[Zone, ZoneDef]] = []
+        self._zone: Zone
+        self._where = ""
+
+    def run(self) -> Platform:
+        root = self._zone_tree(self._definition.root)
+        loopback = self._implicit_loopback()
+        for zone, definition in self._zones:
+            self._connect(zone, definition)
+        for zone, _ in self._zones:
+            zone.seal(loopback)
+        if not self._hosts:
+            raise UsageError(f"{self._definition.source}: expected at least one host, got none")
+        return Platform(self._definition, root, self._hosts, self._links, loopback, self._points)
+
+    # Members
+
+    def _zone_tree(self, definition: ZoneDef) -> Zone:
+        kind = self._kind(definition.routing, "routing", False, definition.where)
+        zone = kind(definition.name, definition.properties)
+        self._register(zone, definition.where)
+        for member in definition.members:
+            self._where = member.where
+            if isinstance(member, LinkDef):
+                self.link(
+                    member.name,
+                    member.bandwidth,
+                    member.latency,
+                    member.sharing,
+                    member.properties,
+                )
+            elif isinstance(member, HostDef):
+                zone.add(self._host(member))
+            elif isinstance(member, RouterDef):
+                router = Router(member.name)
+                self._register(router, member.where)
+                zone.add(router)
+            elif isinstance(member, ClusterDef):
+                zone.add(self._cluster(member))
+            else:
+                zone.add(self._zone_tree(member))
+        # Children first: what a zone's routes name may lie in them.
+        self._zones.append((zone, definition))
+        return zone
+
+    def _kind(self, name: str, key: str, cluster: bool, where: str) -> type[Zone]:
+        """The kind of zone called `name`, which builds clusters if and only if `cluster`."""
+        kinds = {n: kind for n, kind in self._kinds.items() if kind.builds_clusters is cluster}
+        if name not in kinds:
+            raise UsageError(
+                f'{where}: {key}: expected one of {", ".join(sorted(kinds))}, got "{name}"'
+            )
+        return kinds[name]
+
+    def _cluster(self, definition: ClusterDef) -> Zone:
+        kind = self._kind(definition.topology, "topology", True, definition.where)
+        if definition.shape is not None:
+            _located(definition.where, definition.shape.check)
+            hosts = sum(last - first + 1 for first, last in definition.radical)
+            if hosts != definition.shape.size():
+                raise UsageError(
+                    f"{definition.where}: expected {definition.shape.size()} hosts for this "
+                    f"{definition.topology}, got {hosts}"
+                )
+        zone = kind(definition.name, definition.properties)
+        self._register(zone, definition.where)
+        self._zone = zone
+        zone.populate(definition, self)
+        self._zones.append((zone, ZoneDef(definition.name, definition.topology)))
+        return zone
+
+    def _host(self, definition: HostDef) -> Host:
+        host = Host(
+            definition.name,
+            len(self._hosts),
+            definition.speeds,
+            definition.cores,
+            definition.sockets,
+            definition.pstate,
+            definition.properties,
+        )
+        self._register(host, definition.where)
+        self._hosts.append(host)
+        return host
+
+    def _register(self, point: NetPoint, where: str) -> None:
+        other = self._points.get(point.name)
+        if other is not None:
+            taken = "zone" if isinstance(other, Zone) else type(other).__name__.lower()
+            raise UsageError(
+                f'{where}: expected a name that is not taken, got "{point.name}", already a {taken}'
+            )
+        self._points[point.name] = point
+
+    # What topologies call (zones.Makers)
+
+    def host(self, cluster: ClusterDef, number: int) -> Host:
+        """See `zones.Makers`."""
+        host = Host(
+            f"{cluster.prefix}{number}{cluster.suffix}",
+            len(self._hosts),
+            cluster.speeds,
+            cluster.cores,
+            cluster.sockets,
+            0,
+            cluster.properties,
+        )
+        self._register(host, self._where)
+        self._hosts.append(host)
+        self._zone.add(host)
+        return host
+
+    def router(self, name: str) -> NetPoint:
+        """See `zones.Makers`."""
+        router = Router(name)
+        self._register(router, self._where)
+        self._zone.add(router)
+        return router
+
+    def link(
+        self,
+        name: str,
+        bandwidth: float,
+        latency: float,
+        sharing: str,
+        properties: Mapping[str, str] = NOTHING,
+    ) -> tuple[Link, Link]:
+        """See `zones.Makers`."""
+        if name in self._splits:
+            raise UsageError(
+                f'{self._where}: expected a link name that is not taken, got "{name}" again'
+            )
+        if sharing != SPLIT:
+            link = self._one_link(name, bandwidth, latency, sharing, properties)
+            return link, link
+        up = self._one_link(f"{name}_UP", bandwidth, latency, SHARED, properties)
+        down = self._one_link(f"{name}_DOWN", bandwidth, latency, SHARED, properties)
+        up.opposite, down.opposite = down, up
+        self._splits[name] = up, down
+        return up, down
+
+    def next_number(self, series: str, count: int = 1) -> int:
+        """See `zones.Makers`."""
+        first = self._numbers.get(series, 0)
+        self._numbers[series] = first + count
+        return first
+
+    def _one_link(
+        self, name: str, bandwidth: float, latency: float, sharing: str, props: Mapping[str, str]
+    ) -> Link:
+        if name in self._by_link_name:
+            raise UsageError(
+                f'{self._where}: expected a link name that is not taken, got "{name}" again'
+            )
+        link = Link(name, len(self._links), bandwidth, latency, sharing, props)
+        self._links.append(link)
+        self._by_link_name[name] = link
+        return link
+
+    def _implicit_loopback(self) -> Link:
+        config, source = self._definition.config, self._definition.source
+        bandwidth, latency = LOOPBACK_BANDWIDTH, LOOPBACK_LATENCY
+        try:
+            if "network/loopback-bw" in config:
+                bandwidth = parse_bandwidth(config["network/loopback-bw"], bare=True)
+            if "network/loopback-lat" in config:
+                latency = parse_time(config["network/loopback-lat"], bare=True)
+        except UsageError as error:
+            raise UsageError(f"{source}: network/loopback option: {error}") from None
+        if bandwidth == 0.0:
+            raise UsageError(f"{source}: network/loopback-bw: expected more than 0, got 0")
+        self._where = source
+        return self._one_link(LOOPBACK, bandwidth, latency, FATPIPE, NOTHING)
+
+    # What connects the members
+
+    def _connect(self, zone: Zone, definition: ZoneDef) -> None:
+        for attachment in definition.attachments:
+            self._attach(zone, attachment)
+        for route in definition.routes:
+            self._route(zone, route)
+        if definition.gateway is not None:
+            gateway = self._point(definition.gateway, definition.where)
+            if isinstance(gateway, Zone) or not zone.contains(gateway):
+                raise UsageError(
+                    f"{definition.where}: expected as gateway a host or router inside "
+                    f'{zone.name}, got "{gateway.name}"'
+                )
+            zone.gateway = gateway
+
+    def _attach(self, zone: Zone, definition: AttachDef) -> None:
+        where = definition.where
+        node = self._member(zone, definition.node, where)
+        up = self._hops(definition.up, where)
+        down = (
+            self._hops(definition.down, where)
+            if definition.down is not None
+            else self._hops_back(definition.up, where)
+        )
+        gateway = self._gateway(node, definition.gateway, where)
+        _located(where, lambda: zone.attach(node, up, down, gateway))
+
+    def _route(self, zone: Zone, definition: RouteDef) -> None:
+        where = definition.where
+        if definition.bypass:
+            # A bypass may join zones at any depth below the one that declares it.
+            src = self._point(definition.src, where)
+            dst = self._point(definition.dst, where)
+            for point in (src, dst):
+                if not zone.contains(point):
+                    raise UsageError(
+                        f'{where}: expected a point inside zone {zone.name}, got "{point.name}"'
+                    )
+        else:
+            src = self._member(zone, definition.src, where)
+            dst = self._member(zone, definition.dst, where)
+        gateway_src = self._gateway(src, definition.gateway_src, where)
+        gateway_dst = self._gateway(dst, definition.gateway_dst, where)
+        if not definition.hops:
+            raise UsageError(f"{where}: expected at least one link in the route, got none")
+        there = LocalRoute(self._hops(definition.hops, where), gateway_src, gateway_dst)
+        if definition.bypass:
+            if (src, dst) in zone.bypasses:
+                raise UsageError(
+                    f"{where}: expected one bypass from {src.name} to {dst.name}, got a second one"
+                )
+            zone.bypasses[src, dst] = there
+            return
+        _located(where, lambda: zone.add_route(src, dst, there))
+        if definition.symmetric and src is not dst:
+            back = LocalRoute(self._hops_back(definition.hops, where), gateway_dst, gateway_src)
+            _located(where, lambda: zone.add_route(dst, src, back))
+
+    def _gateway(self, member: NetPoint, name: str | None, where: str) -> NetPoint | None:
+        """The point through which a route enters `member`; None for a host or router."""
+        if not isinstance(member, Zone):
+            if name is not None and name != member.name:
+                raise UsageError(
+                    f'{where}: expected no gateway for {member.name}, no zone, got "{name}"'
+                )
+            return None
+        if name is None:
+            # A zone's own default gateway is known only once its definition has been connected,
+            # which happens before its parent's.
+            if member.gateway is None:
+                raise UsageError(
+                    f"{where}: expected a gateway for zone {member.name}, which has none of its own"
+                )
+            return member.gateway
+        gateway = self._point(name, where)
+        if isinstance(gateway, Zone):
+            raise UsageError(
+                f'{where}: expected a host or router as gateway, got the zone "{name}"'
+            )
+        if not member.contains(gateway):
+            raise UsageError(
+                f'{where}: expected a gateway inside zone {member.name}, got "{name}", which is not'
+            )
+        return gateway
+
+    def _member(self, zone: Zone, name: str, where: str) -> NetPoint:
+        point = self._point(name, where)
+        if point.zone is not zone:
+            raise UsageError(
+                f'{where}: expected a direct member of zone {zone.name}, got "{name}", '
+                f"which is in {point.zone.name if point.zone else 'no zone'}"
+            )
+        return point
+
+    def _point(self, name: str, where: str) -> NetPoint:
+        point = self._points.get(name)
+        if point is None:
+            raise UsageError(
+                f'{where}: expected a host, router or zone, got "{name}", which is none'
+                + _hint(name, self._points)
+            )
+        return point
+
+    def _hops(self, hops: Iterable[Hop], where: str) -> tuple[Link, ...]:
+        return tuple(self._hop(hop, hop.direction, where) for hop in hops)
+
+    def _hops_back(self, hops: list[Hop], where: str) -> tuple[Link, ...]:
+        turned = {"up": "down", "down": "up", "": ""}
+        return tuple(self._hop(hop, turned[hop.direction], where) for hop in reversed(hops))
+
+    def _hop(self, hop: Hop, direction: str, where: str) -> Link:
+        where = hop.where or where
+        split = self._splits.get(hop.link)
+        if split is not None:
+            if not direction:
+                raise UsageError(
+                    f"{where}: expected a direction (up or down) for the split-duplex link "
+                    f'"{hop.link}", got none'
+                )
+            return split[0] if direction == "up" else split[1]
+        link = self._by_link_name.get(hop.link)
+        if link is None:
+            names = [*self._by_link_name, *self._splits]
+            raise UsageError(
+                f'{where}: expected a link, got "{hop.link}", which is none'
+                + _hint(hop.link, names)
+            )
+        if direction:
+            raise UsageError(
+                f'{where}: expected no direction for "{hop.link}", which is not split-duplex, '
+                f'got "{direction}"'
+            )
+        return link
+
+
+def _hint(name: str, names: Iterable[str]) -> str:
+    close = get_close_matches(name, list(names), 1)
+    return f'; did you mean "{close[0]}"?' if close else ""
+
+
+def _located(where: str, action: Callable[[], None]) -> None:
+    """Run `action`; put the place in the file before the message of a UsageError."""
+    try:
+        action()
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None

@@ -1,0 +1,149 @@
+"""What a platform file says, before it becomes a machine.
+
+Both readers (`xml`, `yaml`) produce these records, `construct` turns them into a `Platform`, and
+`yaml.dump` writes them. Quantities are already numbers (bytes/s, seconds, flop/s); names are not
+yet resolved. `where` says file, line and element, and begins the message of any error about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+SHARED = "shared"
+FATPIPE = "fatpipe"
+SPLIT = "split-duplex"
+
+
+@dataclass(slots=True)
+class LinkDef:
+    """A link: bandwidth in bytes/s, latency in seconds; `sharing` is SHARED, FATPIPE or SPLIT."""
+
+    name: str
+    bandwidth: float
+    latency: float = 0.0
+    sharing: str = SHARED
+    properties: Mapping[str, str] = field(default_factory=dict)
+    where: str = ""
+
+
+@dataclass(slots=True)
+class HostDef:
+    """A host. `speeds` holds one flop/s per core for each pstate; `pstate` picks one of them."""
+
+    name: str
+    speeds: tuple[float, ...]
+    cores: int = 1
+    sockets: int = 1
+    pstate: int = 0
+    properties: Mapping[str, str] = field(default_factory=dict)
+    where: str = ""
+
+
+@dataclass(slots=True)
+class RouterDef:
+    """A point that routes meet at and that runs no rank."""
+
+    name: str
+    where: str = ""
+
+
+@dataclass(slots=True)
+class Hop:
+    """A link crossed by a route; `direction` is "up", "down", or "" for a link that has none."""
+
+    link: str
+    direction: str = ""
+    where: str = ""
+
+
+@dataclass(slots=True)
+class RouteDef:
+    """A declared route between two members of a zone; gateways when a member is a zone."""
+
+    src: str
+    dst: str
+    hops: list[Hop]
+    symmetric: bool = True
+    gateway_src: str | None = None
+    gateway_dst: str | None = None
+    bypass: bool = False
+    where: str = ""
+
+
+@dataclass(slots=True)
+class AttachDef:
+    """How a member of a star zone reaches the centre (`up`) and is reached from it (`down`).
+
+    `down` None means the way up reversed, with split-duplex links in their other direction.
+    """
+
+    node: str
+    up: list[Hop]
+    down: list[Hop] | None = None
+    gateway: str | None = None
+    where: str = ""
+
+
+@dataclass(slots=True)
+class ClusterDef:
+    """A homogeneous cluster, whose hosts, links and routes follow from a few numbers.
+
+    `topology` is a kind of `zones` that builds clusters ("flat", "fat_tree", ...), `shape` its own
+    parameters. `radical` holds inclusive ranges of host numbers, in the order of the hosts.
+    """
+
+    name: str
+    prefix: str
+    suffix: str
+    radical: list[tuple[int, int]]
+    speeds: tuple[float, ...]
+    bandwidth: float
+    latency: float
+    cores: int = 1
+    sockets: int = 1
+    sharing: str = SPLIT
+    topology: str = "flat"
+    shape: Any = None
+    backbone: LinkDef | None = None
+    limiter: float | None = None
+    loopback: tuple[float, float] | None = None
+    router: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    where: str = ""
+
+    def numbers(self) -> list[int]:
+        """The number of each host, in order."""
+        return [n for first, last in self.radical for n in range(first, last + 1)]
+
+
+@dataclass(slots=True)
+class ZoneDef:
+    """A zone: members in the order of the file, then what connects them."""
+
+    name: str
+    routing: str = "full"
+    members: list[LinkDef | HostDef | RouterDef | ClusterDef | ZoneDef] = field(
+        default_factory=list
+    )
+    routes: list[RouteDef] = field(default_factory=list)
+    attachments: list[AttachDef] = field(default_factory=list)
+    gateway: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    where: str = ""
+
+
+@dataclass(slots=True)
+class PlatformDef:
+    """A whole file. `root` is the zone that holds everything; `source` is the file's name."""
+
+    name: str
+    root: ZoneDef
+    source: str
+    description: str = ""
+    sources: list[str] = field(default_factory=list)
+    config: dict[str, str] = field(default_factory=dict)

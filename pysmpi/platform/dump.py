@@ -1,0 +1,169 @@
+"""Writer of pysmpi's platform files, the inverse of `yaml`: how a SimGrid file is converted."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+
+from pysmpi.errors import UsageError
+from pysmpi.platform.definition import (
+    SHARED,
+    SPLIT,
+    AttachDef,
+    ClusterDef,
+    Hop,
+    HostDef,
+    LinkDef,
+    PlatformDef,
+    RouteDef,
+    RouterDef,
+    ZoneDef,
+)
+from pysmpi.platform.numbers import write_radical
+from pysmpi.platform.units import format_bandwidth, format_speed, format_time
+
+
+def dump(definition: PlatformDef) -> str:
+    """The YAML text of a definition, whichever format it came from.
+
+    Reading it back gives the same hosts, links, routes and options in the same order. Raises
+    UsageError for the rare names that YAML has no form for.
+    """
+    top: dict[str, Any] = {"name": definition.name}
+    if definition.description:
+        top["description"] = definition.description
+    if definition.sources:
+        top["sources"] = list(definition.sources)
+    if definition.config:
+        top["config"] = dict(definition.config)
+    top.update(_zone_keys(definition.root))
+    return str(yaml.safe_dump(top, sort_keys=False, default_flow_style=None, width=100))
+
+
+def _zone_keys(zone: ZoneDef) -> dict[str, Any]:
+    keys: dict[str, Any] = {}
+    if zone.routing != "full":
+        keys["routing"] = zone.routing
+    if zone.properties:
+        keys["properties"] = dict(zone.properties)
+    if zone.gateway is not None:
+        keys["gateway"] = zone.gateway
+    zones = [m for m in zone.members if isinstance(m, ZoneDef | ClusterDef)]
+    # The order of hosts is the order of clusters and zones; where these alternate, only one list
+    # of both keeps it.
+    mixed = len({type(m) for m in zones}) > 1
+    for member in zone.members:
+        if isinstance(member, LinkDef):
+            keys.setdefault("links", []).append(_link_keys(member))
+        elif isinstance(member, HostDef):
+            keys.setdefault("hosts", []).append(_host_keys(member))
+        elif isinstance(member, RouterDef):
+            keys.setdefault("routers", []).append(member.name)
+        elif isinstance(member, ClusterDef):
+            if mixed:
+                keys.setdefault("zones", []).append({"cluster": _cluster_keys(member)})
+            else:
+                keys.setdefault("clusters", []).append(_cluster_keys(member))
+        else:
+            keys.setdefault("zones", []).append({"name": member.name, **_zone_keys(member)})
+    for attach in zone.attachments:
+        keys.setdefault("attach", []).append(_attach_keys(attach))
+    for route in zone.routes:
+        keys.setdefault("bypasses" if route.bypass else "routes", []).append(_route_keys(route))
+    return keys
+
+
+def _quantity_keys(bandwidth: float, latency: float, sharing: str, default: str) -> dict[str, Any]:
+    keys = {"bandwidth": format_bandwidth(bandwidth)}
+    if latency:
+        keys["latency"] = format_time(latency)
+    if sharing != default:
+        keys["sharing"] = sharing
+    return keys
+
+
+def _link_keys(link: LinkDef) -> dict[str, Any]:
+    keys = {
+        "name": link.name,
+        **_quantity_keys(link.bandwidth, link.latency, link.sharing, SHARED),
+    }
+    if link.properties:
+        keys["properties"] = dict(link.properties)
+    return keys
+
+
+def _compute_keys(item: HostDef | ClusterDef) -> dict[str, Any]:
+    speeds = [format_speed(speed) for speed in item.speeds]
+    keys: dict[str, Any] = {"speed": speeds if len(speeds) > 1 else speeds[0]}
+    if item.cores != 1:
+        keys["cores"] = item.cores
+    if item.sockets != 1:
+        keys["sockets"] = item.sockets
+    return keys
+
+
+def _host_keys(host: HostDef) -> dict[str, Any]:
+    keys = {"name": host.name, **_compute_keys(host)}
+    if host.pstate:
+        keys["pstate"] = host.pstate
+    if host.properties:
+        keys["properties"] = dict(host.properties)
+    return keys
+
+
+def _cluster_keys(cluster: ClusterDef) -> dict[str, Any]:
+    if "[" in cluster.suffix or "]" in cluster.suffix:
+        raise UsageError(
+            f'{cluster.where}: expected a suffix without brackets, got "{cluster.suffix}"'
+        )
+    keys = {
+        "name": cluster.name,
+        "hosts": f"{cluster.prefix}[{write_radical(cluster.radical)}]{cluster.suffix}",
+        **_compute_keys(cluster),
+        "link": _quantity_keys(cluster.bandwidth, cluster.latency, cluster.sharing, SPLIT),
+    }
+    if cluster.topology != "flat":
+        shape = cluster.shape
+        keys["topology"] = {"kind": cluster.topology} | {
+            item.name: list(value) if isinstance(value, tuple) else value
+            for item in fields(shape)
+            for value in (getattr(shape, item.name),)
+        }
+    if cluster.backbone is not None:
+        bb = cluster.backbone
+        keys["backbone"] = _quantity_keys(bb.bandwidth, bb.latency, bb.sharing, SHARED)
+    if cluster.limiter is not None:
+        keys["limiter"] = format_bandwidth(cluster.limiter)
+    if cluster.loopback is not None:
+        keys["loopback"] = _quantity_keys(*cluster.loopback, "", "")
+    if cluster.router is not None:
+        keys["router"] = cluster.router
+    if cluster.properties:
+        keys["properties"] = dict(cluster.properties)
+    return keys
+
+
+def _hops_keys(hops: list[Hop]) -> list[Any]:
+    return [{hop.direction: hop.link} if hop.direction else hop.link for hop in hops]
+
+
+def _route_keys(route: RouteDef) -> dict[str, Any]:
+    keys: dict[str, Any] = {"from": route.src, "to": route.dst, "via": _hops_keys(route.hops)}
+    if not route.symmetric and not route.bypass:
+        keys["symmetric"] = False
+    if route.gateway_src is not None:
+        keys["from_gateway"] = route.gateway_src
+    if route.gateway_dst is not None:
+        keys["to_gateway"] = route.gateway_dst
+    return keys
+
+
+def _attach_keys(attach: AttachDef) -> dict[str, Any]:
+    keys: dict[str, Any] = {"node": attach.node, "up": _hops_keys(attach.up)}
+    if attach.down is not None:
+        keys["down"] = _hops_keys(attach.down)
+    if attach.gateway is not None:
+        keys["gateway"] = attach.gateway
+    return keys

@@ -1,0 +1,77 @@
+"""Finding and reading a platform: a file of either format, or a machine that ships with pysmpi."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+
+from pysmpi.errors import UsageError
+from pysmpi.platform.construct import construct
+from pysmpi.platform.definition import PlatformDef
+from pysmpi.platform.model import Platform
+
+MACHINES = Path(__file__).parent / "machines"
+# The machine of a run that names none.
+DEFAULT = "cluster"
+
+_SUFFIXES = (".yaml", ".yml", ".xml")
+
+
+def shipped() -> list[str]:
+    """Names of the machines that ship with pysmpi, sorted."""
+    return sorted(path.stem for path in MACHINES.glob("*.yaml"))
+
+
+def find(path_or_name: str | os.PathLike[str]) -> Path:
+    """The file that `path_or_name` means: an existing file, or a shipped machine's.
+
+    Raises UsageError that lists the shipped machines when it is neither.
+    """
+    text = os.fspath(path_or_name)
+    path = Path(text)
+    if path.suffix.lower() in _SUFFIXES or os.sep in text or path.is_file():
+        if path.is_dir():
+            raise UsageError(f"{text}: expected a platform file, got a directory")
+        if not path.exists():
+            raise UsageError(f"{text}: expected a platform file, got no such file")
+        if path.suffix.lower() not in _SUFFIXES:
+            raise UsageError(
+                f"{text}: expected a file called .yaml, .yml (pysmpi) or .xml (SimGrid)"
+            )
+        return path
+    names = shipped()
+    if text in names:
+        return MACHINES / f"{text}.yaml"
+    close = get_close_matches(text, names, 1)
+    hint = f'; did you mean "{close[0]}"?' if close else ""
+    raise UsageError(f'platform: expected a file or one of {", ".join(names)}, got "{text}"{hint}')
+
+
+def read(path_or_name: str | os.PathLike[str]) -> PlatformDef:
+    """What the file says, unconstructed. Raises UsageError."""
+    path = find(path_or_name)
+    # The XML library takes longer to import than most platforms take to load.
+    try:
+        if path.suffix.lower() == ".xml":
+            from pysmpi.platform.xml import read_xml
+
+            return read_xml(path)
+        from pysmpi.platform.yaml import read_yaml
+
+        return read_yaml(path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def load(path_or_name: str | os.PathLike[str], config: Mapping[str, str] | None = None) -> Platform:
+    """The platform in a file, or the shipped machine of that name.
+
+    `config` holds SimGrid options that take precedence over those of the file (``--cfg``). Raises
+    UsageError, one line that names file, line and element, for anything wrong with the input.
+    """
+    definition = read(path_or_name)
+    if config:
+        definition.config.update(config)
+    return construct(definition)

@@ -1,0 +1,166 @@
+"""A YAML document as a tree that knows its lines, for readers that check every key themselves.
+
+`Node` wraps what PyYAML composes. It is asked for what is expected (a mapping with these keys, a
+list, a text, a quantity) and raises a UsageError that names the file, the line and the path of what
+was found instead. Scalars are taken as they are written: YAML's guesses about types (``on``, 012,
+``1e3``) play no part, except that true and false are needed for a switch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TypeVar
+
+import yaml  # type: ignore[import-untyped]
+
+from pysmpi.errors import UsageError
+
+_T = TypeVar("_T")
+
+# libyaml's loader is about ten times as fast; PyYAML may have been built without it.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_NULL = "tag:yaml.org,2002:null"
+_BOOL = "tag:yaml.org,2002:bool"
+_MERGE = "tag:yaml.org,2002:merge"
+
+# Anchors may refer to what contains them; no honest document is deeper than this.
+_DEEPEST = 50
+
+
+def compose(path: Path) -> Node:
+    """The document in the file `path`. Raises UsageError; OSError where `open` does."""
+    data = path.read_bytes()
+    try:
+        root = yaml.compose(data, Loader=_LOADER)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = 1 if mark is None else mark.line + 1
+        problem = error.problem or error.context or "something else"
+        raise UsageError(f"{path}:{line}: expected well-formed YAML, got: {problem}") from None
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise UsageError(f"{path}: expected a YAML text, got other data") from None
+    except RecursionError:
+        raise UsageError(f"{path}: expected a YAML text, got one nested too deeply") from None
+    if root is None:
+        raise UsageError(f"{path}: expected a mapping of keys to values, got nothing")
+    return Node(str(path), root, "", 0)
+
+
+class Node:
+    """One place in a document: `path` is how to get there, such as ``links[3].bandwidth``."""
+
+    __slots__ = ("file", "path", "_node", "_depth")
+
+    def __init__(self, file: str, node: yaml.Node, path: str, depth: int) -> None:
+        self.file = file
+        self.path = path
+        self._node = node
+        self._depth = depth
+        if depth > _DEEPEST:
+            raise self.error("expected a finite document, got an anchor that contains itself")
+
+    @property
+    def where(self) -> str:
+        """File, line and path, to begin a message with."""
+        place = f"{self.file}:{self._node.start_mark.line + 1}"
+        return f"{place}: {self.path}" if self.path else place
+
+    def error(self, message: str) -> UsageError:
+        """The error that `message` is about this place."""
+        return UsageError(f"{self.where}: {message}")
+
+    def is_mapping(self) -> bool:
+        """Whether there are keys and values here."""
+        return isinstance(self._node, yaml.MappingNode)
+
+    def is_list(self) -> bool:
+        """Whether there is a list here."""
+        return isinstance(self._node, yaml.SequenceNode)
+
+    def entries(self) -> dict[str, Node]:
+        """Keys and values in the order of the file; ``<<`` brings in another mapping's."""
+        if not isinstance(self._node, yaml.MappingNode):
+            raise self.error(f"expected a mapping of keys to values, got {self._shown()}")
+        found: dict[str, Node] = {}
+        merged: list[Node] = []
+        for key_node, value_node in self._node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise self.error("expected a text as key, got a structure")
+            key = key_node.value
+            value = Node(
+                self.file, value_node, f"{self.path}.{key}" if self.path else key, self._depth + 1
+            )
+            if key_node.tag == _MERGE:
+                merged.extend(value.items() if value.is_list() else [value])
+            elif key in found:
+                line = key_node.start_mark.line + 1
+                raise UsageError(f"{self.file}:{line}: {value.path}: expected once, got it twice")
+            else:
+                found[key] = value
+        for other in merged:
+            for key, value in other.entries().items():
+                found.setdefault(key, value)
+        return found
+
+    def fields(self, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Node]:
+        """Keys and values, each key among those given and none of the required ones missing."""
+        found = self.entries()
+        known = [*required, *optional]
+        for key, value in found.items():
+            if key not in known:
+                close = get_close_matches(key, known, 1)
+                hint = f'; did you mean "{close[0]}"?' if close else ""
+                raise value.error(f'expected a key among {", ".join(known)}, got "{key}"{hint}')
+        for key in required:
+            if key not in found:
+                raise self.error(f'expected the key "{key}", got none')
+        return found
+
+    def items(self) -> list[Node]:
+        """The entries of a list."""
+        if not isinstance(self._node, yaml.SequenceNode):
+            raise self.error(f"expected a list, got {self._shown()}")
+        return [
+            Node(self.file, node, f"{self.path}[{i}]", self._depth + 1)
+            for i, node in enumerate(self._node.value)
+        ]
+
+    def text(self, empty: bool = False) -> str:
+        """A text as it is written, which may have no characters only if `empty`."""
+        if not isinstance(self._node, yaml.ScalarNode) or self._node.tag == _NULL:
+            raise self.error(f"expected a text, got {self._shown()}")
+        if not self._node.value and not empty:
+            raise self.error("expected a text, got an empty one")
+        return str(self._node.value)
+
+    def switch(self) -> bool:
+        """True or false."""
+        text = self.text()
+        if self._node.tag != _BOOL:
+            raise self.error(f'expected true or false, got "{text}"')
+        return text.lower() in ("true", "yes", "on")
+
+    def choice(self, known: Collection[str]) -> str:
+        """One of some words."""
+        text = self.text()
+        if text not in known:
+            raise self.error(f'expected one of {", ".join(known)}, got "{text}"')
+        return text
+
+    def parse(self, reader: Callable[[str], _T]) -> _T:
+        """What `reader` makes of the text; its UsageError gets this place put before it."""
+        text = self.text()
+        try:
+            return reader(text)
+        except UsageError as error:
+            raise self.error(str(error)) from None
+
+    def _shown(self) -> str:
+        if isinstance(self._node, yaml.MappingNode):
+            return "a mapping"
+        if isinstance(self._node, yaml.SequenceNode):
+            return "a list"
+        return "nothing" if self._node.tag == _NULL else f'"{self._node.value}"'

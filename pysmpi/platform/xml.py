@@ -1,0 +1,445 @@
+"""Reader of SimGrid's platform files (version 4 and 4.1 of its document type).
+
+Strict: every element and attribute is known, supported and well formed, or one UsageError says
+where, what was expected and what was found. What SimGrid accepts and pysmpi does not simulate
+(profiles, disks, Vivaldi, Wifi) is an error that says so, because leaving it out would silently
+change the predicted time. SimGrid merely warns of a quantity without a unit; here it is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TypeVar
+
+from lxml import etree  # type: ignore[import-untyped]
+
+from pysmpi.errors import UsageError
+from pysmpi.platform.definition import (
+    FATPIPE,
+    SHARED,
+    SPLIT,
+    AttachDef,
+    ClusterDef,
+    Hop,
+    HostDef,
+    LinkDef,
+    PlatformDef,
+    RouteDef,
+    RouterDef,
+    ZoneDef,
+)
+from pysmpi.platform.numbers import read_count, read_radical
+from pysmpi.platform.units import parse_bandwidth, parse_speed, parse_time
+from pysmpi.platform.xml_elements import ELEMENTS, ROUTINGS, UNSIMULATED, UNSIMULATED_ROUTINGS
+from pysmpi.platform.zones import load_kinds
+
+_T = TypeVar("_T")
+
+ROOT = "_world_"
+
+
+def read_xml(path: Path) -> PlatformDef:
+    """The definition in the SimGrid file `path`. Raises UsageError; OSError where `open` does."""
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    with path.open("rb") as stream:
+        try:
+            tree = etree.parse(stream, parser)
+        except etree.XMLSyntaxError as error:
+            line = error.lineno or 1
+            what = re.sub(r", line \d+, column \d+.*$", "", error.msg or "no XML document")
+            raise UsageError(f"{path}:{line}: expected well-formed XML, got: {what}") from None
+    return _Reader(path).platform(tree.getroot())
+
+
+class _Reader:
+    """Turns elements into definitions, checking each against `ELEMENTS`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    # Elements
+
+    def platform(self, element: etree._Element) -> PlatformDef:
+        if element.tag != "platform":
+            raise self._error(
+                element, f"expected <platform> around everything, got <{element.tag}>"
+            )
+        attributes = self._attributes(element)
+        if attributes["version"] not in ("4", "4.0", "4.1"):
+            raise self._error(
+                element, f'version: expected "4.1" or "4", got "{attributes["version"]}"'
+            )
+        config: dict[str, str] = {}
+        root = ZoneDef(ROOT, "full", where=str(self._path))
+        for child in self._children(element):
+            if child.tag == "config":
+                if root.members:
+                    raise self._error(
+                        child, "expected <config> before every zone, got it after one"
+                    )
+                self._attributes(child)
+                config.update(self._properties(child))
+            elif child.tag == "cluster":
+                root.members.append(self._cluster(child))
+            else:
+                root.members.append(self._zone(child))
+        if not root.members:
+            raise self._error(element, "expected at least one zone or cluster, got none")
+        return PlatformDef(self._path.stem, root, str(self._path), config=config)
+
+    def _zone(self, element: etree._Element) -> ZoneDef:
+        attributes = self._attributes(element)
+        wanted = attributes["routing"].lower()
+        if wanted in UNSIMULATED_ROUTINGS:
+            raise self._error(
+                element, f'routing: zones of kind "{attributes["routing"]}" are not supported'
+            )
+        if wanted not in ROUTINGS:
+            raise self._error(
+                element,
+                "routing: expected Full, Floyd, Dijkstra, DijkstraCache, Cluster or None, "
+                f'got "{attributes["routing"]}"',
+            )
+        zone = ZoneDef(
+            attributes["id"], ROUTINGS[wanted], properties=self._properties(element),
+            where=self._where(element),
+        )  # fmt: skip
+        star = _StarParts()
+        for child in self._children(element):
+            self._zone_part(zone, star, child)
+        star.finish(zone)
+        return zone
+
+    def _zone_part(self, zone: ZoneDef, star: _StarParts, child: etree._Element) -> None:
+        match child.tag:
+            case "prop":
+                pass
+            case "zone" | "AS":
+                zone.members.append(self._zone(child))
+            case "cluster":
+                zone.members.append(self._cluster(child))
+            case "host":
+                zone.members.append(self._host(child))
+            case "router":
+                attributes = self._attributes(child)
+                zone.members.append(RouterDef(attributes["id"], self._where(child)))
+            case "link":
+                zone.members.append(self._link(child))
+            case "backbone" | "host_link" | "cabinet":
+                if zone.routing != "star":
+                    raise self._error(
+                        child, 'expected only in a zone with routing="Cluster", got it elsewhere'
+                    )
+                self._star_part(zone, star, child)
+            case _:
+                zone.routes.append(self._route(child))
+
+    def _star_part(self, zone: ZoneDef, star: _StarParts, child: etree._Element) -> None:
+        attributes, where = self._attributes(child), self._where(child)
+        if child.tag == "host_link":
+            attach = AttachDef(
+                attributes["id"],
+                [Hop(attributes["up"], where=where)],
+                [Hop(attributes["down"], where=where)],
+                where=where,
+            )
+            star.host_links.append(attach)
+            return
+        if child.tag == "backbone":
+            if star.backbone is not None:
+                raise self._error(child, "expected one backbone in the zone, got a second one")
+            star.backbone = attributes["id"]
+            zone.members.append(
+                LinkDef(
+                    attributes["id"],
+                    self._bandwidth(child, "bandwidth", attributes["bandwidth"]),
+                    self._quantity(child, "latency", attributes["latency"], parse_time),
+                    where=where,
+                )
+            )
+            return
+        speeds = (self._speed(child, attributes["speed"]),)
+        bandwidth = self._bandwidth(child, "bw", attributes["bw"])
+        latency = self._quantity(child, "lat", attributes["lat"], parse_time)
+        for first, last in self._quantity(child, "radical", attributes["radical"], read_radical):
+            for number in range(first, last + 1):
+                name = f"{attributes['prefix']}{number}{attributes['suffix']}"
+                up, down = f"link_{name}_UP", f"link_{name}_DOWN"
+                zone.members.append(HostDef(name, speeds, where=where))
+                zone.members.append(LinkDef(up, bandwidth, latency, where=where))
+                zone.members.append(LinkDef(down, bandwidth, latency, where=where))
+                star.cabinets.append(AttachDef(name, [Hop(up)], [Hop(down)], where=where))
+
+    def _host(self, element: etree._Element) -> HostDef:
+        attributes = self._attributes(element)
+        cores = self._quantity(element, "core", attributes.get("core", "1"), read_count)
+        speeds = tuple(
+            self._quantity(element, "speed", text, parse_speed)
+            for text in attributes["speed"].split(",")
+        )
+        # The document type gives "0.0" as the default, so a decimal zero is as good as an integer.
+        state = attributes.get("pstate", "0").removesuffix(".0")
+        if not state.isdecimal() or int(state) >= len(speeds):
+            raise self._error(
+                element,
+                f"pstate: expected a number from 0 to {len(speeds) - 1}, "
+                f'got "{attributes["pstate"]}"',
+            )
+        if speeds[int(state)] == 0.0:
+            raise self._error(element, "speed: expected more than 0 in the pstate in force, got 0")
+        return HostDef(
+            attributes["id"],
+            speeds,
+            cores,
+            pstate=int(state),
+            properties=self._properties(element),
+            where=self._where(element),
+        )
+
+    def _link(self, element: etree._Element) -> LinkDef:
+        attributes = self._attributes(element)
+        return LinkDef(
+            attributes["id"],
+            self._bandwidth(element, "bandwidth", attributes["bandwidth"]),
+            self._quantity(element, "latency", attributes.get("latency", "0"), parse_time),
+            self._sharing(element, attributes, "sharing_policy", SHARED),
+            self._properties(element),
+            self._where(element),
+        )
+
+    def _cluster(self, element: etree._Element) -> ClusterDef:
+        attributes, where = self._attributes(element), self._where(element)
+        name = attributes["id"]
+        cluster = ClusterDef(
+            name,
+            attributes["prefix"],
+            attributes["suffix"],
+            self._quantity(element, "radical", attributes["radical"], read_radical),
+            self._speeds(element, attributes["speed"]),
+            self._bandwidth(element, "bw", attributes["bw"]),
+            self._quantity(element, "lat", attributes["lat"], parse_time),
+            self._quantity(element, "core", attributes.get("core", "1"), read_count),
+            sharing=self._sharing(element, attributes, "sharing_policy", SPLIT),
+            router=attributes.get("router_id"),
+            properties=self._properties(element),
+            where=where,
+        )
+        if "limiter_link" in attributes:
+            cluster.limiter = self._bandwidth(element, "limiter_link", attributes["limiter_link"])
+        backbone_latency = self._quantity(
+            element, "bb_lat", attributes.get("bb_lat", "0"), parse_time
+        )
+        if "bb_bw" in attributes:
+            cluster.backbone = LinkDef(
+                f"{name}_backbone",
+                self._bandwidth(element, "bb_bw", attributes["bb_bw"]),
+                backbone_latency,
+                self._sharing(element, attributes, "bb_sharing_policy", SHARED),
+                where=where,
+            )
+        elif backbone_latency > 0.0:
+            raise self._error(element, "expected bb_bw beside bb_lat, got none")
+        loopback_latency = self._quantity(
+            element, "loopback_lat", attributes.get("loopback_lat", "0"), parse_time
+        )
+        if "loopback_bw" in attributes:
+            bandwidth = self._bandwidth(element, "loopback_bw", attributes["loopback_bw"])
+            cluster.loopback = bandwidth, loopback_latency
+        elif loopback_latency > 0.0:
+            raise self._error(element, "expected loopback_bw beside loopback_lat, got none")
+        self._topology(element, attributes, cluster)
+        return cluster
+
+    def _topology(
+        self, element: etree._Element, attributes: Mapping[str, str], cluster: ClusterDef
+    ) -> None:
+        wanted = attributes.get("topology", "FLAT")
+        text = attributes.get("topo_parameters")
+        if wanted == "FLAT":
+            if text is not None:
+                raise self._error(
+                    element, f'expected no topo_parameters for a FLAT topology, got "{text}"'
+                )
+            return
+        kinds = {n.upper(): k for n, k in load_kinds().items() if k.shape is not None}
+        kind = kinds.get(wanted)
+        if kind is None or kind.shape is None:
+            known = ", ".join(["FLAT", *sorted(kinds)])
+            raise self._error(element, f'topology: expected one of {known}, got "{wanted}"')
+        if text is None:
+            raise self._error(
+                element, f"expected topo_parameters for a {wanted} topology, got none"
+            )
+        if cluster.backbone is not None or cluster.router is not None:
+            raise self._error(element, f"expected no backbone and no router in a {wanted} topology")
+        cluster.topology = wanted.lower()
+        cluster.shape = self._quantity(element, "topo_parameters", text, kind.shape.from_text)
+
+    def _route(self, element: etree._Element) -> RouteDef:
+        attributes = self._attributes(element)
+        symmetric = attributes.get("symmetrical", "YES").upper()
+        if symmetric not in ("YES", "NO"):
+            raise self._error(
+                element, f'symmetrical: expected "YES" or "NO", got "{attributes["symmetrical"]}"'
+            )
+        hops = []
+        for child in self._children(element):
+            hop = self._attributes(child)
+            direction = hop.get("direction", "NONE")
+            if direction not in ("NONE", "UP", "DOWN"):
+                raise self._error(
+                    child, f'direction: expected "UP", "DOWN" or "NONE", got "{direction}"'
+                )
+            hops.append(
+                Hop(hop["id"], {"NONE": ""}.get(direction, direction.lower()), self._where(child))
+            )
+        bypass = element.tag.startswith("bypass")
+        return RouteDef(
+            attributes["src"],
+            attributes["dst"],
+            hops,
+            symmetric == "YES" and not bypass,
+            attributes.get("gw_src"),
+            attributes.get("gw_dst"),
+            bypass,
+            self._where(element),
+        )
+
+    # Attributes
+
+    def _attributes(self, element: etree._Element) -> dict[str, str]:
+        """The attributes of a known element; an empty text counts as absent where it may be."""
+        known = ELEMENTS[element.tag]
+        found: dict[str, str] = {}
+        for name, value in element.attrib.items():
+            if name in known.unsimulated:
+                if value:
+                    raise self._error(element, f'{name}: profiles are not supported, got "{value}"')
+            elif name in known.required:
+                found[name] = value
+            elif name in known.optional:
+                if value:
+                    found[name] = value
+            else:
+                close = get_close_matches(name, known.required + known.optional, 1)
+                hint = f'; did you mean "{close[0]}"?' if close else ""
+                legal = ", ".join(known.required + known.optional) or "none"
+                raise self._error(
+                    element, f'expected an attribute among {legal}, got "{name}"{hint}'
+                )
+        for name in known.required:
+            if name not in found:
+                raise self._error(element, f'expected the attribute "{name}", got none')
+            if not found[name] and name not in ("prefix", "suffix", "value"):
+                raise self._error(element, f"{name}: expected some text, got none")
+        return found
+
+    def _children(self, element: etree._Element) -> list[etree._Element]:
+        """The children of an element, each of them allowed there; text between them is not."""
+        allowed = ELEMENTS[element.tag].children
+        texts = [element.text, *(child.tail for child in element)]
+        for text in texts:
+            if text is not None and text.strip():
+                raise self._error(element, f'expected no text inside, got "{text.strip()[:40]}"')
+        for child in element:
+            tag = child.tag if isinstance(child.tag, str) else "&entity;"
+            if tag in UNSIMULATED:
+                raise self._error(
+                    child, f"<{tag}> is not supported: pysmpi does not simulate {UNSIMULATED[tag]}"
+                )
+            if tag not in allowed:
+                legal = ", ".join(f"<{name}>" for name in allowed) or "nothing"
+                close = get_close_matches(tag, allowed, 1)
+                hint = f"; did you mean <{close[0]}>?" if close else ""
+                raise self._error(
+                    child, f"expected inside <{element.tag}> only {legal}, got <{tag}>{hint}"
+                )
+            if not ELEMENTS[tag].children:
+                self._children(child)
+        return list(element)
+
+    def _properties(self, element: etree._Element) -> Mapping[str, str]:
+        found: dict[str, str] = {}
+        for child in self._children(element):
+            if child.tag == "prop":
+                attributes = self._attributes(child)
+                found[attributes["id"]] = attributes["value"]
+        return found
+
+    def _quantity(
+        self, element: etree._Element, name: str, text: str, parse: Callable[[str], _T]
+    ) -> _T:
+        try:
+            return parse(text)
+        except UsageError as error:
+            raise self._error(element, f"{name}: {error}") from None
+
+    def _bandwidth(self, element: etree._Element, name: str, text: str) -> float:
+        value = self._quantity(element, name, text, parse_bandwidth)
+        if value == 0.0:
+            raise self._error(element, f'{name}: expected a bandwidth above 0, got "{text}"')
+        return value
+
+    def _speed(self, element: etree._Element, text: str) -> float:
+        value = self._quantity(element, "speed", text, parse_speed)
+        if value == 0.0:
+            raise self._error(element, f'speed: expected a speed above 0, got "{text}"')
+        return value
+
+    def _speeds(self, element: etree._Element, text: str) -> tuple[float, ...]:
+        first, *others = text.split(",")
+        speeds = [self._quantity(element, "speed", other, parse_speed) for other in others]
+        return (self._speed(element, first), *speeds)
+
+    def _sharing(
+        self, element: etree._Element, attributes: Mapping[str, str], name: str, default: str
+    ) -> str:
+        text = attributes.get(name)
+        if text is None:
+            return default
+        if text == "WIFI":
+            raise self._error(element, f"{name}: links of kind WIFI are not supported")
+        known = {"SHARED": SHARED, "FATPIPE": FATPIPE}
+        if name == "sharing_policy":
+            # FULLDUPLEX is SimGrid's former name of the same.
+            known |= {"SPLITDUPLEX": SPLIT, "FULLDUPLEX": SPLIT}
+        if text not in known:
+            legal = ", ".join(kind for kind in known if kind != "FULLDUPLEX")
+            raise self._error(element, f'{name}: expected one of {legal}, got "{text}"')
+        return known[text]
+
+    # Places
+
+    def _where(self, element: etree._Element) -> str:
+        name = element.get("id")
+        label = element.tag if name is None else f'{element.tag} id="{name}"'
+        return f"{self._path}:{element.sourceline}: <{label}>"
+
+    def _error(self, element: etree._Element, message: str) -> UsageError:
+        return UsageError(f"{self._where(element)}: {message}")
+
+
+class _StarParts:
+    """The parts of a star zone that become attachments once the whole zone has been read."""
+
+    def __init__(self) -> None:
+        self.backbone: str | None = None
+        self.host_links: list[AttachDef] = []
+        self.cabinets: list[AttachDef] = []
+
+    def finish(self, zone: ZoneDef) -> None:
+        """Attach hosts and cabinets; every way crosses the backbone, wherever the file has it."""
+        for attach in self.host_links + self.cabinets:
+            if self.backbone is not None and attach.down is not None:
+                attach.up.append(Hop(self.backbone))
+                attach.down.insert(0, Hop(self.backbone))
+            zone.attachments.append(attach)

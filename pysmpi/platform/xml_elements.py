@@ -1,0 +1,97 @@
+"""The elements of SimGrid's platform files (document type 4.1), and which of them are simulated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# How the kinds of zones are called there, in lower case, and here.
+ROUTINGS = {
+    "full": "full",
+    "floyd": "floyd",
+    "dijkstra": "dijkstra",
+    "dijkstracache": "dijkstra",
+    "cluster": "star",
+    "none": "empty",
+    "empty": "empty",
+}
+UNSIMULATED_ROUTINGS = {"vivaldi", "wifi"}
+
+
+@dataclass(frozen=True)
+class Element:
+    """What an element may carry. `unsimulated` attributes are legal but not supported."""
+
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    unsimulated: tuple[str, ...] = ()
+    children: tuple[str, ...] = ()
+
+
+_IN_ZONE = ("link", "host", "router", "cluster", "cabinet", "backbone", "host_link", "prop") + (
+    "zone",
+    "AS",
+    "route",
+    "zoneRoute",
+    "ASroute",
+    "bypassRoute",
+    "bypassZoneRoute",
+    "bypassASroute",
+)
+_ZONE = Element(("id", "routing"), children=_IN_ZONE)
+_ROUTE = Element(("src", "dst"), ("symmetrical",), children=("link_ctn",))
+_ZONE_ROUTE = Element(("src", "dst", "gw_src", "gw_dst"), ("symmetrical",), children=("link_ctn",))
+_BYPASS_ZONE = Element(("src", "dst", "gw_src", "gw_dst"), children=("link_ctn",))
+
+ELEMENTS: dict[str, Element] = {
+    "platform": Element(("version",), children=("config", "cluster", "zone", "AS")),
+    "config": Element((), ("id",), children=("prop",)),
+    "prop": Element(("id", "value")),
+    "zone": _ZONE,
+    "AS": _ZONE,
+    "host": Element(
+        ("id", "speed"),
+        ("core", "pstate", "coordinates"),
+        ("speed_file", "availability_file", "state_file"),
+        ("prop",),
+    ),
+    "router": Element(("id",), ("coordinates",)),
+    "link": Element(
+        ("id", "bandwidth"),
+        ("latency", "sharing_policy"),
+        ("bandwidth_file", "latency_file", "state_file"),
+        ("prop",),
+    ),
+    "backbone": Element(("id", "bandwidth", "latency")),
+    "host_link": Element(("id", "up", "down")),
+    "cabinet": Element(("id", "prefix", "suffix", "radical", "speed", "bw", "lat")),
+    "cluster": Element(
+        ("id", "prefix", "suffix", "radical", "speed", "bw", "lat"),
+        ("core", "sharing_policy", "topology", "topo_parameters", "router_id", "limiter_link")
+        + ("bb_bw", "bb_lat", "bb_sharing_policy", "loopback_bw", "loopback_lat"),
+        (),
+        ("prop",),
+    ),
+    "route": _ROUTE,
+    "zoneRoute": _ZONE_ROUTE,
+    "ASroute": _ZONE_ROUTE,
+    "bypassRoute": Element(("src", "dst"), children=("link_ctn",)),
+    "bypassZoneRoute": _BYPASS_ZONE,
+    "bypassASroute": _BYPASS_ZONE,
+    "link_ctn": Element(("id",), ("direction",)),
+}
+
+UNSIMULATED = {
+    "peer": "Vivaldi coordinates",
+    "trace": "profiles of availability",
+    "trace_connect": "profiles of availability",
+    "disk": "disks",
+    "storage": "disks",
+    "storage_type": "disks",
+    "mount": "disks",
+    "include": "files that include others",
+    "random": "random generators",
+    "model_prop": "properties of models",
+    "process": "deployments in a platform file",
+    "actor": "deployments in a platform file",
+    "argument": "deployments in a platform file",
+}

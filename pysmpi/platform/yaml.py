@@ -1,0 +1,312 @@
+"""pysmpi's own platform files. `docs/platform.md` describes them key by key.
+
+A file is a zone: it has hosts, links, routes, clusters and further zones, plus a name, a
+description, the sources of its numbers and SimGrid options. Every key is checked; an error names
+the file, the line and the path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+
+from pysmpi.errors import UsageError
+from pysmpi.platform.definition import (
+    FATPIPE,
+    SHARED,
+    SPLIT,
+    AttachDef,
+    ClusterDef,
+    Hop,
+    HostDef,
+    LinkDef,
+    PlatformDef,
+    RouteDef,
+    RouterDef,
+    ZoneDef,
+)
+from pysmpi.platform.nodes import Node, compose
+from pysmpi.platform.numbers import read_count, read_radical
+from pysmpi.platform.units import parse_bandwidth, parse_speed, parse_time
+from pysmpi.platform.zones import load_kinds
+
+# The zone that a whole file is. A zone or host called the same would be taken for it.
+ROOT = "_world_"
+
+SHARINGS = (SHARED, FATPIPE, SPLIT)
+
+_ZONE_KEYS = ("routing", "properties", "gateway") + (
+    "hosts",
+    "routers",
+    "links",
+    "clusters",
+    "zones",
+    "routes",
+    "bypasses",
+    "attach",
+)
+_CLUSTER_REQUIRED = ("name", "hosts", "speed", "link")
+_CLUSTER_OPTIONAL = ("cores", "sockets", "topology", "backbone", "limiter", "loopback") + (
+    "router",
+    "properties",
+)
+
+# PREFIX[NUMBERS]SUFFIX: the last brackets count, so that a prefix may hold some of its own.
+_HOST_PATTERN = re.compile(r"(?P<prefix>.*)\[(?P<radical>[^\[\]]*)\](?P<suffix>[^\[\]]*)")
+
+
+def read_yaml(path: Path) -> PlatformDef:
+    """The definition in the YAML file `path`. Raises UsageError; OSError where `open` does."""
+    top = compose(path)
+    keys = top.fields(("name",), ("description", "sources", "config", *_ZONE_KEYS))
+    root = ZoneDef(ROOT, where=str(path))
+    _read_zone(keys, root)
+    return PlatformDef(
+        keys["name"].text(),
+        root,
+        str(path),
+        keys["description"].text().strip() if "description" in keys else "",
+        [node.text() for node in keys["sources"].items()] if "sources" in keys else [],
+        _read_texts(keys["config"]) if "config" in keys else {},
+    )
+
+
+def _read_zone(keys: Mapping[str, Node], zone: ZoneDef) -> None:
+    """Fill `zone` from its keys, members in the order of the file."""
+    if "routing" in keys:
+        kinds = [name for name, kind in load_kinds().items() if not kind.builds_clusters]
+        zone.routing = keys["routing"].choice(sorted(kinds))
+    if "properties" in keys:
+        zone.properties = _read_texts(keys["properties"])
+    if "gateway" in keys:
+        zone.gateway = keys["gateway"].text()
+    for key, value in keys.items():
+        match key:
+            case "hosts":
+                zone.members.extend(_read_host(node) for node in value.items())
+            case "routers":
+                zone.members.extend(RouterDef(node.text(), node.where) for node in value.items())
+            case "links":
+                zone.members.extend(_read_link(node) for node in value.items())
+            case "clusters":
+                zone.members.extend(_read_cluster(node) for node in value.items())
+            case "zones":
+                zone.members.extend(_read_member_zone(node) for node in value.items())
+            case "routes":
+                zone.routes.extend(_read_route(node, bypass=False) for node in value.items())
+            case "bypasses":
+                zone.routes.extend(_read_route(node, bypass=True) for node in value.items())
+            case "attach":
+                zone.attachments.extend(_read_attach(node) for node in value.items())
+
+
+def _read_member_zone(node: Node) -> ZoneDef | ClusterDef:
+    """A zone within a zone, or ``cluster: {...}`` where the order among zones matters."""
+    entries = node.entries()
+    if list(entries) == ["cluster"]:
+        return _read_cluster(entries["cluster"])
+    keys = node.fields(("name",), _ZONE_KEYS)
+    zone = ZoneDef(keys["name"].text(), where=node.where)
+    _read_zone(keys, zone)
+    return zone
+
+
+def _read_host(node: Node) -> HostDef:
+    keys = node.fields(("name", "speed"), ("cores", "sockets", "pstate", "properties"))
+    speeds = _read_speeds(keys["speed"])
+    pstate = 0
+    if "pstate" in keys:
+        text = keys["pstate"].text()
+        if not (text.isascii() and text.isdecimal()) or int(text) >= len(speeds):
+            raise keys["pstate"].error(
+                f'expected a number from 0 to {len(speeds) - 1}, got "{text}"'
+            )
+        pstate = int(text)
+    if speeds[pstate] == 0.0:
+        raise keys["speed"].error("expected more than 0 in the pstate in force, got 0")
+    return HostDef(
+        keys["name"].text(),
+        speeds,
+        *_read_cores(keys),
+        pstate,
+        _read_texts(keys["properties"]) if "properties" in keys else {},
+        node.where,
+    )
+
+
+def _read_cores(keys: Mapping[str, Node]) -> tuple[int, int]:
+    """The number of cores, and of the sockets that divide them evenly."""
+    cores = keys["cores"].parse(read_count) if "cores" in keys else 1
+    sockets = keys["sockets"].parse(read_count) if "sockets" in keys else 1
+    if cores % sockets:
+        raise keys["sockets"].error(
+            f"expected a number of sockets that divides {cores} cores, got {sockets}"
+        )
+    return cores, sockets
+
+
+def _read_speeds(node: Node) -> tuple[float, ...]:
+    """One speed, or a list of them: one a pstate."""
+    if not node.is_list():
+        return (node.parse(parse_speed),)
+    speeds = tuple(item.parse(parse_speed) for item in node.items())
+    if not speeds:
+        raise node.error("expected at least one speed, got an empty list")
+    return speeds
+
+
+def _read_link(node: Node) -> LinkDef:
+    keys = node.fields(("name", "bandwidth"), ("latency", "sharing", "properties"))
+    return LinkDef(
+        keys["name"].text(),
+        _read_bandwidth(keys["bandwidth"]),
+        _read_latency(keys),
+        keys["sharing"].choice(SHARINGS) if "sharing" in keys else SHARED,
+        _read_texts(keys["properties"]) if "properties" in keys else {},
+        node.where,
+    )
+
+
+def _read_bandwidth(node: Node) -> float:
+    value = node.parse(parse_bandwidth)
+    if value == 0.0:
+        raise node.error(f'expected a bandwidth above 0, got "{node.text()}"')
+    return value
+
+
+def _read_latency(keys: Mapping[str, Node]) -> float:
+    return keys["latency"].parse(parse_time) if "latency" in keys else 0.0
+
+
+def _read_cluster(node: Node) -> ClusterDef:
+    keys = node.fields(_CLUSTER_REQUIRED, _CLUSTER_OPTIONAL)
+    name = keys["name"].text()
+    pattern = _HOST_PATTERN.fullmatch(keys["hosts"].text())
+    if pattern is None:
+        raise keys["hosts"].error(
+            f'expected names with their numbers in brackets, e.g. "node-[0-63]", '
+            f'got "{keys["hosts"].text()}"'
+        )
+    radical = keys["hosts"].parse(lambda _: read_radical(pattern["radical"]))
+    speeds = _read_speeds(keys["speed"])
+    if speeds[0] == 0.0:
+        raise keys["speed"].error("expected a speed above 0, got 0")
+    link = keys["link"].fields(("bandwidth",), ("latency", "sharing"))
+    cluster = ClusterDef(
+        name,
+        pattern["prefix"],
+        pattern["suffix"],
+        radical,
+        speeds,
+        _read_bandwidth(link["bandwidth"]),
+        _read_latency(link),
+        *_read_cores(keys),
+        link["sharing"].choice(SHARINGS) if "sharing" in link else SPLIT,
+        properties=_read_texts(keys["properties"]) if "properties" in keys else {},
+        where=node.where,
+    )
+    if "backbone" in keys:
+        backbone = keys["backbone"].fields(("bandwidth",), ("latency", "sharing"))
+        cluster.backbone = LinkDef(
+            f"{name}_backbone",
+            _read_bandwidth(backbone["bandwidth"]),
+            _read_latency(backbone),
+            backbone["sharing"].choice((SHARED, FATPIPE)) if "sharing" in backbone else SHARED,
+            where=keys["backbone"].where,
+        )
+    if "limiter" in keys:
+        cluster.limiter = _read_bandwidth(keys["limiter"])
+    if "loopback" in keys:
+        loopback = keys["loopback"].fields(("bandwidth",), ("latency",))
+        cluster.loopback = _read_bandwidth(loopback["bandwidth"]), _read_latency(loopback)
+    if "router" in keys:
+        cluster.router = keys["router"].text()
+    if "topology" in keys:
+        _read_topology(keys, cluster)
+    return cluster
+
+
+def _read_topology(keys: Mapping[str, Node], cluster: ClusterDef) -> None:
+    """``topology: {kind: fat_tree, ...}``; the other keys are the fields of the kind's shape."""
+    node = keys["topology"]
+    entries = node.entries()
+    if "kind" not in entries:
+        raise node.error('expected the key "kind", got none')
+    shapes = {name: kind.shape for name, kind in load_kinds().items() if kind.shape is not None}
+    kind = entries["kind"].choice(["flat", *sorted(shapes)])
+    if kind == "flat":
+        node.fields(("kind",))
+        return
+    for key in ("backbone", "router"):
+        if key in keys:
+            raise keys[key].error(f"expected none in a cluster of topology {kind}, got one")
+    shape = shapes[kind]
+    assert shape is not None
+    names = [item.name for item in fields(shape)]
+    found = node.fields(("kind", *names))
+    values: dict[str, int | tuple[int, ...]] = {}
+    for item in fields(shape):
+        value = found[item.name]
+        if item.type in (int, "int"):
+            values[item.name] = value.parse(read_count)
+        else:
+            values[item.name] = tuple(entry.parse(read_count) for entry in value.items())
+    cluster.topology = kind
+    cluster.shape = shape(**values)
+    try:
+        cluster.shape.check()
+    except UsageError as error:
+        raise node.error(str(error)) from None
+
+
+def _read_route(node: Node, bypass: bool) -> RouteDef:
+    optional = ("from_gateway", "to_gateway") if bypass else (
+        "from_gateway",
+        "to_gateway",
+        "symmetric",
+    )  # fmt: skip
+    keys = node.fields(("from", "to", "via"), optional)
+    return RouteDef(
+        keys["from"].text(),
+        keys["to"].text(),
+        _read_hops(keys["via"]),
+        not bypass and ("symmetric" not in keys or keys["symmetric"].switch()),
+        keys["from_gateway"].text() if "from_gateway" in keys else None,
+        keys["to_gateway"].text() if "to_gateway" in keys else None,
+        bypass,
+        node.where,
+    )
+
+
+def _read_attach(node: Node) -> AttachDef:
+    keys = node.fields(("node", "up"), ("down", "gateway"))
+    return AttachDef(
+        keys["node"].text(),
+        _read_hops(keys["up"]),
+        _read_hops(keys["down"]) if "down" in keys else None,
+        keys["gateway"].text() if "gateway" in keys else None,
+        node.where,
+    )
+
+
+def _read_hops(node: Node) -> list[Hop]:
+    """Links by name; one direction of a split-duplex link is ``{up: NAME}`` or ``{down: NAME}``."""
+    hops = []
+    for item in node.items():
+        if item.is_mapping():
+            ways = item.fields((), ("up", "down"))
+            if len(ways) != 1:
+                raise item.error(
+                    "expected either up or down, got " + (" and ".join(ways) or "none")
+                )
+            ((direction, link),) = ways.items()
+            hops.append(Hop(link.text(), direction, item.where))
+        else:
+            hops.append(Hop(item.text(), "", item.where))
+    return hops
+
+
+def _read_texts(node: Node) -> dict[str, str]:
+    return {key: value.text(empty=True) for key, value in node.entries().items()}

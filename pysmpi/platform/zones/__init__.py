@@ -1,0 +1,29 @@
+"""Kinds of zones: how the members of one part of a platform are connected.
+
+One file a kind. A kind is a class derived from `Zone` and registered with `@zone_kind`; the readers
+and `pysmpi platform show` find it by its name, so a new kind is a new file here and nothing else.
+A kind that builds clusters by itself (a topology) also has a `Shape`: its parameters.
+"""
+
+from __future__ import annotations
+
+from pysmpi.platform.zones.base import (
+    ZONE_KINDS,
+    LocalRoute,
+    Makers,
+    Shape,
+    Zone,
+    zone_kind,
+)
+
+__all__ = ["ZONE_KINDS", "LocalRoute", "Makers", "Shape", "Zone", "load_kinds", "zone_kind"]
+
+
+def load_kinds() -> dict[str, type[Zone]]:
+    """Every kind of zone by its name, all files of this package imported."""
+    from importlib import import_module
+    from pkgutil import iter_modules
+
+    for module in sorted(iter_modules(__path__), key=lambda m: m.name):
+        import_module(f"{__name__}.{module.name}")
+    return ZONE_KINDS

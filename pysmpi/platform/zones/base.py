@@ -1,0 +1,149 @@
+"""What every kind of zone has in common, and the registry of kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
+
+from pysmpi.errors import UsageError
+from pysmpi.platform.definition import NOTHING
+from pysmpi.platform.model import Link, NetPoint
+
+if TYPE_CHECKING:
+    from pysmpi.platform.definition import ClusterDef
+    from pysmpi.platform.model import Host
+
+ZONE_KINDS: dict[str, type[Zone]] = {}
+
+_Z = TypeVar("_Z", bound="type[Zone]")
+
+
+def zone_kind(name: str, summary: str) -> Callable[[_Z], _Z]:
+    """Register a class as the kind of zone called `name`; `summary` is one line for listings."""
+
+    def register(cls: _Z) -> _Z:
+        cls.kind = name
+        cls.summary = summary
+        ZONE_KINDS[name] = cls
+        return cls
+
+    return register
+
+
+class LocalRoute(NamedTuple):
+    """The way between two members of a zone, and where it enters those that are zones."""
+
+    links: tuple[Link, ...]
+    gateway_src: NetPoint | None = None
+    gateway_dst: NetPoint | None = None
+
+
+class Shape(Protocol):
+    """Parameters of a topology: a dataclass whose fields are ints or tuples of ints."""
+
+    @classmethod
+    def from_text(cls, text: str) -> Shape:
+        """Read SimGrid's ``topo_parameters``. Raises UsageError."""
+        ...
+
+    def to_text(self) -> str:
+        """SimGrid's ``topo_parameters`` for this shape."""
+        ...
+
+    def check(self) -> None:
+        """Raise UsageError when no machine has this shape."""
+        ...
+
+    def size(self) -> int:
+        """The number of hosts."""
+        ...
+
+
+class Makers(Protocol):
+    """What a topology calls to create its parts; names and numbers are kept there."""
+
+    def host(self, cluster: ClusterDef, number: int) -> Host:
+        """The host called PREFIX number SUFFIX, as the next member of the zone in construction."""
+        ...
+
+    def router(self, name: str) -> NetPoint:
+        """A router, as the next member of the zone in construction."""
+        ...
+
+    def link(self, name: str, bandwidth: float, latency: float, sharing: str) -> tuple[Link, Link]:
+        """A link as its (up, down) copies, which are one and the same unless it is split-duplex."""
+        ...
+
+    def next_number(self, series: str, count: int = 1) -> int:
+        """Take `count` numbers of a series that runs through the whole platform from 0."""
+        ...
+
+
+class Zone(NetPoint):
+    """A part of a platform: members, and the way between any two of them.
+
+    `gateway` is the member through which routes enter when they name none. `bypasses` are routes
+    that take precedence over what the kind computes.
+    """
+
+    __slots__ = ("members", "gateway", "bypasses", "properties")
+
+    kind: ClassVar[str]
+    summary: ClassVar[str]
+    # Whether a cluster can have this topology; other kinds are filled member by member.
+    builds_clusters: ClassVar[bool] = False
+    # The dataclass of the topology's parameters, if it has any.
+    shape: ClassVar[type[Any] | None] = None
+
+    def __init__(self, name: str, properties: Mapping[str, str] = NOTHING) -> None:
+        super().__init__(name)
+        self.members: list[NetPoint] = []
+        self.gateway: NetPoint | None = None
+        self.bypasses: dict[tuple[NetPoint, NetPoint], LocalRoute] = {}
+        self.properties = properties
+
+    def add(self, member: NetPoint) -> None:
+        """Take in a host, a router or a zone."""
+        member.zone = self
+        member.position = len(self.members)
+        self.members.append(member)
+
+    def is_leaf(self) -> bool:
+        """Whether no member is itself a zone."""
+        return not any(isinstance(member, Zone) for member in self.members)
+
+    def contains(self, point: NetPoint) -> bool:
+        """Whether `point` lies in this zone, at any depth."""
+        zone = point.zone
+        while zone is not None:
+            if zone is self:
+                return True
+            zone = zone.zone
+        return False
+
+    def add_route(self, src: NetPoint, dst: NetPoint, route: LocalRoute) -> None:
+        """Declare the way from `src` to `dst`. Raises UsageError where the kind takes none."""
+        raise UsageError(f"expected no route in a zone of kind {self.kind}, which computes its own")
+
+    def attach(
+        self,
+        node: NetPoint,
+        up: tuple[Link, ...],
+        down: tuple[Link, ...],
+        gateway: NetPoint | None,
+    ) -> None:
+        """Declare the way of `node` to and from the centre. Raises UsageError without one."""
+        raise UsageError(
+            f"expected members attached to a centre in a zone of kind star only, not {self.kind}"
+        )
+
+    def populate(self, cluster: ClusterDef, make: Makers) -> None:
+        """Create the hosts and links of a cluster of this topology."""
+        raise UsageError(f"expected a topology, got {self.kind}, a zone that lists its members")
+
+    def seal(self, loopback: Link) -> None:
+        """End of construction; `loopback` is the platform's implicit link."""
+
+    def local_route(self, src: NetPoint, dst: NetPoint) -> LocalRoute | None:
+        """The way between two members, which may be the same; None when there is none."""
+        raise UsageError(f"zone {self.name} of kind {self.kind} has no routes")

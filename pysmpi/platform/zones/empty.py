@@ -1,0 +1,16 @@
+"""Zones without routes of their own (SimGrid's ``routing="None"``): bypasses above must serve."""
+
+from __future__ import annotations
+
+from pysmpi.platform.model import NetPoint
+from pysmpi.platform.zones.base import LocalRoute, Zone, zone_kind
+
+
+@zone_kind("empty", "no routes: only bypasses declared around it lead anywhere")
+class EmptyZone(Zone):
+    """Members that reach each other through bypass routes only."""
+
+    __slots__ = ()
+
+    def local_route(self, src: NetPoint, dst: NetPoint) -> LocalRoute | None:
+        return None

@@ -1,0 +1,1 @@
+"""Programs: what a rank runs, and what it believes to have for itself."""

@@ -1,0 +1,234 @@
+"""Deadlocks: nothing can happen any more, and ranks still wait.
+
+`find_deadlock` looks at what each rank waits for and works out the report: who waits where, the
+odd one out, why by MPI's rules, and who waits for whom in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pysmpi import diagnostics, text
+from pysmpi.errors import PysmpiError
+from pysmpi.mpi.constants import ERR_PENDING
+from pysmpi.mpi.exceptions import Exception as MPIException
+from pysmpi.runtime.causes import Causes
+from pysmpi.runtime.program_errors import CallSite, shorten
+from pysmpi.runtime.waiting import Census, Piece, Wait
+
+if TYPE_CHECKING:
+    from pysmpi.runtime.simulation import Simulation
+
+_PIECES = 3  # shown of those that one call waits for
+
+
+class DeadlockError(PysmpiError, MPIException):
+    """Raised in every rank that waits, under `--on-deadlock raise`.
+
+    As an MPI error it has the class `ERR_PENDING`: what was started will never complete.
+    """
+
+    exit_status = 3
+
+    def __init__(self, deadlock: Deadlock) -> None:
+        MPIException.__init__(self, ERR_PENDING)
+        self.deadlock = deadlock
+
+    def __str__(self) -> str:
+        return str(self.deadlock)
+
+    def __reduce__(self) -> Any:
+        return RuntimeError, (str(self),)
+
+
+@dataclass
+class Group:
+    """Ranks that wait in the same call at the same line. `odd` marks the odd one out."""
+
+    pids: list[int]
+    what: str
+    site: CallSite | None
+    waits: list[Wait] = field(default_factory=list)
+    odd: bool = False
+    verb: str = ""  # in the place of "wait in"
+
+
+@dataclass
+class Deadlock:
+    """A deadlock: its date (s), the groups of waiting ranks, and the parts of the report.
+
+    `why` says what keeps them by MPI's rule, a line each; `cycle` is a circle of (rank, call),
+    each of which waits for the next, or empty. `finished` are the ranks that have ended.
+    """
+
+    seconds: float
+    groups: list[Group]
+    finished: list[int]
+    why: list[str]
+    cycle: list[tuple[int, str]]
+    outlook: str
+    command: str = ""
+
+    code = diagnostics.Deadlock.code
+
+    def exception(self) -> DeadlockError:
+        """The error to raise in a rank that waits."""
+        return DeadlockError(self)
+
+    def __str__(self) -> str:
+        waiting = len({pid for group in self.groups for pid in group.pids})
+        lines = [
+            f"{self.code} deadlock at t={text.seconds(self.seconds)} (simulated): "
+            f"{text.count(waiting, 'rank')} {'waits' if waiting == 1 else 'wait'}, "
+            "none can go on"
+        ]
+        lines += table(self.groups, self.finished)
+        for i, reason in enumerate(self.why):
+            lines.append(("  why: " if i == 0 else "       ") + reason)
+        if self.cycle:
+            steps = [
+                f"{pid} -> {following} ({call})"
+                for (pid, call), (following, _) in zip(
+                    self.cycle, self.cycle[1:] + self.cycle[:1], strict=True
+                )
+            ]
+            if len(steps) > 8:
+                steps[7:] = [f"... {len(steps) - 7} more"]
+            lines.append("  cycle: " + "   ".join(steps))
+        lines.append(f"  real MPI: {self.outlook}   help: pysmpi explain {self.code}")
+        if self.command:
+            lines.append(f"  again: {self.command}")
+        return "\n".join(lines)
+
+
+def table(groups: Sequence[Group], finished: Sequence[int]) -> list[str]:
+    """A line for each group of ranks, and one for those that have finished."""
+    rows = []
+    for group in groups:
+        verb = group.verb or ("waits in" if len(group.pids) == 1 else "wait in")
+        place = "" if group.verb else "after the end of the program"
+        if group.site is not None:
+            place = f"{shorten(group.site.file)}:{group.site.line}"
+            if group.site.function != "<module>":
+                place += f" in {group.site.function}"
+        mark = "<- odd one out" if group.odd else ""
+        rows.append((text.ranks(group.pids), f"{verb} {group.what}".rstrip(), place, mark))
+    if finished:
+        verb = "has" if len(finished) == 1 else "have"
+        rows.append((text.ranks(finished), f"{verb} finished", "", ""))
+    widths = [min(72, max((len(row[i]) for row in rows), default=0)) for i in range(3)]
+    return [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0])).rstrip()
+        for row in rows
+    ]
+
+
+def find_deadlock(simulation: Simulation) -> Deadlock:
+    """What became of a simulation in which nothing can happen any more."""
+    universe = simulation.universe
+    census = Census(universe)
+    waiting = simulation.waiting()
+    waits = [wait for rank in waiting for wait in census.waits(rank)]
+    alive = {rank.pid for rank in waiting}
+    finished = [rank.pid for rank in universe.ranks if rank.pid not in alive]
+    causes = Causes(census, waits, set(finished))
+    groups = group_waits(waits, bool(finished))
+    return Deadlock(
+        simulation.engine.now,
+        groups,
+        finished,
+        causes.reasons([group.waits[0] for group in sorted(groups, key=_size)]),
+        causes.cycle(),
+        causes.outlook(),
+        str(universe.options.get("command", "")),
+    )
+
+
+def _size(group: Group) -> int:
+    return len(group.pids)
+
+
+def group_waits(waits: Iterable[Wait], others: bool = False) -> list[Group]:
+    """Ranks by what they wait in, the larger groups first, the odd one out marked.
+
+    `others` says that there are ranks that do not wait at all.
+    """
+    found: dict[tuple[Any, ...], list[Wait]] = {}
+    for wait in waits:
+        key = (
+            wait.call,
+            wait.site,
+            wait.comm,
+            wait.thread > 0,
+            tuple(wait.arguments),
+            tuple((piece.name, *piece.arguments) for piece in wait.pieces[:_PIECES]),
+            min(len(wait.pieces), _PIECES + 1),
+        )
+        found.setdefault(key, []).append(wait)
+    groups = [
+        Group(sorted({wait.pid for wait in members}), describe(members), members[0].site, members)
+        for members in found.values()
+    ]
+    groups.sort(key=lambda group: (-len(group.pids), group.pids[0]))
+    if len(groups) > 1:
+        last, total = groups[-1], sum(len(group.pids) for group in groups)
+        alone = len(last.pids) < len(groups[-2].pids)
+        last.odd = alone and 2 * len(last.pids) < total and not others
+    return groups
+
+
+def describe(members: Sequence[Wait]) -> str:
+    """What ranks wait in: `Recv(source=0, tag=7, 512 bytes)`; members differ in values only."""
+    first = members[0]
+    comm = "" if first.comm in ("", "WORLD") else f" on {first.comm}"
+    thread = " in a thread" if first.thread else ""
+    direct = len(first.pieces) == 1 and first.pieces[0].name == first.call
+    if direct:
+        inner = _piece_arguments([wait.pieces[0] for wait in members], members)
+        return f"{first.call}({inner}){comm}{thread}"
+    inner = ", ".join(
+        f"{name}={_merge([wait.arguments[name] for wait in members], members, first.core)}"
+        for name in first.arguments
+    )
+    named = [i for i, piece in enumerate(first.pieces[:_PIECES]) if piece.name]
+    parts = [
+        f"{first.pieces[i].name}"
+        f"({_piece_arguments([wait.pieces[i] for wait in members], members)})"
+        for i in named
+    ]
+    if len(first.pieces) > _PIECES:
+        parts.append("...")
+    what = f"{first.call}({inner}){comm}{thread}"
+    return f"{what} for {', '.join(parts)}" if parts else what
+
+
+def _piece_arguments(pieces: Sequence[Piece], members: Sequence[Wait]) -> str:
+    first = pieces[0]
+    parts = [
+        f"{name}={_merge([piece.arguments[name] for piece in pieces], members, first.core)}"
+        for name in first.arguments
+    ]
+    sizes = {piece.nbytes for piece in pieces}
+    if len(sizes) == 1 and first.nbytes is not None:
+        parts.append(text.count(first.nbytes, "byte"))
+    return ", ".join(parts)
+
+
+def _merge(values: Sequence[Any], members: Sequence[Wait], core: Any) -> str:
+    """One value for all, one that follows from the rank, or that they differ."""
+    if all(value == values[0] for value in values):
+        return str(values[0])
+    if core is not None and all(isinstance(value, int) for value in values):
+        ranks = [core.rank_of(wait.pid) for wait in members if wait.pid in core.group]
+        if len(ranks) == len(values):
+            size = core.remote.size
+            shifts = {(value - rank) % size for value, rank in zip(values, ranks, strict=True)}
+            if len(shifts) == 1 and all(0 <= value < size for value in values):
+                shift = shifts.pop()
+                if shift == 0:
+                    return "rank"
+                return f"rank+{shift}" if 2 * shift <= size else f"rank-{size - shift}"
+    shown = sorted({str(value) for value in values}, key=lambda item: (len(item), item))
+    return "/".join(shown) if len(shown) <= 3 else f"{shown[0]}..{shown[-1]}"

@@ -1,0 +1,183 @@
+"""The one interpreter that all ranks share, made to look like one for each of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+from greenlet import GreenletExit
+
+from pysmpi.errors import UsageError
+from pysmpi.mpi import rank as ranks
+from pysmpi.runtime import (
+    clock,
+    environment,
+    exits,
+    logging_state,
+    mpi4py_package,
+    randomness,
+    sockets,
+    system,
+    threads,
+    warning_filters,
+)
+from pysmpi.runtime.loader import FunctionProgram, Program
+from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.private import ImportSystem, Stopwatch
+from pysmpi.runtime.program_errors import strip
+from pysmpi.runtime.rules import Rules
+from pysmpi.runtime.surroundings import Surroundings
+from pysmpi.runtime.switches import Switches
+from pysmpi.runtime.view import ModuleView
+
+# Modules that are changed once they are there.
+_WHEN_LOADED: dict[str, Callable[[Patches, ModuleType], Any]] = {
+    "datetime": clock.patch_datetime,
+    "logging": logging_state.patch_logging,
+    "random": randomness.patch_random,
+    "numpy.random": randomness.patch_numpy,
+    "socket": sockets.patch_socket,
+    "platform": environment.patch_platform,
+    "queue": threads.patch_queue,
+    "concurrent.futures._base": threads.patch_futures,
+}
+
+_running: list[Interpreter] = []
+
+
+class Interpreter:
+    """What a run changes in the interpreter; a context manager that takes it back.
+
+    Inside it, code whose `current()` rank has `Surroundings` in `rank.program` finds its own
+    `sys`, `time`, modules and so on; code outside any rank finds everything as ever.
+
+    `mpi` is the module that ranks import as `mpi4py.MPI`, `arrive` is called when one does.
+    `private` and `shared` are names of modules, see `rules.py`. `poll_cost` is in seconds.
+    `start_fiber(rank, body)` starts a thread of a rank; without it threads are real ones.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        mpi: ModuleType | None = None,
+        arrive: Callable[[], Any] | None = None,
+        private: Iterable[str] = (),
+        shared: Iterable[str] = (),
+        poll_cost: float = clock.POLL_COST,
+        stopwatch: Stopwatch | None = None,
+        start_fiber: threads.StartThread | None = None,
+    ) -> None:
+        self.program = program
+        self.mpi = mpi
+        self.arrive = arrive
+        self.rules = Rules([*program.private, *private], shared)
+        self.poll_cost = poll_cost
+        self.stopwatch = stopwatch
+        self.start_fiber = start_fiber
+        self.threads: threads.Threads | None = None
+        self.patches = Patches()
+        self.view: ModuleView | None = None
+
+    def __enter__(self) -> Interpreter:
+        if _running:
+            raise UsageError("a simulation is running already, and one at a time can run")
+        _running.append(self)
+        try:
+            self._install()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _install(self) -> None:
+        patches = self.patches
+        self.program.prepare()
+        if self.mpi is not None:
+            mpi4py_package.take_over(patches)
+        table = sys.modules
+        outer: dict[str, Any] = {}
+        if not isinstance(self.program, FunctionProgram):
+            # A function lives in modules of its caller, a script should not see them.
+            loaded = list(table.items())
+            outer = {
+                name: module for name, module in loaded if self.rules.already_loaded(name, module)
+            }
+        self.view = view = ModuleView(table, outer)
+        patches.call_back(view.close)
+        imports = ImportSystem(self.rules, view, self.stopwatch)
+        if self.mpi is not None:
+            mpi4py_package.provide(imports, self.mpi, self.arrive or (lambda: None))
+        clock.install(patches, self.poll_cost)
+        switches = Switches(patches)
+        exits.install(patches, view, self.rules)
+        environment.install(patches, switches)
+        warning_filters.install(patches, switches)
+        when_loaded = dict(_WHEN_LOADED)
+        if self.start_fiber is not None:
+            self.threads = threads.install(patches, self.start_fiber)
+            patch_executor = partial(threads.patch_executor, threads=self.threads)
+            when_loaded["concurrent.futures.thread"] = patch_executor
+        for name, patch in when_loaded.items():
+            if name in table:
+                patch(patches, table[name])
+            else:
+                imports.loaded[name] = partial(patch, patches)
+        imports.install(patches)
+        system.install(patches, view)
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            self.patches.undo()
+        finally:
+            _running.remove(self)
+
+    def live(self, surroundings: Surroundings, program: Program | None = None) -> Any:
+        """Run the program in the rank that is running, to the end of what would be its process.
+
+        `program` is one that was started by another, and prepared.
+        Returns the program's value. An exception that the rank's own `sys.excepthook` has shown
+        becomes `SystemExit(1)`. Nothing is called any more after `os._exit`, nor when the rank is
+        being ended from outside.
+        """
+        try:
+            value = (program or self.program).run()
+        except (exits.HardExit, GreenletExit, KeyboardInterrupt):
+            raise
+        except SystemExit:
+            self.finish(surroundings)
+            raise
+        except BaseException as error:
+            hook = surroundings.excepthook
+            if hook in (None, sys.__excepthook__):
+                self.finish(surroundings)
+                raise
+            hook(type(error), error, strip(error.__traceback__))
+            self.finish(surroundings)
+            raise SystemExit(1) from None
+        self.finish(surroundings)
+        return value
+
+    def admit(self, program: Program) -> None:
+        """Know the private modules of one more program."""
+        for name in program.private:
+            self.rules.ordered.setdefault(name, True)
+
+    def finish(self, surroundings: Surroundings) -> None:
+        """What Python does at the end of a process, for the rank that is running.
+
+        Waits for its threads, then calls its exit functions, which may raise `SystemExit`.
+        """
+        if self.threads is not None:
+            self.threads.finish(surroundings)
+        exits.run_exit_functions(surroundings)
+
+    def forget(self, rank: Any) -> None:
+        """Let go of the modules of a rank that has ended."""
+        assert self.view is not None
+        if self.view.shown is rank:
+            self.view.show(ranks.outside)
+        rank.program.modules = {}

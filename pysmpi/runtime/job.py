@@ -1,0 +1,356 @@
+"""A job: a program on a simulated machine, from its options to its result.
+
+`pysmpi.run` and the command line both come here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pysmpi.collectives.selection import Selection
+from pysmpi.collectives.tuning import Tuner
+from pysmpi.errors import PysmpiError, UsageError
+from pysmpi.kernel.plan import Transport
+from pysmpi.mpi import environment, pointtopoint, spawning
+from pysmpi.mpi.file_disks import disk_options
+from pysmpi.mpi.rank import Rank, World
+from pysmpi.network.models import find as find_model
+from pysmpi.options import Settings, canonical
+from pysmpi.platform.loader import DEFAULT, load
+from pysmpi.platform.model import Platform
+from pysmpi.platform.placement import place
+from pysmpi.runtime.deadlock import Deadlock, find_deadlock
+from pysmpi.runtime.exits import HardExit
+from pysmpi.runtime.interpreter import Interpreter
+from pysmpi.runtime.loader import Program
+from pysmpi.runtime.simulation import Simulation
+from pysmpi.runtime.spawning import Part, Spawner
+from pysmpi.runtime.surroundings import Surroundings
+from pysmpi.runtime.timing import find_timing
+from pysmpi.runtime.verdict import verdict
+
+
+class ProgramError(PysmpiError, RuntimeError):
+    """The program failed: an exception in some ranks, an abort, a deadlock.
+
+    `result` is the `Result` of the run so far; the message is the report.
+    """
+
+    def __init__(self, message: str, result: Result) -> None:
+        super().__init__(message)
+        self.result = result
+        self.exit_status = result.exit_status
+
+
+@dataclass
+class Options:
+    """How to run a job; the command line's options by their names."""
+
+    nprocs: int = 1
+    platform: str | Path | Platform | None = None
+    hostfile: str | Path | None = None
+    map_by: str | None = None
+    model: str = "hybrid"
+    selector: str | None = None
+    coll: Mapping[str, str] = field(default_factory=dict)
+    cfg: Mapping[str, str] = field(default_factory=dict)
+    compute: str | float = "native"
+    record_compute: str | None = None
+    host_speed: str | float = "auto"
+    seed: int = 0
+    reduction_order: str = "rank"
+    on_deadlock: str = "report"
+    private: Sequence[str] = ()
+    shared: Sequence[str] = ()
+    trace: str | Path | None = None
+
+
+@dataclass
+class Result:
+    """What a run predicts, and how it went.
+
+    `seconds` is the makespan in simulated seconds, `wall` what the simulation took. `returns`
+    holds what each rank's function returned, `ranks` the figures of each rank in seconds.
+    """
+
+    nprocs: int
+    seconds: float
+    wall: float
+    hosts: int
+    platform: str
+    model: str
+    selector: str
+    seed: int
+    compute: str
+    messages: int
+    bytes: int
+    events: int
+    returns: list[Any]
+    ranks: list[dict[str, Any]]
+    exit_status: int = 0
+    error: str | None = None
+    deadlock: Deadlock | None = None
+
+    def __str__(self) -> str:
+        """One line: how it ended, what it predicts, what the ranks returned."""
+        ended = "ended" if self.exit_status == 0 else f"failed with exit status {self.exit_status}"
+        returns = ", ".join(map(repr, self.returns[:8])) + (", ..." if self.nprocs > 8 else "")
+        return (
+            f"{self.nprocs} ranks on {self.hosts} hosts of {self.platform} {ended} "
+            f"after {self.seconds:.9g} simulated seconds; they returned [{returns}]"
+        )
+
+    def report(self) -> dict[str, Any]:
+        """The figures as plain data, for `--report FILE.json`.
+
+        All but `wall_seconds` repeat from run to run when compute is not measured.
+        """
+        return {
+            "simulated_seconds": self.seconds,
+            "wall_seconds": self.wall,
+            "ranks": self.nprocs,
+            "hosts": self.hosts,
+            "platform": self.platform,
+            "model": self.model,
+            "selector": self.selector,
+            "seed": self.seed,
+            "compute": self.compute,
+            "messages": self.messages,
+            "bytes": self.bytes,
+            "events": self.events,
+            "exit_status": self.exit_status,
+            "error": self.error,
+            "per_rank": self.ranks,
+        }
+
+
+class Job:
+    """One run of a program: `run` returns its `Result`, whatever became of the program."""
+
+    def __init__(self, program: Program, options: Options) -> None:
+        self.program = program
+        self.options = options
+        if options.nprocs < 1:
+            raise UsageError(f"-n: expected at least 1 rank, got {options.nprocs}")
+        if options.on_deadlock not in ("report", "raise"):
+            raise UsageError(
+                f"--on-deadlock: expected report or raise, found {options.on_deadlock!r}"
+            )
+        if options.reduction_order not in ("rank", "algorithm"):
+            raise UsageError(
+                f"--reduction-order: expected rank or algorithm, found {options.reduction_order!r}"
+            )
+        cfg = {canonical(name, f"--cfg {name}"): value for name, value in options.cfg.items()}
+        self.platform = _platform(options.platform, cfg)
+        self.settings = Settings(self.platform.config, cfg)
+        self.slots = place(self.platform, options.nprocs, options.hostfile, options.map_by)
+        self.selection = Selection.from_options(
+            self.settings.said, options.selector, options.coll
+        )
+        self.model = find_model(options.model)
+        if self.selection.automatic:
+            self.selection = self.selection.tried_on(
+                Tuner(self._network, len(self.slots))
+            )
+        self.compute = options.compute
+        if not self.settings.flag("smpi/simulate-computation"):
+            self.compute = "none"
+        speed: str | float = options.host_speed
+        if speed == "auto" and self.settings.text("smpi/host-speed"):
+            speed = self.settings.text("smpi/host-speed")
+        self.timing = find_timing(self.compute, speed, options.record_compute)
+        self.deadlock: Deadlock | None = None
+        self.on_start: Callable[[Simulation], Any] | None = None
+        self._locals: dict[str, int] = {}
+
+    def run(self) -> Result:
+        """Simulate the program to its end."""
+        begun = time.perf_counter()
+        self.hosts = [slot.host for slot in self.slots]
+        transport = self.model.build(self.platform, self.hosts, self.settings)
+        simulation = Simulation(transport, self.slots, self._deadlock)
+        self.simulation = simulation
+        universe = simulation.universe
+        universe.selection = self.selection
+        universe.options.update(_mpi_options(self.settings))
+        universe.options["reduction-order"] = self.options.reduction_order
+        spawner = universe.options["spawn"] = Spawner(self)
+        pointtopoint.install(simulation.engine)
+        mpi = import_module("pysmpi.mpi.MPI")
+        if self.on_start is not None:
+            self.on_start(simulation)
+        with (
+            self.timing,
+            Interpreter(
+                self.program,
+                mpi=mpi,
+                arrive=_arrive,
+                private=self.options.private,
+                shared=self.options.shared,
+                poll_cost=self.settings.number("smpi/wtime"),
+                stopwatch=self.timing.stopwatch,
+                start_fiber=simulation.start_thread,
+            ) as self.interpreter,
+        ):
+            self.universe_size = spawner.universe_size()
+            whole = Part(self.program, self.slots, 0)
+            world = simulation.add_world(range(len(self.slots)), self._live)
+            self._equip(world, [whole])
+            simulation.run()
+        return self._result(time.perf_counter() - begun)
+
+    def _network(self) -> Transport:
+        """The network between the ranks' places, unused."""
+        return self.model.build(self.platform, [slot.host for slot in self.slots], self.settings)
+
+    def start_world(self, parts: Sequence[Part]) -> World:
+        """Start ranks in the places of some parts; they wait for their command first."""
+        simulation = self.simulation
+        slots = [slot for part in parts for slot in part.slots]
+        known = set(simulation.slots)
+        self.hosts += [slot.host for slot in dict.fromkeys(slots) if slot not in known]
+        numbers = simulation.slots_for(slots)
+        for part in parts:
+            self.interpreter.admit(part.program)
+        members = [part for part in parts for _ in part.slots]
+
+        def main(rank: Rank) -> Any:
+            part = members[rank.index]
+            spawning.arrive(rank)
+            if part.directory is not None:
+                os.chdir(part.directory)
+            return self._live(rank, part.program)
+
+        world = simulation.add_world(numbers, main)
+        self._equip(world, parts)
+        return world
+
+    def _equip(self, world: World, parts: Sequence[Part]) -> None:
+        """Give the ranks of a world their surroundings and timers."""
+        totals: dict[str, int] = {}
+        for part in parts:
+            for slot in part.slots:
+                totals[slot.host.name] = totals.get(slot.host.name, 0) + 1
+        world.storage["universe_size"] = self.universe_size
+        seen: dict[str, int] = {}
+        ranks = iter(world.universe.ranks[world.first : world.first + world.size])
+        for part in parts:
+            for slot, rank in zip(part.slots, ranks):
+                host = slot.host
+                local = seen.get(host.name, 0)
+                seen[host.name] = local + 1
+                rank.program = Surroundings(
+                    rank.index,
+                    world.size,
+                    number=rank.pid,
+                    local_rank=local,
+                    local_size=totals[host.name],
+                    host=host.name,
+                    seed=self.options.seed,
+                    arguments=part.program.arguments,
+                    path_entry=part.program.path_entry,
+                    variables=part.variables or None,
+                )
+                if part.appnum:
+                    rank.storage["appnum"] = part.appnum
+                rank.timer = self.timing.timer(rank.pid, host.speed)
+
+    def _live(self, rank: Rank, program: Program | None = None) -> Any:
+        interpreter = self.interpreter
+        try:
+            value = interpreter.live(rank.program, program)
+            _finalize(rank)
+        except HardExit:
+            raise
+        except SystemExit as leave:
+            _finalize(rank, leave)
+            raise
+        finally:
+            interpreter.forget(rank)
+        return value
+
+    def _deadlock(self, simulation: Simulation) -> bool:
+        found = find_deadlock(simulation)
+        if self.options.on_deadlock == "raise":
+            return simulation.break_deadlock(found)
+        self.deadlock = found
+        return False
+
+    def _result(self, wall: float) -> Result:
+        simulation = self.simulation
+        engine = simulation.engine
+        outcomes = simulation.outcomes
+        ranks = []
+        for rank, outcome in zip(simulation.universe.ranks, outcomes):
+            process = rank.fiber.process
+            ranks.append(
+                {
+                    "rank": rank.pid,
+                    "host": rank.host.name,
+                    "end_seconds": outcome.date,
+                    "compute_seconds": process.compute_seconds,
+                    "communication_seconds": process.comm_seconds,
+                    "wait_seconds": max(0.0, process.comm_seconds - process.overhead_seconds),
+                    "state": outcome.state.value,
+                }
+            )
+        status, error = verdict(simulation, outcomes, self.deadlock)
+        return Result(
+            nprocs=self.options.nprocs,
+            seconds=max((outcome.date for outcome in outcomes), default=engine.now),
+            wall=wall,
+            hosts=len({slot.host.name for slot in self.slots}),
+            platform=self.platform.name,
+            model=self.model.name,
+            selector=self.selection.selector,
+            seed=self.options.seed,
+            compute=str(self.compute),
+            messages=engine.messages,
+            bytes=engine.bytes,
+            events=engine.events,
+            returns=[outcome.value for outcome in outcomes[: self.options.nprocs]],
+            ranks=ranks,
+            exit_status=status,
+            error=error,
+            deadlock=self.deadlock,
+        )
+
+
+def _platform(wanted: str | Path | Platform | None, cfg: Mapping[str, str]) -> Platform:
+    if isinstance(wanted, Platform):
+        return wanted
+    return load(DEFAULT if wanted is None else wanted, cfg)
+
+
+def _arrive() -> None:
+    """A rank imports `mpi4py.MPI`."""
+    import mpi4py
+
+    environment.start(getattr(mpi4py, "rc", None), os.environ)
+
+
+def _finalize(rank: Rank, leave: SystemExit | None = None) -> None:
+    """The program of a rank has ended: finalize MPI if it has used it."""
+    if "environment" in rank.storage:
+        status = environment.finish()
+        if status:
+            if leave is not None and not isinstance(leave.code, int | None):
+                print(leave.code, file=sys.stderr)
+            rank.abort(status)
+
+
+def _mpi_options(settings: Settings) -> dict[str, Any]:
+    return {
+        "smpi/wtime": settings.number("smpi/wtime"),
+        "smpi/test": settings.number("smpi/test"),
+        "smpi/iprobe": settings.number("smpi/iprobe"),
+        "grow": settings.flag("smpi/grow-injected-times"),
+        **disk_options(settings),
+    }

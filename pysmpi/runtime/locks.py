@@ -1,0 +1,182 @@
+"""Locks of the threads of ranks, which wait in virtual time.
+
+They have the interface of `_thread.lock` and `_thread.RLock`. A fiber (a greenlet that runs the
+code of a rank) waits with `block(timeout)` until another calls its `wake()`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from greenlet import getcurrent
+
+from pysmpi.mpi import rank as ranks
+
+# A test that fails lets this much time pass (s), so that a loop of tests gets somewhere.
+POLL_COST = 1e-7
+
+
+def give_way() -> None:
+    """Let a little time pass in the rank that is running, after a test that found nothing."""
+    rank = ranks.current()
+    if rank.program is not None:
+        rank.sleep(POLL_COST)
+
+
+def _wait(waiting: deque[Any], timeout: float) -> bool:
+    """Wait in a queue until somebody takes this fiber out of it; whether that happened."""
+    fiber: Any = getcurrent()
+    if not hasattr(fiber, "block"):
+        raise RuntimeError("a lock of a simulated rank is waited for outside the simulation")
+    waiting.append(fiber)
+    try:
+        fiber.block(None if timeout < 0 else timeout)
+    finally:
+        if fiber in waiting:
+            waiting.remove(fiber)
+            taken = False
+        else:
+            taken = True
+    return taken
+
+
+def _check(blocking: bool, timeout: float) -> None:
+    if not blocking and timeout != -1:
+        raise ValueError("can't specify a timeout for a non-blocking call")
+    if timeout < 0 and timeout != -1:
+        raise ValueError("timeout value must be a non-negative number")
+
+
+class RankLock:
+    """A lock; who waits longest gets it."""
+
+    __slots__ = ("_held", "_waiting", "__weakref__")
+
+    def __init__(self) -> None:
+        self._held = False
+        self._waiting: deque[Any] = deque()
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Take the lock, waiting at most `timeout` seconds (-1: as long as it takes)."""
+        if not self._held:
+            _check(blocking, timeout)
+            self._held = True
+            return True
+        _check(blocking, timeout)
+        if not blocking:
+            give_way()
+            return False
+        # Who releases the lock hands it over, so it is held all the time.
+        return _wait(self._waiting, timeout)
+
+    def release(self) -> None:
+        """Give the lock to who waits longest, or free it."""
+        if not self._held:
+            raise RuntimeError("release unlocked lock")
+        if self._waiting:
+            self._waiting.popleft().wake()
+        else:
+            self._held = False
+
+    def locked(self) -> bool:
+        """Whether somebody holds the lock."""
+        return self._held
+
+    def _is_owned(self) -> bool:
+        # What `Condition` asks; it would otherwise try to acquire the lock.
+        return self._held
+
+    def _at_fork_reinit(self) -> None:
+        self._held = False
+        self._waiting.clear()
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *exception: object) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        return f"<{'locked' if self._held else 'unlocked'} {type(self).__name__} at {id(self):#x}>"
+
+
+class RankRLock:
+    """A lock that its owner, a fiber, may take several times."""
+
+    __slots__ = ("_owner", "_count", "_waiting", "__weakref__")
+
+    def __init__(self) -> None:
+        self._owner: Any = None
+        self._count = 0
+        self._waiting: deque[Any] = deque()
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Take the lock, waiting at most `timeout` seconds (-1: as long as it takes)."""
+        _check(blocking, timeout)
+        fiber = getcurrent()
+        if self._owner is fiber:
+            self._count += 1
+            return True
+        if self._owner is None:
+            self._owner = fiber
+            self._count = 1
+            return True
+        if not blocking:
+            give_way()
+            return False
+        return _wait(self._waiting, timeout)
+
+    def release(self) -> None:
+        """Undo one `acquire`; the last lets who waits longest go on."""
+        if self._owner is not getcurrent():
+            raise RuntimeError("cannot release un-acquired lock")
+        self._count -= 1
+        if self._count == 0:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        if self._waiting:
+            self._owner = self._waiting.popleft()
+            self._count = 1
+            self._owner.wake()
+        else:
+            self._owner = None
+            self._count = 0
+
+    def locked(self) -> bool:
+        """Whether somebody holds the lock."""
+        return self._owner is not None
+
+    def _is_owned(self) -> bool:
+        return self._owner is getcurrent()
+
+    def _recursion_count(self) -> int:
+        return self._count if self._is_owned() else 0
+
+    def _release_save(self) -> int:
+        # What `Condition.wait` calls: release all at once, and take as many back.
+        if not self._is_owned():
+            raise RuntimeError("cannot release un-acquired lock")
+        count = self._count
+        self._hand_over()
+        return count
+
+    def _acquire_restore(self, count: int) -> None:
+        self.acquire()
+        self._count = count
+
+    def _at_fork_reinit(self) -> None:
+        self._owner = None
+        self._count = 0
+        self._waiting.clear()
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *exception: object) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        state = "unlocked" if self._owner is None else f"locked {self._count} times"
+        return f"<{state} {type(self).__name__} at {id(self):#x}>"

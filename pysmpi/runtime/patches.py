@@ -1,0 +1,54 @@
+"""Replacing attributes of modules and classes for the time of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+_MISSING = object()
+
+
+class Patches:
+    """Replacements that `undo` takes back, the latest first."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], Any]] = []
+
+    def set(self, owner: Any, name: str, value: Any) -> Any:
+        """Make `owner.name` be `value`; returns what it was."""
+        old = vars(owner).get(name, _MISSING)
+        if old is _MISSING:
+            self._undo.append(lambda: delattr(owner, name))
+        else:
+            self._undo.append(lambda: setattr(owner, name, old))
+        setattr(owner, name, value)
+        return None if old is _MISSING else old
+
+    def entry(self, mapping: dict[str, Any], name: str, value: Any) -> None:
+        """Make `mapping[name]` be `value`."""
+        old = mapping.get(name, _MISSING)
+        if old is _MISSING:
+            self._undo.append(lambda: mapping.pop(name, None))
+        else:
+            self._undo.append(lambda: mapping.__setitem__(name, old))
+        mapping[name] = value
+
+    def call_back(self, undo: Callable[[], Any]) -> None:
+        """Have `undo` called when the patches are taken back."""
+        self._undo.append(undo)
+
+    def undo(self) -> None:
+        """Put everything back as it was."""
+        while self._undo:
+            self._undo.pop()()
+
+
+def disguise(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let `function` pass as a part of importlib.
+
+    Python leaves frames of importlib out of the tracebacks of failed imports, and out of the
+    count of `warnings.warn(stacklevel=...)`; ours among them should go the same way.
+    """
+    code = function.__code__.replace(co_filename="<frozen importlib._bootstrap>")
+    function.__code__ = code  # type: ignore[attr-defined]
+    return function

@@ -1,0 +1,199 @@
+"""Errors of the program, as its author wants to see them: the rank, the program's own frames.
+
+Frames of pysmpi and of the machinery that imports modules are left out; the same error in several
+ranks is shown once.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterable, Sequence
+from types import FrameType, TracebackType
+from typing import Any, NamedTuple
+
+import pysmpi
+from pysmpi.runtime.rules import Rules
+
+_OWN = os.path.join(os.path.dirname(os.path.abspath(pysmpi.__file__)), "")
+_MACHINERY = ("<frozen importlib", "<frozen runpy", "<frozen zipimport")
+
+
+class CallSite(NamedTuple):
+    """A place in a program."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{shorten(self.file)}:{self.line} in {self.function}"
+
+
+def shorten(file: str) -> str:
+    """A file name relative to the working directory, if the file is in there."""
+    if not os.path.isabs(file):
+        return file
+    try:
+        relative = os.path.relpath(file)
+    except (OSError, ValueError):
+        return file
+    return file if relative.startswith(os.pardir) else relative
+
+
+def is_ours(file: str) -> bool:
+    """Whether code of `file` is pysmpi's own or Python's machinery of imports."""
+    return file.startswith(_OWN) or file.startswith(_MACHINERY)
+
+
+_rules: Rules | None = None
+
+
+def _is_library(file: str) -> bool:
+    global _rules
+    if _rules is None:
+        _rules = Rules()
+    return file.startswith("<frozen") or (not file.startswith("<") and _rules.installed(file))
+
+
+def call_site(frame: FrameType | None) -> CallSite | None:
+    """Where in the program `frame` is: its innermost frame outside pysmpi and all libraries.
+
+    If there is none, such as in a program that is an installed module, the innermost frame
+    outside pysmpi; None if there is not even that. For a greenlet that is suspended, the frame is
+    its `gr_frame`.
+    """
+    outer: FrameType | None = None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not is_ours(file):
+            if not _is_library(file):
+                return _site(frame)
+            if outer is None and not file.startswith("<frozen"):
+                outer = frame
+        frame = frame.f_back
+    return None if outer is None else _site(outer)
+
+
+def error_site(error: BaseException) -> CallSite | None:
+    """Where in the program `error` came up: the innermost frame as `call_site` chooses it."""
+    chosen: CallSite | None = None
+    fallback: CallSite | None = None
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not is_ours(code.co_filename):
+            site = CallSite(code.co_filename, trace.tb_lineno, _name(code))
+            fallback = site
+            if not _is_library(code.co_filename):
+                chosen = site
+        trace = trace.tb_next
+    return chosen or fallback
+
+
+def _site(frame: FrameType) -> CallSite:
+    return CallSite(frame.f_code.co_filename, frame.f_lineno, _name(frame.f_code))
+
+
+def _name(code: Any) -> str:
+    return str(code.co_qualname)
+
+
+def strip(trace: TracebackType | None) -> TracebackType | None:
+    """A copy of a traceback without our frames."""
+    entries = []
+    while trace is not None:
+        if not is_ours(trace.tb_frame.f_code.co_filename):
+            entries.append(trace)
+        trace = trace.tb_next
+    result: TracebackType | None = None
+    for entry in reversed(entries):
+        result = TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return result
+
+
+def _strip_stack(summary: traceback.TracebackException) -> None:
+    """Take our frames out of a summary, and of those of its causes and parts."""
+    pending: list[traceback.TracebackException | None] = [summary]
+    seen: set[int] = set()
+    while pending:
+        one = pending.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        kept = [frame for frame in one.stack if not is_ours(frame.filename)]
+        # Without frames, such as for a syntax error in the program itself, no heading either.
+        one.stack = traceback.StackSummary.from_list(kept) if kept else None  # type: ignore[assignment]
+        pending += [one.__cause__, one.__context__, *(one.exceptions or ())]
+
+
+def format_error(error: BaseException) -> str:
+    """The traceback of `error` as Python prints it, without our frames; ends with a newline."""
+    summary = traceback.TracebackException.from_exception(error, compact=True)
+    _strip_stack(summary)
+    return "".join(summary.format())
+
+
+def name_ranks(ranks: Iterable[int]) -> str:
+    """`rank 3`, `ranks 0-2,4`."""
+    ordered = sorted(set(ranks))
+    parts: list[str] = []
+    start = 0
+    while start < len(ordered):
+        end = start
+        while end + 1 < len(ordered) and ordered[end + 1] == ordered[end] + 1:
+            end += 1
+        first, last = ordered[start], ordered[end]
+        parts.append(str(first) if first == last else f"{first}-{last}")
+        start = end + 1
+    return ("rank " if len(ordered) == 1 else "ranks ") + ",".join(parts)
+
+
+class ErrorGroup(NamedTuple):
+    """Ranks that failed in the same way: at the same lines, with an error of the same kind."""
+
+    ranks: list[int]
+    text: str  # the traceback of the first of them
+    differ: bool  # whether the messages differ
+
+    def __str__(self) -> str:
+        lines = self.text.rstrip("\n").split("\n")
+        lines[0] = f"{name_ranks(self.ranks)}: {lines[0]}"
+        if self.differ:
+            lines.append(f"(the message is that of rank {self.ranks[0]}; those of others differ)")
+        return "\n".join(lines) + "\n"
+
+
+def group_errors(errors: Sequence[tuple[int, BaseException]]) -> list[ErrorGroup]:
+    """Errors of ranks, given as (rank, exception), with equal ones put together.
+
+    Errors are equal if their tracebacks go through the same lines and end with the same kind of
+    exception; the message often names the rank, so it does not count.
+    """
+    groups: dict[tuple[Any, ...], list[tuple[int, BaseException]]] = {}
+    for rank, error in errors:
+        groups.setdefault(_signature(error), []).append((rank, error))
+    result = []
+    for members in groups.values():
+        members.sort(key=lambda member: member[0])
+        messages = {str(error) for _, error in members}
+        text = format_error(members[0][1])
+        result.append(ErrorGroup([rank for rank, _ in members], text, len(messages) > 1))
+    result.sort(key=lambda group: group.ranks[0])
+    return result
+
+
+def _signature(error: BaseException) -> tuple[Any, ...]:
+    places: list[Any] = [type(error).__module__, type(error).__qualname__]
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not is_ours(code.co_filename):
+            places.append((code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    return tuple(places)
+
+
+def format_errors(errors: Sequence[tuple[int, BaseException]]) -> str:
+    """What to print about the errors of ranks, given as (rank, exception)."""
+    return "\n".join(str(group) for group in group_errors(errors))

@@ -1,0 +1,121 @@
+"""Random numbers: every rank has generators of its own, seeded from the seed of the run.
+
+The module-level functions of `random` and `numpy.random` use one hidden generator; while ranks
+run they use one for each rank that draws numbers. Generators made without a seed (`Random()`,
+`numpy.random.default_rng()`) are seeded in the same way, so that a run can be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.surroundings import Surroundings
+
+
+def _next_seed(surroundings: Surroundings) -> int:
+    """A seed for the next generator of a rank that the program does not seed."""
+    surroundings.generators += 1
+    return (surroundings.distinct_seed << 32) + surroundings.generators
+
+
+def patch_random(patches: Patches, module: ModuleType) -> None:
+    """Give every rank its own state of module `random`."""
+    hidden = module._inst
+    kind = module.Random
+    current = ranks.current
+    real_seed = kind.seed
+
+    def seed(self: Any, a: Any = None, version: int = 2) -> None:
+        if a is None:
+            surroundings = current().program
+            if surroundings is not None:
+                a = _next_seed(surroundings)
+        real_seed(self, a, version)
+
+    seed.__doc__ = real_seed.__doc__
+
+    def own(surroundings: Surroundings) -> Any:
+        generator = surroundings.random
+        if generator is None:
+            generator = surroundings.random = kind(surroundings.distinct_seed)
+        return generator
+
+    patches.set(kind, "seed", seed)
+    for name, value in list(vars(module).items()):
+        if getattr(value, "__self__", None) is hidden:
+            patches.set(module, name, _of_rank(name, value, own))
+
+
+def _of_rank(
+    name: str, real: Callable[..., Any], own: Callable[[Surroundings], Any]
+) -> Callable[..., Any]:
+    """The function `name` of a module, as a method of the generator of the rank that calls."""
+    current = ranks.current
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        surroundings = current().program
+        if surroundings is None:
+            return real(*args, **kwargs)
+        return getattr(own(surroundings), name)(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = real.__doc__
+    return call
+
+
+def patch_numpy(patches: Patches, module: ModuleType) -> None:
+    """Give every rank its own global state of `numpy.random`."""
+    low = module.mtrand
+    hidden = low._rand
+    kind = module.RandomState
+    current = ranks.current
+
+    def own(surroundings: Surroundings) -> Any:
+        state = surroundings.numpy_random
+        if state is None:
+            state = surroundings.numpy_random = kind(surroundings.distinct_seed)
+        return state
+
+    for owner in (module, low):
+        for name, value in list(vars(owner).items()):
+            if getattr(value, "__self__", None) is hidden and name != "seed":
+                patches.set(owner, name, _of_rank(name, value, own))
+
+    real_seed = hidden.seed
+
+    def seed(seed: Any = None) -> None:
+        surroundings = current().program
+        if surroundings is None:
+            real_seed(seed)
+        else:
+            chosen = _next_seed(surroundings) % 2**32 if seed is None else seed
+            own(surroundings).seed(chosen)
+
+    real_default_rng = module.default_rng
+
+    def default_rng(seed: Any = None) -> Any:
+        surroundings = current().program
+        if seed is None and surroundings is not None:
+            seed = _next_seed(surroundings)
+        return real_default_rng(seed)
+
+    seed.__doc__ = real_seed.__doc__
+    default_rng.__doc__ = real_default_rng.__doc__
+    for owner in (module, low):
+        patches.set(owner, "seed", seed)
+    patches.set(module, "default_rng", default_rng)
+
+    # Libraries such as scipy take the hidden generator itself, as `numpy.random.mtrand._rand`.
+    class Mtrand(type(low)):  # type: ignore[misc]
+        @property
+        def _rand(self) -> Any:
+            surroundings = current().program
+            return hidden if surroundings is None else own(surroundings)
+
+    original = type(low)
+    low.__class__ = Mtrand
+    patches.call_back(lambda: setattr(low, "__class__", original))

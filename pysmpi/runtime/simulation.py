@@ -1,0 +1,320 @@
+"""One simulation: worlds of ranks on the slots of a machine, run to their end.
+
+Every rank is a greenlet that the engine resumes when its process is ready. The main greenlet is
+the hub in which the engine runs; a rank that must wait switches to it.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any
+
+from greenlet import GreenletExit, getcurrent
+
+from pysmpi.kernel.engine import Engine
+from pysmpi.kernel.plan import PlanBook, Transport
+from pysmpi.kernel.process import Core, Process
+from pysmpi.mpi.rank import Aborted, Fiber, Rank, Universe, World
+from pysmpi.platform.model import Host
+from pysmpi.platform.placement import Slot
+from pysmpi.runtime.program_errors import CallSite, error_site
+
+Main = Callable[[Rank], Any]
+
+
+class State(Enum):
+    """What became of a rank."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class Outcome:
+    """How one rank ended: its state, what it returned or raised, its exit status."""
+
+    __slots__ = ("state", "value", "error", "status", "date")
+
+    def __init__(self) -> None:
+        self.state = State.RUNNING
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self.status = 0
+        self.date = 0.0  # (s) of its end
+
+
+class Simulation:
+    """The ranks of a job, and what is needed to start more of them.
+
+    `on_deadlock(simulation)` is called when nothing can happen any more while ranks wait; the
+    run goes on if it returns True.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        slots: Sequence[Slot],
+        on_deadlock: Callable[[Simulation], bool] | None = None,
+    ) -> None:
+        self.slots = list(slots)
+        self.engine = Engine(transport, len(self.slots))
+        self.universe = Universe(self.engine)
+        self.universe.options["simulation"] = self
+        self.outcomes: list[Outcome] = []
+        self.cores: dict[tuple[Host, int], Core] = {}
+        self.threads: dict[int, list[Fiber]] = {}  # pid -> threads besides the main one
+        self.on_deadlock = on_deadlock
+        self.hub = getcurrent()
+        self.running = 0
+        self.failed = False
+        # Whether the user has interrupted the run; None where nobody would know.
+        self.interrupted: bool | None = None
+        self.aborted: Aborted | None = None
+        self.abort_rank: Rank | None = None
+        self.abort_site: CallSite | None = None
+
+    def add_world(self, slots: Sequence[int], main: Main) -> World:
+        """Start a world with a rank on each of `slots`; each calls `main(rank)`.
+
+        They begin when the engine goes on.
+        """
+        universe = self.universe
+        world = World(universe, len(universe.ranks), len(slots))
+        for slot in slots:
+            self._add_rank(world, slot, main)
+        for rank in universe.ranks[world.first :]:
+            rank.process.launch()
+        return world
+
+    def slots_for(self, places: Sequence[Slot]) -> list[int]:
+        """The numbers of some places as slots; places that are new get theirs.
+
+        The transport hears of them through the list of hosts that it was built with, which
+        whoever built it extends first.
+        """
+        numbers = {slot: number for number, slot in enumerate(self.slots)}
+        before = len(self.slots)
+        for place in places:
+            if place not in numbers:
+                numbers[place] = len(self.slots)
+                self.slots.append(place)
+        if len(self.slots) > before:
+            # Plans are known by numbers that depend on how many slots there are.
+            self.engine.book = PlanBook(self.engine.book.transport, len(self.slots))
+        return [numbers[place] for place in places]
+
+    def _add_rank(self, world: World, slot: int, main: Main) -> None:
+        universe = self.universe
+        pid = len(universe.ranks)
+        place = self.slots[slot]
+        process = Process(self.engine, pid, slot, self._core(place))
+        process.core.residents += 1
+        rank = Rank(pid, world, process)
+        rank.host = place.host
+        universe.processes.append(process)
+        universe.ranks.append(rank)
+        outcome = Outcome()
+        self.outcomes.append(outcome)
+        self.running += 1
+        rank.fiber = self._fiber(rank, process, lambda: self._live(rank, main, outcome))
+        process.resume = rank.fiber.switch
+
+    def _core(self, place: Slot) -> Core:
+        key = (place.host, place.core)
+        core = self.cores.get(key)
+        if core is None:
+            core = self.cores[key] = Core(place.host.speed, f"{place.host.name}/{place.core}")
+        return core
+
+    def _fiber(self, rank: Rank, process: Process, body: Callable[[], Any]) -> Fiber:
+        fiber = Fiber(body, self.hub)
+        fiber.rank = rank
+        fiber.process = process
+        fiber.gate = None
+        process.suspend = self.hub.switch
+        return fiber
+
+    def _live(self, rank: Rank, main: Main, outcome: Outcome) -> None:
+        try:
+            rank.leave()
+            outcome.value = main(rank)
+            outcome.state = State.FINISHED
+        except Aborted as abort:
+            outcome.state = State.STOPPED
+            outcome.status = abort.status
+        except GreenletExit:
+            outcome.state = State.STOPPED
+        except SystemExit as leave:
+            outcome.state = State.FINISHED
+            outcome.status = exit_status(leave)
+            outcome.error = leave if isinstance(leave.code, str) else None
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and self.interrupted is not False:
+                outcome.state = State.STOPPED
+                raise
+            outcome.state = State.FAILED
+            outcome.error = error
+            outcome.status = 1
+            self._fail(rank)
+        finally:
+            process = rank.fiber.process
+            if not self.engine.stopped and rank.timer is not None:
+                process.debt += rank.timer.stop()
+            self._end_threads(rank)
+            outcome.date = self.engine.now + process.debt
+            process.compute_seconds += process.debt
+            process.finished = True
+            process.core.residents -= 1
+            self.running -= 1
+
+    def _fail(self, rank: Rank) -> None:
+        """End the job once all ranks that are due at this instant had their turn.
+
+        What fails in one rank often fails in all: then the report can say so.
+        """
+        if not self.failed:
+            self.failed = True
+            main = rank.fiber.process
+            last = Process(self.engine, rank.pid, main.slot, main.core)
+            last.resume = self.engine.stop
+            last.launch()
+
+    def break_deadlock(self, found: Any) -> bool:
+        """Raise the deadlock in every rank that waits, which may go on from there.
+
+        Of a rank with several threads, in those that wait for others: threads that wait for
+        threads of their own rank will be woken by these.
+        """
+        for rank in self.waiting():
+            fibers = [rank.fiber, *self.threads.get(rank.pid, ())]
+            for fiber in [fiber for fiber in fibers if fiber.gate is None] or fibers[:1]:
+                process = fiber.process
+                process.reset()
+                process.resume = _thrower(fiber, found, process.resume)
+                process.launch()
+        return True
+
+    def start_thread(self, rank: Rank, body: Callable[[], Any]) -> Fiber:
+        """Start a thread of `rank`: a fiber of its own that shares the rank's core."""
+        main = rank.fiber.process
+        threads = self.threads.get(rank.pid)
+        if threads is None:
+            threads = self.threads[rank.pid] = []
+            main.resume = _switcher(rank, main, rank.fiber)
+        process = Process(self.engine, rank.pid, main.slot, main.core)
+        fiber = self._fiber(rank, process, lambda: self._live_thread(rank, fiber, body))
+        process.resume = _switcher(rank, process, fiber)
+        process.core.residents += 1
+        threads.append(fiber)
+        process.launch()
+        return fiber
+
+    def _live_thread(self, rank: Rank, fiber: Fiber, body: Callable[[], Any]) -> None:
+        try:
+            rank.leave()
+            body()
+        except GreenletExit:
+            pass
+        finally:
+            if not self.engine.stopped and rank.timer is not None:
+                rank.timer.stop()
+            self._thread_ended(rank, fiber)
+
+    def _thread_ended(self, rank: Rank, fiber: Fiber) -> None:
+        fiber.process.finished = True
+        fiber.process.core.residents -= 1
+        self.threads[rank.pid].remove(fiber)
+
+    def _end_threads(self, rank: Rank) -> None:
+        """End the threads that outlive the program of a rank, as the end of a process does."""
+        threads = self.threads.get(rank.pid)
+        while threads:
+            fiber = threads[-1]
+            process = rank.process = fiber.process
+            process.suspend = _refuse
+            process.reset()
+            process.resume = _nothing
+            # Where the thread goes when it has ended.
+            fiber.parent = getcurrent()
+            fiber.throw(GreenletExit)
+            if fiber in threads:  # it had not begun
+                self._thread_ended(rank, fiber)
+        rank.process = rank.fiber.process
+
+    def run(self) -> None:
+        """Run all ranks to their end, or until one of them fails or aborts the job."""
+        engine = self.engine
+        thresholds = gc.get_threshold()
+        # A simulation makes many short-lived objects and hardly a cycle: look for cycles rarely.
+        gc.set_threshold(max(thresholds[0], 100_000), *thresholds[1:])
+        try:
+            while True:
+                engine.run()
+                if engine.stopped or self.running == 0 or self.failed:
+                    break
+                if self.on_deadlock is None or not self.on_deadlock(self):
+                    break
+        finally:
+            self.close()
+            gc.set_threshold(*thresholds)
+
+    def waiting(self) -> list[Rank]:
+        """The ranks that have not ended."""
+        return [
+            rank
+            for rank, outcome in zip(self.universe.ranks, self.outcomes)
+            if outcome.state is State.RUNNING
+        ]
+
+    def close(self) -> None:
+        """End the ranks that are still there; their `finally` clauses run."""
+        self.engine.stop()
+        if self.universe.aborted is not None:
+            self.abort_rank, self.aborted = self.universe.aborted
+            self.abort_site = error_site(self.aborted)
+        for rank in self.waiting():
+            process = rank.process = rank.fiber.process
+            process.suspend = _refuse
+            if rank.fiber:
+                rank.fiber.throw(GreenletExit)
+            elif not rank.fiber.dead:
+                self.outcomes[rank.pid].state = State.STOPPED
+
+
+def exit_status(leave: SystemExit) -> int:
+    """The status with which Python would leave on `SystemExit`."""
+    if leave.code is None:
+        return 0
+    return int(leave.code) if isinstance(leave.code, int) else 1
+
+
+def _refuse() -> None:
+    raise GreenletExit
+
+
+def _nothing() -> None:
+    """Resume a thread that is no longer there."""
+
+
+def _thrower(fiber: Fiber, found: Any, usual: Callable[[], Any]) -> Callable[[], Any]:
+    """Resume a fiber with an exception, this once."""
+
+    def resume() -> Any:
+        fiber.process.resume = usual
+        fiber.rank.process = fiber.process
+        return fiber.throw(found.exception())
+
+    return resume
+
+
+def _switcher(rank: Rank, process: Process, fiber: Fiber) -> Callable[[], Any]:
+    """Resume one thread of a rank that has several."""
+
+    def resume() -> Any:
+        rank.process = process
+        return fiber.switch()
+
+    return resume

@@ -1,0 +1,187 @@
+"""Processes that a program spawns: which program, on which part of the machine.
+
+New ranks go where a larger job would have put its last ranks, on cores that nobody uses; where
+there are none, on those with the fewest ranks. With a host file, no more ranks run at a time than
+it allows. Of the info keys that the standard reserves (MPI 4.1, section 11.8.4), `host`, `wdir`,
+`path` and `soft` are heard, and of Open MPI's `hostfile`, `add-hostfile`, `map_by` and `env`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pysmpi.errors import UsageError
+from pysmpi.mpi.rank import Rank, World
+from pysmpi.mpi.spawning import CannotSpawn, Command
+from pysmpi.platform.placement import Slot, place, read_hostfile
+from pysmpi.runtime.command_lines import program_of
+from pysmpi.runtime.loader import Program
+
+if TYPE_CHECKING:
+    from pysmpi.runtime.job import Job
+
+
+@dataclass
+class Part:
+    """The processes of one command: its program, their places, their directory, variables."""
+
+    program: Program
+    slots: list[Slot]
+    appnum: int
+    directory: str | None = None
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+class Spawner:
+    """Starts worlds of new ranks in a job; the function that MPI calls."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.taken: dict[Slot, int] = {}  # by the call that is under way
+
+    def __call__(self, rank: Rank, commands: Sequence[Command]) -> World:
+        """A world of the processes of all commands, for a caller."""
+        self.taken = {}
+        try:
+            parts = [self._part(command, number) for number, command in enumerate(commands)]
+            for part in parts:
+                part.program.prepare()
+        except UsageError as error:
+            raise CannotSpawn(str(error)) from None
+        except SyntaxError as error:
+            raise CannotSpawn(f"{error.filename}:{error.lineno}: {error.msg}") from None
+        if not any(part.slots for part in parts):
+            raise CannotSpawn("maxprocs: expected at least one process in all")
+        return self.job.start_world(parts)
+
+    def universe_size(self) -> int | None:
+        """How many ranks the job may have at a time, if something says so."""
+        hostfile = self.job.options.hostfile
+        if hostfile is None:
+            return None
+        return sum(share.ranks for share in read_hostfile(self.job.platform, hostfile))
+
+    def _part(self, command: Command, appnum: int) -> Part:
+        hints = command.hints
+        directory = hints.get("wdir")
+        if directory is not None:
+            directory = os.path.abspath(directory)
+            if not os.path.isdir(directory):
+                raise UsageError(f"wdir: found no directory {directory}")
+        program = program_of(command.command, command.arguments, hints.get("path"), directory)
+        # What -m looks in first is the directory of the process.
+        if directory is not None and program.path_entry == os.getcwd():
+            program.path_entry = directory
+        slots = self._slots(command.maxprocs, hints) if command.maxprocs else []
+        return Part(program, slots, appnum, directory, _variables(hints.get("env", "")))
+
+    # Where they run.
+
+    def _slots(self, wanted: int, hints: dict[str, str]) -> list[Slot]:
+        """Places for up to `wanted` processes: as many as `soft` allows."""
+        job = self.job
+        occupied = self._occupied()
+        host = hints.get("host")
+        if host is not None:
+            return self._on_hosts(host.split(","), wanted, occupied)
+        hostfile = hints.get("hostfile", hints.get("add-hostfile", job.options.hostfile))
+        map_by = hints.get("map_by", job.options.map_by)
+        running = sum(occupied.values())
+        if hostfile is None:
+            order = place(job.platform, running + wanted, None, map_by)
+            return self._emptiest(order, wanted, occupied)
+        allowed = sum(share.ranks for share in read_hostfile(job.platform, hostfile))
+        order = place(job.platform, allowed, hostfile, map_by)
+        free = _left(order, occupied)
+        count = _soft(hints.get("soft"), wanted, len(free))
+        if not count:
+            raise CannotSpawn(
+                f"{wanted} processes: {hostfile} has room for {len(free)} more"
+            )
+        return self._take(free[:count])
+
+    def _on_hosts(self, names: list[str], wanted: int, occupied: dict[Slot, int]) -> list[Slot]:
+        hosts = [self.job.platform.host(name.strip()) for name in names]
+        order = [
+            Slot(host, core)
+            for core in range(max(host.cores for host in hosts))
+            for host in hosts
+            if core < host.cores
+        ]
+        return self._emptiest(order, wanted, occupied)
+
+    def _emptiest(
+        self, order: list[Slot], wanted: int, occupied: dict[Slot, int]
+    ) -> list[Slot]:
+        """Of some slots, those with the fewest ranks, each as often as it must be."""
+        distinct = list(dict.fromkeys(order))
+        load = {slot: occupied.get(slot, 0) for slot in distinct}
+        chosen: list[Slot] = []
+        level = min(load.values())
+        while len(chosen) < wanted:
+            for slot in distinct:
+                if load[slot] == level and len(chosen) < wanted:
+                    load[slot] += 1
+                    chosen.append(slot)
+            level += 1
+        return self._take(chosen)
+
+    def _take(self, slots: list[Slot]) -> list[Slot]:
+        for slot in slots:
+            self.taken[slot] = self.taken.get(slot, 0) + 1
+        return slots
+
+    def _occupied(self) -> dict[Slot, int]:
+        """How many ranks there are on each slot."""
+        simulation = self.job.simulation
+        found = dict(self.taken)
+        for rank in simulation.waiting():
+            slot = simulation.slots[rank.fiber.process.slot]
+            found[slot] = found.get(slot, 0) + 1
+        return found
+
+
+def _left(order: list[Slot], occupied: dict[Slot, int]) -> list[Slot]:
+    """What is left of slots, each of which may be there several times."""
+    occupied = dict(occupied)
+    free = []
+    for slot in order:
+        if occupied.get(slot, 0):
+            occupied[slot] -= 1
+        else:
+            free.append(slot)
+    return free
+
+
+def _soft(text: str | None, wanted: int, free: int) -> int:
+    """How many processes to start when there is room for `free`; 0 if none can be.
+
+    `soft` is a list of numbers and of ranges `first:last[:step]` that would do as well.
+    """
+    if wanted <= free:
+        return wanted
+    allowed: set[int] = set()
+    for item in (text or "").split(","):
+        words = item.strip().split(":")
+        if not all(word.strip().isdecimal() for word in words) or len(words) > 3:
+            continue
+        numbers = [int(word) for word in words]
+        first, last = numbers[0], numbers[min(1, len(numbers) - 1)]
+        step = numbers[2] if len(numbers) == 3 else 1
+        if step:
+            allowed.update(range(first, min(last, wanted) + 1, step))
+    return max((count for count in allowed if 0 < count <= free), default=0)
+
+
+def _variables(text: str) -> dict[str, str]:
+    """Open MPI's hint `env`: lines of NAME=VALUE."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        name, equals, value = line.partition("=")
+        if equals:
+            found[name.strip()] = value
+    return found
+

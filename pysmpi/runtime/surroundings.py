@@ -1,0 +1,108 @@
+"""What one rank has for itself, besides its MPI state.
+
+Everything but its place in the world is made when the program first asks for it, so a rank that
+never looks at its environment or draws a random number pays nothing for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from pysmpi.mpi import rank as ranks
+
+
+class Surroundings:
+    """The private surroundings of one rank; `Rank.program` holds them.
+
+    `rank` of `size` is the place in the world; `local_rank` of `local_size` that among the ranks
+    of the same host. `number` distinguishes all ranks of a run, spawned ones included.
+    """
+
+    __slots__ = (
+        "number",
+        "rank",
+        "size",
+        "local_rank",
+        "local_size",
+        "host",
+        "seed",
+        "arguments",
+        "path_entry",
+        "modules",
+        "argv",
+        "path",
+        "stdin",
+        "stdout",
+        "stderr",
+        "excepthook",
+        "flags",
+        "warnoptions",
+        "_xoptions",
+        "environ",
+        "variables",
+        "random",
+        "numpy_random",
+        "generators",
+        "directory",
+        "at_exit",
+        "warnings",
+        "logging",
+        "main_thread",
+    )
+
+    def __init__(
+        self,
+        rank: int = 0,
+        size: int = 1,
+        *,
+        number: int | None = None,
+        local_rank: int | None = None,
+        local_size: int | None = None,
+        host: str = "localhost",
+        seed: int = 0,
+        arguments: list[str] | None = None,
+        path_entry: str | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self.number = rank if number is None else number
+        self.rank = rank
+        self.size = size
+        self.local_rank = rank if local_rank is None else local_rank
+        self.local_size = size if local_size is None else local_size
+        self.host = host
+        self.seed = seed
+        self.arguments = arguments  # sys.argv to begin with; None is the interpreter's own
+        self.path_entry = path_entry  # what its sys.path begins with
+        self.variables = variables  # environment variables that only this rank has
+        self.modules: dict[str, ModuleType | None] = {}
+        self.argv: list[str] | None = None
+        self.path: list[str] | None = None
+        self.stdin: Any = None
+        self.stdout: Any = None
+        self.stderr: Any = None
+        self.excepthook: Any = None
+        self.flags: Any = None
+        self.warnoptions: list[str] | None = None
+        self._xoptions: dict[str, Any] | None = None
+        self.environ: dict[Any, Any] | None = None
+        self.random: Any = None
+        self.numpy_random: Any = None
+        self.generators = 0  # unseeded numpy generators made so far
+        self.directory: str | None = None
+        self.at_exit: list[tuple[Callable[..., Any], Any, Any]] | None = None
+        self.warnings: dict[str, Any] | None = None
+        self.logging: dict[Any, dict[str, Any]] | None = None
+        self.main_thread: Any = None
+
+    @property
+    def distinct_seed(self) -> int:
+        """A seed for this rank's random numbers, from the seed of the run and its number."""
+        # An odd multiplier keeps the seeds of different ranks of one run different.
+        return (self.seed * 0x9E3779B1 + self.number * 0x85EBCA6B + 0x5851F42D) % 2**32
+
+
+def here() -> Surroundings | None:
+    """The surroundings of the rank that is running; None outside a run."""
+    return ranks.current().program  # type: ignore[no-any-return]

@@ -1,0 +1,386 @@
+"""Threads of ranks: module `threading` and what builds on it, with fibers for threads.
+
+Inside a rank, starting a thread starts a fiber of the rank, and locks wait in virtual time; so do
+conditions, events, queues, timers, barriers and `concurrent.futures.ThreadPoolExecutor`, which
+Python builds from them. The modules themselves stay the same for everybody: what they get from
+`_thread` is exchanged, and asks who calls. Outside of ranks threads are real ones.
+
+Switches between threads happen where they wait, sleep or communicate, so a loop that waits for a
+plain variable to change never ends; one that tests an event, a future or a queue does.
+"""
+
+from __future__ import annotations
+
+import _thread
+import _threading_local
+import itertools
+import sys
+import threading
+import traceback
+import weakref
+from collections.abc import Callable
+from importlib import _bootstrap
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from greenlet import GreenletExit, getcurrent
+
+from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.locks import RankLock, RankRLock, give_way
+from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.surroundings import Surroundings, here
+
+StartThread = Callable[[Any, Callable[[], Any]], Any]
+
+# Beyond the addresses that Python uses for real threads.
+_idents = itertools.count(1 << 62)
+
+
+def _identify(fiber: Any) -> int:
+    """The number of a fiber as a thread."""
+    number: int | None = getattr(fiber, "thread_number", None)
+    if number is None:
+        number = fiber.thread_number = next(_idents)
+    return number
+
+
+class _MainThread(threading.Thread):
+    """The thread in which the program of a rank started."""
+
+    def __init__(self) -> None:
+        super().__init__(name="MainThread", daemon=False)
+        self._started.set()  # type: ignore[attr-defined]
+
+    def is_alive(self) -> bool:
+        return True
+
+    def join(self, timeout: float | None = None) -> None:
+        raise RuntimeError("cannot join the main thread of a rank")
+
+
+class _Handle:
+    """What Python from 3.13 on knows of a thread (`_thread._ThreadHandle`)."""
+
+    def __init__(self) -> None:
+        self.ident: int | None = None
+        self._running = RankLock()
+        self._begun = False
+
+    def begin(self) -> None:
+        self._begun = True
+        self._running.acquire()
+
+    def is_done(self) -> bool:
+        if self._begun and not self._running.locked():
+            return True
+        give_way()  # a program may be polling `is_alive`
+        return False
+
+    def join(self, timeout: float | None = None) -> None:
+        if not self._begun:
+            raise RuntimeError("thread not started")
+        if self._running.acquire(True, -1 if timeout is None or timeout < 0 else timeout):
+            self._running.release()
+
+    def _set_done(self) -> None:
+        if self._running.locked():
+            self._running.release()
+
+
+class Threads:
+    """The threads of all ranks; `start_fiber(rank, body)` starts a fiber of a rank."""
+
+    def __init__(self, start_fiber: StartThread) -> None:
+        self.start_fiber = start_fiber
+        self.members: weakref.WeakKeyDictionary[threading.Thread, Any]
+        self.members = weakref.WeakKeyDictionary()  # thread -> surroundings of its rank
+        self.executors: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self.sentinels: weakref.WeakSet[RankLock] = weakref.WeakSet()
+
+    # What `_thread` offers
+
+    def start_new_thread(self, real: Callable[..., int]) -> Callable[..., int]:
+        def start_new_thread(function: Callable[..., Any], args: Any, kwargs: Any = None, /) -> int:
+            rank = ranks.current()
+            if rank.program is None:
+                return real(function, args, kwargs or {})
+            return self._start(rank, lambda: function(*args, **(kwargs or {})), None)
+
+        return _like(real, start_new_thread)
+
+    def start_joinable_thread(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def start_joinable_thread(
+            function: Callable[[], Any], handle: Any = None, daemon: bool = True
+        ) -> Any:
+            rank = ranks.current()
+            if rank.program is None:
+                return real(function, handle=handle, daemon=daemon)
+            if handle is None:
+                handle = _Handle()
+            handle.begin()
+            handle.ident = self._start(rank, function, handle)
+            return handle
+
+        return _like(real, start_joinable_thread)
+
+    def _start(self, rank: Any, body: Callable[[], Any], handle: _Handle | None) -> int:
+        def live() -> None:
+            try:
+                body()
+            except SystemExit:
+                pass
+            except (GreenletExit, KeyboardInterrupt):
+                raise
+            except BaseException:
+                print(f"Exception ignored in thread started by: {body!r}", file=sys.stderr)
+                traceback.print_exc()
+            finally:
+                if handle is not None:
+                    handle._set_done()
+                sentinel = getattr(getcurrent(), "sentinel", None)
+                if sentinel is not None and sentinel.locked():
+                    sentinel.release()
+
+        fiber = self.start_fiber(rank, live)
+        fiber.is_thread = True
+        return _identify(fiber)
+
+    def set_sentinel(self, real: Callable[[], Any]) -> Callable[[], Any]:
+        def set_sentinel() -> Any:
+            if here() is None:
+                return real()
+            # `threading` holds this lock while the thread lives, until 3.12.
+            lock = RankLock()
+            fiber: Any = getcurrent()
+            fiber.sentinel = lock
+            self.sentinels.add(lock)
+            return lock
+
+        return _like(real, set_sentinel)
+
+    @staticmethod
+    def get_ident(real: Callable[[], int]) -> Callable[[], int]:
+        def get_ident() -> int:
+            if here() is None:
+                return real()
+            return _identify(getcurrent())
+
+        return _like(real, get_ident)
+
+    # What `threading` offers
+
+    def main_of(self, surroundings: Surroundings) -> threading.Thread:
+        """The main thread of a rank."""
+        thread = surroundings.main_thread
+        if thread is None:
+            thread = surroundings.main_thread = _MainThread()
+        return thread  # type: ignore[no-any-return]
+
+    def unknown_thread(self, real: Callable[[], Any]) -> Callable[[], Any]:
+        """What `current_thread` calls for a thread that `threading` has not started."""
+
+        def unknown_thread() -> Any:
+            surroundings = here()
+            if surroundings is None or getattr(getcurrent(), "is_thread", False):
+                return real()
+            thread = self.main_of(surroundings)
+            thread._set_ident()  # type: ignore[attr-defined]
+            threading._active[thread.ident] = thread  # type: ignore[attr-defined]
+            return thread
+
+        return unknown_thread
+
+    def bootstrap(self, real: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def _bootstrap(thread: Any) -> None:
+            surroundings = here()
+            if surroundings is not None:
+                self.members[thread] = surroundings
+                thread._invoke_excepthook = _passing_exits(thread._invoke_excepthook)
+            real(thread)
+
+        return _bootstrap
+
+    def main_thread(self, real: Callable[[], Any]) -> Callable[[], Any]:
+        def main_thread() -> Any:
+            surroundings = here()
+            return real() if surroundings is None else self.main_of(surroundings)
+
+        return _like(real, main_thread)
+
+    def enumerate(self, real: Callable[[], list[Any]]) -> Callable[[], list[Any]]:
+        def enumerate() -> list[Any]:
+            surroundings = here()
+            if surroundings is None:
+                return [thread for thread in real() if thread not in self.members]
+            mine = [thread for thread in real() if self.members.get(thread) is surroundings]
+            return [self.main_of(surroundings), *mine]
+
+        return _like(real, enumerate)
+
+    # The end of a rank
+
+    def finish(self, surroundings: Surroundings) -> None:
+        """Wait for the threads of the rank that is running, except for daemons.
+
+        As Python does at the end of a process; executors are shut down first.
+        """
+        for executor, owner in list(self.executors.items()):
+            if owner is surroundings:
+                executor.shutdown(wait=True)
+        for thread, owner in list(self.members.items()):
+            if owner is surroundings and not thread.daemon and thread.is_alive():
+                thread.join()
+        main = surroundings.main_thread
+        if main is not None:
+            threading._active.pop(main.ident, None)  # type: ignore[attr-defined]
+
+    def close(self) -> None:
+        """Forget the threads that are left at the end of a run."""
+        active: dict[int, Any] = threading._active  # type: ignore[attr-defined]
+        for ident, thread in list(active.items()):
+            if thread in self.members or isinstance(thread, _MainThread):
+                del active[ident]
+        locks = getattr(threading, "_shutdown_locks", None)
+        if locks is not None:
+            locks.difference_update(self.sentinels)
+
+
+def _like(real: Callable[..., Any], new: Callable[..., Any]) -> Callable[..., Any]:
+    new.__name__ = new.__qualname__ = getattr(real, "__name__", new.__name__)
+    new.__doc__ = real.__doc__
+    return new
+
+
+def _passing_exits(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What shows the exception that ends a thread, but for the end of its rank."""
+
+    def invoke_excepthook(thread: Any) -> None:
+        if isinstance(sys.exc_info()[1], (GreenletExit, KeyboardInterrupt)):
+            raise
+        hook(thread)
+
+    return invoke_excepthook
+
+
+def _chooser(real: Callable[..., Any], own: Callable[[], Any]) -> Callable[..., Any]:
+    """Makes the rank's own kind of object inside a rank."""
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        return real(*args, **kwargs) if here() is None else own()
+
+    return _like(real, make)
+
+
+def install(patches: Patches, start_fiber: StartThread) -> Threads:
+    """Let ranks have threads until the patches are undone."""
+    threads = Threads(start_fiber)
+    patches.call_back(threads.close)
+    # The import system tells real threads apart: ranks may be switched during an import.
+    patches.set(_bootstrap, "_thread", SimpleNamespace(**vars(_thread)))
+    low: dict[str, Callable[..., Any]] = {
+        "allocate_lock": _chooser(_thread.allocate_lock, RankLock),
+        "RLock": _chooser(_thread.RLock, RankRLock),
+        "start_new_thread": threads.start_new_thread(_thread.start_new_thread),
+        "get_ident": threads.get_ident(_thread.get_ident),
+    }
+    if hasattr(_thread, "_set_sentinel"):
+        low["_set_sentinel"] = threads.set_sentinel(_thread._set_sentinel)
+    if hasattr(_thread, "start_joinable_thread"):
+        real = _thread.start_joinable_thread
+        low["start_joinable_thread"] = threads.start_joinable_thread(real)
+        low["_ThreadHandle"] = _chooser(vars(_thread)["_ThreadHandle"], _Handle)
+    low["allocate"] = low["allocate_lock"]
+    low["start_new"] = low["start_new_thread"]
+    for name, function in low.items():
+        if hasattr(_thread, name):
+            patches.set(_thread, name, function)
+    high: dict[str, Any] = {
+        "Lock": low["allocate_lock"],
+        "_allocate_lock": low["allocate_lock"],
+        "_CRLock": low["RLock"],
+        "_start_new_thread": low["start_new_thread"],
+        "_set_sentinel": low.get("_set_sentinel"),
+        "_start_joinable_thread": low.get("start_joinable_thread"),
+        "_ThreadHandle": low.get("_ThreadHandle"),
+        "get_ident": low["get_ident"],
+        "local": _threading_local.local,
+        "_DummyThread": threads.unknown_thread(threading._DummyThread),
+        "main_thread": threads.main_thread(threading.main_thread),
+        "enumerate": threads.enumerate(threading.enumerate),
+    }
+    for name, value in high.items():
+        if value is not None and hasattr(threading, name):
+            patches.set(threading, name, value)
+    count = _like(threading.active_count, lambda: len(threading.enumerate()))
+    patches.set(threading, "active_count", count)
+    kind: Any = threading.Thread
+    patches.set(kind, "_bootstrap", threads.bootstrap(kind._bootstrap))
+    patches.set(threading.Event, "is_set", _polling(threading.Event.is_set, False))
+    return threads
+
+
+def _polling(real: Callable[..., Any], idle: bool) -> Callable[..., Any]:
+    """A test that lets a little time pass where it answers `idle`."""
+
+    def test(self: Any) -> Any:
+        answer = real(self)
+        if answer is idle:
+            give_way()
+        return answer
+
+    return _like(real, test)
+
+
+def patch_queue(patches: Patches, module: ModuleType) -> None:
+    """Let the queues of module `queue` wait in virtual time."""
+    patches.set(module, "SimpleQueue", _chooser(module.SimpleQueue, module._PySimpleQueue))
+    kind = module.Queue
+    patches.set(kind, "empty", _polling(kind.empty, True))
+    real_get = kind.get
+
+    def get(self: Any, block: bool = True, timeout: float | None = None) -> Any:
+        if not block and not self._qsize():
+            give_way()
+        return real_get(self, block, timeout)
+
+    patches.set(kind, "get", _like(real_get, get))
+
+
+def patch_futures(patches: Patches, module: ModuleType) -> None:
+    """Let a program that polls a future (`concurrent.futures`) get on.
+
+    And let the workers of pools not complain that they are ended with their rank.
+    """
+    patches.set(module, "LOGGER", _Complaints(module.LOGGER))
+    kind = module.Future
+    patches.set(kind, "done", _polling(kind.done, False))
+
+
+class _Complaints:
+    """A logger that has nothing to say about the end of a rank."""
+
+    def __init__(self, logger: Any) -> None:
+        self._logger = logger
+
+    def critical(self, *args: Any, **kwargs: Any) -> None:
+        if not isinstance(sys.exc_info()[1], GreenletExit):
+            self._logger.critical(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._logger, name)
+
+
+def patch_executor(patches: Patches, module: ModuleType, threads: Threads) -> None:
+    """Note which executors of `concurrent.futures.thread` belong to which rank."""
+    kind = module.ThreadPoolExecutor
+    real_init = kind.__init__
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        real_init(self, *args, **kwargs)
+        surroundings = here()
+        if surroundings is not None:
+            threads.executors[self] = surroundings
+
+    patches.set(kind, "__init__", _like(real_init, __init__))
+    # Held while a thread starts, which is where ranks may be switched.
+    patches.set(module, "_global_shutdown_lock", RankLock())

@@ -1,0 +1,356 @@
+"""How long a rank's own code computes between two calls that take part in the simulation.
+
+A timing makes a timer for each rank: `start()` when the program goes on, `stop()` when it enters
+a call, which returns the seconds that this block of compute takes on the rank's simulated core.
+
+| mode | a block takes |
+| --- | --- |
+| `native` | what it took here, on the CPU clock of the thread, times host speed / core speed |
+| `none` | nothing |
+| seconds | always the same |
+| file | what the same block of an earlier run took, which was recorded there |
+
+Native timing leaves out imports, garbage collection, and its own overhead. All modes but `native`
+make a run exactly repeatable.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import os
+import re
+from array import array
+from collections.abc import Callable
+from time import thread_time_ns
+from typing import Any, Protocol, TextIO
+
+from pysmpi.errors import UsageError
+from pysmpi.platform.units import parse_time
+from pysmpi.runtime.host_speed import host_speed
+from pysmpi.runtime.private import Stopwatch
+
+
+class Timer(Protocol):
+    """Times the blocks of one rank."""
+
+    def start(self) -> None:
+        """A block begins."""
+
+    def stop(self) -> float:
+        """The block ends; returns its seconds on the simulated core."""
+
+
+class Timing(Protocol):
+    """A mode of timing, for a whole run; a context manager."""
+
+    stopwatch: Stopwatch
+
+    def timer(self, pid: int, speed: float) -> Timer | None:
+        """A timer for rank `pid` on a core of `speed` flop/s; None if blocks take no time."""
+
+    def __enter__(self) -> Timing: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+
+class CpuClock(Stopwatch):
+    """The CPU clock of the thread (ns), less pauses; one for all ranks, as one runs at a time."""
+
+    def __init__(self) -> None:
+        self._begin = 0
+        self._excluded = 0
+        self._depth = 0
+        self._paused_at = 0
+        self.overhead = 0
+        self.overhead = self._calibrate()
+
+    def start(self) -> None:
+        """A block begins."""
+        self._excluded = 0
+        self._begin = self._paused_at = thread_time_ns()
+
+    def stop(self) -> int:
+        """The block ends; returns its nanoseconds."""
+        now = thread_time_ns()
+        if self._depth:
+            self._excluded += now - self._paused_at
+            self._paused_at = now
+        elapsed = now - self._begin - self._excluded - self.overhead
+        return elapsed if elapsed > 0 else 0
+
+    def pause(self) -> None:
+        if self._depth == 0:
+            self._paused_at = thread_time_ns()
+        self._depth += 1
+
+    def resume(self) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._excluded += thread_time_ns() - self._paused_at
+
+    def release(self) -> int:
+        depth = self._depth
+        if depth:
+            self._depth = 0
+            self._excluded += thread_time_ns() - self._paused_at
+        return depth
+
+    def restore(self, pauses: int) -> None:
+        if pauses and self._depth == 0:
+            self._paused_at = thread_time_ns()
+        self._depth += pauses
+
+    def collecting(self, phase: str, info: dict[str, int]) -> None:
+        """What `gc.callbacks` calls."""
+        if phase == "start":
+            self.pause()
+        elif self._depth:
+            self.resume()
+
+    def _calibrate(self) -> int:
+        """What an empty block seems to take, usually."""
+        empty = []
+        for _ in range(301):
+            self.start()
+            empty.append(self.stop())
+        return sorted(empty)[150]
+
+
+class NativeTimer:
+    """Times blocks on the CPU clock."""
+
+    __slots__ = ("start", "_stop", "_factor")
+
+    def __init__(self, clock: CpuClock, factor: float) -> None:
+        self.start = clock.start
+        self._stop = clock.stop
+        self._factor = factor  # simulated seconds a nanosecond of this machine
+
+    def stop(self) -> float:
+        return self._stop() * self._factor
+
+
+class RecordingTimer:
+    """Times blocks on the CPU clock and writes them down."""
+
+    __slots__ = ("start", "_stop", "_factor", "_write", "_pid")
+
+    def __init__(
+        self, clock: CpuClock, factor: float, pid: int, write: Callable[[str], Any]
+    ) -> None:
+        self.start = clock.start
+        self._stop = clock.stop
+        self._factor = factor
+        self._pid = pid
+        self._write = write
+
+    def stop(self) -> float:
+        elapsed = self._stop()
+        self._write(f"{self._pid} {elapsed}\n")
+        return elapsed * self._factor
+
+
+class NativeTiming:
+    """`native`: `speed` is this machine's (flop/s); blocks are recorded in file `record`."""
+
+    def __init__(self, speed: float, record: str | None = None) -> None:
+        self.speed = speed
+        self.record = record
+        self.clock = CpuClock()
+        self.stopwatch: Stopwatch = self.clock
+        self._stream: TextIO | None = None
+        self._timers: dict[float, NativeTimer] = {}
+
+    def __enter__(self) -> NativeTiming:
+        if self.record is not None:
+            try:
+                self._stream = open(self.record, "w")
+            except OSError as error:
+                raise UsageError(
+                    f"{self.record}: cannot record compute there: {error.strerror}"
+                ) from None
+            self._stream.write(f"{_HEADER}{self.speed!r}\n")
+        gc.callbacks.append(self.clock.collecting)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.clock.collecting in gc.callbacks:
+            gc.callbacks.remove(self.clock.collecting)
+        if self._stream is not None:
+            self._stream.close()
+
+    def timer(self, pid: int, speed: float) -> Timer:
+        factor = self.speed / speed * 1e-9
+        if self._stream is not None:
+            return RecordingTimer(self.clock, factor, pid, self._stream.write)
+        timer = self._timers.get(speed)
+        if timer is None:
+            timer = self._timers[speed] = NativeTimer(self.clock, factor)
+        return timer
+
+
+class _Quiet:
+    """A timing without a clock."""
+
+    def __init__(self) -> None:
+        self.stopwatch = Stopwatch()
+
+    def __exit__(self, *exception: object) -> None:
+        """Nothing to give back."""
+
+
+class NoTiming(_Quiet):
+    """`none`: compute takes no time."""
+
+    def __enter__(self) -> NoTiming:
+        return self
+
+    def timer(self, pid: int, speed: float) -> None:
+        return None
+
+
+class ConstantTiming(_Quiet):
+    """Every block takes `seconds` of simulated time."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+    def __enter__(self) -> ConstantTiming:
+        return self
+
+    def timer(self, pid: int, speed: float) -> Timer:
+        return self
+
+    def start(self) -> None:
+        """A block begins."""
+
+    def stop(self) -> float:
+        return self.seconds
+
+
+_HEADER = "# pysmpi compute 1, nanoseconds of blocks on a core of flop/s: "
+
+
+class PlaybackTimer:
+    """Answers with the recorded blocks of one rank, in their order."""
+
+    __slots__ = ("_blocks", "_next", "_factor", "_name")
+
+    def __init__(self, blocks: array[int], factor: float, name: str) -> None:
+        self._blocks = blocks
+        self._next = 0
+        self._factor = factor
+        self._name = name
+
+    def start(self) -> None:
+        """A block begins."""
+
+    def stop(self) -> float:
+        position = self._next
+        if position == len(self._blocks):
+            raise UsageError(
+                f"{self._name}: found {position} blocks of compute, expected more: "
+                "another program, input or number of ranks was recorded"
+            )
+        self._next = position + 1
+        return self._blocks[position] * self._factor
+
+
+class PlaybackTiming(_Quiet):
+    """Blocks take what an earlier run recorded in `file`."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__()
+        self.file = file
+        self.speed, self._blocks = read_blocks(file)
+
+    def __enter__(self) -> PlaybackTiming:
+        return self
+
+    def timer(self, pid: int, speed: float) -> Timer:
+        blocks = self._blocks.get(pid, array("q"))
+        return PlaybackTimer(blocks, self.speed / speed * 1e-9, f"{self.file}: rank {pid}")
+
+
+def read_blocks(file: str) -> tuple[float, dict[int, array[int]]]:
+    """The speed (flop/s) of the machine and the blocks (ns) of each rank, from a recording.
+
+    Raises `UsageError` with file and line when it is none.
+    """
+    blocks: dict[int, array[int]] = {}
+    try:
+        with open(file, encoding="ascii") as stream:
+            speed = _read_header(stream.readline(), file)
+            for number, line in enumerate(stream, 2):
+                pid, _, nanoseconds = line.rstrip("\n").partition(" ")
+                if not (pid.isdigit() and nanoseconds.isdigit() and line.endswith("\n")):
+                    raise UsageError(
+                        f"{file}:{number}: found {line.rstrip()!r}, "
+                        'expected a rank and nanoseconds, e.g. "3 1200"'
+                    )
+                own = blocks.get(int(pid))
+                if own is None:
+                    own = blocks[int(pid)] = array("q")
+                own.append(int(nanoseconds))
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, OverflowError):
+        raise UsageError(f"{file}: found no recording of compute, expected one") from None
+    return speed, blocks
+
+
+def _read_header(line: str, file: str) -> float:
+    text = line.rstrip("\n")
+    try:
+        speed = float(text.removeprefix(_HEADER)) if text.startswith(_HEADER) else math.nan
+    except ValueError:
+        speed = math.nan
+    if not (math.isfinite(speed) and speed > 0.0):
+        raise UsageError(
+            f"{file}:1: found {text[:60]!r}, expected the header of a recording of compute"
+        )
+    return speed
+
+
+_DURATION = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*[a-z]*")
+
+
+def find_timing(
+    compute: str | float = "native", speed: str | float = "auto", record: str | None = None
+) -> Timing:
+    """The timing that `--compute` names: native, none, seconds (`1e-6`, `10us`), or a file.
+
+    `speed` is what `--host-speed` says; `record` a file in which to record native blocks.
+    Raises `UsageError`.
+    """
+    if record is not None and compute != "native":
+        raise UsageError(f"--compute {compute}: only native compute can be recorded")
+    if compute == "native":
+        return NativeTiming(host_speed(speed), record)
+    if compute == "none":
+        return NoTiming()
+    text = str(compute)
+    if not os.path.exists(text) and _DURATION.fullmatch(text.strip()):
+        return ConstantTiming(_seconds(text))
+    if isinstance(compute, float | int):
+        return ConstantTiming(_seconds(text))
+    if not os.path.isfile(text):
+        raise UsageError(
+            f"--compute {text}: found no such file, expected native, none, seconds or a recording"
+        )
+    return PlaybackTiming(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            seconds = parse_time(text)
+        except UsageError as error:
+            raise UsageError(f"--compute: {error}") from None
+    if not (math.isfinite(seconds) and seconds >= 0.0):
+        raise UsageError(f"--compute {text}: expected seconds that are not negative")
+    return seconds

@@ -1,0 +1,363 @@
+"""What each rank waits for: its MPI call, the line of the program, the messages it lacks.
+
+Nothing of this is recorded while a program runs. It is read from the suspended greenlets, the
+kernel's requests and the communicators once somebody asks, which may take its time.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import pysmpi.mpi
+from pysmpi import text
+from pysmpi.kernel.matching import ANY
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Context, Envelope, Receive, Request, Send
+from pysmpi.mpi import agreement
+from pysmpi.mpi.comm import Comm, Everyone, local
+from pysmpi.mpi.core import Core
+from pysmpi.mpi.operations import Operation
+from pysmpi.mpi.rank import Fiber, Rank
+from pysmpi.mpi.windowlocks import Claim
+from pysmpi.runtime.program_errors import CallSite, call_site, is_ours
+
+_MPI = os.path.join(os.path.dirname(os.path.abspath(pysmpi.mpi.__file__ or "")), "")
+# A capacity beyond this is that of a receive which takes whatever comes.
+_UNLIMITED = 1 << 60
+_SENDS = frozenset("Send Ssend Rsend Bsend send ssend bsend".split())
+_RECEIVES = frozenset("Recv recv Probe probe Mprobe mprobe".split())
+
+
+@dataclass
+class Piece:
+    """One thing that a rank waits for, such as `Irecv(source=0, tag=7)`.
+
+    `pids` are the processes that could end the wait: all of them must, or, where `any` is set,
+    one of them.
+    """
+
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    nbytes: int | None = None
+    request: Request | None = None
+    core: Core | None = None
+    pids: frozenset[int] = frozenset()
+    any: bool = False
+
+
+@dataclass
+class Collective:
+    """The collective call that a rank is in: the `number`-th of its communicator.
+
+    `peers` are the processes whose messages its algorithm lacks at this moment.
+    """
+
+    core: Core
+    number: int
+    operation: str
+    peers: frozenset[int]
+
+
+@dataclass
+class Wait:
+    """One thread of a rank that waits.
+
+    `call` is what the program called, `site` where; `comm` names the communicator.
+    """
+
+    rank: Rank
+    call: str
+    site: CallSite | None
+    comm: str = ""
+    core: Core | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    pieces: list[Piece] = field(default_factory=list)
+    collective: Collective | None = None
+    thread: int = 0
+    own: bool = False  # whether only another thread of the rank could end it
+
+    @property
+    def pid(self) -> int:
+        """The number of the rank among all of the run."""
+        return self.rank.pid
+
+
+class Census:
+    """The communicators and suspended fibers of a universe, found among all objects."""
+
+    def __init__(self, universe: Any) -> None:
+        self.universe = universe
+        self.fibers: dict[int, list[Fiber]] = {}
+        cores: list[Core] = []
+        for thing in gc.get_objects():
+            kind = type(thing)
+            if kind is Core:
+                if thing.universe is universe:
+                    cores.append(thing)
+            elif kind is Fiber:
+                rank = getattr(thing, "rank", None)
+                if rank is not None and rank.universe is universe and not thing.dead:
+                    self.fibers.setdefault(rank.pid, []).append(thing)
+        cores.sort(key=lambda core: core.p2p.number)
+        self.cores = cores
+        self.by_context: dict[int, Core] = {}
+        for core in cores:
+            self.by_context[core.p2p.number] = core
+            self.by_context[core.coll.number] = core
+
+    def core_of(self, context: Context | None) -> Core | None:
+        """The communicator that a context belongs to; None for contexts of MPI's own."""
+        return None if context is None else self.by_context.get(context.number)
+
+    def sources(self, context: Context) -> list[int]:
+        """The processes whose messages arrive in a context, by rank."""
+        core = self.core_of(context)
+        if core is not None:
+            return list(core.remote.group)
+        return [member.pid for member in context.members]
+
+    def waits(self, rank: Rank) -> list[Wait]:
+        """What the threads of a rank wait for; its main thread first."""
+        fibers = [rank.fiber]
+        others = [fiber for fiber in self.fibers.get(rank.pid, ()) if fiber is not rank.fiber]
+        others.sort(key=lambda fiber: fiber.process.pid)
+        return [
+            self._wait(rank, fiber, fiber.gr_frame, number)
+            for number, fiber in enumerate(fibers + others)
+            if fiber.gr_frame is not None
+        ]
+
+    def _wait(self, rank: Rank, fiber: Fiber, last: FrameType, thread: int) -> Wait:
+        frames = list(_own_frames(last))
+        call, frame = _called(frames)
+        wait = Wait(rank, call, call_site(last), thread=thread)
+        wait.own = any(_is_fiber(frame) for frame in frames)
+        process = fiber.process
+        handle, operations = _handles(frames)
+        pending: list[Request] = list(process.pending())
+        if process.schedule is not None and process.context is not None:
+            core = self.core_of(process.context)
+            wait.collective = self._collective(core, process, pending)
+            if wait.collective is None:
+                wait.pieces = [self._piece(request, call) for request in pending]
+        else:
+            for request in pending:
+                operation = next((op for op in operations if op.request is request), None)
+                wait.pieces.append(self._piece(request, call, operation))
+                subject = getattr(operation, "subject", None)
+                if handle is None and isinstance(subject, Comm):
+                    handle = subject
+            parts = [getattr(op, "part", None) for op in operations if op.request in pending]
+            if wait.pieces and parts and parts[0] is not None and len(wait.pieces) == 1:
+                part = parts[0]
+                if part.number >= 0:
+                    wait.collective = Collective(
+                        part.core, part.number, part.call.op, frozenset()
+                    )
+        if handle is not None:
+            wait.core, wait.comm = name_comm(rank, handle)
+        else:
+            cores = [piece.core for piece in wait.pieces if piece.core is not None]
+            if cores:
+                wait.core, wait.comm = cores[0], describe_core(rank, cores[0])
+        if frame is not None:
+            root = frame.f_locals.get("root")
+            if isinstance(root, int) and wait.core is not None:
+                wait.arguments["root"] = root
+        return wait
+
+    def _collective(
+        self, core: Core | None, process: Process, pending: list[Request]
+    ) -> Collective | None:
+        """The collective call whose schedule a process executes."""
+        if core is None:
+            return None
+        number, operation = decode(process.tag)
+        # Tags hold the low bits of the number; the rank has begun no later call than this.
+        latest = core.calls.get(process.rank, 1) - 1
+        number = latest - (latest - number) % agreement._CALLS
+        peers: set[int] = set()
+        for request in pending:
+            if isinstance(request, Send):
+                peers.add(request.context.members[request.destination].pid)
+            elif isinstance(request, Receive) and request.source != ANY:
+                peers.add(request.context.members[request.source].pid)
+        return Collective(core, number, operation, frozenset(peers))
+
+    def _piece(self, request: Request, call: str, operation: Operation | None = None) -> Piece:
+        if isinstance(request, Send):
+            name = call if call in _SENDS else "Isend" if _waits(call) else "send"
+            context = request.context
+            return Piece(
+                name,
+                {"dest": request.destination, "tag": request.tag},
+                request.nbytes,
+                request,
+                self.core_of(context),
+                frozenset({context.members[request.destination].pid}),
+            )
+        if isinstance(request, Receive):
+            name = call if call in _RECEIVES else "Irecv" if _waits(call) else "receive"
+            sources = self.sources(request.context)
+            wild = request.source == ANY
+            awaited = sources if wild else [sources[request.source]]
+            return Piece(
+                name,
+                {
+                    "source": "ANY_SOURCE" if wild else request.source,
+                    "tag": "ANY_TAG" if request.tag == ANY else request.tag,
+                },
+                request.nbytes if 0 < request.nbytes < _UNLIMITED else None,
+                request,
+                self.core_of(request.context),
+                frozenset(awaited),
+                wild,
+            )
+        if isinstance(request.payload, Claim):
+            return _lock(request, request.payload)
+        part = getattr(operation, "part", None)
+        if part is not None:
+            return Piece(f"I{part.call.op}", request=request, core=part.core)
+        if operation is not None:
+            return Piece(type(operation).__name__.removesuffix("Operation"), request=request)
+        return Piece("", request=request)
+
+
+def _lock(request: Request, claim: Claim) -> Piece:
+    """A lock of a window that others hold, or have asked for before."""
+    locks = claim.locks
+    name = "Lock_all" if claim.target < 0 else "Lock"
+    arguments = {} if claim.target < 0 else {"rank": claim.target}
+    pids = frozenset(locks.group[rank] for rank in locks.ahead(claim))
+    return Piece(name, arguments, request=request, pids=pids)
+
+
+def decode(tag: int) -> tuple[int, str]:
+    """The number of a collective call and its operation, from the tags of its messages."""
+    call = tag // agreement._STEPS
+    code = call % agreement._OPERATIONS
+    names = {value: name for name, value in agreement._codes.items()}
+    return call // agreement._OPERATIONS, names.get(code, "collective call")
+
+
+def name_comm(rank: Rank, handle: Any) -> tuple[Core | None, str]:
+    """The communicator of a handle, and how to call it."""
+    impl = handle._impl
+    if impl is None:
+        return None, "COMM_NULL"
+    core = impl.find(rank) if isinstance(impl, Everyone) else impl
+    if not isinstance(core, Core):
+        return None, ""
+    name = local(rank, impl).name
+    return core, name.removeprefix("MPI_COMM_") if name else describe_core(rank, core)
+
+
+def describe_core(rank: Rank, core: Core) -> str:
+    """How to call a communicator that may have no name."""
+    if core is rank.world.core:
+        return "WORLD"
+    if core is rank.self_core:
+        return "SELF"
+    name = ""
+    for impl, said in rank.storage.get("comms", {}).items():
+        if impl is core:
+            name = said.name
+    if name:
+        return name
+    kind = "intercomm" if core.inter else core.storage.get("kind", "comm")
+    return f"{kind} {core.p2p.number} of ranks {text.ranges(core.group)}"
+
+
+def unmatched_sends(context: Context) -> Iterator[Send]:
+    """The messages of a context that nobody has received, in the order of their posting."""
+    found: list[Send] = []
+    for box in context.mailboxes.values():
+        found += [request for request in _chains(box.sends) if isinstance(request, Send)]
+    found.sort(key=lambda send: send.order)
+    yield from found
+
+
+def posted_receives(context: Context, destination: int) -> list[Receive]:
+    """The receives that wait at one rank of a context."""
+    box = context.mailboxes.get(destination)
+    if box is None:
+        return []
+    found = [request for request in _chains(box.receives) if isinstance(request, Receive)]
+    return sorted([*found, *box.wild], key=lambda receive: receive.order)
+
+
+def accepts(receive: Envelope, send: Envelope) -> bool:
+    """Whether source and tag of a send fit a receive."""
+    return receive.source in (ANY, send.source) and receive.tag in (ANY, send.tag)
+
+
+def _chains(heads: dict[int, Request]) -> Iterator[Request]:
+    for head in list(heads.values()):
+        request: Request | None = head
+        while request is not None:
+            yield request
+            request = request.next
+
+
+def _waits(call: str) -> bool:
+    return call.lower().startswith("wait")
+
+
+def _own_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """The frames between the program's innermost one and the suspended one, innermost first."""
+    site = _site_frame(frame)
+    while frame is not None and frame is not site:
+        yield frame
+        frame = frame.f_back
+
+
+def _site_frame(frame: FrameType | None) -> FrameType | None:
+    site = call_site(frame)
+    while frame is not None and site is not None:
+        code = frame.f_code
+        if code.co_filename == site.file and frame.f_lineno == site.line and not is_ours(
+            code.co_filename
+        ):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def _called(frames: list[FrameType]) -> tuple[str, FrameType | None]:
+    """The name of what the program called, and its frame: MPI's, else whatever it is."""
+    outermost: FrameType | None = None
+    for frame in frames:
+        if frame.f_code.co_filename.startswith(_MPI):
+            outermost = frame
+    if (outermost is None or _is_fiber(outermost)) and frames:
+        outermost = frames[-1]
+    if outermost is None:
+        return "a call", None
+    return outermost.f_code.co_name, outermost
+
+
+def _is_fiber(frame: FrameType) -> bool:
+    """Whether a frame is that in which threads wait for each other, which is no MPI call."""
+    return frame.f_code is Fiber.block.__code__
+
+
+def _handles(frames: list[FrameType]) -> tuple[Any, list[Operation]]:
+    """The communicator and the operations that MPI's frames hold."""
+    comm: Any = None
+    operations: dict[int, Operation] = {}
+    for frame in frames:
+        if not frame.f_code.co_filename.startswith(_MPI):
+            continue
+        for value in list(frame.f_locals.values()):
+            if isinstance(value, Comm):
+                comm = comm or value
+            for thing in value if isinstance(value, (list, tuple)) else (value,):
+                operation = getattr(thing, "_impl", thing)
+                if isinstance(operation, Operation):
+                    operations[id(operation)] = operation
+    return comm, list(operations.values())

@@ -1,0 +1,42 @@
+"""Where ranks are at a moment, for somebody who interrupts a run."""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from greenlet import getcurrent
+
+from pysmpi import text
+from pysmpi.mpi.rank import Fiber
+from pysmpi.runtime.deadlock import Group, group_waits, table
+from pysmpi.runtime.program_errors import call_site
+from pysmpi.runtime.waiting import Census
+
+if TYPE_CHECKING:
+    from pysmpi.runtime.simulation import Simulation
+
+
+def whereabouts(simulation: Simulation, frame: FrameType | None) -> str:
+    """What every rank does: a line for each place of the program.
+
+    `frame` is what the interpreter is executing now.
+    """
+    census = Census(simulation.universe)
+    running = getcurrent()
+    ranks = simulation.waiting()
+    waits = [wait for rank in ranks for wait in census.waits(rank)]
+    groups = group_waits(waits)
+    for group in groups:
+        group.odd = False
+    started = {wait.pid for wait in waits}
+    if isinstance(running, Fiber):
+        started.add(running.rank.pid)
+        groups.insert(0, Group([running.rank.pid], "", call_site(frame), verb="runs"))
+    unborn = [rank.pid for rank in ranks if rank.pid not in started]
+    if unborn:
+        groups.append(Group(unborn, "", None, verb="not started yet"))
+    alive = {rank.pid for rank in ranks}
+    finished = [rank.pid for rank in simulation.universe.ranks if rank.pid not in alive]
+    lines = [f"at t={text.seconds(simulation.engine.now)} (simulated)", *table(groups, finished)]
+    return "\n".join(lines)

@@ -1,0 +1,56 @@
+"""Figures and lists as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+_SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+def seconds(value: float) -> str:
+    """A time (s) with four significant digits: `1.204 ms`."""
+    for unit, name in _TIMES:
+        if value >= unit:
+            return f"{value / unit:.4g} {name}"
+    return "0 s" if value == 0.0 else f"{value:.4g} s"
+
+
+def size(nbytes: float) -> str:
+    """An amount of data: `1.5 MB`; decimal units, as bandwidths have them."""
+    for unit, name in _SIZES:
+        if nbytes >= unit:
+            return f"{nbytes / unit:.4g} {name}"
+    return count(int(nbytes), "byte")
+
+
+def count(number: int, noun: str) -> str:
+    """`1 rank`, `1,024 ranks`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def ranges(numbers: Iterable[int], limit: int = 6) -> str:
+    """`0-2,4`; after `limit` runs the rest is an ellipsis."""
+    ordered = sorted(set(numbers))
+    parts: list[str] = []
+    start = 0
+    while start < len(ordered):
+        end = start
+        while end + 1 < len(ordered) and ordered[end + 1] == ordered[end] + 1:
+            end += 1
+        first, last = ordered[start], ordered[end]
+        if len(parts) == limit:
+            parts.append("...")
+            break
+        parts.append(str(first) if first == last else f"{first}-{last}")
+        start = end + 1
+    return ",".join(parts)
+
+
+def ranks(numbers: Iterable[int]) -> str:
+    """`rank 3`, `ranks 0-2,4`; how many they are where not all are named."""
+    every = list(numbers)
+    named = ranges(every)
+    if named.endswith("..."):
+        named += f" ({len(every):,})"
+    return ("rank " if len(every) == 1 else "ranks ") + named

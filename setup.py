@@ -1,0 +1,38 @@
+"""Compiles the hot rooms with mypyc; without a compiler they stay plain Python.
+
+`PYSMPI_PURE=1` builds without compiling anything.
+"""
+
+import os
+import sys
+from glob import glob
+
+from setuptools import setup
+from setuptools.command.build_ext import build_ext
+
+ROOMS = ["pysmpi/kernel/*.py"]
+
+
+class OptionalBuild(build_ext):
+    """Builds the extensions if it can, and says so if it cannot."""
+
+    def run(self):
+        try:
+            super().run()
+        except Exception as error:  # any compiler trouble leaves a working pure-Python package
+            self.extensions = []
+            print(f"pysmpi: not compiled, runs interpreted ({error})", file=sys.stderr)
+
+
+def extensions():
+    if os.environ.get("PYSMPI_PURE") == "1":
+        return []
+    try:
+        from mypyc.build import mypycify
+    except ImportError:
+        return []
+    sources = sorted(path for room in ROOMS for path in glob(room) if "__init__" not in path)
+    return mypycify(sources, opt_level="3", debug_level="0")
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuild})

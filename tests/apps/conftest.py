@@ -1,0 +1,69 @@
+"""What the tests of the applications share: the programs, and the launchers that run them."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+APPS = Path(__file__).resolve().parents[2] / "apps"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker of the tests that need a real MPI."""
+    config.addinivalue_line("markers", "mpiexec: runs programs under a real mpiexec")
+
+
+def finished(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture
+def mpiexec() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run an application under the real mpiexec: mpiexec(ranks, "nbody.py", "--steps", "3")."""
+    launcher = shutil.which("mpiexec")
+    if launcher is None:
+        pytest.skip("mpiexec is not on this machine: pip install mpich")
+
+    def run(ranks: int, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return finished(
+            [launcher, "-n", str(ranks), sys.executable, str(APPS / program), *arguments]
+        )
+
+    return run
+
+
+@pytest.fixture
+def simulated() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run an application under pysmpi: simulated(ranks, "nbody.py", "--steps", "3")."""
+
+    def run(ranks: int, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pysmpi", "run", "-n", str(ranks), "--compute", "none"]
+        return finished([*command, str(APPS / program), *arguments])
+
+    return run
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], types.ModuleType]:
+    """Load an application as a module without any MPI, to test its parts."""
+    stand_in = types.ModuleType("mpi4py")
+    stand_in.MPI = types.SimpleNamespace()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mpi4py", stand_in)
+
+    def load_one(name: str) -> types.ModuleType:
+        specification = importlib.util.spec_from_file_location(f"app_{name}", APPS / f"{name}.py")
+        assert specification is not None and specification.loader is not None
+        module = importlib.util.module_from_spec(specification)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        specification.loader.exec_module(module)
+        return module
+
+    return load_one

@@ -1,0 +1,112 @@
+"""The applications print the same check values for any number of ranks, real or simulated."""
+
+import re
+
+import pytest
+
+# program, arguments, the lines that are the same for any number of ranks
+CASES = [
+    pytest.param("npb_cg.py", ["--class", "S"], r"(?m)^ (?:VERIFICATION|Zeta is).*$", id="npb_cg"),
+    pytest.param(
+        "jacobi2d.py",
+        ["--size", "61", "--iterations", "20"],
+        r"(?m)^(?:residual|checksum).*$",
+        id="jacobi2d",
+    ),
+    pytest.param(
+        "master_worker.py",
+        ["--limit", "100000", "--task", "3000"],
+        r"(?m)^(?:primes|sum).*$",
+        id="master_worker",
+    ),
+    pytest.param(
+        "nbody.py",
+        ["--bodies", "67", "--steps", "5"],
+        r"(?m)^(?:energy|centre|check).*$",
+        id="nbody",
+    ),
+]
+EXPECTED = {
+    "npb_cg.py": [" VERIFICATION SUCCESSFUL", " Zeta is       0.859717750786E+01"],
+    "jacobi2d.py": ["residual  0.012105244259146", "checksum  122.06884837602"],
+    "master_worker.py": ["primes   9592", "sum      454396537"],
+    "nbody.py": [
+        "energy    -0.17525821",
+        "centre    0.07335726",
+        "check     as on one rank",
+    ],
+}
+
+
+def check(done, program, pattern):
+    assert done.returncode == 0, done.stderr
+    found = re.findall(pattern, done.stdout)
+    for line, expected in zip(found, EXPECTED[program], strict=True):
+        assert line.startswith(expected)
+    return found
+
+
+@pytest.mark.mpiexec
+@pytest.mark.parametrize("program, arguments, pattern", CASES)
+def test_app_under_mpiexec(mpiexec, program, arguments, pattern):
+    found = [check(mpiexec(ranks, program, *arguments), program, pattern) for ranks in (1, 2, 4)]
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.mpiexec
+@pytest.mark.parametrize("program, arguments, pattern", CASES)
+def test_app_simulated_as_real(mpiexec, simulated, program, arguments, pattern):
+    real = check(mpiexec(4, program, *arguments), program, pattern)
+    assert check(simulated(4, program, *arguments), program, pattern) == real
+
+
+@pytest.mark.parametrize("program, arguments, pattern", CASES)
+def test_app_simulated_with_many_ranks(simulated, program, arguments, pattern):
+    few = check(simulated(2, program, *arguments), program, pattern)
+    assert check(simulated(32, program, *arguments), program, pattern) == few
+
+
+@pytest.mark.parametrize("program", ["jacobi2d.py", "master_worker.py", "nbody.py"])
+def test_app_takes_any_number_of_ranks(simulated, program):
+    arguments = {
+        "jacobi2d.py": ["--size", "20", "--iterations", "3"],
+        "master_worker.py": ["--limit", "5000", "--task", "400"],
+        "nbody.py": ["--bodies", "20", "--steps", "2"],
+    }[program]
+    outputs = []
+    for ranks in (1, 3, 7):
+        done = simulated(ranks, program, *arguments)
+        assert done.returncode == 0, done.stderr
+        outputs.append(done.stdout.splitlines())
+    last = {output[-1] for output in outputs}
+    assert len(last) == 1
+
+
+@pytest.mark.mpiexec
+def test_pingpong_under_mpiexec(mpiexec):
+    done = mpiexec(4, "pingpong.py", "--max", "4096", "--repeats", "3")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("check: 14 of 14 messages came back unchanged\n")
+
+
+def test_pingpong_simulated(simulated):
+    done = simulated(4, "pingpong.py", "--max", "4096", "--repeats", "3")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("check: 14 of 14 messages came back unchanged\n")
+    times = [float(line.split()[1]) for line in done.stdout.splitlines()[1:-1]]
+    assert all(time > 0 for time in times)
+    assert times[-1] > times[0]
+
+
+def test_cg_with_fewer_iterations_is_not_verified(simulated):
+    done = simulated(2, "npb_cg.py", "--class", "S", "--iterations", "2")
+    assert done.returncode == 0, done.stderr
+    assert "NO VERIFICATION PERFORMED" in done.stdout
+    assert "VERIFICATION SUCCESSFUL" not in done.stdout
+
+
+@pytest.mark.mpiexec
+def test_cg_wants_a_power_of_two(mpiexec):
+    done = mpiexec(3, "npb_cg.py")
+    assert done.returncode != 0
+    assert "found 3 ranks, expected a power of two" in done.stderr

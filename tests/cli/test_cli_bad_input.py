@@ -1,0 +1,133 @@
+"""Bad input, as a new user gives it: one clear message, the right status, no traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+XML = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1"><zone id="all" routing="Full"><host id="a" spe"""
+
+FILES = {
+    "ok.py": "pass\n",
+    "cut.xml": XML,
+    "key.yaml": "name: x\nhosts:\n- {name: a, speed: 1Gf, colour: red}\n",
+    "unit.yaml": "name: x\nhosts:\n- {name: a, speed: 1}\n",
+    "machines": "node-0:2\nnode-1\n",
+    "strangers": "elsewhere\n",
+    "empty": "",
+}
+
+# (arguments after `run`, what the message must say)
+WRONG = [
+    (["nope.py"], "nope.py: found no such file, expected a Python program"),
+    (["-n", "0", "ok.py"], "-n: expected at least 1 rank, got 0"),
+    (["-n", "-3", "ok.py"], "-n: expected at least 1 rank"),
+    (["-n", "9999999999", "ok.py"], "-n: expected at most"),
+    (["-n", "many", "ok.py"], "'many' is not a valid integer"),
+    ([], "expected a program"),
+    ([""], "expected a program"),
+    (["python"], "python: expected a program after it"),
+    (["-m"], "-m: expected a module after it"),
+    (["-c"], "-c: expected a program after it"),
+    (["-m", "no.such.module"], "found no module 'no', expected one"),
+    (["--bogus", "ok.py"], "No such option '--bogus'"),
+    (["--platform"], "requires an argument"),
+    (["--platform", "atlantis", "ok.py"], 'got "atlantis"'),
+    (["--platform", "nope.xml", "ok.py"], "nope.xml: expected a platform file"),
+    (["--platform", "cut.xml", "ok.py"], "cut.xml:3"),
+    (["--platform", "key.yaml", "ok.py"], "key.yaml:3: hosts[0].colour: expected a key among"),
+    (["--platform", "unit.yaml", "ok.py"], "unit.yaml:3: hosts[0].speed: expected a speed with"),
+    (["-n", "4", "--hostfile", "machines", "ok.py"], "machines: expected room for 4 ranks, got 3"),
+    (["--hostfile", "strangers", "ok.py"], "strangers:1"),
+    (["--hostfile", "empty", "ok.py"], "empty: expected at least one host, got none"),
+    (["--hostfile", "nope", "ok.py"], "nope: cannot be read"),
+    (["--map-by", "moon", "ok.py"], "'moon' is not one of 'core', 'socket', 'node'"),
+    (["--model", "newton", "ok.py"], "--model newton: no such model"),
+    (["--selector", "best", "ok.py"], "no selector 'best'"),
+    (["--coll", "bcast", "ok.py"], "--coll bcast: expected NAME=VALUE"),
+    (["--coll", "bcast=best", "ok.py"], "no algorithm 'best' for bcast"),
+    (["--coll", "cast=star", "ok.py"], "no collective operation named 'cast'"),
+    (["--cfg", "smpi/oss:0", "ok.py"], "unknown option 'smpi/oss'; did you mean smpi/os?"),
+    (["--cfg", "smpi/os", "ok.py"], "--cfg smpi/os: expected NAME:VALUE"),
+    (["--cfg", "smpi/os:fast", "ok.py"], "smpi/os: expected"),
+    (["--cfg", "smpi/wtime:soon", "ok.py"], "smpi/wtime: expected a number"),
+    (["--cfg", "smpi/simulate-computation:maybe", "ok.py"], "expected yes or no, found 'maybe'"),
+    (["--compute", "-1", "ok.py"], "--compute -1: expected seconds that are not negative"),
+    (["--compute", "nope", "ok.py"], "--compute nope: found no such file"),
+    (["--compute", "ok.py", "ok.py"], "expected the header of a recording of compute"),
+    (["--compute", "none", "--record-compute", "x", "ok.py"], "only native compute can be"),
+    (["--record-compute", "nowhere/x", "ok.py"], "nowhere/x: cannot record compute there"),
+    (["--host-speed", "fast", "ok.py"], "--host-speed: expected a speed"),
+    (["--seed", "x", "ok.py"], "'x' is not a valid integer"),
+    (["--on-deadlock", "panic", "ok.py"], "'panic' is not one of 'report', 'raise'"),
+    (["--report", "nowhere/r.json", "ok.py"], "--report nowhere/r.json: cannot be written"),
+    (["--report", ".", "ok.py"], "--report .: cannot be written: it is a directory"),
+    (["--trace", "nowhere/t.json", "ok.py"], "--trace nowhere/t.json: cannot be written"),
+    (["--trace", "t.bin", "ok.py"], "--trace t.bin: found no known suffix"),
+    (["-x"], "-x: expected the name of a variable after it"),
+    (["-genv", "A"], "-genv A: expected a value after it"),
+]
+
+
+@pytest.fixture(autouse=True)
+def files(write):
+    for name, text in FILES.items():
+        write(name, text)
+
+
+@pytest.mark.parametrize("words, message", WRONG, ids=[" ".join(words) for words, _ in WRONG])
+def test_one_line_and_status_2(status, tmp_path: Path, words, message):
+    before = sorted(path.name for path in tmp_path.iterdir())
+    code, out, err = status("run", *words)
+    assert (code, out) == (2, "")
+    assert err.startswith("pysmpi: error: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_binary_file(status, tmp_path: Path):
+    (tmp_path / "data").write_bytes(b"\x7fELF\x00\x01")
+    code, _, err = status("run", "data")
+    assert code == 2
+    assert err.startswith("pysmpi: error: data: ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ([], "expected a command: run, models"),
+        (["walk"], "found no command 'walk'"),
+        (["modles"], "did you mean models?"),
+        (["ok.py"], "did you mean pysmpi run ok.py?"),
+        (["--loud"], "No such option"),
+        (["models", "more"], "unexpected extra argument"),
+        (["explain", "PSM999"], "found no diagnostic 'PSM999'"),
+        (["platform"], "Missing command"),
+        (["platform", "show", "nope.yaml"], "nope.yaml: expected a platform file"),
+        (["platform", "check", "cut.xml"], "cut.xml:3"),
+        (["collectives", "cast"], "no collective operation named 'cast'"),
+        (["collectives", "--selector", "best"], "no selector 'best'"),
+        (["collectives", "--selector", "ompi", "-n", "0"], "expected at least 1"),
+        (["collectives", "--bytes", "1kB"], "--bytes: expected --selector with it"),
+        (["collectives", "--selector", "ompi", "--bytes", "1 stone"], "expected a size"),
+    ],
+)
+def test_other_commands(status, words, message):
+    code, out, err = status(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith("pysmpi: error: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_as_processes(pysmpi):
+    for words, message in (WRONG[0], WRONG[1], WRONG[16]):
+        done = pysmpi("run", *words)
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr

@@ -1,0 +1,60 @@
+"""Ctrl-C: the run ends at once and says where its ranks were."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+COMPUTING = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+def compute():
+    print("begun", flush=True)
+    while True:
+        pass
+if comm.rank == 1:
+    compute()
+comm.Barrier()
+"""
+
+COMMUNICATING = """
+import numpy
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+data = numpy.zeros(1000)
+step = 0
+while True:
+    comm.Allreduce(data.copy(), data)
+    step += 1
+    if step == 50 and comm.rank == 0:
+        print("begun", flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize(
+    "program, seen",
+    [
+        (COMPUTING, ["rank 1  ", "runs", "in compute", "waits in Barrier()"]),
+        (COMMUNICATING, ["Allreduce()", "prog.py:"]),
+    ],
+    ids=["computing", "communicating"],
+)
+def test_interrupt(start, write, tmp_path: Path, program, seen):
+    write("prog.py", program)
+    process = start(
+        "run", "-n", "3", "--trace", "t.json", "--report", "r.json", "--compute", "none", "prog.py"
+    )
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.startswith("pysmpi: interrupted at t=")
+    for words in seen:
+        assert words in err
+    assert "Traceback" not in err
+    # Nothing half-written.
+    assert [path.name for path in tmp_path.iterdir()] == ["prog.py"]

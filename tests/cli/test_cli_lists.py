@@ -1,0 +1,95 @@
+"""The small commands: what there is to choose from, and what it means."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import pysmpi as package
+from pysmpi import diagnostics
+from pysmpi.collectives import registry, selectors
+from pysmpi.network.models import models
+from pysmpi.platform import shipped
+
+
+def test_version(status):
+    code, out, _ = status("--version")
+    assert code == 0
+    assert out.startswith(f"pysmpi {package.__version__}, Python 3.")
+    assert "kernel compiled" in out or "kernel interpreted" in out
+
+
+def test_version_of_the_interpreted_kernel(pysmpi):
+    done = pysmpi("--version", PYSMPI_INTERPRETED="1")
+    assert "kernel interpreted" in done.stdout
+    assert done.stdout.strip().endswith("engine.py)")
+
+
+def test_help(status):
+    for words in ([], ["run"], ["collectives"], ["platform"], ["explain"], ["models"]):
+        code, out, _ = status(*words, "--help")
+        assert code == 0
+        assert out.startswith("Usage: pysmpi")
+
+
+def test_models(status):
+    code, out, _ = status("models")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == sorted(models())
+
+
+def test_collectives(status):
+    code, out, _ = status("collectives")
+    assert code == 0
+    for op in registry.operations():
+        assert f"\n{op}\n" in f"\n{out}"
+    for name in selectors.names():
+        assert f"\n  {name} " in out
+    code, out, _ = status("collectives", "bcast", "--json")
+    assert set(json.loads(out)["bcast"]) == set(registry.algorithms_of("bcast"))
+
+
+@pytest.mark.parametrize("selector", selectors.names())
+def test_choices(status, selector):
+    code, out, _ = status("collectives", "--selector", selector, "-n", "12", "--json")
+    assert code == 0
+    table = json.loads(out)
+    for op, choices in table.items():
+        sizes = [choice["from_bytes"] for choice in choices]
+        assert sizes == sorted(set(sizes))
+        for choice in choices:
+            assert choice["algorithm"].partition(":")[0] in registry.algorithms_of(op)
+    code, out, _ = status("collectives", "bcast", "--selector", selector, "--bytes", "1MiB")
+    assert code == 0
+    assert len(out.splitlines()) == 1
+
+
+def test_platforms(status):
+    code, out, _ = status("platform", "list")
+    assert code == 0
+    assert [line.partition(":")[0] for line in out.splitlines()] == shipped()
+    for name in shipped():
+        assert status("platform", "check", name)[0] == 0
+    code, out, _ = status("platform", "show", "graphene", "--json")
+    assert json.loads(out)["hosts"] == 144
+
+
+def test_explain(status):
+    code, out, _ = status("explain")
+    assert [line.split()[0] for line in out.splitlines()] == list(diagnostics.DIAGNOSTICS)
+    for kind in diagnostics.DIAGNOSTICS.values():
+        code, out, _ = status("explain", kind.code.lower())
+        assert code == 0
+        assert out.startswith(f"# {kind.code} {kind.title}\n")
+        for section in ("Why it is bad", "Example", "What to do"):
+            assert f"\n## {section}\n" in out
+
+
+def test_options_of_simgrid(status):
+    from pysmpi.options import OPTIONS
+
+    code, out, _ = status("run", "--cfg", "help")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()][:-1] == list(OPTIONS)
+    assert status("run", "--help-cfg")[1] == out

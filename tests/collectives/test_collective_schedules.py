@@ -1,0 +1,156 @@
+"""Every algorithm of every operation, in one body: the ranks' schedules fit together."""
+
+from __future__ import annotations
+
+import pytest
+from reference_executor import execute
+
+from pysmpi.collectives import registry, selectors
+from pysmpi.collectives.call import REDUCING, ROOTED, Call
+from pysmpi.collectives.layout import Nodes
+from pysmpi.collectives.selection import Selection, build
+from pysmpi.kernel.schedule import WAIT, WAITALL, WAITANY, Schedule
+
+ALL = [
+    (op, name)
+    for op in registry.operations()
+    if not op.startswith("neighbor")
+    for name in registry.algorithms_of(op)
+]
+SIZES = range(1, 34)
+# (elements, bytes of one): nothing, one, fewer than ranks, odd, beyond each protocol's segments
+VECTORS = [(0, 1), (1, 1), (5, 8), (1000, 3), (70001, 1), (300000, 8)]
+
+
+def calls(op: str, size: int, count: int, type_size: int, root: int = 0, **more) -> list[Call]:
+    """The calls of all ranks; v forms get blocks of unequal sizes."""
+    counts = tuple((count * (i % 3)) // 2 + i % 2 for i in range(size))
+    result = []
+    for rank in range(size):
+        call = Call(op, rank, size, root=root, count=count, type_size=type_size, **more)
+        if op in ("gatherv", "scatterv", "allgatherv"):
+            call.count = counts[rank]
+        if op in ("allgatherv", "reduce_scatter") or (op == "gatherv" and rank == root):
+            call.recv_counts = counts
+        if op == "scatterv" and rank == root:
+            call.send_counts = counts
+        if op in ("alltoallv", "alltoallw"):
+            call.send_counts = tuple(count * ((rank + j) % 4) for j in range(size))
+            call.recv_counts = tuple(count * ((rank + j) % 4) for j in range(size))
+        result.append(call)
+    return result
+
+
+def schedules(group: list[Call], name: str | None = None) -> list[Schedule]:
+    result = []
+    for call in group:
+        s = Schedule()
+        build(s, call, name)
+        result.append(s)
+    return result
+
+
+def information(op: str, group: list[Call], rank: int) -> int:
+    """The bytes that a rank must receive at least."""
+    call = group[rank]
+    size, m = call.size, call.nbytes
+    if size == 1:
+        return 0
+    if op == "bcast":
+        return 0 if rank == call.root else m
+    if op == "reduce":
+        return m if rank == call.root else 0
+    if op == "allreduce":
+        return m
+    if op == "gather":
+        return m * (size - 1) if rank == call.root else 0
+    if op == "scatter":
+        return 0 if rank == call.root else m
+    if op in ("allgather", "alltoall"):
+        return m * (size - 1)
+    if op in ("allgatherv", "alltoallv", "alltoallw"):
+        counts = call.recv_counts or ()
+        return (sum(counts) - counts[rank]) * call.type_size
+    if op == "reduce_scatter":
+        return (call.recv_counts or ())[rank] * call.type_size
+    if op == "scan":
+        return m if rank else 0
+    return 0
+
+
+@pytest.mark.parametrize(("op", "name"), ALL, ids=[f"{op}-{name}" for op, name in ALL])
+def test_ranks_fit_together(op: str, name: str) -> None:
+    for size in SIZES:
+        roots = sorted({0, size - 1, size // 2}) if op in ROOTED and size < 12 else [size // 3]
+        for root in roots:
+            # Small groups meet every vector; each larger one meets one of them in turn.
+            for count, type_size in VECTORS if size < 8 else [VECTORS[size % len(VECTORS)]]:
+                group = calls(op, size, count, type_size, root)
+                outcome = execute(schedules(group, name))
+                for rank in range(size):
+                    least = information(op, group, rank)
+                    assert outcome.received_by(rank) >= least, (size, root, count, rank)
+
+
+@pytest.mark.parametrize(("op", "name"), ALL, ids=[f"{op}-{name}" for op, name in ALL])
+@pytest.mark.parametrize("layout", ["blocked", "cyclic", "uneven"])
+def test_ranks_fit_together_on_nodes(op: str, name: str, layout: str) -> None:
+    for size in (4, 6, 12, 13):
+        nodes = Nodes(
+            r // 4 if layout == "blocked" else r % 3 if layout == "cyclic" else int((r / 2) ** 0.5)
+            for r in range(size)
+        )
+        for root in {0, size - 1} if op in ROOTED else {0}:
+            for count in (3, 20000):
+                execute(schedules(calls(op, size, count, 1, root, nodes=nodes), name))
+
+
+@pytest.mark.parametrize("selector", selectors.names())
+def test_selectors_choose_what_exists(selector: str) -> None:
+    selection = Selection(selector)
+    for op in registry.operations():
+        if op.startswith("neighbor"):
+            continue
+        for size in (*range(1, 18), 32, 63, 100, 128, 200, 300, 512, 700, 2000, 5000):
+            for count in (0, 1, 7, 100, 1000, 5000, 20000, 70000, 300000, 1 << 20, 1 << 22):
+                for commutative in (True, False) if op in REDUCING else (True,):
+                    group = calls(op, min(size, 4), count, 1, commutative=commutative)
+                    call = group[0]
+                    call.size = size
+                    for field in ("send_counts", "recv_counts"):
+                        if getattr(call, field) is not None:
+                            setattr(call, field, (count,) * size)
+                    name = selection.choose(call)
+                    found = registry.find(op, name.partition(":")[0])
+                    assert not found.elsewhere or size & (size - 1) == 0
+
+
+@pytest.mark.parametrize("selector", selectors.names())
+def test_selected_schedules_fit_together(selector: str) -> None:
+    selection = Selection(selector)
+    for op in registry.operations():
+        if op.startswith("neighbor"):
+            continue
+        for size in (2, 5, 8, 12):
+            nodes = Nodes(r // 2 for r in range(size))
+            for count in (0, 1, 5000, 70000, 1 << 20):
+                for commutative in (True, False) if op in REDUCING else (True,):
+                    for nonblocking in (False, True):
+                        more = {"selection": selection, "commutative": commutative,
+                                "nonblocking": nonblocking}  # fmt: skip
+                        execute(schedules(calls(op, size, count, 1, **more)))
+                        execute(schedules(calls(op, size, count, 1, nodes=nodes, **more)))
+
+
+def test_every_request_is_waited_for() -> None:
+    for op, name in ALL:
+        for call in calls(op, 6, 20000, 1):
+            s = Schedule()
+            build(s, call, name)
+            waited = set()
+            for code, first, last in zip(s.codes, s.peers, s.sizes, strict=True):
+                if code in (WAIT, WAITALL):
+                    waited.update(range(first, last))
+                elif code == WAITANY:
+                    waited.update(range(first, last))
+            assert waited == set(range(s.slots)), (op, name)

@@ -1,0 +1,291 @@
+"""Tables, selections, layouts, the cache, and algorithms of other distributions."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pysmpi.collectives import registry, selectors, trees
+from pysmpi.collectives.cache import Cache
+from pysmpi.collectives.call import Call
+from pysmpi.collectives.layout import Layout, Nodes
+from pysmpi.collectives.patterns import (
+    blocks_of,
+    doubling_rounds,
+    mesh2,
+    mesh3,
+    segment_count,
+    segments,
+)
+from pysmpi.collectives.selection import Selection, build, split
+from pysmpi.collectives.selectors.tables import Row, Table
+from pysmpi.errors import UsageError
+from pysmpi.kernel.schedule import Schedule
+
+
+def test_row_limits() -> None:
+    row = Row("<8:a <=1K:b else:c")
+    assert [row.choose(n) for n in (0, 7, 8, 1024, 1025, 10**9)] == list("aabbcc")
+
+
+def test_table_lines_continuation_and_legend() -> None:
+    table = Table(
+        """
+        P == 2   x
+        P < 8    <1K:1
+                 <2K:2 else:3
+        P <= 16  1*
+        else     2
+        """,
+        "1=one 2=two 3=three",
+    )
+    assert table.choose(2, 0) == "x"
+    assert [table.choose(4, n) for n in (1023, 1024, 2048)] == ["one", "two", "three"]
+    assert table.choose(16, 0) == "one*"
+    assert table.choose(17, 0) == "two"
+    assert table.renamed("2=zwei").choose(17, 0) == "zwei"
+
+
+def test_table_refuses_nonsense() -> None:
+    with pytest.raises(ValueError, match="not a line"):
+        Table("P ~ 3  a")
+
+
+@pytest.mark.parametrize(
+    ("op", "size", "nbytes", "name"),
+    [
+        ("bcast", 16, 1 << 20, "scatter_rdb_allgather"),
+        ("bcast", 3, 100, "NTSB"),
+        ("alltoall", 2, 3, "basic_linear"),
+        ("alltoall", 7, 600_000, "ring"),  # `pair` is for powers of two
+        ("allreduce", 3, 100, "rdb"),
+        ("allreduce", 64, 1 << 20, "rab_rdb"),
+        ("gather", 2, 200_000, "ompi_linear_sync"),
+    ],
+)
+def test_open_mpi_decisions(op: str, size: int, nbytes: int, name: str) -> None:
+    assert Selection("ompi").choose(Call(op, 0, size, count=nbytes)) == name
+
+
+def test_default_selector_defers_to_open_mpi_for_alltoall() -> None:
+    call = Call("alltoall", 0, 16, count=1)
+    assert Selection().choose(call) == Selection("ompi").choose(call)
+
+
+def test_overrides_and_simgrid_options() -> None:
+    options = {"smpi/coll-selector": "mpich", "smpi/bcast": "NTSL", "smpi/os": "0:1:2"}
+    selection = Selection.from_options(options)
+    assert selection.selector == "mpich"
+    assert selection.choose(Call("bcast", 0, 4, count=1)) == "NTSL"
+    assert Selection.from_options(options, "ompi", {"bcast": "flattree"}) == Selection(
+        "ompi", {"bcast": "flattree"}
+    )
+    assert hash(Selection("ompi", {"bcast": "NTSL"})) == hash(Selection("ompi", {"bcast": "NTSL"}))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nonesuch",), "no selector 'nonesuch'; selectors: default"),
+        (("default", {"bcst": "NTSL"}), "no collective operation named 'bcst'"),
+        (("default", {"bcast": "quick"}), "no algorithm 'quick' for bcast; algorithms: NTSB"),
+    ],
+)
+def test_wrong_names(arguments, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Selection(*arguments)
+
+
+def test_parts_of_a_two_level_name() -> None:
+    assert split("two_level:rdb,binomial") == ("two_level", ("rdb", "binomial"))
+    nodes = Nodes((0, 0, 1, 1))
+    selection = Selection("default", {"bcast": "two_level:flattree,binomial_tree"})
+    s = Schedule()
+    build(s, Call("bcast", 0, 4, count=8, nodes=nodes, selection=selection))
+    assert s.peers[0] == 2  # the other leader first, then the own node
+    assert s.peers[-1] == 1
+
+
+@pytest.mark.parametrize(
+    ("selector", "op", "size", "nbytes", "name"),
+    [
+        ("ompi", "bcast", 16, 1 << 20, "flattree"),
+        ("default", "allreduce", 16, 8, "flat"),
+        ("ompi5", "bcast", 4, 8, "flattree"),
+        ("ompi5", "bcast", 5, 1 << 20, "binomial_tree"),
+        ("ompi5", "allreduce", 8, 1 << 20, "rab_rdb"),
+        ("ompi5", "allreduce", 8, 1000, "binomial"),
+        ("ompi5", "reduce", 4, 1, "binomial"),
+        ("mpich4", "allreduce", 8, 1000, "rab_rdb"),
+    ],
+)
+def test_non_blocking_forms(selector: str, op: str, size: int, nbytes: int, name: str) -> None:
+    call = Call(op, 0, size, count=nbytes, nonblocking=True)
+    assert Selection(selector).choose(call) == name
+
+
+def test_a_non_blocking_form_may_have_its_own_algorithm() -> None:
+    selection = Selection("ompi", {"bcast": "NTSL", "ibcast": "binomial_tree"})
+    assert selection.choose(Call("bcast", 0, 4)) == "NTSL"
+    assert selection.choose(Call("bcast", 0, 4, nonblocking=True)) == "binomial_tree"
+    selection = Selection("ompi", {"bcast": "NTSL"})
+    assert selection.choose(Call("bcast", 0, 4, nonblocking=True)) == "NTSL"
+    with pytest.raises(UsageError, match="no collective operation named 'ibcst'"):
+        Selection("ompi", {"ibcst": "NTSL"})
+
+
+def test_layout() -> None:
+    layout = Layout((7, 3, 7, 3, 7))
+    assert layout.local[2] == (0, 2, 4)
+    assert layout.leaders == (0, 1)
+    assert layout.leader_index == (0, 1, 0, 1, 0)
+    assert not layout.uniform and not layout.blocked and layout.per_node == 1
+    blocked = Layout((0, 0, 1, 1))
+    assert blocked.uniform and blocked.blocked and blocked.per_node == 2
+    assert Layout.of(Nodes((0, 0))) is Layout.of(Nodes((0, 0)))
+
+
+def test_nodes_are_learned_once() -> None:
+    cache = Cache()
+    call = Call("bcast", 0, 4, count=8, nodes=Nodes((0, 0, 1, 1)))
+    first = cache.get(call, "SMP_binomial")
+    assert call.ready == {""}
+    again = Call("bcast", 0, 4, count=8, nodes=Nodes((0, 0, 1, 1)))
+    assert cache.get(again, "SMP_binomial") is first and again.ready == {""}
+    later = Call("bcast", 0, 4, count=8, nodes=Nodes((0, 0, 1, 1)), ready=call.ready)
+    assert len(cache.get(later, "SMP_binomial")) < len(first)
+
+
+def test_cache_shares_and_forgets() -> None:
+    cache = Cache(max_steps=100)
+    calls = [Call("alltoall", rank, 8, count=4) for rank in range(8)]
+    schedules = [cache.get(call, "basic_linear") for call in calls]
+    assert all(s.codes is schedules[0].codes for s in schedules)
+    assert cache.get(calls[3], "basic_linear") is schedules[3]
+    cache.get(Call("alltoall", 0, 64, count=4), "basic_linear")
+    assert len(cache) == 1
+    assert cache.get(calls[3], "basic_linear") is not schedules[3]
+
+
+@given(st.integers(1, 200), st.integers(1, 40), st.data())
+def test_trees_span_the_ranks(size: int, fanout: int, data) -> None:
+    root = data.draw(st.integers(0, size - 1))
+    shapes = {
+        "kary": (root, lambda r: trees.kary(r, size, root, fanout)),
+        "binomial": (root, lambda r: trees.binomial(r, size, root)),
+        "in_order_binomial": (root, lambda r: trees.in_order_binomial(r, size, root)),
+        "chains": (root, lambda r: trees.chains(r, size, root, fanout)),
+        "in_order_binary": (size - 1, lambda r: trees.in_order_binary(r, size)),
+    }
+    for shape, (top, tree) in shapes.items():
+        parents = {r: tree(r)[0] for r in range(size)}
+        children = {r: tree(r)[1] for r in range(size)}
+        assert parents[top] == -1, shape
+        assert sorted(c for cs in children.values() for c in cs) == sorted(
+            r for r in range(size) if r != top
+        )
+        assert all(parents[c] == r for r, cs in children.items() for c in cs), shape
+        seen, level = {top}, [top]
+        while level:
+            level = [c for r in level for c in children[r]]
+            assert not seen & set(level)
+            seen.update(level)
+        assert len(seen) == size, shape
+
+
+@given(st.integers(2, 130))
+def test_doubling_gives_everybody_every_block(size: int) -> None:
+    rounds = [list(doubling_rounds(rank, size)) for rank in range(size)]
+    have = [{rank} for rank in range(size)]
+    position = [0] * size
+    moved = True
+    while moved:
+        moved = False
+        for rank in range(size):
+            if position[rank] == len(rounds[rank]):
+                continue
+            what, peer, mine, theirs = rounds[rank][position[rank]]
+            if position[peer] == len(rounds[peer]) or rounds[peer][position[peer]][1] != rank:
+                continue
+            other = rounds[peer][position[peer]]
+            assert (what, other[0]) in {("both", "both"), ("send", "recv"), ("recv", "send")}
+            assert other[2] == theirs or what == "send"
+            if what in ("both", "send"):
+                assert set(range(*mine)) <= have[rank]
+            if what in ("both", "recv"):
+                assert set(range(*theirs)) <= have[peer]
+            gained = set(range(*theirs)) if what != "send" else set()
+            given_ = set(range(*mine)) if what != "recv" else set()
+            have[rank] |= gained
+            have[peer] |= given_
+            position[rank] += 1
+            position[peer] += 1
+            moved = True
+    assert all(blocks == set(range(size)) for blocks in have)
+
+
+@given(st.integers(0, 10**7), st.integers(1, 64), st.integers(0, 1 << 20))
+def test_segments_add_up(count: int, type_size: int, segment: int) -> None:
+    per_segment = segment_count(segment, type_size, count)
+    parts = segments(count, max(1, per_segment)) if count < 10**5 else [count]
+    assert sum(parts) == count
+
+
+@given(st.integers(0, 10**6), st.integers(1, 1000))
+def test_blocks_add_up(count: int, parts: int) -> None:
+    blocks = blocks_of(count, parts)
+    assert sum(blocks) == count and len(blocks) == parts and max(blocks) - min(blocks) <= 1
+
+
+@given(st.integers(1, 5000))
+def test_meshes_hold_all_ranks(size: int) -> None:
+    rows, width = mesh2(size)
+    assert rows * width == size and rows <= width
+    side, depth = mesh3(size)
+    assert side * side * depth == size
+
+
+def test_every_selector_has_a_line() -> None:
+    for name in selectors.names():
+        assert selectors.find(name).summary
+    for op in registry.operations():
+        for algorithm in registry.algorithms_of(op).values():
+            assert algorithm.summary and algorithm.build.__doc__ or op == "reduce_scatter_block"
+
+
+def test_algorithm_of_another_distribution(tmp_path) -> None:
+    (tmp_path / "star_algorithm.py").write_text(
+        textwrap.dedent(
+            """
+            from pysmpi.collectives.registry import algorithm
+
+            @algorithm("bcast", "my_star", "root to all in turn")
+            def my_star(s, c):
+                if c.rank != c.root:
+                    s.recv(c.root, c.nbytes)
+                else:
+                    for peer in range(c.size):
+                        if peer != c.rank:
+                            s.send(peer, c.nbytes)
+            """
+        )
+    )
+    info = tmp_path / "star-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: star\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[pysmpi.collectives]\nstar = star_algorithm\n")
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from pysmpi.collectives.selection import Selection\n"
+        "from pysmpi.collectives.cache import schedule_for\n"
+        "from pysmpi.collectives.call import Call\n"
+        "Selection('default', {'bcast': 'my_star'})\n"
+        "print(len(schedule_for(Call('bcast', 0, 5, count=3), 'my_star')))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "4", done.stderr

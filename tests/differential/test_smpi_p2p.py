@@ -1,0 +1,52 @@
+"""Point-to-point patterns take the time that SMPI predicts."""
+
+import pytest
+from reference_rows import Comparison, predicted, read_rows
+
+ROWS = read_rows("p2p.jsonl.gz")
+EXACT_ROWS = read_rows("p2p_exact.jsonl.gz")
+MODELS = ["default", "hybrid"]
+# What the common clock of a job adds to the rounding of SMPI's printed figures.
+ROUNDING = 1e-7
+# Where several links fill up in turn, the two solvers may stop at slightly different rates.
+SOLVERS = 2e-3
+
+
+def rows_of(rows, platform, model, ranks):
+    """The rows of one machine and number of ranks."""
+    return [row for row in rows if (row.platform, row.model, row.ranks) == (platform, model, ranks)]
+
+
+@pytest.mark.parametrize("ranks", [2, 5, 8, 64])
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("platform", ["flat", "shared_backbone", "graphene"])
+def test_all_sizes_as_smpi(platform, model, ranks, tmp_path):
+    rows = rows_of(ROWS, platform, model, ranks)
+    times = predicted("p2p_patterns.py", rows, (), tmp_path)
+    comparison = Comparison()
+    for row in rows:
+        comparison.add(row, times[row.pattern, row.nbytes])
+    comparison.check()
+
+
+@pytest.mark.parametrize("ranks", [5, 16])
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "platform", ["flat", "shared_backbone", "graphene", "fat_tree", "torus", "dragonfly"]
+)
+def test_exactly_as_smpi(platform, model, ranks, tmp_path):
+    rows = rows_of(EXACT_ROWS, platform, model, ranks)
+    times = predicted("p2p_patterns.py", rows, (), tmp_path)
+    comparison = Comparison(close=ROUNDING, far=SOLVERS)
+    for row in rows:
+        comparison.add(row, times[row.pattern, row.nbytes])
+    comparison.check()
+
+
+def test_rows_are_complete():
+    for rows in (ROWS, EXACT_ROWS):
+        kinds = {(row.platform, row.model) for row in rows}
+        assert len(kinds) == 12
+    patterns = {row.pattern for row in EXACT_ROWS}
+    assert patterns == {row.pattern for row in ROWS}
+    assert len(patterns) == 15

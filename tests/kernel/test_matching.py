@@ -1,0 +1,80 @@
+"""Messages are matched in the order that MPI asks for."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pysmpi.kernel.matching import ANY, Mailbox, accepts
+from pysmpi.kernel.requests import Context, Receive, Send
+
+CONTEXT = Context(1, [])
+
+
+class Naive:
+    """The rule itself: the oldest that fits, in plain lists."""
+
+    def __init__(self):
+        self.sends, self.receives = [], []
+
+    def send(self, send):
+        for receive in self.receives:
+            if accepts(receive, send):
+                self.receives.remove(receive)
+                return receive
+        self.sends.append(send)
+        return None
+
+    def receive(self, receive):
+        for send in self.sends:
+            if accepts(receive, send):
+                self.sends.remove(send)
+                return send
+        self.receives.append(receive)
+        return None
+
+
+envelopes = st.tuples(
+    st.booleans(),
+    st.sampled_from([0, 1, 2, ANY]),
+    st.sampled_from([0, 1, 7, ANY]),
+    st.booleans(),
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(envelopes, max_size=40))
+def test_as_the_rule_says(steps):
+    box, naive = Mailbox(), Naive()
+    pending = []
+    for order, (sends, source, tag, cancels) in enumerate(steps):
+        if cancels and pending:
+            victim = pending.pop(order % len(pending))
+            here = victim in naive.sends or victim in naive.receives
+            assert box.cancel(victim) == here
+            if victim in naive.sends:
+                naive.sends.remove(victim)
+            elif victim in naive.receives:
+                naive.receives.remove(victim)
+            continue
+        if sends:
+            request = Send(CONTEXT, max(source, 0), 0, max(tag, 0), 8)
+            request.order = order
+            assert box.match_send(request) is naive.send(request)
+        else:
+            request = Receive(CONTEXT, source, 0, tag, 8)
+            request.order = order
+            expected = next((s for s in naive.sends if accepts(request, s)), None)
+            assert box.peek(request) is expected
+            assert box.match_receive(request) is naive.receive(request)
+        pending.append(request)
+
+
+def test_candidates_are_the_first_of_each_source():
+    box = Mailbox()
+    for order, (source, tag) in enumerate([(2, 5), (1, 5), (2, 5), (1, 6), (0, 6)]):
+        send = Send(CONTEXT, source, 0, tag, 8)
+        send.order = order
+        box.match_send(send)
+    wild = Receive(CONTEXT, ANY, 0, ANY, 8)
+    assert [(s.source, s.tag) for s in box.candidates(wild)] == [(2, 5), (1, 5), (0, 6)]
+    tagged = Receive(CONTEXT, ANY, 0, 6, 8)
+    assert [s.source for s in box.candidates(tagged)] == [1, 0]

@@ -1,0 +1,212 @@
+"""The rates are max-min fair, however they came about."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pysmpi.kernel.events import EventQueue
+from pysmpi.kernel.sharing import Activity, Constraint, System
+
+
+def new_system():
+    return System(EventQueue())
+
+
+def solve(system):
+    if system.pending():
+        system.share()
+
+
+def rates(system, activities):
+    return [system.rate_of(activity) for activity in activities]
+
+
+def assert_fair(system, activities, constraints):
+    """Feasible, and each rate has a reason: its bound, or a saturated constraint it leads on."""
+    rate = {id(a): r for a, r in zip(activities, rates(system, activities))}
+    usage = {id(c): 0.0 for c in constraints}
+    users = {id(c): [] for c in constraints}
+    for a in activities:
+        for c, w in zip(a.constraints, a.weights):
+            usage[id(c)] += w * rate[id(a)]
+            users[id(c)].append(a)
+    for c in constraints:
+        assert usage[id(c)] <= c.capacity * (1 + 1e-6)
+        if c.contended:
+            assert math.isclose(usage[id(c)], c.usage, rel_tol=1e-6, abs_tol=1e-6 * c.capacity)
+    for a in activities:
+        assert rate[id(a)] > 0
+        if rate[id(a)] >= a.bound * (1 - 1e-6):
+            assert rate[id(a)] <= a.bound * (1 + 1e-6)
+            continue
+        assert any(
+            usage[id(c)] >= c.capacity * (1 - 1e-6)
+            and all(
+                rate[id(other)] * other.penalty <= rate[id(a)] * a.penalty * (1 + 1e-6)
+                for other in users[id(c)]
+            )
+            for c in a.constraints
+        ), "a rate below its bound needs a bottleneck"
+
+
+positive = st.floats(0.1, 1000.0)
+
+
+@st.composite
+def systems(draw):
+    capacities = draw(st.lists(positive, min_size=1, max_size=6))
+    number = len(capacities)
+    flows = draw(
+        st.lists(
+            st.tuples(
+                positive,
+                st.one_of(st.just(math.inf), positive),
+                st.lists(
+                    st.tuples(st.integers(0, number - 1), st.sampled_from([1.0, 0.05, 1.05, 2.0])),
+                    min_size=1,
+                    max_size=4,
+                    unique_by=lambda pair: pair[0],
+                ),
+            ),
+            min_size=1,
+            max_size=12,
+        )
+    )
+    order = draw(st.permutations(range(len(flows))))
+    batches = draw(st.lists(st.booleans(), min_size=len(flows), max_size=len(flows)))
+    return capacities, flows, order, batches
+
+
+@settings(max_examples=300, deadline=None)
+@given(systems())
+def test_rates_are_fair_after_each_change(case):
+    capacities, flows, order, batches = case
+    constraints = [Constraint(c) for c in capacities]
+    system = new_system()
+    present = []
+    for (penalty, bound, uses), together in zip(flows, batches):
+        activity = Activity(
+            1.0, penalty, bound, [constraints[i] for i, _ in uses], [w for _, w in uses]
+        )
+        system.add(activity)
+        present.append(activity)
+        if not together:
+            solve(system)
+            assert_fair(system, present, constraints)
+    solve(system)
+    assert_fair(system, present, constraints)
+    for i in order:
+        activity = present[i]
+        system.remove(activity)
+        left = [present[j] for j in order[order.index(i) + 1 :]]
+        solve(system)
+        assert_fair(system, left, constraints)
+
+
+def test_a_flow_that_fits_is_not_solved():
+    system = new_system()
+    link = Constraint(10.0)
+    flows = [Activity(1.0, 1.0, 4.0, [link], [1.0]) for _ in range(3)]
+    for flow in flows[:2]:
+        system.add(flow)
+    assert not system.pending()
+    assert rates(system, flows[:2]) == [4.0, 4.0]
+    system.add(flows[2])
+    solve(system)
+    assert rates(system, flows) == [pytest.approx(10.0 / 3)] * 3
+
+
+def test_only_what_is_tied_to_the_change_moves():
+    system = new_system()
+    one, other, bridge = Constraint(10.0), Constraint(10.0), Constraint(100.0)
+    near = [Activity(1.0, 1.0, math.inf, [one, bridge], [1.0, 1.0]) for _ in range(2)]
+    far = [Activity(1.0, 1.0, math.inf, [other, bridge], [1.0, 1.0]) for _ in range(2)]
+    for activity in near + far:
+        system.add(activity)
+    solve(system)
+    system.remove(near[0])
+    assert system.solve() == [near[1].bundle]
+
+
+def test_those_that_share_alike_are_solved_as_one():
+    system = new_system()
+    sink = Constraint(10.0)
+    flows = [Activity(1.0, 1.0, 5.0, [sink, Constraint(5.0)], [1.0, 1.0]) for _ in range(100)]
+    for flow in flows:
+        system.add(flow)
+    solve(system)
+    assert len(sink.bundles) == 1
+    assert rates(system, flows) == [pytest.approx(0.1)] * 100
+
+
+def test_capacity_can_change():
+    system = new_system()
+    link = Constraint(10.0)
+    flows = [Activity(1.0, 1.0, math.inf, [link], [1.0]) for _ in range(4)]
+    for flow in flows:
+        system.add(flow)
+    solve(system)
+    system.set_capacity(link, 20.0)
+    solve(system)
+    assert rates(system, flows) == [5.0] * 4
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.floats(0.0, 5.0), st.floats(0.1, 20.0), st.sampled_from([1.0, 4.0, 10.0])),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_ends_are_those_of_a_shared_link(flows):
+    """Compare with a simulation in small steps of processor sharing with equal priorities."""
+    queue = EventQueue()
+    system = System(queue)
+    link = Constraint(10.0)
+    starts = sorted(flows)
+    ends, present = {}, {}
+    arrivals = list(enumerate(starts))
+    while arrivals or not queue.empty():
+        if system.pending():
+            system.share()
+        coming = arrivals[0][1][0] if arrivals else math.inf
+        if queue.empty() or queue.next() > coming:
+            name, (start, work, bound) = arrivals.pop(0)
+            queue.now = start
+            own = Constraint(20.0)
+            present[name] = Activity(work, 1.0, bound, [link, own], [1.0, 1.0])
+            system.add(present[name])
+            continue
+        queue.now = max(queue.now, queue.next())
+        for event in queue.pop():
+            event.fire()
+        for name in [name for name, activity in present.items() if activity.system is None]:
+            del present[name]
+            ends[name] = queue.now
+    assert ends == pytest.approx(expected_ends(starts, 10.0), rel=1e-6)
+
+
+def expected_ends(flows, capacity):
+    now, ends = 0.0, {}
+    left = {name: work for name, (_, work, _) in enumerate(flows)}
+    while left:
+        active = [name for name in left if flows[name][0] <= now]
+        rate = {}
+        spare, unfixed = capacity, sorted(active, key=lambda name: flows[name][2])
+        for position, name in enumerate(unfixed):
+            rate[name] = min(flows[name][2], spare / (len(unfixed) - position))
+            spare -= rate[name]
+        steps = [left[name] / rate[name] for name in active]
+        steps += [flows[name][0] - now for name in left if flows[name][0] > now]
+        step = min(steps)
+        now += step
+        for name in active:
+            left[name] -= rate[name] * step
+        for name in active:
+            if left[name] <= 1e-9 * flows[name][1]:
+                ends[name] = now
+                del left[name]
+    return ends

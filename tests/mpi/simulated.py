@@ -1,0 +1,53 @@
+"""A small simulation for tests of MPI: every rank calls a function, nothing is private to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pysmpi.collectives.selection import Selection
+from pysmpi.kernel.plan import Plan, Transport
+from pysmpi.mpi import MPI, pointtopoint  # noqa: F401  all chapters, as programs see them
+from pysmpi.mpi.rank import Rank
+from pysmpi.platform.model import Host
+from pysmpi.platform.placement import Slot
+from pysmpi.runtime.simulation import Simulation, State
+
+
+class Wire(Transport):
+    """A microsecond and a gigabyte a second between any two ranks; small messages detached."""
+
+    def plan(self, source: int, destination: int, nbytes: int) -> Plan:
+        """Nothing is shared."""
+        small = nbytes < 4096
+        return Plan(
+            1e-6, nbytes, 1e9, 1.0, 1.0, [], [],
+            send_cost=1e-7, isend_cost=1e-7, recv_cost=1e-7, eager=small, detached=small,
+        )  # fmt: skip
+
+
+class Deadlock(AssertionError):
+    """Ranks wait for ever."""
+
+
+def simulate(
+    size: int,
+    main: Callable[[Rank], Any],
+    selection: Selection | None = None,
+    per_host: int = 2,
+) -> list[Any]:
+    """What `main(rank)` returns in every rank; the first error is raised."""
+    hosts = [Host(f"host{i}", i, (1e9,), per_host) for i in range(-(-size // per_host))]
+    slots = [Slot(hosts[i // per_host], i % per_host) for i in range(size)]
+    simulation = Simulation(Wire(), slots)
+    simulation.universe.selection = selection or Selection()
+    pointtopoint.install(simulation.engine)
+    simulation.add_world(range(size), main)
+    simulation.run()
+    for outcome in simulation.outcomes:
+        if outcome.error is not None:
+            raise outcome.error
+    stuck = [i for i, o in enumerate(simulation.outcomes) if o.state is not State.FINISHED]
+    if stuck:
+        raise Deadlock(f"ranks {stuck} wait for ever")
+    return [outcome.value for outcome in simulation.outcomes]

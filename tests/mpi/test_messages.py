@@ -1,0 +1,209 @@
+"""The spellings of a message, and moving its data."""
+
+from __future__ import annotations
+
+import array
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pysmpi.mpi import buffers as b
+from pysmpi.mpi import constants as c
+from pysmpi.mpi import datatypes as d
+from pysmpi.mpi import messages as m
+from pysmpi.mpi.exceptions import Exception as MPIException
+
+DOUBLE, INT = d.DOUBLE, d.INT
+
+
+def values():
+    return np.arange(10.0)
+
+
+@pytest.mark.parametrize("spell, count, first", [
+    (lambda a: a, 10, 0),
+    (lambda a: [a, DOUBLE], 10, 0),
+    (lambda a: (a, DOUBLE), 10, 0),
+    (lambda a: [a, "d"], 10, 0),
+    (lambda a: [a, None], 10, 0),
+    (lambda a: [a, 4], 4, 0),
+    (lambda a: [a, (4, 3)], 4, 3),
+    (lambda a: [a, (None, 3)], 7, 3),
+    (lambda a: [a, [4, None]], 4, 0),
+    (lambda a: [a, 4, DOUBLE], 4, 0),
+    (lambda a: [a, None, "f8"], 10, 0),
+    (lambda a: [a, (4, 3), DOUBLE], 4, 3),
+    (lambda a: [a, 4, 3, DOUBLE], 4, 3),
+    (lambda a: [a, 0, 3, DOUBLE], 0, 3),
+    (lambda a: [memoryview(a), DOUBLE], 10, 0),
+    (lambda a: [array.array("d", a), 4], 4, 0),
+    (lambda a: a.reshape(2, 5), 10, 0),
+    (lambda a: [b.BOTTOM, 4, DOUBLE.Create_hindexed([1], [b.Get_address(a)])
+                .Create_resized(0, 8).Commit()], 4, 0),
+])
+def test_spellings(spell, count, first):
+    a = values()
+    message = m.send(spell(a))
+    assert message.count == count
+    assert np.array_equal(np.frombuffer(message.pack(), "d"), a[first:first + count])
+    assert message.nbytes == 8 * count == len(message.snapshot())
+
+
+@pytest.mark.parametrize("spec, error", [
+    (lambda a: [a, 1, 0, "d", None], ValueError),
+    (lambda a: [a], ValueError),
+    (lambda a: [a, "nonsense"], KeyError),
+    (lambda a: [a, -1], ValueError),
+    (lambda a: [a, 0, -1, "d"], ValueError),
+    (lambda a: [a, 0, 11, "d"], ValueError),
+    (lambda a: [None, 1, "d"], ValueError),
+    (lambda a: [a, None, d.DATATYPE_NULL], ValueError),
+    (lambda a: [a, 0, 1, d.DATATYPE_NULL], ValueError),
+    (lambda a: [a, None, INT.Create_resized(0, -4).Commit()], ValueError),
+    (lambda a: [a[:3], None, INT.Create_contiguous(4).Commit()], ValueError),
+    (lambda a: 3, TypeError),
+    (lambda a: None, TypeError),
+    (lambda a: [[1, 2], 2, "d"], TypeError),
+    (lambda a: [a, 1.5], TypeError),
+    (lambda a: a[::2], BufferError),
+    (lambda a: a.astype(">f8"), BufferError),
+    (lambda a: np.zeros(2, "i4,f8"), KeyError),
+])
+def test_refusals(spec, error):
+    with pytest.raises(error):
+        m.send(spec(values()))
+
+
+def mpi_error(call):
+    with pytest.raises(MPIException) as caught:
+        call()
+    return caught.value.Get_error_class()
+
+
+def test_errors_of_mpi():
+    a = values()
+    assert mpi_error(lambda: m.send([a, 1, d.DATATYPE_NULL])) == c.ERR_TYPE
+    assert mpi_error(lambda: m.send([a, 1, DOUBLE.Create_vector(2, 1, 2)])) == c.ERR_TYPE
+    assert mpi_error(lambda: m.send([a, 11, DOUBLE])) == c.ERR_BUFFER
+    vector = DOUBLE.Create_vector(4, 1, 3).Commit()
+    assert m.send([a, 1, vector]).nbytes == 32
+    assert mpi_error(lambda: m.send([a, 2, vector])) == c.ERR_BUFFER
+    with pytest.raises(BufferError):
+        m.receive(b"abc")
+
+
+def test_messages_may_reach_into_the_array_that_a_slice_belongs_to():
+    a = values()
+    assert np.array_equal(np.frombuffer(m.send([a[4:5], 3, DOUBLE]).pack(), "d"), [4, 5, 6])
+    back = DOUBLE.Create_vector(3, 1, -2).Commit()
+    assert np.array_equal(np.frombuffer(m.send([a[5:6], 1, back]).pack(), "d"), [5, 3, 1])
+    with pytest.raises(MPIException):
+        m.send([a[8:], 3, DOUBLE])
+
+
+def test_a_receive_may_promise_more_room_than_there_is():
+    a = np.zeros(4)
+    message = m.receive([a, 100, DOUBLE])
+    assert message.nbytes == 32
+    assert m.copy_message(m.send(np.ones(2)), message) == 16
+    assert np.array_equal(a, [1, 1, 0, 0])
+
+
+def test_proc_null_messages_are_not_looked_at():
+    assert m.send(object(), c.PROC_NULL).nbytes == 0
+    assert m.receive(object(), c.PROC_NULL).count == 0
+
+
+def test_data_of_a_message_is_the_memory_of_the_program():
+    a, target = values(), np.zeros(10)
+    message = m.send(a)
+    a[0] = 42
+    m.copy_message(message, m.receive(target))
+    assert target[0] == 42
+    kept = message.snapshot()
+    a[0] = 1
+    assert np.frombuffer(kept, "d")[0] == 42
+
+
+layouts = st.sampled_from((
+    lambda: DOUBLE, lambda: DOUBLE.Create_vector(2, 1, 2), lambda: DOUBLE.Create_contiguous(2),
+    lambda: DOUBLE.Create_indexed([1, 2], [3, 0]), lambda: DOUBLE.Create_resized(0, 24),
+    lambda: DOUBLE.Create_subarray([2, 2], [2, 1], [0, 1]),
+    lambda: DOUBLE.Create_indexed_block(1, [0, 3, 4, 7, 9, 11, 20, 22, 23]),
+))
+
+
+@settings(deadline=None)
+@given(layouts, layouts, st.integers(0, 5), st.integers(0, 5))
+def test_copies_go_through_both_layouts(source, target, n, k):
+    source, target = source().Dup().Commit(), target().Dup().Commit()
+    memory = np.arange(200.0)
+    room = np.full(200, -1.0)
+    sent, received = m.send([memory, n, source]), m.receive([room, k, target])
+    moved = m.copy_message(sent, received)
+    assert moved == min(n * source.size, k * target.size)
+    stream = np.frombuffer(bytes(sent.pack()), "d")[:moved // 8]
+    layout = target._live().layout
+    where = layout.plan(k).positions()[:moved:8] // 8 if k else np.array([], int)
+    expected = np.full(200, -1.0)
+    expected[where] = stream
+    assert np.array_equal(room, expected)
+
+
+def test_blocks_of_equal_size():
+    a = np.arange(12, dtype="i4")
+    blocks = m.equal_blocks(a, True, 4)
+    assert (blocks.count, blocks.nbytes, len(blocks)) == (3, 12, 4)
+    assert bytes(blocks.block(2).pack()) == a[6:9].tobytes()
+    assert m.equal_blocks([a, 2, INT], False, 4).block(3).pack().tolist() == \
+        list(a[6:8].tobytes())
+    pair = INT.Create_vector(2, 1, 2).Create_resized(0, 12).Commit()
+    spread = m.equal_blocks([a, 1, pair], False, 4)
+    assert np.array_equal(np.frombuffer(spread.block(1).pack(), "i4"), [3, 5])
+    with pytest.raises(ValueError):
+        m.equal_blocks(a, False, 5)
+    assert m.equal_blocks(object(), False, 3, c.PROC_NULL).nbytes == 0
+
+
+@pytest.mark.parametrize("spec, counts, displacements", [
+    (lambda a: a, [4, 3, 3], [0, 4, 7]),
+    (lambda a: [a, [1, 2, 3]], [1, 2, 3], [0, 1, 3]),
+    (lambda a: [a, ([1, 2, 3], [5, 0, 2])], [1, 2, 3], [5, 0, 2]),
+    (lambda a: [a, [1, 2, 3], [5, 0, 2], DOUBLE], [1, 2, 3], [5, 0, 2]),
+    (lambda a: [a, 2], [2, 2, 2], [0, 2, 4]),
+    (lambda a: [a, (2, 3), "d"], [2, 2, 2], [0, 3, 6]),
+    (lambda a: [a, np.array([1, 2, 3]), None, DOUBLE], [1, 2, 3], [0, 1, 3]),
+])
+def test_vectors(spec, counts, displacements):
+    a = values()
+    blocks = m.vector(spec(a), False, 3)
+    assert list(blocks.counts) == counts
+    for i, (n, at) in enumerate(zip(counts, displacements)):
+        assert np.array_equal(np.frombuffer(blocks.block(i).pack(), "d"), a[at:at + n])
+
+
+def test_wrong_vectors():
+    a = values()
+    with pytest.raises(ValueError):
+        m.vector([a, [1, 2], DOUBLE], False, 3)
+    with pytest.raises(ValueError):
+        m.vector([a, 1, 2, DOUBLE, 3], False, 3)
+    assert mpi_error(lambda: m.vector([a, [1, -2, 3]], False, 3)) == c.ERR_COUNT
+    assert mpi_error(lambda: m.vector([a, [4, 4, 4]], False, 3).block(2)) == c.ERR_BUFFER
+
+
+def test_blocks_of_different_types():
+    a = np.arange(4, dtype="i4")
+    blocks = m.vector_w([a, ([1, 2], [8, 0]), [INT, INT]], True, 2)
+    assert bytes(blocks.block(0).pack()) == a[2:3].tobytes()
+    assert blocks.sizes() == [4, 8]
+    whole = INT.Create_contiguous(4).Commit()
+    assert m.vector_w([a, [whole, whole]], False, 2).block(1).nbytes == 16
+    with pytest.raises(ValueError):
+        m.vector_w([b.BOTTOM, [INT]], False, 1)
+    with pytest.raises(TypeError):
+        m.vector_w([a, ["i"]], False, 1)
+    with pytest.raises(ValueError):
+        m.vector_w([a, [1], [0], [INT], 3], False, 1)

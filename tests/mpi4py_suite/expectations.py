@@ -1,0 +1,48 @@
+"""What is expected of mpi4py's test suite: which files, what is left out, skipped, or fails."""
+
+from __future__ import annotations
+
+FILES = """
+address attributes buffer cco_buf cco_buf_inter cco_nb_buf cco_nb_vec cco_ngh_buf cco_ngh_obj
+cco_obj cco_obj_inter cco_pr_buf cco_pr_ngh_buf cco_pr_vec cco_vec cco_vec_inter cffi comm
+comm_inter comm_topo ctypes datatype doc dynproc environ errhandler errorcode exceptions file
+grequest group handle info io mpiabi mpiapi mpimem msgspec msgzero objmodel op p2p_buf
+p2p_buf_matched p2p_buf_part p2p_obj p2p_obj_matched pack package pickle request rma rma_nb
+session spawn status subclass threads toplevel ulfm util_dtlib util_pkl5 util_pool util_sync win
+""".split()
+
+#: Tests that do not apply to an MPI that is no compiled library, each with its reason.
+EXCLUDED = {
+    "test_mpiapi": "reads the symbols of the compiled module MPI, and MPI.pxd beside it",
+    "test_package.TestMPIABI.testGetFromLibMPI": "loads the compiled libmpi with dlopen",
+    "test_package.TestMPIABI.testLibMPI": "asks the compiled libmpi with dlopen",
+}
+
+#: Reasons for which tests skip themselves: what a real MPI lacks here, too.
+SKIPS = {
+    "cupy": "no GPU",
+    "numba": "no GPU",
+    "dill": "not installed",
+    "cffi": "not installed",
+    "cython": "there is no C interface",
+    "mpi-world-size<2": "needs more ranks",
+    "mpi-world-size>1": "needs a rank alone",
+    "comm.size==1": "needs more ranks",
+}
+
+#: Tests that fail, each with its reason. A test in this list that passes is an error, too.
+KNOWN_FAILURES: dict[str, str] = {}
+
+#: CPU seconds of the files that take longest, a rank, to share them out among processes.
+SECONDS = {
+    "util_dtlib": 30.0,
+    "util_pkl5": 0.5,
+    "cco_ngh_buf": 6.0,
+    "msgspec": 5.5,
+    "io": 4.5,
+    "pack": 3.5,
+    "datatype": 3.0,
+    "cco_pr_ngh_buf": 3.0,
+    "rma": 3.0,
+    "rma_nb": 3.0,
+}

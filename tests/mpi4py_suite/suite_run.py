@@ -1,0 +1,83 @@
+"""Runs mpi4py's test suite in one simulation: `python suite_run.py RANKS RECORDS MAIN [ARG...]`.
+
+MAIN is the suite's own `main.py`, which every rank runs unmodified, with its own arguments. What
+each rank's unittest hears of each test is written to RECORDS, a line of JSON each.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import traceback
+import unittest
+from typing import Any
+
+import pysmpi
+from pysmpi.mpi.rank import current
+
+_clocks = [time.process_time]  # in a list, where the runtime does not exchange it for its own
+
+
+def watch(stream: Any) -> None:
+    """Have all test results write down what they hear."""
+
+    def note(test: Any, outcome: str, text: str = "") -> None:
+        record = {
+            "rank": current().index,
+            "test": test.id(),
+            "outcome": outcome,
+            "text": text,
+            "clock": round(_clocks[0](), 3),
+        }
+        stream.write(json.dumps(record) + "\n")
+        stream.flush()
+
+    def formatted(error: Any) -> str:
+        return "".join(traceback.format_exception(*error)[-6:])
+
+    kind: Any = unittest.TestResult
+
+    def hear(name: str, describe: Any) -> None:
+        real = getattr(kind, name)
+
+        def method(self: Any, test: Any, *args: Any) -> Any:
+            describe(test, *args)
+            return real(self, test, *args)
+
+        setattr(kind, name, method)
+
+    def subtest(test: Any, part: Any, error: Any) -> None:
+        if error is not None:
+            note(test, "failed", formatted(error))
+
+    hear("startTest", lambda test: note(test, "started"))
+    hear("addSuccess", lambda test: note(test, "passed"))
+    hear("addFailure", lambda test, error: note(test, "failed", formatted(error)))
+    hear("addError", lambda test, error: note(test, "failed", formatted(error)))
+    hear("addSkip", lambda test, reason: note(test, "skipped", reason))
+    hear("addExpectedFailure", lambda test, error: note(test, "passed"))
+    hear("addUnexpectedSuccess", lambda test: note(test, "failed", "unexpected success"))
+    hear("addSubTest", subtest)
+
+
+def main() -> None:
+    """Run the suite; leaves with the status of the run."""
+    nprocs, records, program, *arguments = sys.argv[1:]
+    with open(records, "w", encoding="utf-8") as stream:
+        watch(stream)
+        result = pysmpi.run(
+            program,
+            int(nprocs),
+            args=arguments,
+            check=False,
+            compute="none",
+            on_deadlock="raise",
+        )
+    if result.error:
+        print(result.error, file=sys.stderr)
+    sys.exit(result.exit_status)
+
+
+if __name__ == "__main__":
+    main()

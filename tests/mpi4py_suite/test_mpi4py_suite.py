@@ -1,0 +1,188 @@
+"""mpi4py's own test suite, unmodified, in simulations: its verdict is the worst over all ranks.
+
+A test here is a file of the suite on a number of ranks; what it reports is which of the file's
+tests failed, on which rank. All chosen files run in one or two simulations, since ranks of a
+simulation go on after an error: a rank that waits for another that has failed is told so.
+
+The default is 3 ranks; PYSMPI_SUITE_RANKS=1,2,3,5,8 asks for others. PYSMPI_SUITE_JOBS=1 runs all
+files in one process, one after the other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distribution import Unavailable, suite
+from expectations import EXCLUDED, FILES, KNOWN_FAILURES, SECONDS, SKIPS
+
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
+RANKS = [int(word) for word in os.environ.get("PYSMPI_SUITE_RANKS", "3").split(",")]
+JOBS = int(os.environ.get("PYSMPI_SUITE_JOBS", min(2, os.cpu_count() or 1)))
+CHOSEN = [name for name in FILES if f"test_{name}" not in EXCLUDED]
+WORST = ("skipped", "passed", "started", "failed")
+TIMEOUT = 3600  # seconds
+SHOWN = 12  # failed tests of a file that are shown with their traceback
+
+
+@dataclass
+class Verdict:
+    """What became of one test: an outcome a rank, and what those that failed had to say."""
+
+    outcomes: dict[int, str] = field(default_factory=dict)
+    texts: dict[int, str] = field(default_factory=dict)
+
+    def hear(self, rank: int, outcome: str, text: str) -> None:
+        """Another record of a rank; a subtest that fails is followed by the test's own end."""
+        if WORST.index(outcome) >= WORST.index(self.outcomes.get(rank, WORST[0])) or (
+            self.outcomes.get(rank) == "started"
+        ):
+            self.outcomes[rank] = outcome
+            self.texts[rank] = text
+
+    def trouble(self, nprocs: int) -> str:
+        """What is wrong with it; empty if nothing is."""
+        for rank in range(nprocs):
+            outcome = self.outcomes.get(rank)
+            if outcome is None:
+                return f"rank {rank} has not run it"
+            if outcome == "started":
+                return f"rank {rank} has not ended it"
+            if outcome == "failed":
+                return f"rank {rank}: {self.texts[rank].strip()}"
+            if outcome == "skipped" and self.texts[rank] not in SKIPS:
+                return f"rank {rank} skipped it: {self.texts[rank]}"
+        return ""
+
+
+@dataclass
+class Run:
+    """What the ranks said of each test, by file; and the output of the simulations."""
+
+    verdicts: dict[str, dict[str, Verdict]] = field(default_factory=dict)
+    log: str = ""
+
+
+def file_of(test: str) -> str:
+    """The file of the suite that a test belongs to, by unittest's name for it."""
+    for part in test.replace("(", " ").replace(")", " ").replace(".", " ").split():
+        if part.startswith("test_") and part.removeprefix("test_") in FILES:
+            return part.removeprefix("test_")
+    return ""
+
+
+def shared_out(files: Sequence[str], jobs: int) -> list[list[str]]:
+    """The files in groups that take about equally long."""
+    groups: list[list[str]] = [[] for _ in range(jobs)]
+    loads = [0.0] * jobs
+    for name in sorted(files, key=lambda name: -SECONDS.get(name, 0.5)):
+        lightest = loads.index(min(loads))
+        groups[lightest].append(name)
+        loads[lightest] += SECONDS.get(name, 0.5)
+    return [sorted(group) for group in groups if group]
+
+
+def run_suite(folder: Path, nprocs: int, files: Sequence[str], place: Path) -> Run:
+    """Run some files of the suite on so many ranks."""
+    exclusions = [word for name in EXCLUDED if "." in name
+                  for word in ("-x", name.partition(".")[2])]  # fmt: skip
+    paths = [str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    started = []
+    for number, group in enumerate(shared_out(files, JOBS)):
+        records, log = place / f"records-{number}.jsonl", place / f"log-{number}.txt"
+        command = [sys.executable, str(HERE / "suite_run.py"), str(nprocs), str(records),
+                   str(folder / "main.py"), "-q", *exclusions]  # fmt: skip
+        for name in group:
+            command += ["-i", rf"^test_{name}\.py$"]
+        with open(log, "w") as stream:
+            process = subprocess.Popen(
+                command, cwd=place, env=environment, stdout=stream, stderr=stream
+            )
+        started.append((process, records, log))
+    run = Run()
+    for process, records, log in started:
+        try:
+            process.wait(TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        run.log += log.read_text(errors="replace")
+        for line in records.read_text().splitlines() if records.exists() else ():
+            record: dict[str, Any] = json.loads(line)
+            verdicts = run.verdicts.setdefault(file_of(record["test"]), {})
+            verdict = verdicts.setdefault(record["test"], Verdict())
+            verdict.hear(record["rank"], record["outcome"], record["text"])
+    return run
+
+
+@pytest.fixture(scope="session")
+def folder() -> Path:
+    """The unpacked suite."""
+    try:
+        return suite()
+    except Unavailable as error:
+        pytest.skip(f"mpi4py's test suite is not available: {error}")
+
+
+@pytest.fixture(scope="session")
+def runs() -> dict[int, Run]:
+    """The runs that there were, by the number of ranks."""
+    return {}
+
+
+def chosen_files(items: Sequence[Any], nprocs: int) -> list[str]:
+    """The files that this session is to run on so many ranks."""
+    return [
+        item.callspec.params["file"]
+        for item in items
+        if getattr(item, "originalname", "") == "test_file"
+        and item.callspec.params["nprocs"] == nprocs
+    ]
+
+
+@pytest.mark.parametrize("file", CHOSEN)
+@pytest.mark.parametrize("nprocs", RANKS)
+def test_file(
+    file: str,
+    nprocs: int,
+    folder: Path,
+    runs: dict[int, Run],
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+):
+    if nprocs not in runs:
+        files = chosen_files(request.session.items, nprocs)
+        place = tmp_path_factory.mktemp(f"suite-{nprocs}")
+        runs[nprocs] = run_suite(folder, nprocs, files, place)
+    run = runs[nprocs]
+    verdicts = run.verdicts.get(file, {})
+    assert verdicts, f"no test of test_{file}.py has run:\n{run.log[-3000:]}"
+    troubles = {name: verdict.trouble(nprocs) for name, verdict in verdicts.items()}
+    known = {name for name in KNOWN_FAILURES if file_of(name) == file}
+    failed = {name: text for name, text in troubles.items() if text}
+    report = [f"{name}: {text}" for name, text in failed.items() if name not in known]
+    report += [f"{name} is listed as failing and passes" for name in known - failed.keys()]
+    if report:
+        more = f"\nand {len(report) - SHOWN} more" if len(report) > SHOWN else ""
+        pytest.fail("\n\n".join(report[:SHOWN]) + more, pytrace=False)
+
+
+def test_all_files_are_known(folder: Path):
+    found = sorted(path.stem.removeprefix("test_") for path in folder.glob("test_*.py"))
+    assert found == sorted(FILES)
+
+
+@pytest.mark.parametrize("name", [name for name in EXCLUDED if "." in name])
+def test_what_is_left_out_exists(name: str, folder: Path):
+    module, _, rest = name.partition(".")
+    kind, _, method = rest.partition(".")
+    source = (folder / f"{module}.py").read_text()
+    assert f"class {kind}(" in source and f"def {method}(" in source

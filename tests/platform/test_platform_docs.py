@@ -1,0 +1,36 @@
+"""The examples of docs/platform.md are platforms, and its Python runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pysmpi.platform.check import check
+from pysmpi.platform.zones import load_kinds
+
+TEXT = (Path(__file__).parent.parent.parent / "docs" / "platform.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
+
+
+@pytest.mark.parametrize("text", blocks("yaml"))
+def test_yaml_examples_are_sound_platforms(text, tmp_path):
+    path = tmp_path / "example.yaml"
+    path.write_text(text, encoding="utf-8")
+    report = check(path)
+    assert report.ok, str(report)
+
+
+@pytest.mark.parametrize("text", blocks("python"))
+def test_python_examples_run(text, capsys):
+    exec(compile(text, "docs/platform.md", "exec"), {})
+    assert "bb1_UP" in capsys.readouterr().out
+
+
+def test_every_kind_of_zone_is_described():
+    for name in load_kinds():
+        assert f"`{name}`" in TEXT or f"kind: {name}" in TEXT

@@ -1,0 +1,132 @@
+"""Where ranks are placed: round robin, by core, by socket, and by a host file."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pysmpi.errors import UsageError
+from pysmpi.platform import load
+from pysmpi.platform.placement import MAPPINGS, place
+
+MACHINE = """\
+name: three
+hosts:
+- {name: a, speed: 1Gf, cores: 4, sockets: 2}
+- {name: b, speed: 1Gf, cores: 2}
+- {name: "c:0", speed: 1Gf}
+"""
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory):
+    path = tmp_path_factory.mktemp("machine") / "three.yaml"
+    path.write_text(MACHINE, encoding="utf-8")
+    return load(path)
+
+
+@pytest.fixture
+def hostfile(tmp_path):
+    def write(text: str):
+        path = tmp_path / "hosts"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def spelled(slots):
+    return " ".join(f"{slot.host.name}{slot.core}" for slot in slots)
+
+
+@pytest.mark.parametrize(
+    ("map_by", "slots"),
+    [
+        (None, "a0 b0 c:00 a1 b1 c:00 a2 b0 c:00"),
+        ("node", "a0 b0 c:00 a1 b1 c:00 a2 b0 c:00"),
+        ("core", "a0 a1 a2 a3 b0 b1 c:00 a0 a1"),
+        ("socket", "a0 a2 b0 c:00 a1 a3 b1 c:00 a0"),
+    ],
+)
+def test_without_a_host_file(machine, map_by, slots):
+    assert spelled(place(machine, 9, map_by=map_by)) == slots
+
+
+@pytest.mark.parametrize(
+    ("text", "map_by", "slots"),
+    [
+        ("a\nb\na\n", None, "a0 b0 a1"),
+        ("b:3\na:2\n", None, "b0 b1 b0 a0 a1"),
+        ("# all\nb slots=2  # both cores\n\na slots = 2\n", None, "b0 b1 a0 a1"),
+        ("\ufeffa : 2\r\nb\r\n", None, "a0 a1 b0"),
+        ("b:2\na:3\n", "node", "b0 a0 b1 a1 a2"),
+        ("a:1\nb:1\na:2\n", "core", "a0 a1 a2 b0"),
+        ("a:3\nb:2\n", "socket", "a0 a2 b0 a1 b1"),
+    ],
+)
+def test_with_a_host_file(machine, hostfile, text, map_by, slots):
+    count = len(slots.split())
+    path = hostfile(text)
+    assert spelled(place(machine, count, path, map_by)) == slots
+    with pytest.raises(UsageError, match=rf"expected room for {count + 1} ranks, got {count} on"):
+        place(machine, count + 1, path, map_by)
+
+
+def test_fewer_ranks_than_the_host_file_allows(machine, hostfile):
+    assert spelled(place(machine, 2, hostfile("a:4\nb\n"))) == "a0 a1"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\nd\n", r'hosts:2: .*there is no host "d"'),
+        ("a:0\n", r'hosts:1: expected a number of ranks above 0, got "0"'),
+        ("a:\n", r'hosts:1: expected a number of ranks above 0, got ""'),
+        ("a:x\n", r'hosts:1: expected a number of ranks above 0, got "x"'),
+        ("a slots=-1\n", r'hosts:1: expected a number of ranks above 0, got "-1"'),
+        ("a max_slots=2\n", r'hosts:1: expected "HOST", "HOST:N" or "HOST slots=N"'),
+        ("a b\n", r'hosts:1: expected "HOST", "HOST:N" or "HOST slots=N", got "a b"'),
+        ("# nobody\n\n", "hosts: expected at least one host, got none"),
+        ("", "hosts: expected at least one host, got none"),
+    ],
+)
+def test_a_wrong_host_file_is_one_line(machine, hostfile, text, message):
+    with pytest.raises(UsageError, match=message) as caught:
+        place(machine, 1, hostfile(text))
+    assert "\n" not in str(caught.value)
+
+
+def test_other_usage_errors(machine, tmp_path):
+    with pytest.raises(UsageError, match="-n: expected at least 1 rank, got 0"):
+        place(machine, 0)
+    with pytest.raises(
+        UsageError, match='--map-by: expected one of core, socket, node, got "rank"'
+    ):
+        place(machine, 1, map_by="rank")
+    with pytest.raises(UsageError, match="missing: cannot be read: No such file"):
+        place(machine, 1, tmp_path / "missing")
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="expected a text file"):
+        place(machine, 1, binary)
+
+
+@given(st.integers(1, 60), st.sampled_from(MAPPINGS))
+def test_every_mapping_uses_all_cores_before_it_shares_one(machine, nprocs, map_by):
+    slots = place(machine, nprocs, map_by=map_by)
+    assert len(slots) == nprocs
+    assert all(0 <= slot.core < slot.host.cores for slot in slots)
+    for host in machine.hosts:
+        load_of_core = Counter(slot.core for slot in slots if slot.host is host)
+        counts = [load_of_core[core] for core in range(host.cores)]
+        assert max(counts) - min(counts) <= 1
+
+
+def test_a_host_file_may_name_hosts_in_any_order_with_the_same_result_for_each_line(
+    machine, hostfile
+):
+    slots = place(machine, 6, hostfile("b\nb\na\nb\na\na\n"))
+    assert [slot.host.name for slot in slots] == ["b", "b", "a", "b", "a", "a"]

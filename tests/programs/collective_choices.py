@@ -1,0 +1,57 @@
+"""What collective cases are made of: operations, datatypes, operators."""
+
+from __future__ import annotations
+
+import numpy as np
+
+INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
+FLOATS = ("f4", "f8")
+COMPLEX = ("c8", "c16")
+DTYPES = INTEGERS + FLOATS + COMPLEX
+ARITHMETIC = ("SUM", "PROD")
+ORDERED = ("MAX", "MIN")
+LOGICAL = ("LAND", "LOR", "LXOR", "BAND", "BOR", "BXOR")
+PAIRS = ("MAXLOC", "MINLOC")
+OWN = "AFFINE"  # of pairs (a, b): x -> a x + b, one behind the other; it does not commute
+
+REDUCING = ("reduce", "allreduce", "reduce_scatter_block", "reduce_scatter", "scan", "exscan")
+OPERATIONS = ("barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather",
+              "allgatherv", "alltoall", "alltoallv", "alltoallw", *REDUCING)  # fmt: skip
+
+
+def operators(dtype: str) -> tuple[str, ...]:
+    """The operators that MPI defines on a type, and our own on 64-bit integers."""
+    found = ARITHMETIC
+    if dtype not in COMPLEX:
+        found += ORDERED
+    if dtype in INTEGERS:
+        found += LOGICAL
+    if dtype == "i4":
+        found += PAIRS
+    if dtype == "i8":
+        found += (OWN,)
+    return found
+
+
+def data(case, rank, count):
+    """What a rank brings: small numbers, so that every order gives the same sum."""
+    numbers = (np.arange(count) * 7 + rank * 3 + case["count"]) % 3 + 1
+    return numbers.astype(case["dtype"])
+
+
+def blocks(counts):
+    """Displacements with a gap of one before each block."""
+    starts, at = [], 0
+    for count in counts:
+        starts.append(at + 1)
+        at += count + 1
+    return starts, at + 1
+
+
+def table_of(case, size):
+    """What each rank has for each other in the v and w forms of alltoall."""
+    counts = case["counts"]
+    table = [[counts[(i * 5 + j * 3) % len(counts)] for j in range(size)] for i in range(size)]
+    if case["in_place"]:
+        table = [[table[min(i, j)][max(i, j)] for j in range(size)] for i in range(size)]
+    return table

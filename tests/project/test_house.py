@@ -1,0 +1,64 @@
+"""The rules of the house: who may import whom, types, style, and a README that is true."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*command, **variables):
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **variables}
+    )
+
+
+def test_rooms_import_only_downwards():
+    lint = "from importlinter.cli import lint_imports_command as main; main()"
+    done = run(sys.executable, "-c", lint)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_kernel_is_strictly_typed():
+    done = run(sys.executable, "-m", "mypy")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_style():
+    done = run(sys.executable, "-m", "ruff", "check", ".")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def commands():
+    text = (ROOT / "README.md").read_text()
+    return re.findall(r"^python3 -m venv .*$", text, re.MULTILINE)
+
+
+def test_readme_has_its_two_commands():
+    main, tests = commands()
+    assert main.endswith("pysmpi run -n 16 --platform graphene apps/npb_cg.py --class S")
+    assert tests.endswith("python -m pytest")
+
+
+def test_readme_job_verifies():
+    job = commands()[0].rpartition("bin/pysmpi ")[2].split()
+    done = run(sys.executable, "-m", "pysmpi", *job)
+    assert done.returncode == 0, done.stderr
+    assert "VERIFICATION SUCCESSFUL" in done.stdout
+    assert "16 ranks on 16 hosts of graphene" in done.stderr
+
+
+def test_readme_example_runs():
+    text = (ROOT / "README.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    done = run(sys.executable, "-c", example)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("[28, 28, 28, 28, 28, 28, 28, 28] 0.0005")
+
+
+def test_links_of_the_documents_lead_somewhere():
+    for page in [ROOT / "README.md", *ROOT.glob("docs/*.md"), ROOT / "benchmarks" / "README.md"]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"

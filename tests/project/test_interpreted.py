@@ -1,0 +1,64 @@
+"""The kernel gives the same results compiled and interpreted."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """
+import numpy as np
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+rank, size = comm.rank, comm.size
+out, into = np.full(5000, rank), np.empty(5000, int)
+for step in range(1, 4):
+    comm.Sendrecv(out, (rank + step) % size, 0, into, (rank - step) % size, 0)
+    assert into[0] == (rank - step) % size
+comm.Allreduce(out, into)
+requests = [comm.isend(rank, peer) for peer in range(size)]
+assert sorted(comm.recv() for _ in range(size)) == list(range(size))
+MPI.Request.waitall(requests)
+comm.Alltoall(np.zeros((size, 3000)), np.zeros((size, 3000)))
+"""
+
+
+def simulate(tmp_path, interpreted):
+    report = tmp_path / f"report-{interpreted}.json"
+    trace = tmp_path / f"trace-{interpreted}.json"
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "pysmpi", "run", "-n", "24", "--platform", "graphene",
+            "--compute", "none", "--selector", "ompi", "--report", str(report),
+            "--trace", str(trace), "-c", PROGRAM,
+        ],
+        capture_output=True, text=True,
+        env={**os.environ, "PYSMPI_INTERPRETED": "1" if interpreted else ""},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(report.read_text()), trace.read_bytes()
+
+
+def test_same_predictions(tmp_path):
+    (compiled, one), (interpreted, other) = (simulate(tmp_path, which) for which in (False, True))
+    for report in (compiled, interpreted):
+        report.pop("wall_seconds", None)
+    assert compiled == interpreted
+    assert one == other
+
+
+@pytest.mark.skipif(
+    os.environ.get("PYSMPI_INTERPRETED") == "1", reason="this run is the interpreted one"
+)
+def test_kernel_tests_pass_interpreted():
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "tests/kernel"],
+        cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "PYSMPI_INTERPRETED": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout

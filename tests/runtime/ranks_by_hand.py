@@ -1,0 +1,124 @@
+"""Ranks for tests of the runtime: greenlets that take turns, with clocks of their own."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from greenlet import getcurrent, greenlet
+
+from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.interpreter import Interpreter
+from pysmpi.runtime.loader import Program
+from pysmpi.runtime.surroundings import Surroundings
+
+
+class HandRank:
+    """As much of a rank as the runtime needs."""
+
+    def __init__(self, pid: int, surroundings: Surroundings | None) -> None:
+        self.pid = pid
+        self.program = surroundings
+        self.storage: dict[str, Any] = {}
+        self.seconds = 0.0
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def now(self) -> float:
+        return self.seconds
+
+    def poll(self, seconds: float) -> None:
+        self.seconds += seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        give_way()
+
+
+class _Fiber(greenlet):
+    rank: HandRank
+
+
+_outside = HandRank(-1, None)
+_hub = getcurrent()
+
+
+def current() -> HandRank:
+    return getattr(getcurrent(), "rank", _outside)
+
+
+def give_way() -> None:
+    """Let all other ranks run until they give way, too."""
+    _hub.switch()
+
+
+def fake_mpi() -> types.ModuleType:
+    """A module to import as `mpi4py.MPI`."""
+    module = types.ModuleType("mpi4py.MPI")
+    module.give_way = give_way
+    module.rank = lambda: current().pid
+    module.arrivals = []
+    return module
+
+
+@contextmanager
+def hand_made() -> Iterator[None]:
+    """Replace the door to the running rank."""
+    global _hub
+    before = ranks.current, ranks.outside
+    ranks.current, ranks.outside = current, _outside
+    _hub = getcurrent()
+    try:
+        yield
+    finally:
+        ranks.current, ranks.outside = before
+
+
+def run(
+    program: Program | Callable[[], Any],
+    size: int = 2,
+    mpi: types.ModuleType | None = None,
+    hosts: Callable[[int], str] = lambda rank: f"node-{rank}",
+    check: bool = True,
+    **options: Any,
+) -> list[HandRank]:
+    """Run a program in `size` ranks, which take turns in the order of their numbers."""
+    module = fake_mpi() if mpi is None else mpi
+    with (
+        hand_made(),
+        Interpreter(
+            program, mpi=module, arrive=lambda: module.arrivals.append(current().pid), **options
+        ) as interpreter,
+    ):
+        members = []
+        for number in range(size):
+            surroundings = Surroundings(
+                number,
+                size,
+                host=hosts(number),
+                arguments=program.arguments,
+                path_entry=program.path_entry,
+            )
+            members.append(HandRank(number, surroundings))
+        fibers = []
+        for member in members:
+            fiber = _Fiber(lambda member=member: _live(interpreter, member))
+            fiber.rank = member
+            fibers.append(fiber)
+        while fibers:
+            for fiber in fibers:
+                fiber.switch()
+            fibers = [fiber for fiber in fibers if not fiber.dead]
+    for member in members:
+        if check and member.error is not None:
+            raise member.error
+    return members
+
+
+def _live(interpreter: Interpreter, member: HandRank) -> None:
+    try:
+        member.result = interpreter.live(member.program)
+    except BaseException as error:
+        member.error = error

@@ -1,0 +1,449 @@
+"""Which modules every rank has for itself, and that it finds them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import types
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ranks_by_hand import HandRank, fake_mpi, run
+
+from pysmpi.errors import UsageError
+from pysmpi.runtime.interpreter import Interpreter
+from pysmpi.runtime.loader import CommandProgram, FunctionProgram, ScriptProgram
+from pysmpi.runtime.rules import Rules
+from pysmpi.runtime.surroundings import Surroundings
+from pysmpi.runtime.view import ModuleView
+
+HELPER = """
+from mpi4py import MPI
+rank = MPI.rank()
+class Thing: pass
+MPI.give_way()
+"""
+
+
+def lines(capsys) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+def test_modules_of_the_program_are_loaded_once_a_rank(write, capsys):
+    write("helper.py", HELPER)
+    path = write(
+        "program.py",
+        """
+        import sys
+        import helper
+        from mpi4py import MPI
+        MPI.give_way()
+        import helper as again
+        assert again is helper is sys.modules["helper"]
+        print(helper.rank, MPI.rank())
+        """,
+    )
+    run(ScriptProgram(path), 3)
+    assert lines(capsys) == ["0 0", "1 1", "2 2"]
+    assert "helper" not in sys.modules
+
+
+def test_ranks_may_be_switched_in_the_middle_of_an_import(write, capsys):
+    write("pack/__init__.py", "from . import inner\nfrom mpi4py import MPI\nMPI.give_way()")
+    write(
+        "pack/inner.py", "from mpi4py import MPI\nMPI.give_way()\nrank = MPI.rank()\nMPI.give_way()"
+    )
+    path = write(
+        "program.py",
+        """
+        from mpi4py import MPI
+        if MPI.rank() == 1:
+            MPI.give_way()
+        import pack.inner
+        from pack import inner
+        print(pack.inner is inner, inner.rank == MPI.rank(), len(pack.__path__))
+        """,
+    )
+    run(ScriptProgram(path), 3)
+    assert lines(capsys) == ["True True 1"] * 3
+
+
+def test_the_standard_library_and_numpy_are_shared(write, capsys):
+    path = write(
+        "program.py",
+        """
+        import csv, numpy
+        print(id(csv), id(numpy))
+        """,
+    )
+    run(ScriptProgram(path), 2)
+    first, second = lines(capsys)
+    assert first == second
+
+
+def test_pickle_finds_the_classes_of_the_rank_that_loads(write):
+    write("helper.py", HELPER)
+    path = write(
+        "program.py",
+        """
+        import pickle, dataclasses, importlib, sys, typing
+        from mpi4py import MPI
+        import helper
+
+        @dataclasses.dataclass
+        class Record:
+            value: "int" = 1
+
+        def turn():
+            MPI.give_way()
+
+        MPI.data = getattr(MPI, "data", []) + [pickle.dumps([Record(5), helper.Thing()])]
+        turn()
+        for data in MPI.data:
+            record, thing = pickle.loads(data)
+            assert type(record) is Record and type(thing) is helper.Thing
+            turn()
+            record, thing = pickle._loads(data)
+            assert type(record) is Record and type(thing) is helper.Thing
+        turn()
+        assert typing.get_type_hints(Record) == {"value": int}
+        assert importlib.import_module("helper") is helper
+        turn()
+        dataclasses.make_dataclass("Made", ["x"])(1)
+        assert sys.modules[__name__].Record is Record
+        turn()
+        def late():
+            import helper as found
+            return found
+        assert late() is helper
+        """,
+    )
+    run(ScriptProgram(path), 3)
+
+
+def test_what_a_rank_puts_into_the_table_of_modules_is_its_own(write, capsys):
+    path = write(
+        "program.py",
+        """
+        import sys, types
+        from mpi4py import MPI
+        if MPI.rank() == 0:
+            sys.modules["blocked"] = None
+            sys.modules["made"] = types.ModuleType("made")
+        MPI.give_way()
+        print("blocked" in sys.modules, "made" in sys.modules)
+        MPI.give_way()
+        sys.modules.pop("made", None)
+        """,
+    )
+    run(ScriptProgram(path), 2)
+    assert lines(capsys) == ["True True", "False False"]
+    assert "blocked" not in sys.modules
+
+
+def test_a_module_can_be_reloaded_and_replaced(write, capsys):
+    write("helper.py", "import sys\nvalue = 1\n")
+    write("other.py", "import sys\nclass Fake: value = 7\nsys.modules[__name__] = Fake\n")
+    path = write(
+        "program.py",
+        """
+        import importlib, sys
+        from mpi4py import MPI
+        import helper, other
+        helper.value = 5 + MPI.rank()
+        MPI.give_way()
+        print(helper.value, other.value, sys.modules["other"] is other)
+        importlib.reload(helper)
+        MPI.give_way()
+        print(helper.value)
+        """,
+    )
+    run(ScriptProgram(path), 2)
+    assert lines(capsys) == ["5 7 True", "6 7 True", "1", "1"]
+
+
+def test_failed_imports_leave_nothing_behind(write, capsys):
+    write("broken.py", "import sys\n1/0\n")
+    path = write(
+        "program.py",
+        """
+        import os, sys, traceback
+        from mpi4py import MPI
+        for attempt in range(2):
+            try:
+                import broken
+            except ZeroDivisionError as error:
+                files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+                print([os.path.basename(file) for file in files])
+            MPI.give_way()
+            print("broken" in sys.modules)
+        try:
+            import absent
+        except ModuleNotFoundError as error:
+            print(error)
+        """,
+    )
+    run(ScriptProgram(path), 1)
+    trace = "['program.py', '<frozen importlib._bootstrap>', 'broken.py']"
+    assert lines(capsys) == [trace, "False", trace, "False", "No module named 'absent'"]
+
+
+@pytest.fixture
+def site(write, tmp_path, monkeypatch):
+    """A directory of installed packages."""
+    directory = tmp_path / "site"
+    directory.mkdir()
+    monkeypatch.syspath_prepend(str(directory))
+    original = Rules.__init__
+
+    def init(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        self.site = (*self.site, str(directory) + "/")
+
+    monkeypatch.setattr(Rules, "__init__", init)
+    return lambda name, text: write(f"site/{name}", text)
+
+
+def test_installed_packages_are_shared(site, write, capsys):
+    site("plain/__init__.py", "from . import part")
+    site("plain/part.py", "state = []")
+    path = write(
+        "program.py",
+        """
+        import plain.part
+        plain.part.state.append(1)
+        print(len(plain.part.state))
+        """,
+    )
+    run(ScriptProgram(path), 2)
+    assert lines(capsys) == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["from mpi4py import MPI", "import mpi4py.MPI as MPI", "import mpi4py; from mpi4py import MPI"],
+)
+def test_installed_packages_that_import_mpi4py_are_private(site, write, capsys, statement):
+    site("parallel/__init__.py", "from . import before, inner, after\nrank = inner.rank")
+    site("parallel/before.py", "state = []")
+    site("parallel/inner.py", f"{statement}\nrank = MPI.rank()")
+    site("parallel/after.py", "from .before import state")
+    site("above.py", "import parallel\nrank = parallel.rank")
+    site("aside.py", "state = []")
+    path = write(
+        "program.py",
+        """
+        import aside, above, parallel.inner, parallel.before
+        from mpi4py import MPI
+        MPI.give_way()
+        parallel.before.state.append(1)
+        aside.state.append(1)
+        print(above.rank, parallel.rank, len(parallel.after.state), len(aside.state))
+        """,
+    )
+    run(ScriptProgram(path), 3)
+    assert lines(capsys) == ["0 0 1 1", "1 1 1 2", "2 2 1 3"]
+
+
+def test_a_module_found_to_be_private_late_is_so_alone(site, write, capsys):
+    site("mixed/__init__.py", "state = []")
+    site("mixed/parallel.py", "from mpi4py import MPI\nrank = MPI.rank()")
+    path = write(
+        "program.py",
+        """
+        import mixed
+        from mpi4py import MPI
+        MPI.give_way()
+        mixed.state.append(1)
+        assert not hasattr(mixed, "parallel")
+        import mixed.parallel
+        MPI.give_way()
+        from mixed import parallel
+        print(len(mixed.state), mixed.parallel.rank, parallel.rank)
+        """,
+    )
+    run(ScriptProgram(path), 3)
+    assert lines(capsys) == ["3 0 0", "3 1 1", "3 2 2"]
+
+
+def test_the_user_overrules(site, write, capsys):
+    site("plain.py", "state = []")
+    write("mine.py", "state = []")
+    path = write(
+        "program.py",
+        """
+        import plain, mine
+        plain.state.append(1)
+        mine.state.append(1)
+        print(len(plain.state), len(mine.state))
+        """,
+    )
+    run(ScriptProgram(path), 2, private=["plain"], shared=["mine"])
+    assert lines(capsys) == ["1 1", "1 2"]
+
+
+def test_an_extension_module_of_a_private_package_is_there_in_every_rank(site, write, capsys):
+    import _json
+    import shutil
+
+    target = site("compiled/__init__.py", "from mpi4py import MPI\nfrom . import _json")
+    shutil.copy(_json.__file__, target.replace("__init__.py", "_json.so"))
+    path = write(
+        "program.py",
+        """
+        import compiled._json
+        print(id(compiled), id(compiled._json), compiled._json.make_scanner.__name__)
+        """,
+    )
+    run(ScriptProgram(path), 2)
+    (package, module, name), (package2, module2, name2) = (line.split() for line in lines(capsys))
+    assert package != package2
+    assert (module, name) == (module2, name2)
+
+
+def test_importing_mpi_is_an_event_of_each_rank(write):
+    before = "import mpi4py\nassert not hasattr(mpi4py, 'MPI')\n"
+    path = write("program.py", before + "from mpi4py import MPI\nimport mpi4py.MPI")
+    mpi = fake_mpi()
+    run(ScriptProgram(path), 3, mpi)
+    assert mpi.arrivals == [0, 1, 2]
+
+
+def test_options_of_mpi4py_are_those_of_a_rank(write, capsys):
+    path = write(
+        "program.py",
+        """
+        import mpi4py
+        from mpi4py import MPI
+        mpi4py.rc.threads = False if MPI.rank() else True
+        mpi4py.rc(recv_mprobe=False)
+        MPI.give_way()
+        print(mpi4py.rc.threads, mpi4py.rc.recv_mprobe, mpi4py.rc.finalize)
+        try:
+            mpi4py.rc.nonsense = 1
+        except TypeError as error:
+            print(error)
+        """,
+    )
+    run(ScriptProgram(path), 2)
+    assert lines(capsys) == [
+        "True False None", "object has no attribute 'nonsense'",
+        "False False None", "object has no attribute 'nonsense'",
+    ]  # fmt: skip
+
+
+def test_modules_of_mpi4py_that_hold_state_are_private(write, capsys):
+    path = write(
+        "program.py",
+        """
+        import mpi4py.util, mpi4py.run, mpi4py.typing
+        from mpi4py import MPI
+        MPI.give_way()
+        print(id(mpi4py.run), id(mpi4py.util))
+        """,
+    )
+    mpi = fake_mpi()
+    mpi.BottomType = mpi.InPlaceType = mpi.Datatype = object
+    run(ScriptProgram(path), 2, mpi)
+    (run_a, util_a), (run_b, util_b) = (line.split() for line in lines(capsys))
+    assert run_a != run_b
+    assert util_a == util_b
+
+
+def test_functions_keep_the_modules_of_their_caller():
+    table = sys.modules
+
+    def main():
+        assert sys.modules is table
+        assert sys.modules[__name__].HELPER is HELPER
+        import ranks_by_hand
+
+        assert ranks_by_hand.HandRank is HandRank
+
+    run(FunctionProgram(main), 2)
+
+
+def test_the_interpreter_is_as_before_after_a_run(write):
+    path = write("program.py", "import sys, mpi4py.MPI, datetime, numpy.random\nsys.stdout = None")
+    import builtins
+    import os
+    import random
+    import time
+    import warnings
+
+    def state():
+        return [
+            type(sys), sys.modules is table, builtins.__import__, list(sys.meta_path), time.time,
+            time.sleep, os.getpid, os._exit, type(os.environ), warnings.filters, random.random,
+            sys.stdout, set(sys.modules) - loaded_later, type(warnings), builtins.input,
+        ]  # fmt: skip
+
+    table = sys.modules
+    loaded_later: set[str] = set()
+    names = set(sys.modules)
+    before = state()
+    run(ScriptProgram(path), 2, check=False)
+    loaded_later = set(sys.modules) - names
+    assert state() == before
+    assert not any(name.startswith("mpi4py") for name in loaded_later)
+
+
+def test_one_run_at_a_time():
+    program = CommandProgram("pass")
+    with Interpreter(program), pytest.raises(UsageError, match="one at a time"):
+        Interpreter(program).__enter__()
+
+
+def test_a_real_mpi4py_of_the_caller_comes_back():
+    code = """
+import sys, types
+import mpi4py
+mpi4py.MPI = sys.modules["mpi4py.MPI"] = real = types.ModuleType("mpi4py.MPI")
+sys.path.insert(0, "tests/runtime")
+from ranks_by_hand import fake_mpi, run
+from pysmpi.runtime.loader import CommandProgram
+for attempt in range(2):
+    run(CommandProgram("from mpi4py import MPI; MPI.give_way()"), 2)
+    from mpi4py import MPI
+    assert MPI is real is mpi4py.MPI is sys.modules["mpi4py.MPI"]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+NAMES = st.sampled_from(["a", "b", "c", "d"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from(["set", "delete", "read", "share"]), NAMES),
+        max_size=40,
+    )
+)
+def test_the_view_shows_each_rank_what_it_did(steps):
+    """Against a model: a dictionary of private modules a rank, and one of shared modules."""
+    from ranks_by_hand import hand_made
+
+    from pysmpi.mpi import rank as ranks
+
+    table = {"base": types.ModuleType("base")}
+    members = [HandRank(number, Surroundings(number)) for number in range(3)]
+    model = [{}, {}, {}]
+    shared = dict(table)
+    with hand_made():
+        view = ModuleView(table, {})
+        for index, action, name in steps:
+            ranks.current = lambda index=index: members[index]
+            seen = view.current()
+            if action == "set":
+                model[index][name] = seen[name] = types.ModuleType(name)
+            elif action == "delete":
+                seen.pop(name, None)
+                model[index].pop(name, None)
+            elif action == "share":
+                shared["base." + name] = seen["base." + name] = types.ModuleType("base." + name)
+            assert view.current() == {**shared, **model[index]}
+        ranks.current = lambda: ranks.outside
+        view.close()
+    assert table == shared

@@ -1,0 +1,258 @@
+"""Timing of compute: the modes, what is left out, recordings."""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ranks_by_hand import run
+
+from pysmpi.errors import UsageError
+from pysmpi.runtime import host_speed as speeds
+from pysmpi.runtime.loader import ScriptProgram
+from pysmpi.runtime.timing import (
+    ConstantTiming,
+    CpuClock,
+    NativeTiming,
+    PlaybackTiming,
+    find_timing,
+    read_blocks,
+)
+
+_clock = [time.thread_time]  # in a list, where a run does not find it to replace it
+
+
+def spent() -> float:
+    return _clock[0]()
+
+
+def burn(seconds: float) -> None:
+    """Keep the CPU busy for about as long."""
+    end = spent() + seconds
+    while spent() < end:
+        pass
+
+
+def test_native_timing_scales_by_the_speeds():
+    with NativeTiming(2e9) as timing:
+        same, slow = timing.timer(0, 2e9), timing.timer(1, 1e9)
+        for timer, factor in ((same, 1.0), (slow, 2.0)):
+            timer.start()
+            begin = spent()
+            burn(0.02)
+            took = timer.stop()
+            assert 0.02 * factor <= took <= (spent() - begin) * factor
+
+
+def test_an_empty_block_takes_next_to_nothing():
+    with NativeTiming(1e9) as timing:
+        timer = timing.timer(0, 1e9)
+        blocks = []
+        for _ in range(101):
+            timer.start()
+            blocks.append(timer.stop())
+    assert sorted(blocks)[50] < 1e-6
+    assert min(blocks) >= 0.0
+
+
+def test_pauses_are_left_out():
+    clock = CpuClock()
+    begin = spent()
+    clock.start()
+    clock.pause()
+    burn(0.01)
+    clock.pause()
+    burn(0.01)
+    depth = clock.release()
+    burn(0.005)
+    clock.restore(depth)
+    clock.resume()
+    burn(0.01)
+    clock.resume()
+    took = clock.stop() / 1e9
+    whole = spent() - begin
+    assert depth == 2
+    assert 0.005 <= took <= whole - 0.029
+
+
+def test_a_block_may_end_within_a_pause():
+    clock = CpuClock()
+    clock.start()
+    clock.pause()
+    burn(0.01)
+    assert clock.stop() < 5e6
+    clock.start()
+    burn(0.01)
+    clock.resume()
+    assert clock.stop() < 5e6
+
+
+def test_garbage_collection_is_left_out():
+    nodes = [[] for _ in range(200_000)]
+    for node in nodes:
+        node.append(node)
+    with NativeTiming(1e9) as timing:
+        timer = timing.timer(0, 1e9)
+        timer.start()
+        begin = spent()
+        del nodes[:], node
+        gc.collect()
+        whole = spent() - begin
+        took = timer.stop()
+        collecting = timing.clock.collecting
+        assert collecting in gc.callbacks
+    assert took < whole
+    assert collecting not in gc.callbacks
+
+
+def test_imports_are_left_out_and_bodies_of_the_program_are_not(write, tmp_path):
+    source = "\n".join(f"def f{number}(x): return [x, {number}]" for number in range(3000))
+    write("big.py", source)
+    write(
+        "busy.py",
+        """
+        from mpi4py import MPI
+        MPI.burn(0.05)
+        """,
+    )
+    path = write(
+        "program.py",
+        """
+        from mpi4py import MPI
+        MPI.timer.start()
+        import big
+        MPI.blocks.append(MPI.timer.stop())
+        MPI.timer.start()
+        import busy
+        MPI.blocks.append(MPI.timer.stop())
+        """,
+    )
+    from ranks_by_hand import fake_mpi
+
+    mpi = fake_mpi()
+    mpi.burn, mpi.blocks = burn, []
+    with NativeTiming(1e9) as timing:
+        mpi.timer = timing.timer(0, 1e9)
+        run(ScriptProgram(path), 1, mpi, stopwatch=timing.stopwatch)
+    begin = spent()
+    compile(source, "big.py", "exec")
+    assert mpi.blocks[0] < (spent() - begin) / 2
+    assert 0.05 <= mpi.blocks[1] < 0.2
+
+
+def test_recorded_blocks_are_played_back_exactly(tmp_path):
+    file = str(tmp_path / "blocks")
+    recorded = []
+    with NativeTiming(3e9, file) as timing:
+        timers = [timing.timer(pid, 1.5e9) for pid in range(2)]
+        for block in range(10):
+            timer = timers[block % 2]
+            timer.start()
+            sum(range(100 * block))
+            recorded.append(timer.stop())
+    with find_timing(file) as timing:
+        timers = [timing.timer(pid, 1.5e9) for pid in range(2)]
+        for block, took in enumerate(recorded):
+            timers[block % 2].start()
+            assert timers[block % 2].stop() == took
+        with pytest.raises(UsageError, match="rank 1: found 5 blocks of compute, expected more"):
+            timers[1].stop()
+        # A core of half the speed takes twice as long.
+        assert timing.timer(0, 0.75e9).stop() == pytest.approx(2 * recorded[0])
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", ":1: found ''"),
+        ("nonsense\n", ":1: found 'nonsense'"),
+        ("{header}-1\n", ":1: "),
+        ("{header}1e9\n0 5\n0 x\n", ":3: found '0 x'"),
+        ("{header}1e9\n0 5\n1 1", ":3: found '1 1'"),
+        ("{header}1e9\n0 -5\n", ":2: found '0 -5'"),
+        ("{header}1e9\n0 99999999999999999999\n", "no recording"),
+    ],
+)
+def test_a_damaged_recording_is_named_with_its_line(tmp_path, text, message):
+    from pysmpi.runtime.timing import _HEADER
+
+    file = tmp_path / "blocks"
+    file.write_text(text.replace("{header}", _HEADER))
+    with pytest.raises(UsageError, match=message):
+        read_blocks(str(file))
+
+
+def test_binary_data_is_no_recording(tmp_path):
+    file = tmp_path / "blocks"
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="no recording"):
+        PlaybackTiming(str(file))
+
+
+def test_modes_are_found_by_name(tmp_path):
+    assert find_timing("none").timer(0, 1e9) is None
+    for text, seconds in (("1e-6", 1e-6), ("10us", 1e-5), (0.5, 0.5), ("2", 2.0), (0, 0.0)):
+        timing = find_timing(text)
+        assert isinstance(timing, ConstantTiming)
+        assert timing.timer(0, 1e9).stop() == pytest.approx(seconds)
+    native = find_timing("native", "2Gf")
+    assert isinstance(native, NativeTiming) and native.speed == 2e9
+
+
+@pytest.mark.parametrize("text", ["-1", "-5us", "3parsec", "1e999", "no/such/file", "nan"])
+def test_wrong_modes_are_refused_in_one_line(text):
+    with pytest.raises(UsageError) as refusal:
+        find_timing(text)
+    assert "--compute" in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_only_native_blocks_can_be_recorded(tmp_path):
+    with pytest.raises(UsageError, match="only native"):
+        find_timing("none", record=str(tmp_path / "blocks"))
+    with pytest.raises(UsageError, match="cannot record"):
+        find_timing("native", 1e9, record=str(tmp_path / "no" / "such")).__enter__()
+
+
+def test_the_speed_of_the_host_is_measured_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(speeds, "_known", None)
+    measured = speeds.host_speed()
+    assert 1e6 < measured < 1e13
+    assert speeds.cache_file().exists()
+    monkeypatch.setattr(speeds, "_known", None)
+    monkeypatch.setattr(speeds, "measure_host_speed", lambda: pytest.fail("measured again"))
+    assert speeds.host_speed() == measured
+
+
+def test_a_damaged_cache_is_measured_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(speeds, "measure_host_speed", lambda: 7e9)
+    for text in ("{", "[]", '{"x": 1}', "null"):
+        monkeypatch.setattr(speeds, "_known", None)
+        speeds.cache_file().parent.mkdir(exist_ok=True)
+        speeds.cache_file().write_text(text)
+        assert speeds.host_speed() == 7e9
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(speeds, "measure_host_speed", lambda: 7e9)
+    monkeypatch.setattr(speeds, "_known", None)
+    assert speeds.host_speed() == 7e9
+
+
+@pytest.mark.parametrize("text", ["fast", "0", "-1Gf", "nan", "3 GHz"])
+def test_wrong_speeds_are_refused(text):
+    with pytest.raises(UsageError, match="--host-speed"):
+        speeds.host_speed(text)
+
+
+@given(st.floats(1.0, 1e15))
+def test_given_speeds_are_taken(speed):
+    assert math.isclose(speeds.host_speed(repr(speed)), speed)

@@ -1,0 +1,74 @@
+"""What the report of a deadlock says of windows: who holds the lock, who is in which epoch."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import pysmpi
+
+HEAD = """\
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+rank = comm.rank
+win = MPI.Win.Allocate(8, comm=comm)
+"""
+
+
+def report(folder: Path, program: str) -> str:
+    path = folder / "prog.py"
+    path.write_text(HEAD + textwrap.dedent(program))
+    result = pysmpi.run(str(path), 3, check=False, compute="none")
+    assert result.exit_status == 3, result.error
+    return str(result.deadlock)
+
+
+def test_locks_in_a_circle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = report(
+        tmp_path,
+        """
+        if rank < 2:
+            win.Lock(rank)
+            comm.Sendrecv(bytearray(1), 1 - rank, 0, bytearray(1), 1 - rank)
+            win.Lock(1 - rank)
+        """,
+    )
+    assert "ranks 0-1  wait in Lock(rank=" in text
+    assert "rank 0 waits for the lock of rank 1 behind rank 1, which is in Lock at" in text
+    assert "cycle: 0 -> 1 (Lock)   1 -> 0 (Lock)" in text
+
+
+def test_a_lock_is_never_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = report(
+        tmp_path,
+        """
+        if rank == 0:
+            win.Lock(2)
+        else:
+            win.Sync()
+            win.Lock_all() if rank == 2 else win.Lock(2, MPI.LOCK_SHARED)
+        """,
+    )
+    assert "rank 1  waits in Lock(rank=2)" in text
+    assert "rank 2  waits in Lock_all()" in text
+    assert "rank 0 has finished and still holds the lock of rank 2" in text
+
+
+def test_a_fence_without_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = report(
+        tmp_path,
+        """
+        if rank:
+            win.Fence()
+        else:
+            win.Post(win.group.Incl([1]))
+            win.Wait()
+        """,
+    )
+    assert "ranks 1-2  wait in Fence()" in text
+    assert "rank 0 has not entered Fence of window" in text

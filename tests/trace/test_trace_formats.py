@@ -1,0 +1,203 @@
+"""Timelines: what is recorded, in both formats, and that nothing of it stays."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pysmpi
+from pysmpi.errors import UsageError
+from pysmpi.trace import recorder_for
+
+
+def exchange() -> None:
+    """A program with some of everything."""
+    import numpy
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    data = numpy.full(100, float(comm.rank))
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    for _ in range(3):
+        request = comm.Isend(data, right, tag=5)
+        comm.Recv(data.copy(), left, tag=5)
+        MPI.Request.Waitall([request])
+    comm.Sendrecv(data, right, recvbuf=data.copy(), source=left)
+    comm.bcast(None, root=1)
+    half = comm.Split(comm.rank % 2)
+    half.allreduce(1)
+    comm.Get_size()
+    comm.Barrier()
+
+
+def record(path: Path, main: Any = exchange, nprocs: int = 4, **options: Any) -> pysmpi.Result:
+    options.setdefault("compute", "2us")
+    return pysmpi.run(main, nprocs, trace=path, platform="graphene", **options)
+
+
+def load(path: Path) -> list[dict[str, Any]]:
+    text = gzip.open(path, "rt").read() if path.suffix == ".gz" else path.read_text()
+    return json.loads(text)["traceEvents"]
+
+
+def test_slices(tmp_path: Path):
+    result = record(tmp_path / "t.json")
+    events = load(tmp_path / "t.json")
+    slices = [event for event in events if event["ph"] == "X"]
+    names = Counter(event["name"] for event in slices)
+    for name, count in {
+        "Isend": 12, "Recv": 12, "Waitall": 12, "Sendrecv": 4, "bcast": 4, "Split": 4,
+        "allreduce": 4, "Barrier": 4, "program": 4,
+    }.items():  # fmt: skip
+        assert names[name] == count
+    assert "Get_size" not in names
+    for event in slices:
+        assert event["dur"] >= 0.0
+        if event["name"] != "program":
+            assert "test_trace_formats.py:" in event["args"]["at"]
+    send = next(event for event in slices if event["name"] == "Isend" and event["tid"] == 1)
+    assert send["args"]["dest"] == 2
+    assert send["args"]["sent"] == 800
+    lives = [event for event in slices if event["name"] == "program"]
+    longest = max(event["dur"] for event in lives)
+    assert longest == pytest.approx(result.seconds * 1e6, abs=1e-3)
+
+
+def test_slices_of_a_rank_nest(tmp_path: Path):
+    record(tmp_path / "t.json")
+    by_rank: dict[int, list[tuple[float, float]]] = {}
+    for event in load(tmp_path / "t.json"):
+        if event["ph"] == "X":
+            by_rank.setdefault(event["tid"], []).append(
+                (event["ts"], event["ts"] + event["dur"])
+            )
+    assert sorted(by_rank) == [0, 1, 2, 3]
+    for spans in by_rank.values():
+        spans.sort(key=lambda span: (span[0], -span[1]))
+        program, *calls = spans
+        for before, after in zip(calls, calls[1:]):
+            assert before[1] <= after[0] + 1e-3
+        assert calls[-1][1] <= program[1] + 1e-3
+
+
+def test_arrows(tmp_path: Path):
+    result = record(tmp_path / "t.json")
+    events = load(tmp_path / "t.json")
+    starts = {event["id"]: event for event in events if event["ph"] == "s"}
+    ends = {event["id"]: event for event in events if event["ph"] == "f"}
+    assert len(starts) == result.messages
+    assert starts.keys() == ends.keys()
+    assert sum(event["args"]["bytes"] for event in starts.values()) == result.bytes
+    for number, start in starts.items():
+        assert start["ts"] <= ends[number]["ts"]
+    neighbours = Counter(
+        (start["tid"], ends[number]["tid"])
+        for number, start in starts.items()
+        if start["args"]["bytes"] == 800
+    )
+    assert neighbours == {(rank, (rank + 1) % 4): 4 for rank in range(4)}
+
+
+def test_places(tmp_path: Path):
+    record(tmp_path / "t.json.gz", nprocs=3)
+    names = {
+        (event["name"], event["pid"], event["tid"]): event["args"]["name"]
+        for event in load(tmp_path / "t.json.gz")
+        if event["ph"] == "M" and event["name"].endswith("_name")
+    }
+    for rank in range(3):
+        assert names["process_name", rank + 1, 0] == f"graphene-{rank}"
+        assert names["thread_name", rank + 1, rank] == f"rank {rank}"
+
+
+def test_intercommunicator(tmp_path: Path):
+    def main() -> None:
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        side = comm.rank // 2
+        inter = comm.Split(side).Create_intercomm(0, comm, 2 - 2 * side)
+        if side == 0:
+            inter.send(b"x" * 1234, dest=comm.rank)
+        else:
+            inter.recv(source=comm.rank - 2)
+
+    record(tmp_path / "t.json", main)
+    events = load(tmp_path / "t.json")
+    big = {e["id"]: e["tid"] for e in events if e["ph"] == "s" and e["args"]["bytes"] > 1000}
+    ends = {e["id"]: e["tid"] for e in events if e["ph"] == "f"}
+    assert {(rank, ends[number]) for number, rank in big.items()} == {(0, 2), (1, 3)}
+
+
+def test_table(tmp_path: Path):
+    result = record(tmp_path / "t.csv")
+    with open(tmp_path / "t.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    dates = [float(row["Timestamp (ns)"]) for row in rows]
+    assert dates == sorted(dates)
+    assert dates[-1] == pytest.approx(result.seconds * 1e9)
+    stacks: dict[str, list[str]] = {}
+    for row in rows:
+        stack = stacks.setdefault(row["Process"], [])
+        if row["Event Type"] == "Enter":
+            stack.append(row["Name"])
+        else:
+            assert row["Event Type"] == "Leave"
+            assert stack.pop() == row["Name"]
+    assert all(not stack for stack in stacks.values())
+    sent = sum(int(row["Sent"] or 0) for row in rows)
+    assert sent == result.bytes
+
+
+def test_a_run_that_fails_has_a_timeline(tmp_path: Path):
+    def main() -> None:
+        from mpi4py import MPI
+
+        MPI.COMM_WORLD.recv(source=0)
+
+    result = record(tmp_path / "t.json", main, check=False)
+    assert result.exit_status == 3
+    names = Counter(event["name"] for event in load(tmp_path / "t.json") if event["ph"] == "X")
+    assert names == {"recv": 4, "program": 4}
+
+
+def test_nothing_stays(tmp_path: Path):
+    from pysmpi.mpi import MPI
+    from pysmpi.mpi.core import Core
+
+    before = (MPI.Comm.Send, MPI.Comm.Barrier, vars(MPI.Request)["Waitall"], Core.__init__)
+    record(tmp_path / "t.json")
+    with pytest.raises(pysmpi.ProgramError):
+        record(tmp_path / "t.json", lambda: 1 / 0)
+    after = (MPI.Comm.Send, MPI.Comm.Barrier, vars(MPI.Request)["Waitall"], Core.__init__)
+    assert all(one is other for one, other in zip(before, after))
+    assert not hasattr(MPI.Comm.Send, "__wrapped__")
+
+
+def test_recorded_compute_is_played_back_under_a_recording(tmp_path: Path):
+    blocks = str(tmp_path / "blocks")
+    pysmpi.run(exchange, 4, platform="graphene", record_compute=blocks)
+    plain = pysmpi.run(exchange, 4, platform="graphene", compute=blocks)
+    traced = record(tmp_path / "t.json", compute=blocks)
+    assert traced.ranks == plain.ranks
+
+
+def test_recording_changes_no_time(tmp_path: Path):
+    plain = pysmpi.run(exchange, 4, platform="graphene", compute="2us")
+    traced = record(tmp_path / "t.json")
+    assert traced.seconds == plain.seconds
+    assert traced.ranks == plain.ranks
+
+
+def test_unknown_suffix(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"expected .json, .json.gz, .csv or .csv.gz"):
+        recorder_for(str(tmp_path / "t.paje"))
+    with pytest.raises(UsageError, match="cannot be written"):
+        record(tmp_path / "no" / "t.json")
+    assert list(tmp_path.iterdir()) == []
