@@ -436,7 +436,7 @@ def test_wrong_types_of_arguments(path):
         file = MPI.File.Open(MPI.COMM_SELF, path, RDWR)
         for call in (
             lambda: file.Set_view(0, None),
-            lambda: file.Read_at(0.5, bytearray(1)),
+            lambda: file.Read_at("0", bytearray(1)),
             lambda: file.Read(7),
             lambda: file.Set_info(None),
         ):
