@@ -1,0 +1,1 @@
+"""What a message inside a node costs: caches that keep each other coherent."""

@@ -1,0 +1,10 @@
+"""Cache-coherence protocols as transition tables.
+
+`protocol("MESI").read(("M", "I"), 1)` says what one access does: the new states of the line in
+each cache, and the `Transfer` that brought it. The tables are the files in `tables/`.
+"""
+
+from pysmpi.memory.coherence.library import protocol, shipped
+from pysmpi.memory.coherence.protocol import Protocol, ProtocolError, States, Transfer
+
+__all__ = ["Protocol", "ProtocolError", "States", "Transfer", "protocol", "shipped"]

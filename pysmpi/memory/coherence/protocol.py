@@ -1,0 +1,190 @@
+"""A coherence protocol: a table of rules, and what an access to a line does by them.
+
+A rule is found by two states: that of the line in the cache that accesses it, and the strongest
+one that it has in any other cache, by the order in which the table lists its states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pysmpi.errors import PysmpiError
+
+# The state of one line in each cache, one letter a cache.
+States = tuple[str, ...]
+
+READ, WRITE, EVICT = "read", "write", "evict"
+OPERATIONS = (READ, WRITE, EVICT)
+
+# Where the data of an access comes from; an eviction has none.
+OWN, MEMORY, CACHE, NONE = "own", "memory", "cache", "none"
+
+# A run uses few states of few caches again and again; this bounds what a long one remembers.
+_REMEMBERED = 1 << 16
+
+
+class ProtocolError(PysmpiError):
+    """A table has no rule for what happened, which a safe protocol never lets happen."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a letter stands for.
+
+    invalid: the cache does not have the line. exclusive: it is the only one that does, and may
+    write it without asking. owner: it answers for the line, others may share it. dirty: memory
+    may have an older line, and the caches in such a state see that it gets the new one.
+    """
+
+    letter: str
+    invalid: bool = False
+    exclusive: bool = False
+    owner: bool = False
+    dirty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A row of a table: what `operation` does to a line in `own` here and at most `other` there.
+
+    becomes: the new state here. others: the new state of other caches' copies, by the old one;
+    those not named keep theirs. data: own, memory, cache (the first one in `other`) or none.
+    write_back: memory gets the line too. update: other caches' copies get the written value, and
+    so does what is written back. lookup: the cache in `other` was asked although memory answers.
+    """
+
+    operation: str
+    own: str
+    other: str
+    becomes: str
+    others: Mapping[str, str] = field(default_factory=dict)
+    data: str = NONE
+    write_back: bool = False
+    update: bool = False
+    lookup: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """What an access moved. Caches are numbered as in `States`.
+
+    source: "own" (the cache had the line), "memory", "cache", or "none" for an eviction.
+    provider: the cache that sent the line, if one did. lookup: the cache that was asked in vain.
+    invalidated: the caches that lost the line. updated: those whose copies were written in place.
+    write_back: the cache whose line went to memory, if one did.
+    """
+
+    source: str
+    provider: int | None = None
+    lookup: int | None = None
+    invalidated: tuple[int, ...] = ()
+    updated: tuple[int, ...] = ()
+    write_back: int | None = None
+
+    @property
+    def hit(self) -> bool:
+        """Whether the access stayed within its cache: no data, no message to another cache."""
+        return self.source == OWN and not self.invalidated and not self.updated
+
+
+@dataclass(frozen=True, eq=False)
+class Protocol:
+    """A named table. `states` are listed strongest first; `rules` by (operation, own, other).
+
+    `directory` names, for protocols that have one, what the directory says of a line by the
+    strongest state that a cache holds it in.
+    """
+
+    name: str
+    description: str
+    states: Mapping[str, State]
+    rules: Mapping[tuple[str, str, str], Rule]
+    directory: Mapping[str, str] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    # The letter of a line that a cache does not have.
+    invalid: str = field(init=False, repr=False)
+    _rank: dict[str, int] = field(init=False, repr=False)
+    _done: dict[tuple[str, States, int], tuple[States, Transfer]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        ranks = {letter: rank for rank, letter in enumerate(self.states)}
+        invalid = next(letter for letter, state in self.states.items() if state.invalid)
+        object.__setattr__(self, "_rank", ranks)
+        object.__setattr__(self, "invalid", invalid)
+        object.__setattr__(self, "_done", {})
+
+    def initial(self, caches: int) -> States:
+        """The states of a line that no cache has."""
+        return (self.invalid,) * caches
+
+    def read(self, states: Sequence[str], who: int) -> tuple[States, Transfer]:
+        """Cache `who` loads a line whose state in each cache is `states`.
+
+        Returns the new states and the transfer. Raises ProtocolError where the table has no rule.
+        """
+        return self.access(READ, states, who)
+
+    def write(self, states: Sequence[str], who: int) -> tuple[States, Transfer]:
+        """Cache `who` stores to the line; as `read`. An atomic read-modify-write is a store."""
+        return self.access(WRITE, states, who)
+
+    def evict(self, states: Sequence[str], who: int) -> tuple[States, Transfer]:
+        """Cache `who` gives up its copy of the line, for want of room; as `read`."""
+        return self.access(EVICT, states, who)
+
+    def access(self, operation: str, states: Sequence[str], who: int) -> tuple[States, Transfer]:
+        """One of OPERATIONS, as `read`."""
+        key = (operation, tuple(states), who)
+        done = self._done.get(key)
+        if done is None:
+            if len(self._done) >= _REMEMBERED:
+                self._done.clear()
+            done = self._done[key] = self._apply(*key)
+        return done
+
+    def strongest(self, states: Sequence[str]) -> str:
+        """The strongest of some states; that of an absent line if there are none."""
+        return min(states, key=self._rank.__getitem__, default=self.invalid)
+
+    def directory_state(self, states: Sequence[str]) -> str | None:
+        """What the directory says of the line, for a protocol with a directory."""
+        return self.directory.get(self.strongest(states)) if self.directory else None
+
+    def rule(self, operation: str, states: States, who: int) -> Rule:
+        """The row of the table that an access falls under. Raises ProtocolError if none does."""
+        own = states[who]
+        other = self.strongest(states[:who] + states[who + 1 :])
+        found = self.rules.get((operation, own, other))
+        if found is None:
+            raise ProtocolError(
+                f"{self.name}: expected a rule for {operation} by a cache in {own} while another "
+                f"is in {other}, got none (states {' '.join(states)}, cache {who})"
+            )
+        return found
+
+    def _apply(self, operation: str, states: States, who: int) -> tuple[States, Transfer]:
+        rule = self.rule(operation, states, who)
+        new = tuple(
+            rule.becomes if i == who else rule.others.get(state, state)
+            for i, state in enumerate(states)
+        )
+        others = [i for i in range(len(states)) if i != who]
+        invalidated = tuple(
+            i for i in others if new[i] == self.invalid and states[i] != self.invalid
+        )
+        asked = None
+        if rule.other != self.invalid:
+            asked = next(i for i in others if states[i] == rule.other)
+        written_back = None
+        if rule.write_back:
+            written_back = who if rule.operation == EVICT or asked is None else asked
+        return new, Transfer(
+            rule.data,
+            asked if rule.data == CACHE else None,
+            asked if rule.lookup else None,
+            invalidated,
+            tuple(i for i in others if new[i] != self.invalid) if rule.update else (),
+            written_back,
+        )

@@ -1,0 +1,153 @@
+"""Whether a table keeps caches coherent: every state that small systems can reach is looked at.
+
+One line, some caches, memory. In each state every cache may read, write or evict. Beside the
+letters the search knows which copies hold what was written last, as the hardware does not: so a
+stale read is seen where it happens, and not where the letters admit it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from pysmpi.memory.coherence.protocol import (
+    CACHE,
+    EVICT,
+    OPERATIONS,
+    OWN,
+    WRITE,
+    Protocol,
+    ProtocolError,
+    States,
+    Transfer,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line everywhere: its letters, which copies are the last written, and whether memory's is.
+
+    A cache that does not have the line has no copy that could be stale: it counts as False.
+    """
+
+    states: States
+    fresh: tuple[bool, ...]
+    memory: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """What is wrong, and the accesses that lead to it from a line that no cache has."""
+
+    problem: str
+    steps: tuple[tuple[str, int], ...]
+    line: Line
+
+    def __str__(self) -> str:
+        way = ", ".join(f"cache {who} {operation}s" for operation, who in self.steps)
+        return f"{self.problem} (after {way or 'nothing'}: {' '.join(self.line.states)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """What a search found: the number of states and accesses, and the first violation, if any."""
+
+    caches: int
+    states: int
+    accesses: int
+    violation: Violation | None
+
+
+def explore(protocol: Protocol, caches: int) -> Exploration:
+    """Look at every state of one line in `caches` caches; breadth first, so the way is short.
+
+    Safe means: at most one owner; an exclusive line is nowhere else; no cache reads or sends a
+    line that is not the last written; memory's is the last, or a dirty copy is.
+    """
+    start = Line(protocol.initial(caches), (False,) * caches)
+    reached: dict[Line, tuple[Line, str, int] | None] = {start: None}
+    queue = deque([start])
+    accesses = 0
+    while queue:
+        line = queue.popleft()
+        problem = problem_of(protocol, line)
+        if problem:
+            return Exploration(
+                caches, len(reached), accesses, Violation(problem, _way(reached, line), line)
+            )
+        for operation in OPERATIONS:
+            for who in range(caches):
+                if operation == EVICT and line.states[who] == protocol.invalid:
+                    continue
+                accesses += 1
+                new, problem = step(protocol, line, operation, who)
+                if problem:
+                    way = (*_way(reached, line), (operation, who))
+                    return Exploration(
+                        caches, len(reached), accesses, Violation(problem, way, line)
+                    )
+                if new not in reached:
+                    reached[new] = (line, operation, who)
+                    queue.append(new)
+    return Exploration(caches, len(reached), accesses, None)
+
+
+def _way(
+    reached: dict[Line, tuple[Line, str, int] | None], line: Line
+) -> tuple[tuple[str, int], ...]:
+    steps = []
+    before = reached[line]
+    while before is not None:
+        line, operation, who = before
+        steps.append((operation, who))
+        before = reached[line]
+    return tuple(reversed(steps))
+
+
+def problem_of(protocol: Protocol, line: Line) -> str | None:
+    """What is wrong with the states of a line, if anything."""
+    kinds = [protocol.states[letter] for letter in line.states]
+    valid = [i for i, kind in enumerate(kinds) if not kind.invalid]
+    owners = [i for i in valid if kinds[i].owner or kinds[i].exclusive]
+    if len(owners) > 1:
+        return f"two owners: caches {owners[0]} and {owners[1]}"
+    for i in valid:
+        if kinds[i].exclusive and len(valid) > 1:
+            other = next(k for k in valid if k != i)
+            return f"an exclusive line is shared: caches {i} and {other}"
+        if not line.fresh[i]:
+            return f"a stale copy: cache {i}"
+    if not line.memory and not any(kinds[i].dirty for i in valid):
+        return "a lost write: memory has an old line, and no cache is to write the new one"
+    return None
+
+
+def step(protocol: Protocol, line: Line, operation: str, who: int) -> tuple[Line, str | None]:
+    """What an access makes of a line, and what is wrong with it, if anything."""
+    try:
+        states, transfer = protocol.access(operation, line.states, who)
+    except ProtocolError as error:
+        return line, str(error)
+    memory, fresh = line.memory, list(line.fresh)
+    if transfer.write_back is not None:
+        memory = fresh[transfer.write_back]
+    problem = None
+    if operation != EVICT:
+        fresh[who], origin = _arriving(transfer, line, memory, who)
+        if not fresh[who]:
+            problem = f"a stale {operation}: cache {who} takes an old line from {origin}"
+    if operation == WRITE:
+        memory = transfer.write_back is not None and bool(transfer.updated)
+        fresh = [i == who or i in transfer.updated for i in range(len(states))]
+    # A cache that lost the line has no copy that could be fresh.
+    held = tuple(f and state != protocol.invalid for f, state in zip(fresh, states))
+    return Line(states, held, memory), problem
+
+
+def _arriving(transfer: Transfer, line: Line, memory: bool, who: int) -> tuple[bool, str]:
+    """Whether the line that an access uses is the last written, and where it comes from."""
+    if transfer.source == OWN:
+        return line.fresh[who], "itself"
+    if transfer.source == CACHE and transfer.provider is not None:
+        return line.fresh[transfer.provider], f"cache {transfer.provider}"
+    return memory, "memory"
