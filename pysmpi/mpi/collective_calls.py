@@ -95,7 +95,12 @@ class Part:
         if self.needed():
             self.release()
         self.core.exit(self.number, self.board)
+        self.forget()
         return self.error
+
+    def forget(self) -> None:
+        """Let go of the board, which refers to the part: without a cycle both are freed at once."""
+        del self.board, self.other, self.values
 
     def interrupted(self, rank: Rank) -> int:
         """The schedule has ended on a revoked communicator: as it should, or because of that."""

@@ -57,6 +57,9 @@ class Objects(Part):
         super().__init__(core, me, call)
         self.data = data
 
+    def forget(self) -> None:
+        """What the others have brought is still to be read, see `_carry`."""
+
 
 def _exchange(comm: Any, op: str, data: Any, root: int = 0) -> Objects:
     """Do the sizes' collective; what the others have brought is in the `values` of the part."""
@@ -67,7 +70,8 @@ def _exchange(comm: Any, op: str, data: Any, root: int = 0) -> Objects:
 
 
 def _carry(comm: Any, sizes: Objects, op: str, count: int, **counts: Any) -> None:
-    """Do the collective of the pickled bytes, as far as time is concerned."""
+    """Do the collective of the pickled bytes, as far as time is concerned, and forget the rest."""
+    Part.forget(sizes)
     first = sizes.call
     call = Call(op, first.rank, first.size, first.root, count, **counts)
     run(current(), comm, Meeting(sizes.core, sizes.me, call))
