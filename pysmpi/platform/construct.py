@@ -132,6 +132,7 @@ class _Construction:
             definition.sockets,
             definition.pstate,
             definition.properties,
+            definition.node,
         )
         self._register(host, definition.where)
         self._hosts.append(host)
@@ -158,6 +159,7 @@ class _Construction:
             cluster.sockets,
             0,
             cluster.properties,
+            cluster.node,
         )
         self._register(host, self._where)
         self._hosts.append(host)

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pysmpi.platform.node_description import NodeDescription
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -33,7 +36,10 @@ class LinkDef:
 
 @dataclass(slots=True)
 class HostDef:
-    """A host. `speeds` holds one flop/s per core for each pstate; `pstate` picks one of them."""
+    """A host. `speeds` holds one flop/s per core for each pstate; `pstate` picks one of them.
+
+    `node` describes its inside, and says then how many cores and sockets there are.
+    """
 
     name: str
     speeds: tuple[float, ...]
@@ -42,6 +48,7 @@ class HostDef:
     pstate: int = 0
     properties: Mapping[str, str] = field(default_factory=dict)
     where: str = ""
+    node: NodeDescription | None = None
 
 
 @dataclass(slots=True)
@@ -115,6 +122,7 @@ class ClusterDef:
     router: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     where: str = ""
+    node: NodeDescription | None = None
 
     def numbers(self) -> list[int]:
         """The number of each host, in order."""
@@ -139,7 +147,10 @@ class ZoneDef:
 
 @dataclass(slots=True)
 class PlatformDef:
-    """A whole file. `root` is the zone that holds everything; `source` is the file's name."""
+    """A whole file. `root` is the zone that holds everything; `source` is the file's name.
+
+    `nodes` are the descriptions of computers that the file gives, by name.
+    """
 
     name: str
     root: ZoneDef
@@ -147,3 +158,4 @@ class PlatformDef:
     description: str = ""
     sources: list[str] = field(default_factory=list)
     config: dict[str, str] = field(default_factory=dict)
+    nodes: dict[str, NodeDescription] = field(default_factory=dict)

@@ -11,8 +11,8 @@ from pysmpi.errors import UsageError
 from pysmpi.platform.construct import construct
 from pysmpi.platform.definition import PlatformDef
 from pysmpi.platform.model import Platform
+from pysmpi.platform.node_yaml import MACHINES
 
-MACHINES = Path(__file__).parent / "machines"
 # The machine of a run that names none.
 DEFAULT = "cluster"
 

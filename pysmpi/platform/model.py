@@ -15,6 +15,7 @@ from pysmpi.platform.definition import NOTHING, PlatformDef
 from pysmpi.platform.routing import resolve
 
 if TYPE_CHECKING:
+    from pysmpi.platform.node_description import NodeDescription
     from pysmpi.platform.zones import Zone
 
 # How many routes a platform remembers. A route is a few hundred bytes, so this bounds the memory
@@ -40,10 +41,10 @@ class Host(NetPoint):
     """A computer: `cores` cores of `speed` flop/s each, spread evenly over `sockets` sockets.
 
     `index` is its position in `Platform.hosts`. `speeds` lists the flop/s of every pstate, of which
-    `speed` is the one in force.
+    `speed` is the one in force. `node` describes its inside, if anything does.
     """
 
-    __slots__ = ("index", "speed", "speeds", "cores", "sockets", "properties")
+    __slots__ = ("index", "speed", "speeds", "cores", "sockets", "properties", "node")
 
     def __init__(
         self,
@@ -54,9 +55,11 @@ class Host(NetPoint):
         sockets: int = 1,
         pstate: int = 0,
         properties: Mapping[str, str] = NOTHING,
+        node: NodeDescription | None = None,
     ) -> None:
         super().__init__(name)
         self.index = index
+        self.node = node
         self.speeds = speeds
         self.speed = speeds[pstate]
         self.cores = cores

@@ -27,6 +27,8 @@ from pysmpi.platform.definition import (
     RouterDef,
     ZoneDef,
 )
+from pysmpi.platform.node_description import NodeDescription
+from pysmpi.platform.node_yaml import find_node, read_nodes
 from pysmpi.platform.nodes import Node, compose
 from pysmpi.platform.numbers import read_count, read_radical
 from pysmpi.platform.units import parse_bandwidth, parse_speed, parse_time
@@ -48,10 +50,12 @@ _ZONE_KEYS = ("routing", "properties", "gateway") + (
     "attach",
 )
 _CLUSTER_REQUIRED = ("name", "hosts", "speed", "link")
-_CLUSTER_OPTIONAL = ("cores", "sockets", "topology", "backbone", "limiter", "loopback") + (
+_CLUSTER_OPTIONAL = ("cores", "sockets", "node", "topology", "backbone", "limiter", "loopback") + (
     "router",
     "properties",
 )
+
+Known = Mapping[str, NodeDescription]
 
 # PREFIX[NUMBERS]SUFFIX: the last brackets count, so that a prefix may hold some of its own.
 _HOST_PATTERN = re.compile(r"(?P<prefix>.*)\[(?P<radical>[^\[\]]*)\](?P<suffix>[^\[\]]*)")
@@ -60,9 +64,10 @@ _HOST_PATTERN = re.compile(r"(?P<prefix>.*)\[(?P<radical>[^\[\]]*)\](?P<suffix>[
 def read_yaml(path: Path) -> PlatformDef:
     """The definition in the YAML file `path`. Raises UsageError; OSError where `open` does."""
     top = compose(path)
-    keys = top.fields(("name",), ("description", "sources", "config", *_ZONE_KEYS))
+    keys = top.fields(("name",), ("description", "sources", "config", "nodes", *_ZONE_KEYS))
     root = ZoneDef(ROOT, where=str(path))
-    _read_zone(keys, root)
+    known = read_nodes(keys["nodes"]) if "nodes" in keys else {}
+    _read_zone(keys, root, known)
     return PlatformDef(
         keys["name"].text(),
         root,
@@ -70,10 +75,11 @@ def read_yaml(path: Path) -> PlatformDef:
         keys["description"].text().strip() if "description" in keys else "",
         [node.text() for node in keys["sources"].items()] if "sources" in keys else [],
         _read_texts(keys["config"]) if "config" in keys else {},
+        known,
     )
 
 
-def _read_zone(keys: Mapping[str, Node], zone: ZoneDef) -> None:
+def _read_zone(keys: Mapping[str, Node], zone: ZoneDef, known: Known) -> None:
     """Fill `zone` from its keys, members in the order of the file."""
     if "routing" in keys:
         kinds = [name for name, kind in load_kinds().items() if not kind.builds_clusters]
@@ -85,15 +91,15 @@ def _read_zone(keys: Mapping[str, Node], zone: ZoneDef) -> None:
     for key, value in keys.items():
         match key:
             case "hosts":
-                zone.members.extend(_read_host(node) for node in value.items())
+                zone.members.extend(_read_host(node, known) for node in value.items())
             case "routers":
                 zone.members.extend(RouterDef(node.text(), node.where) for node in value.items())
             case "links":
                 zone.members.extend(_read_link(node) for node in value.items())
             case "clusters":
-                zone.members.extend(_read_cluster(node) for node in value.items())
+                zone.members.extend(_read_cluster(node, known) for node in value.items())
             case "zones":
-                zone.members.extend(_read_member_zone(node) for node in value.items())
+                zone.members.extend(_read_member_zone(node, known) for node in value.items())
             case "routes":
                 zone.routes.extend(_read_route(node, bypass=False) for node in value.items())
             case "bypasses":
@@ -102,19 +108,20 @@ def _read_zone(keys: Mapping[str, Node], zone: ZoneDef) -> None:
                 zone.attachments.extend(_read_attach(node) for node in value.items())
 
 
-def _read_member_zone(node: Node) -> ZoneDef | ClusterDef:
+def _read_member_zone(node: Node, known: Known) -> ZoneDef | ClusterDef:
     """A zone within a zone, or ``cluster: {...}`` where the order among zones matters."""
     entries = node.entries()
     if list(entries) == ["cluster"]:
-        return _read_cluster(entries["cluster"])
+        return _read_cluster(entries["cluster"], known)
     keys = node.fields(("name",), _ZONE_KEYS)
     zone = ZoneDef(keys["name"].text(), where=node.where)
-    _read_zone(keys, zone)
+    _read_zone(keys, zone, known)
     return zone
 
 
-def _read_host(node: Node) -> HostDef:
-    keys = node.fields(("name", "speed"), ("cores", "sockets", "pstate", "properties"))
+def _read_host(node: Node, known: Known) -> HostDef:
+    keys = node.fields(("name", "speed"), ("cores", "sockets", "node", "pstate", "properties"))
+    inside = _read_inside(keys, known)
     speeds = _read_speeds(keys["speed"])
     pstate = 0
     if "pstate" in keys:
@@ -129,15 +136,29 @@ def _read_host(node: Node) -> HostDef:
     return HostDef(
         keys["name"].text(),
         speeds,
-        *_read_cores(keys),
+        *_read_cores(keys, inside),
         pstate,
         _read_texts(keys["properties"]) if "properties" in keys else {},
         node.where,
+        inside,
     )
 
 
-def _read_cores(keys: Mapping[str, Node]) -> tuple[int, int]:
+def _read_inside(keys: Mapping[str, Node], known: Known) -> NodeDescription | None:
+    """The description that ``node`` names: one of the file's, or of a machine that ships."""
+    if "node" not in keys:
+        return None
+    name = keys["node"].text()
+    return known.get(name) or find_node(keys["node"], known)
+
+
+def _read_cores(keys: Mapping[str, Node], inside: NodeDescription | None) -> tuple[int, int]:
     """The number of cores, and of the sockets that divide them evenly."""
+    if inside is not None:
+        for key in ("cores", "sockets"):
+            if key in keys:
+                raise keys[key].error(f"expected none, since node {inside.name} says it, got one")
+        return inside.cores, inside.sockets
     cores = keys["cores"].parse(read_count) if "cores" in keys else 1
     sockets = keys["sockets"].parse(read_count) if "sockets" in keys else 1
     if cores % sockets:
@@ -180,8 +201,9 @@ def _read_latency(keys: Mapping[str, Node]) -> float:
     return keys["latency"].parse(parse_time) if "latency" in keys else 0.0
 
 
-def _read_cluster(node: Node) -> ClusterDef:
+def _read_cluster(node: Node, known: Known) -> ClusterDef:
     keys = node.fields(_CLUSTER_REQUIRED, _CLUSTER_OPTIONAL)
+    inside = _read_inside(keys, known)
     name = keys["name"].text()
     pattern = _HOST_PATTERN.fullmatch(keys["hosts"].text())
     if pattern is None:
@@ -202,10 +224,11 @@ def _read_cluster(node: Node) -> ClusterDef:
         speeds,
         _read_bandwidth(link["bandwidth"]),
         _read_latency(link),
-        *_read_cores(keys),
+        *_read_cores(keys, inside),
         link["sharing"].choice(SHARINGS) if "sharing" in link else SPLIT,
         properties=_read_texts(keys["properties"]) if "properties" in keys else {},
         where=node.where,
+        node=inside,
     )
     if "backbone" in keys:
         backbone = keys["backbone"].fields(("bandwidth",), ("latency", "sharing"))
