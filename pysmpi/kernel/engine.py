@@ -249,10 +249,12 @@ class Engine:
         receive.message = send
         send.receive = receive
         receive.truncated = send.nbytes > receive.nbytes
+        plan = send.plan
+        assert plan is not None
         if send.detached:
-            plan = send.plan
-            assert plan is not None
             receive.finish_cost = plan.recv_cost
+        if plan.pricing is not None:
+            plan.pricing.matched(send, receive)
         if self.deliver is not None and send.payload is not None:
             self.deliver(send, receive)
 

@@ -1,8 +1,13 @@
 """The plan of one message: all that a network or memory model has to say about its cost."""
 
+from typing import TYPE_CHECKING, Optional
+
 from mypy_extensions import mypyc_attr
 
 from pysmpi.kernel.sharing import Constraint
+
+if TYPE_CHECKING:
+    from pysmpi.kernel.requests import Receive, Send, Transfer
 
 
 class Plan:
@@ -12,7 +17,7 @@ class Plan:
     (os, ois and or of the hybrid model); `latency` is the seconds before bytes flow; then
     `volume` bytes flow at `factor` times the shared rate, with `penalty` and `bound` (bytes/s) as
     in `sharing`. An `eager` message flows without waiting for its receive, a `detached` one lets
-    its sender go on at once.
+    its sender go on at once. With a `pricing` these figures are only the start.
     """
 
     def __init__(
@@ -29,6 +34,7 @@ class Plan:
         recv_cost: float = 0.0,
         eager: bool = False,
         detached: bool = True,
+        pricing: "Optional[Pricing]" = None,
     ) -> None:
         self.latency: float = latency
         self.volume: float = volume
@@ -42,6 +48,29 @@ class Plan:
         self.recv_cost: float = recv_cost
         self.eager: bool = eager
         self.detached: bool = detached
+        self.pricing: Optional[Pricing] = pricing
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Pricing:
+    """Prices messages that cost more or less by what is known only when they are sent.
+
+    The state of the memory that they come from and go to, for one. A plan names its pricing, whose
+    methods change the requests, and give a send another plan, before anything is done with them.
+    """
+
+    def sending(self, send: "Send") -> None:
+        """A message is about to be sent: work out its `start_cost`, given as the plan has it."""
+
+    def matched(self, send: "Send", receive: "Receive") -> None:
+        """A message has met its receive, and neither payload has moved.
+
+        Set `receive.finish_cost`; a message that is not under way yet takes the plan that
+        `send.plan` then is.
+        """
+
+    def moving(self, transfer: "Transfer") -> None:
+        """Bytes are about to be moved without a receive."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

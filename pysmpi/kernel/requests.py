@@ -113,6 +113,8 @@ class Send(Envelope):
             self.start_cost = plan.isend_cost
         elif self.detached or self.mode == SYNCHRONOUS:
             self.start_cost = plan.send_cost
+        if plan.pricing is not None:
+            plan.pricing.sending(self)
 
     def post(self, process: "Process") -> None:
         """Offer the message to its destination."""
@@ -143,6 +145,8 @@ class Transfer(Send):
         if sender.slot != process.slot:
             plan = book.plan(process.slot, sender.slot, self.nbytes)
         self.start_cost = plan.isend_cost
+        if plan.pricing is not None:
+            plan.pricing.moving(self)
 
     def post(self, process: "Process") -> None:
         """Let the bytes flow."""
