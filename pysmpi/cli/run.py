@@ -168,6 +168,7 @@ def _simulate(
         click.echo(format_error(error), err=True, nl=False)
         return ERROR
     _conclude(result, quiet)
+    job.platform.forget_routes()
     return result.exit_status
 
 

@@ -9,6 +9,7 @@ returns the parsed `Buffers`; what mpi4py ignores is not even looked at.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import index
 from typing import Any, NamedTuple
 
@@ -65,6 +66,7 @@ def _blocks_w(spec: Any, writable: bool, count: int) -> Blocks:
     return made
 
 
+@lru_cache(maxsize=64)
 def _nothing(v: bool, writable: bool, count: int) -> Blocks:
     return _blocks(v, None, writable, count, PROC_NULL)
 

@@ -268,6 +268,12 @@ class Alltoall(Part):
         assert self.outgoing is not None
         return self.outgoing.block(rank)
 
+    def view_for(self, rank: int) -> memoryview | None:
+        """What this rank brings for another, where that is simply memory."""
+        if self.kept is not None or self.outgoing is None:
+            return None
+        return self.outgoing.view(rank)
+
     def collect(self) -> None:
         """Take one block from each rank."""
         incoming, me = self.incoming, self.me
@@ -276,9 +282,16 @@ class Alltoall(Part):
         for rank in range(len(incoming)):
             if incoming.counts[rank]:
                 part = self.source(rank)
-                if part is not None:
+                if part is not None and not self._copied(part.view_for(me), incoming.view(rank)):
                     block = incoming.block(rank)
                     self.error = transfer(part.block_for(me), block) or self.error
+
+    def _copied(self, source: memoryview | None, target: memoryview | None) -> bool:
+        """Copy from memory to memory; False where that is not all there is to it."""
+        if source is None or target is None or source.nbytes != target.nbytes:
+            return False
+        target[:] = source
+        return True
 
     def _join(self) -> bool:
         """Take all blocks at once where they are equal and small; False if they are not."""

@@ -106,8 +106,8 @@ class Blocks:
     is then the size of one block.
     """
 
-    __slots__ = ("_count", "counts", "datatype", "_items", "obj", "offsets", "types", "writable",
-                 "_memory")
+    __slots__ = ("_count", "counts", "datatype", "_element", "_items", "obj", "offsets", "types",
+                 "writable", "_memory")
 
     def __init__(self, obj: Any, memory: memoryview | None, writable: bool, datatype: Datatype,
                  counts: Sequence[int], offsets: Sequence[int],
@@ -120,6 +120,7 @@ class Blocks:
         self.offsets = offsets
         self.types = types
         self._items: dict[int, Message] = {}
+        self._element = -1  # bytes of an element, 0 where elements do not lie in one piece
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -166,6 +167,21 @@ class Blocks:
             item = self._items[i] = place(self.obj, self._memory, self.offsets[i],
                                           self.counts[i], datatype, self.writable)
         return item
+
+    def view(self, i: int) -> memoryview | None:
+        """The memory of block `i` where it lies in one piece inside the buffer, else None."""
+        element, memory = self._element, self._memory
+        if element < 0:
+            element = 0
+            if memory is not None and self.types is None:
+                record = self.datatype._live()
+                element = record.layout.size if record.committed and record.layout.dense else 0
+            self._element = element
+        if element == 0 or memory is None:
+            return None
+        start = self.offsets[i]
+        stop = start + self.counts[i] * element
+        return memory[start:stop] if 0 <= start and stop <= memory.nbytes else None
 
     def joined(self, number: int) -> Blocks:
         """The same memory in blocks of `number` of these, where blocks are equal and in a row."""

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 
 from pysmpi.errors import UsageError
 from pysmpi.kernel.plan import Plan, Transport
-from pysmpi.kernel.sharing import Constraint
+from pysmpi.kernel.sharing import INFINITY, Constraint
 from pysmpi.network.models import model
 from pysmpi.network.piecewise import Piecewise, parse
 from pysmpi.options import Settings
-from pysmpi.platform.model import Host, Link, Platform
+from pysmpi.platform.model import Host, Platform
 
 ENVELOPE = 16  # bytes of tag, destination and communicator that travel with each message
 CROSS_TRAFFIC = 0.05  # share of a flow's rate that its acknowledgements take on the way back
@@ -56,7 +56,7 @@ PRESETS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Path:
     """What a pair of hosts shares and how far apart it is, whatever the size of a message."""
 
@@ -67,12 +67,15 @@ class Path:
     weights: list[float]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sized:
-    """What a size costs, whatever the pair of hosts."""
+    """What a size costs, whatever the pair of hosts; overheads of hosts without their own."""
 
     latency_factor: float
     bandwidth_factor: float
+    send_cost: float
+    isend_cost: float
+    recv_cost: float
     eager: bool
     detached: bool
 
@@ -139,8 +142,15 @@ class FluidTransport(Transport):
 
     def plan(self, source: int, destination: int, nbytes: int) -> Plan:
         """The plan of a message of `nbytes` between two slots."""
-        path = self._path(source, destination)
-        sized = self._sized(nbytes)
+        src, dst = self.hosts[source], self.hosts[destination]
+        path = self.paths.get((src.index, dst.index)) or self._path(src, dst)
+        sized = self.sizes.get(nbytes) or self._sized(nbytes)
+        send_cost, isend_cost, recv_cost = sized.send_cost, sized.isend_cost, sized.recv_cost
+        if src.properties:
+            send_cost = self.sending.of(src).affine(nbytes)
+            isend_cost = self.starting.of(src).affine(nbytes)
+        if dst.properties:
+            recv_cost = self.receiving.of(dst).affine(nbytes)
         return Plan(
             path.latency * sized.latency_factor,
             float(nbytes + ENVELOPE),
@@ -149,67 +159,66 @@ class FluidTransport(Transport):
             sized.bandwidth_factor,
             path.constraints,
             path.weights,
-            self.sending.of(self.hosts[source]).affine(nbytes),
-            self.starting.of(self.hosts[source]).affine(nbytes),
-            self.receiving.of(self.hosts[destination]).affine(nbytes),
+            send_cost,
+            isend_cost,
+            recv_cost,
             sized.eager,
             sized.detached,
         )
 
     def _sized(self, nbytes: int) -> Sized:
-        sized = self.sizes.get(nbytes)
-        if sized is None:
-            wire = nbytes + ENVELOPE
-            sized = self.sizes[nbytes] = Sized(
-                self.latency_factor.factor(wire),
-                self.bandwidth_factor.factor(wire),
-                nbytes < self.eager_below,
-                nbytes < self.detached_below,
-            )
+        wire = nbytes + ENVELOPE
+        sized = self.sizes[nbytes] = Sized(
+            self.latency_factor.factor(wire),
+            self.bandwidth_factor.factor(wire),
+            self.sending.common.affine(nbytes),
+            self.starting.common.affine(nbytes),
+            self.receiving.common.affine(nbytes),
+            nbytes < self.eager_below,
+            nbytes < self.detached_below,
+        )
         return sized
 
-    def _path(self, source: int, destination: int) -> Path:
-        src, dst = self.hosts[source], self.hosts[destination]
-        key = (src.index, dst.index)
-        path = self.paths.get(key)
-        if path is None:
-            if len(self.paths) > 1 << 18:
-                self.paths.clear()
-            path = self.paths[key] = self._new_path(src, dst)
+    def _path(self, src: Host, dst: Host) -> Path:
+        if len(self.paths) > 1 << 18:
+            self.paths.clear()
+        path = self.paths[src.index, dst.index] = self._new_path(src, dst)
         return path
 
     def _new_path(self, src: Host, dst: Host) -> Path:
         route = self.platform.route(src, dst)
         latency = route.latency
-        bound = min((link.bandwidth for link in route.links), default=float("inf"))
+        bound, resistance = INFINITY, 0.0
+        weights: dict[int, float] = {}
+        for link in route.links:
+            bandwidth = link.bandwidth
+            if bandwidth < bound:
+                bound = bandwidth
+            resistance += self.weight / bandwidth
+            # A fat pipe gives each flow all of its bandwidth: the bound says it already.
+            if link.sharing == "shared":
+                weights[link.index] = weights.get(link.index, 0.0) + 1.0
         penalty = 1.0
         if latency > 0.0:
             if self.gamma > 0.0:
                 bound = min(bound, self.gamma / (2.0 * latency))
-            penalty = latency + sum(self.weight / link.bandwidth for link in route.links)
-        weights: dict[int, float] = {}
-        self._weigh(weights, route.links, 1.0)
+            penalty = latency + resistance
         if self.cross_traffic:
-            self._weigh(weights, self.platform.route(dst, src).links, CROSS_TRAFFIC)
+            for link in self.platform.route(dst, src).links:
+                if link.sharing == "shared":
+                    weights[link.index] = weights.get(link.index, 0.0) + CROSS_TRAFFIC
+        known = self.constraints
         return Path(
             latency,
             bound,
             penalty,
-            [self._constraint(index) for index in weights],
+            [known.get(index) or self._constraint(index) for index in weights],
             list(weights.values()),
         )
 
-    def _weigh(self, weights: dict[int, float], links: Sequence[Link], weight: float) -> None:
-        # A fat pipe gives each flow all of its bandwidth: the bound says it already.
-        for link in links:
-            if link.sharing == "shared":
-                weights[link.index] = weights.get(link.index, 0.0) + weight
-
     def _constraint(self, index: int) -> Constraint:
-        constraint = self.constraints.get(index)
-        if constraint is None:
-            link = self.platform.links[index]
-            constraint = self.constraints[index] = Constraint(link.bandwidth, link.name)
+        link = self.platform.links[index]
+        constraint = self.constraints[index] = Constraint(link.bandwidth, link.name)
         return constraint
 
 

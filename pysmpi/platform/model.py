@@ -179,3 +179,7 @@ class Platform:
             del self._routes[next(iter(self._routes))]
         self._routes[key] = route
         return route
+
+    def forget_routes(self) -> None:
+        """Free the routes that are kept; they are found again when asked for."""
+        self._routes.clear()

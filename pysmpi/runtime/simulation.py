@@ -16,7 +16,7 @@ from greenlet import GreenletExit, getcurrent
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import PlanBook, Transport
 from pysmpi.kernel.process import Core, Process
-from pysmpi.mpi.rank import Aborted, Fiber, Rank, Universe, World
+from pysmpi.mpi.rank import Aborted, Fiber, FreeTransport, Rank, Universe, World
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.runtime.program_errors import CallSite, error_site
@@ -282,6 +282,9 @@ class Simulation:
                 rank.fiber.throw(GreenletExit)
             elif not rank.fiber.dead:
                 self.outcomes[rank.pid].state = State.STOPPED
+        # The plans of many pairs are most of what there is: free them now, or Python looks for
+        # cycles among them at its exit.
+        self.engine.book = PlanBook(FreeTransport(), 0)
 
 
 def exit_status(leave: SystemExit) -> int:
