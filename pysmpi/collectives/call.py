@@ -264,7 +264,9 @@ class Call:
         self.notes.add(s, remark)
 
 
-_PEER_CODES = frozenset((steps.SEND, steps.ISEND, steps.SSEND, steps.RECV, steps.IRECV))
+_PEER_CODES = frozenset(
+    (steps.SEND, steps.ISEND, steps.SSEND, steps.RECV, steps.IRECV, steps.SHARE)
+)
 _TIMED_CODES = frozenset((steps.SLEEP, steps.REDUCE, steps.COPY, steps.COMPUTE))
 
 

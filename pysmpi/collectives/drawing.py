@@ -19,6 +19,7 @@ from pysmpi.kernel.schedule import (
     ISEND,
     RECV,
     SEND,
+    SHARE,
     SSEND,
     WAIT,
     WAITALL,
@@ -129,11 +130,13 @@ def _walk(schedule: Schedule, rank: int, post: object) -> Iterator[bool]:
     for code, peer, nbytes, tag in zip(
         schedule.codes, schedule.peers, schedule.sizes, schedule.tags, strict=True
     ):
-        if code in (SEND, SSEND, RECV, ISEND, IRECV):
-            sends = code in (SEND, SSEND, ISEND)
+        if code in (SEND, SSEND, RECV, ISEND, IRECV, SHARE):
+            sends = code in (SEND, SSEND, ISEND, SHARE)
             request = post(rank, peer, tag, nbytes, sends, now)  # type: ignore[operator]
             if code in (ISEND, IRECV):
                 slots.append(request)
+                continue
+            if code == SHARE:
                 continue
             awaited = [request]
         elif code in (WAIT, WAITALL, WAITANY):

@@ -32,6 +32,7 @@ from pysmpi.kernel.schedule import (
     RECV,
     REDUCE,
     SEND,
+    SHARE,
     SSEND,
     WAIT,
     WAITALL,
@@ -41,7 +42,8 @@ from pysmpi.kernel.schedule import (
 Piece = tuple[int, int, int]  # first byte, behind the last byte, node
 Key = tuple[int, int, int]  # source, destination, tag
 NONE = -1
-MOVES = frozenset((SEND, SSEND, ISEND, RECV, IRECV, WAIT, WAITALL))
+SENDS = frozenset((SEND, SSEND, ISEND, SHARE))
+MOVES = SENDS | {RECV, IRECV, WAIT, WAITALL}
 
 
 class Trees:
@@ -221,7 +223,7 @@ class _Run:
             code, peer, nbytes, tag = s.codes[i], s.peers[i], s.sizes[i], s.tags[i]
             if code in MOVES:
                 self.flush(f)
-            if code in (SEND, SSEND, ISEND):
+            if code in SENDS:
                 self.moves += 1
                 if f.send == RECEIVED:
                     pieces = f.last

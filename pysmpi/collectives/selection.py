@@ -13,6 +13,7 @@ from pysmpi.kernel.schedule import Schedule
 
 if TYPE_CHECKING:
     from pysmpi.collectives.tuning import Tuner
+    from pysmpi.memory.lines.machine import HostLines
 
 AUTOMATIC = "automatic"
 
@@ -24,16 +25,18 @@ class Selection:
     of an operation, unless the non-blocking one has its own (`ibcast`). Two-level algorithms
     may name what their levels use: `mvapich2_two_level:rdb,binomial`. The same selection
     serves the collectives that an algorithm builds on, as in SMPI. The selector may be a
-    selection file. `tuner` tries algorithms for `automatic`. Immutable.
+    selection file. `tuner` tries algorithms for `automatic`; `lines` has the line costs of the
+    hosts, for algorithms that are tuned with them. Immutable.
     """
 
-    __slots__ = ("_hash", "_inner", "overrides", "selector", "tuner")
+    __slots__ = ("_hash", "_inner", "lines", "overrides", "selector", "tuner")
 
     def __init__(
         self,
         selector: str = "default",
         overrides: Mapping[str, str] = {},
         tuner: Tuner | None = None,
+        lines: HostLines | None = None,
     ) -> None:
         """Check the names; UsageError lists what there is."""
         if selector not in selectors.names() and looks_like_file(selector):
@@ -52,6 +55,7 @@ class Selection:
         self.selector: str = selector
         self.overrides: dict[str, str] = dict(overrides)
         self.tuner = tuner
+        self.lines = lines
         self._inner: Selection | None = None
         self._hash: int = hash((selector, tuple(sorted(self.overrides.items()))))
 
@@ -64,6 +68,7 @@ class Selection:
             and self.selector == other.selector
             and self.overrides == other.overrides
             and self.tuner is other.tuner
+            and self.lines is other.lines
         )
 
     def __repr__(self) -> str:
@@ -96,7 +101,11 @@ class Selection:
 
     def tried_on(self, tuner: Tuner) -> Selection:
         """The same selection with a machine to try algorithms on."""
-        return Selection(self.selector, self.overrides, tuner)
+        return Selection(self.selector, self.overrides, tuner, self.lines)
+
+    def on_lines(self, lines: HostLines) -> Selection:
+        """The same selection with the line costs of the hosts."""
+        return Selection(self.selector, self.overrides, self.tuner, lines)
 
     def inner(self) -> Selection:
         """What serves the collectives that an automatically chosen algorithm builds on.
@@ -108,7 +117,7 @@ class Selection:
         if self._inner is None:
             kept = {op: name for op, name in self.overrides.items() if name != AUTOMATIC}
             selector = "ompi5" if self.selector == AUTOMATIC else self.selector
-            self._inner = Selection(selector, kept)
+            self._inner = Selection(selector, kept, None, self.lines)
         return self._inner
 
     def start(self, op: str, nonblocking: bool = False) -> str:

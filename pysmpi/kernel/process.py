@@ -8,6 +8,7 @@ such program, so its greenlet is left and entered once however many messages the
 from typing import TYPE_CHECKING, Any, Final, Optional
 
 from pysmpi.kernel.events import Event
+from pysmpi.kernel.plan import FREE
 from pysmpi.kernel.requests import SYNCHRONOUS, Context, Receive, Request, Send
 from pysmpi.kernel.schedule import (
     COMPUTE,
@@ -15,6 +16,7 @@ from pysmpi.kernel.schedule import (
     IRECV,
     ISEND,
     REDUCE,
+    SHARE,
     SLEEP,
     SSEND,
     WAITANY,
@@ -488,6 +490,19 @@ class Process(Event):
         if code == COPY:
             seconds = schedule.amounts[where] / engine.copy_rate
             return seconds == 0.0 or self._compute(seconds)
+        if code == SHARE:
+            self._share(schedule, where)
+            return True
         if code == WAITANY:
             return self._await_any_slot(where, schedule.sizes[self.step])
         return self._await_slots(where, schedule.sizes[self.step])
+
+    def _share(self, schedule: Schedule, peer: int) -> None:
+        step = self.step
+        context = self.context
+        assert context is not None
+        tag = self.tag + schedule.tags[step]
+        send = Send(context, self.rank, peer, tag, schedule.sizes[step])
+        send.plan = FREE
+        send.detached = send.eager = True
+        send.post(self)

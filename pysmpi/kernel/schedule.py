@@ -19,10 +19,11 @@ SLEEP: Final = 8  # lets time pass
 REDUCE: Final = 9  # combines bytes with an operator
 COPY: Final = 10  # copies bytes in local memory
 COMPUTE: Final = 11  # executes flops on the core
+SHARE: Final = 12  # lets a peer see bytes in memory that both share: takes no time
 
 NAMES: Final = (
     "send", "isend", "ssend", "recv", "irecv", "wait", "waitall", "waitany",
-    "sleep", "reduce", "copy", "compute",
+    "sleep", "reduce", "copy", "compute", "share",
 )  # fmt: skip
 
 
@@ -58,6 +59,14 @@ class Schedule:
     def ssend(self, peer: int, nbytes: int, tag: int = 0) -> None:
         """Send `nbytes` to `peer` and wait until the transfer is over."""
         self._step(SSEND, peer, nbytes, tag)
+
+    def share(self, peer: int, nbytes: int, tag: int = 0) -> None:
+        """Let a receive of `peer` have `nbytes` that lie in memory which both share.
+
+        No network carries them and no time passes: what the stores and loads of both cost, the
+        algorithm says itself, by `sleep`.
+        """
+        self._step(SHARE, peer, nbytes, tag)
 
     def recv(self, peer: int, nbytes: int, tag: int = 0) -> None:
         """Receive up to `nbytes` from `peer` and wait for them."""

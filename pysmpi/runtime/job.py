@@ -18,6 +18,7 @@ from pysmpi.collectives.selection import Selection
 from pysmpi.collectives.tuning import Tuner
 from pysmpi.errors import PysmpiError, UsageError
 from pysmpi.kernel.plan import Transport
+from pysmpi.memory.lines.machine import HostLines
 from pysmpi.mpi import environment, pointtopoint, spawning
 from pysmpi.mpi.file_disks import disk_options
 from pysmpi.mpi.rank import Rank, World
@@ -154,6 +155,8 @@ class Job:
         self.selection = Selection.from_options(
             self.settings.said, options.selector, options.coll
         )
+        if any(slot.host.node is not None for slot in self.slots):
+            self.selection = self.selection.on_lines(HostLines(self.slots))
         self.model = find_model(options.model)
         if self.selection.automatic:
             self.selection = self.selection.tried_on(

@@ -65,17 +65,17 @@ def execute(schedules: list[Schedule]) -> Outcome:
         while position[rank] < len(s):
             i = position[rank]
             code, peer, size, tag = s.codes[i], s.peers[i], s.sizes[i], s.tags[i]
-            if code in (k.SEND, k.SSEND, k.RECV, k.ISEND, k.IRECV):
+            if code in (k.SEND, k.SSEND, k.RECV, k.ISEND, k.IRECV, k.SHARE):
                 assert 0 <= peer < len(schedules), f"rank {rank}: no peer {peer}"
                 assert size >= 0
-                sending = code in (k.SEND, k.SSEND, k.ISEND)
+                sending = code in (k.SEND, k.SSEND, k.ISEND, k.SHARE)
                 if not posted[rank]:
                     a, b = (rank, peer) if sending else (peer, rank)
                     current[rank] = post(a, b, tag, size, sending, rank)
                     posted[rank] = True
                 if code in (k.ISEND, k.IRECV):
                     slots[rank].append(current[rank])
-                elif not current[rank][0]:
+                elif code != k.SHARE and not current[rank][0]:
                     waiting.add(rank)
                     break
             elif code in (k.WAIT, k.WAITALL):

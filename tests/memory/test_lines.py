@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pysmpi.memory.lines import barrier, broadcast, pingpong, ranges, reduction, trees
-from pysmpi.memory.lines.costs import NS, XEON_PHI, LineCosts, MultiLine, Reads
+from pysmpi.memory.lines.costs import LineCosts, MultiLine, Reads
+from pysmpi.memory.lines.machine import costs_of
+
+NS = 1e-9
+XEON_PHI = costs_of("xeon-phi-5110p")
 
 PRINTED_BROADCAST = {30: (5, 5), 60: (4, 4, 3)}
 PRINTED_REDUCTION = {30: (3, 3, 2), 60: (4, 4, 3)}

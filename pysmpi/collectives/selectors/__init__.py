@@ -35,7 +35,8 @@ class Selector:
     uses_nodes: Callable[[Call], bool] = _never
 
 
-_MODULES = ("default", "ompi", "mpich", "mvapich2", "impi", "ompi5", "mpich4", "automatic")
+_MODULES = ("default", "ompi", "mpich", "mvapich2", "impi", "ompi5", "mpich4", "coherence_tuned",
+            "automatic")  # fmt: skip
 _selectors: dict[str, Selector] = {}
 
 

@@ -92,3 +92,12 @@ def tree_of_lines(costs: LineCosts, tree: Fanouts, lines: int, worst: bool = Fal
     readers of different lines do not disturb each other (section 3.4).
     """
     return small(costs, tree, worst) + len(tree) * (lines - 1) * costs.per_line()
+
+
+def best_shape(costs: LineCosts, threads: int, lines: int, worst: bool = False) -> str:
+    """ "tree", "flat" or "pipelined", whichever is fastest; one line takes the tree."""
+    if lines == 1:
+        return "tree"
+    tree = tree_of_lines(costs, best_small(costs, threads, worst), lines, worst)
+    others = min(flat(costs, threads, lines, worst), pipelined(costs, threads, lines, worst))
+    return "tree" if tree <= others else best_large(costs, threads, lines, worst)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
-NS = 1e-9
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +39,16 @@ class LineCosts:
 
     `local` and `remote` are reads of a line in the own cache and in another core's, `invalid` one
     of a line that no cache holds. `contention` is c, what each further core adds that reads the
-    same line at once. `multi_line` has, by the state of the send and receive buffers ("exclusive",
-    "invalid"), the transfer function of messages of several lines. `line` is bytes.
+    same line at once. `lines_exclusive` and `lines_invalid` are the transfer functions of messages
+    of several lines, for send and receive buffers in that state. `line` is bytes.
     """
 
     local: Reads
     remote: Reads
     invalid: float
     contention: float
-    multi_line: Mapping[str, MultiLine] = field(default_factory=dict)
+    lines_exclusive: MultiLine | None = None
+    lines_invalid: MultiLine | None = None
     line: int = 64
 
     # The simplified model (table 2c) has one cost a place. It takes those of exclusive lines.
@@ -88,7 +86,7 @@ class LineCosts:
         Where nothing was fitted for the state: one copied line, and each further line from the
         other cache (or from memory).
         """
-        fitted = self.multi_line.get(state)
+        fitted = self._fitted(state)
         if fitted is not None:
             return fitted.seconds(lines)
         source = self.invalid if state == "invalid" else self.R_L
@@ -96,26 +94,14 @@ class LineCosts:
 
     def per_line(self, state: str = "exclusive") -> float:
         """o: seconds that one more line of a message costs."""
-        fitted = self.multi_line.get(state)
+        fitted = self._fitted(state)
         if fitted is not None:
             return fitted.per_line
         return self.invalid if state == "invalid" else self.R_R
 
+    def _fitted(self, state: str) -> MultiLine | None:
+        return self.lines_invalid if state == "invalid" else self.lines_exclusive
+
     def lines(self, nbytes: int) -> int:
         """Lines of a buffer that begins with a line; at least one."""
         return max(1, -(-nbytes // self.line))
-
-
-# Table 2 and figure 5 of the paper. The slope of figure 6a is not printed as a number: 54 ns
-# lies in the middle of the slopes for which all printed trees are the best ones, in the best and
-# in the worst case.
-XEON_PHI = LineCosts(
-    local=Reads(8.6 * NS, 8.6 * NS, 8.7 * NS),
-    remote=Reads(234.7 * NS, 235.8 * NS, 233.4 * NS),
-    invalid=277.7 * NS,
-    contention=54 * NS,
-    multi_line={
-        "exclusive": MultiLine(76.0 * NS, 1521.0 * NS, 1096.0 * NS),
-        "invalid": MultiLine(94.9 * NS, 2750.0 * NS, 2017.5 * NS),
-    },
-)

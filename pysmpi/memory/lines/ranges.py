@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pysmpi.memory.lines.costs import NS, LineCosts
+from pysmpi.memory.lines.costs import LineCosts
 from pysmpi.memory.lines.trees import Fanouts, best, candidates
 
 INFINITY = float("inf")
+NS = 1e-9
 Cost = Callable[[LineCosts, Fanouts], float]
 
 
