@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = ["Options", "ProgramError", "PysmpiError", "Result", "UsageError", "run"]
+__all__ = ["Options", "ProgramError", "PysmpiError", "Result", "UsageError", "run", "sample"]
 
 if os.environ.get("PYSMPI_INTERPRETED") == "1":
     from pysmpi._interpreted import prefer_source
@@ -18,6 +18,7 @@ if os.environ.get("PYSMPI_INTERPRETED") == "1":
 if TYPE_CHECKING:
     from pysmpi.api import Options, ProgramError, Result, run
     from pysmpi.errors import PysmpiError, UsageError
+    from pysmpi.sampling import sample
 
 # Importing the whole simulator takes a while, which `pysmpi --version` should not.
 _HOMES = {
@@ -27,6 +28,7 @@ _HOMES = {
     "Result": "pysmpi.api",
     "UsageError": "pysmpi.errors",
     "run": "pysmpi.api",
+    "sample": "pysmpi.sampling",
 }
 
 

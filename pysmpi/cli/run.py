@@ -76,6 +76,10 @@ class Run(click.Command):
               help="Load this module or package once a rank; repeatable.")
 @click.option("--shared", multiple=True, metavar="NAME",
               help="Load this module or package once for all ranks; repeatable.")
+@click.option("--sample", multiple=True, metavar="MODULE:FUNCTION[:OPTION=VALUE,...]|auto|none",
+              help="Measure calls of a function a few times, then skip them; repeatable.")
+@click.option("--once", multiple=True, metavar="MODULE:FUNCTION|files",
+              help="Run a function that gives the same on every rank once; repeatable.")
 @click.option("--quiet", "-q", is_flag=True, help="No summary, progress or notes.")
 @click.pass_context
 def command(

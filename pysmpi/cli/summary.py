@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pysmpi import text
 
@@ -34,7 +34,40 @@ def summary(result: Result) -> str:
                 f"{text.seconds(first['end_seconds'])}; last: rank {last['rank']} "
                 f"({last['host']}) at {text.seconds(last['end_seconds'])}"
             )
+    if result.shadow is not None:
+        lines += _shadow(result.shadow)
     return "\n".join(f"pysmpi: {line}" for line in lines)
+
+
+def _shadow(shadow: dict[str, Any]) -> list[str]:
+    """What was sampled and what ran once, and what that means for the program's results."""
+    lines = []
+    sampled = shadow["sampled"]
+    for point in sampled:
+        error = point["largest_relative_error"]
+        lines.append(
+            f"sampled {point['place']} ({point['scope']}): {point['ran']:,} passes ran, "
+            f"{point['skipped']:,} were skipped, which saved {point['saved_seconds']:.3g} s"
+            + ("" if not error else f"; standard error up to {error:.1%}")
+        )
+    if any(point["skipped"] for point in sampled):
+        lines.append(
+            "what was skipped left behind what an earlier pass did: "
+            "the program's results are wrong, its time is an estimate"
+        )
+    for one in shadow["once"]:
+        lines.append(
+            f"once {one['place']}: ran {text.count(one['ran'], 'time')}, shared "
+            f"{text.count(one['shared'], 'time')}, which saved {one['saved_seconds']:.3g} s"
+            + ("; all ranks hold the same object" if one["one_object_for_all"] else "")
+        )
+    for name in shadow["not_loaded"]:
+        lines.append(f"{name} was never loaded, so nothing of it was replaced")
+    for one in shadow.get("not_sampled", ())[:5]:
+        lines.append(
+            f"not sampled: {one['place']}, which {one['reason']} ({one['host_seconds']:.3g} s)"
+        )
+    return lines
 
 
 def _shares(result: Result) -> str:

@@ -29,6 +29,7 @@ from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.private import ImportSystem, Stopwatch
 from pysmpi.runtime.program_errors import strip
 from pysmpi.runtime.rules import Rules
+from pysmpi.runtime.shadow.setup import Shadowing
 from pysmpi.runtime.surroundings import Surroundings
 from pysmpi.runtime.switches import Switches
 from pysmpi.runtime.view import ModuleView
@@ -57,6 +58,7 @@ class Interpreter:
     `mpi` is the module that ranks import as `mpi4py.MPI`, `arrive` is called when one does.
     `private` and `shared` are names of modules, see `rules.py`. `poll_cost` is in seconds.
     `start_fiber(rank, body)` starts a thread of a rank; without it threads are real ones.
+    `shadowing` says what of the program is sampled.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Interpreter:
         poll_cost: float = clock.POLL_COST,
         stopwatch: Stopwatch | None = None,
         start_fiber: threads.StartThread | None = None,
+        shadowing: Shadowing | None = None,
     ) -> None:
         self.program = program
         self.mpi = mpi
@@ -78,6 +81,7 @@ class Interpreter:
         self.poll_cost = poll_cost
         self.stopwatch = stopwatch
         self.start_fiber = start_fiber
+        self.shadowing = shadowing
         self.threads: threads.Threads | None = None
         self.patches = Patches()
         self.view: ModuleView | None = None
@@ -95,6 +99,8 @@ class Interpreter:
 
     def _install(self) -> None:
         patches = self.patches
+        if self.shadowing is not None:
+            self.program.rewriter = self.shadowing.rewriter
         self.program.prepare()
         if self.mpi is not None:
             mpi4py_package.take_over(patches)
@@ -127,6 +133,8 @@ class Interpreter:
             else:
                 imports.loaded[name] = partial(patch, patches)
         imports.install(patches)
+        if self.shadowing is not None:
+            self.shadowing.install(patches, imports, self.view)
         system.install(patches, view)
 
     def __exit__(self, *exception: object) -> None:

@@ -31,11 +31,12 @@ from pysmpi.runtime.deadlock import Deadlock, find_deadlock
 from pysmpi.runtime.exits import HardExit
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import Program
+from pysmpi.runtime.shadow.setup import Shadowing
 from pysmpi.runtime.simulation import Simulation
 from pysmpi.runtime.spawning import Part, Spawner
 from pysmpi.runtime.surroundings import Surroundings
 from pysmpi.runtime.timing import find_timing
-from pysmpi.runtime.verdict import verdict
+from pysmpi.runtime.verdict import USAGE, verdict
 
 
 class ProgramError(PysmpiError, RuntimeError):
@@ -71,6 +72,8 @@ class Options:
     private: Sequence[str] = ()
     shared: Sequence[str] = ()
     trace: str | Path | None = None
+    sample: Sequence[str] = ()
+    once: Sequence[str] = ()
 
 
 @dataclass
@@ -98,6 +101,7 @@ class Result:
     exit_status: int = 0
     error: str | None = None
     deadlock: Deadlock | None = None
+    shadow: dict[str, Any] | None = None
 
     def __str__(self) -> str:
         """One line: how it ended, what it predicts, what the ranks returned."""
@@ -126,6 +130,7 @@ class Result:
             "messages": self.messages,
             "bytes": self.bytes,
             "events": self.events,
+            "shadow": self.shadow,
             "exit_status": self.exit_status,
             "error": self.error,
             "per_rank": self.ranks,
@@ -169,6 +174,9 @@ class Job:
         if speed == "auto" and self.settings.text("smpi/host-speed"):
             speed = self.settings.text("smpi/host-speed")
         self.timing = find_timing(self.compute, speed, options.record_compute)
+        self.shadowing = Shadowing(
+            options.sample, options.once, self.timing, options.nprocs, options.seed
+        )
         self.deadlock: Deadlock | None = None
         self.on_start: Callable[[Simulation], Any] | None = None
         self._locals: dict[str, int] = {}
@@ -200,6 +208,7 @@ class Job:
                 poll_cost=self.settings.number("smpi/wtime"),
                 stopwatch=self.timing.stopwatch,
                 start_fiber=simulation.start_thread,
+                shadowing=self.shadowing,
             ) as self.interpreter,
         ):
             self.universe_size = spawner.universe_size()
@@ -305,6 +314,8 @@ class Job:
                 }
             )
         status, error = verdict(simulation, outcomes, self.deadlock)
+        if self.shadowing.failure is not None:
+            status, error = USAGE, f"pysmpi: error: {self.shadowing.failure}"
         return Result(
             nprocs=self.options.nprocs,
             seconds=max((outcome.date for outcome in outcomes), default=engine.now),
@@ -323,6 +334,7 @@ class Job:
             exit_status=status,
             error=error,
             deadlock=self.deadlock,
+            shadow=self.shadowing.report(),
         )
 
 

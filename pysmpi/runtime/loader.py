@@ -46,6 +46,7 @@ class Program:
     path_entry: str | None = None
     private: tuple[str, ...] = ()
     flags = PythonFlags()
+    rewriter: Any = None  # compiles the program with other functions, see shadow/install.py
 
     def prepare(self) -> None:
         """Find and compile the program, once for all ranks; raises `SyntaxError`."""
@@ -102,7 +103,13 @@ class _MainProgram(Program):
         surroundings.modules["__main__"] = module
         exec(self.code, namespace)
 
-    def _compiled(self, source: str | bytes, name: str) -> CodeType:
+    def _compiled(self, source: str | bytes | None, name: str) -> CodeType:
+        if self.rewriter is not None and self.rewriter.concerns("__main__"):
+            rewritten: CodeType = self.rewriter.compiled(
+                "__main__", source, name, self.flags.optimize
+            )
+            return rewritten
+        assert source is not None
         code: CodeType = compile(
             source, name, "exec", dont_inherit=True, optimize=self.flags.optimize
         )
@@ -178,6 +185,8 @@ class ScriptProgram(_MainProgram):
             raise UsageError(f"{self.name}: cannot be read: {error.strerror}") from None
         if data.startswith(importlib.util.MAGIC_NUMBER):
             self.loader = SourcelessFileLoader("__main__", self.path)
+            if self.rewriter is not None and self.rewriter.concerns("__main__"):
+                self._compiled(None, self.path)
             self.code = self.loader.get_code("__main__")
             return
         self.loader = SourceFileLoader("__main__", self.path)
@@ -191,6 +200,9 @@ class ScriptProgram(_MainProgram):
         code = None
         if spec is not None and spec.loader is not None:
             code = spec.loader.get_code("__main__")  # type: ignore[attr-defined]
+            if self.rewriter is not None and self.rewriter.concerns("__main__"):
+                source = spec.loader.get_source("__main__")  # type: ignore[attr-defined]
+                code = self._compiled(source, spec.origin or self.path)
         if spec is None or code is None:
             raise UsageError(f"{self.name}: found no __main__ module in it, expected one")
         self.code = code
@@ -209,6 +221,7 @@ class ModuleProgram(_MainProgram):
         self.module = module
         self.arguments = ["-m", *arguments]
         self.path_entry = os.getcwd()
+        self._rewritten: CodeType | None = None
         self.root = module.partition(".")[0]
         if self.root not in sys.stdlib_module_names and self.root not in _NOT_PROGRAMS:
             self.private = (self.root,)
@@ -235,6 +248,11 @@ class ModuleProgram(_MainProgram):
             raise UsageError(f"-m {self.module}: {error}, expected a module or package") from None
         assert self.spec is not None
         self.loader = self.spec.loader
+        if self.rewriter is not None and self.rewriter.concerns("__main__"):
+            if self._rewritten is None:
+                source = self.loader.get_source(self.spec.name)
+                self._rewritten = self._compiled(source, self.spec.origin or name)
+            self.code = self._rewritten
         self.file = self.spec.origin
         self.cached = self.spec.cached
         self.package = self.spec.parent

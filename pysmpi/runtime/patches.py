@@ -17,11 +17,11 @@ class Patches:
     def set(self, owner: Any, name: str, value: Any) -> Any:
         """Make `owner.name` be `value`; returns what it was."""
         old = vars(owner).get(name, _MISSING)
+        setattr(owner, name, value)
         if old is _MISSING:
             self._undo.append(lambda: delattr(owner, name))
         else:
             self._undo.append(lambda: setattr(owner, name, old))
-        setattr(owner, name, value)
         return None if old is _MISSING else old
 
     def entry(self, mapping: dict[str, Any], name: str, value: Any) -> None:

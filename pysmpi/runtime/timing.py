@@ -101,6 +101,13 @@ class CpuClock(Stopwatch):
             self._paused_at = thread_time_ns()
         self._depth += pauses
 
+    def elapsed(self) -> int:
+        now = self._paused_at if self._depth else thread_time_ns()
+        return now - self._begin - self._excluded
+
+    def charge(self, nanoseconds: int) -> None:
+        self._excluded -= nanoseconds
+
     def collecting(self, phase: str, info: dict[str, int]) -> None:
         """What `gc.callbacks` calls."""
         if phase == "start":
@@ -236,11 +243,11 @@ _HEADER = "# pysmpi compute 1, nanoseconds of blocks on a core of flop/s: "
 class PlaybackTimer:
     """Answers with the recorded blocks of one rank, in their order."""
 
-    __slots__ = ("_blocks", "_next", "_factor", "_name")
+    __slots__ = ("_blocks", "position", "_factor", "_name")
 
     def __init__(self, blocks: array[int], factor: float, name: str) -> None:
         self._blocks = blocks
-        self._next = 0
+        self.position = 0  # of the next block
         self._factor = factor
         self._name = name
 
@@ -248,13 +255,13 @@ class PlaybackTimer:
         """A block begins."""
 
     def stop(self) -> float:
-        position = self._next
-        if position == len(self._blocks):
+        position = self.position
+        if position >= len(self._blocks):
             raise UsageError(
-                f"{self._name}: found {position} blocks of compute, expected more: "
+                f"{self._name}: found {len(self._blocks)} blocks of compute, expected more: "
                 "another program, input or number of ranks was recorded"
             )
-        self._next = position + 1
+        self.position = position + 1
         return self._blocks[position] * self._factor
 
 

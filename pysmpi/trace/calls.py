@@ -98,15 +98,15 @@ class Probe:
     To ask the rank for its time instead would bill it once more, and change the run.
     """
 
-    __slots__ = ("start", "_real", "_rank")
+    __slots__ = ("start", "real", "_rank")
 
     def __init__(self, rank: Rank) -> None:
         self._rank = rank
-        self._real = rank.timer
+        self.real = rank.timer
         self.start = rank.timer.start
 
     def stop(self) -> float:
-        elapsed: float = self._real.stop()
+        elapsed: float = self.real.stop()
         call = getattr(getcurrent(), "call", None)
         if call is not None and call.start < 0.0:
             rank = self._rank

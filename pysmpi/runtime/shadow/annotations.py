@@ -1,0 +1,162 @@
+"""What `pysmpi.sample` does inside a run."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from types import FrameType
+from typing import Any
+
+from pysmpi import sampling
+from pysmpi.mpi.rank import Rank
+from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.program_errors import shorten
+from pysmpi.runtime.shadow.estimate import FEWEST, Rule
+from pysmpi.runtime.shadow.passes import Entry, Meter, Point, Shadow, running
+
+
+class _Skipped(BaseException):
+    """Leaves a block that is skipped."""
+
+
+class Annotations:
+    """Answers the annotations of the program in one run."""
+
+    def __init__(self, shadow: Shadow, check: Callable[[str, str], None]) -> None:
+        self.shadow = shadow
+        self._check = check  # refuses scopes that the run cannot have
+        self._points: dict[Any, Point] = {}
+        self._open: dict[tuple[int, int], list[tuple[Point, Entry, Meter] | None]] = {}
+
+    def install(self, patches: Patches) -> None:
+        """Answer until the patches are undone."""
+        patches.set(sampling, "run", self)
+
+    def _point(self, sample: Any, function: Callable[..., Any] | None = None) -> Point:
+        if function is not None:
+            key: Any = sample.name, function.__module__, function.__qualname__
+        elif sample.name is not None:
+            key = sample.name
+        else:
+            key = sample.file, sample.line
+        point = self._points.get(key)
+        if point is None:
+            name = sample.name
+            if name is None:
+                name = (
+                    f"{shorten(sample.file)}:{sample.line}"
+                    if function is None
+                    else f"{function.__module__}:{function.__qualname__}"
+                )
+            options = dict(sample.options)
+            self._check(options["scope"], name)
+            if function is None or options["scope"] == "collective":
+                options["by"] = "none"
+            point = self.shadow.point(name, _rule(sample), **options)
+            self._points[key] = point
+        return point
+
+    def call(
+        self,
+        sample: Any,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> Any:
+        """A call of a decorated function."""
+        rank = running()
+        if rank is None:
+            return function(*args, **kwargs)
+        return self.shadow.call(self._point(sample, function), rank, function, args, kwargs)
+
+    def loop(self, sample: Any) -> Iterator[Any]:
+        """The passes of an annotated loop that are to run."""
+        rank = running()
+        if rank is None:
+            yield from sample.what
+            return
+        point = self._point(sample)
+        shadow = self.shadow
+        items = iter(sample.what)
+        for item in items:
+            entry = point.entry(rank, None)
+            if entry.done:
+                with shadow.paused():
+                    shadow.skip(point, entry, rank, 1 + sum(1 for _ in items))
+                return
+            meter = shadow.begin(point, entry, rank)
+            whole = False
+            try:
+                yield item
+                whole = True
+            finally:
+                shadow.end(point, entry, meter, whole)
+
+    def enter_block(self, sample: Any, frame: FrameType) -> None:
+        """The `with` statement of an annotated block begins."""
+        rank = running()
+        if rank is None:
+            return
+        shadow = self.shadow
+        point = self._point(sample)
+        entry = point.entry(rank, None)
+        blocks = self._open.setdefault(_place(rank, sample), [])
+        if entry.done:
+            blocks.append(None)
+            with shadow.paused():
+                shadow.skip(point, entry, rank)
+            _skip_body(frame)
+        else:
+            blocks.append((point, entry, shadow.begin(point, entry, rank)))
+
+    def leave_block(self, sample: Any, error: BaseException | None) -> bool:
+        """The block ends; True if it was skipped."""
+        rank = running()
+        if rank is None:
+            return False
+        opened = self._open[_place(rank, sample)].pop()
+        if opened is None:
+            return isinstance(error, _Skipped)
+        self.shadow.end(*opened, error is None)
+        return False
+
+
+def _place(rank: Rank, sample: Any) -> tuple[int, int]:
+    return rank.pid, id(sample)
+
+
+def _rule(sample: Any) -> Rule:
+    iters, precision = sample.iters, sample.precision
+    if sample.options["scope"] == "collective":
+        return Rule(FEWEST if iters is None else iters, None, sample.warmup)
+    if iters is None and precision is None:
+        return Rule(warmup=sample.warmup)
+    return Rule(iters, precision, sample.warmup)
+
+
+def _skip_body(frame: FrameType) -> None:
+    """Leave the `with` statement that `frame` has just entered, before its body begins.
+
+    Python has no way to say so: an exception is raised by a trace function at the first
+    instruction after what `as` binds, and `__exit__` swallows it.
+    """
+    before = sys.gettrace()
+    before_frame, before_opcodes = frame.f_trace, frame.f_trace_opcodes
+    names = dis.opname
+    code = frame.f_code.co_code
+
+    def leave(traced: FrameType, event: str, arg: Any) -> Any:
+        if event != "opcode":
+            return leave
+        name = names[code[traced.f_lasti]]
+        if name == "POP_TOP" or name.startswith("STORE_"):
+            return leave
+        sys.settrace(before)
+        traced.f_trace = before_frame
+        traced.f_trace_opcodes = before_opcodes
+        raise _Skipped
+
+    frame.f_trace_opcodes = True
+    frame.f_trace = leave
+    sys.settrace(lambda *_: None)

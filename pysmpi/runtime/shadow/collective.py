@@ -1,0 +1,109 @@
+"""Passes of all ranks together, which may communicate.
+
+A pass is measured in simulated time, from when the rank begins it to when it ends it, waits
+included. Each rank skips the same passes, since only their number decides; so no message of a
+skipped pass is missed by anybody. That needs passes whose messages all begin and end inside.
+"""
+
+from __future__ import annotations
+
+from time import thread_time_ns
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.mpi.rank import Rank
+
+if TYPE_CHECKING:
+    from pysmpi.runtime.shadow.passes import Entry, Point, Shadow
+
+
+class Span:
+    """One pass of one rank, in simulated seconds."""
+
+    __slots__ = ("rank", "shadow", "point", "_start", "_compute", "_comm", "_overhead", "_block")
+
+    def __init__(self, shadow: Shadow, point: Point, rank: Rank) -> None:
+        self.rank = rank
+        self.shadow = shadow
+        self.point = point
+        process = rank.process
+        self._start = self._date()
+        self._compute = process.compute_seconds
+        self._comm = process.comm_seconds
+        self._overhead = process.overhead_seconds
+        self._block = _timer(rank).position if _plays_back(rank) else 0
+        activity = point.activity
+        if activity.inside == 0:
+            activity.since = thread_time_ns()
+        activity.inside += 1
+
+    def _date(self) -> float:
+        """The rank's clock, read without ending the block of compute.
+
+        Where blocks take what was said beforehand, the one that runs is no part of the pass that
+        it ends but of the next: so a block is neither lost nor counted twice.
+        """
+        rank = self.rank
+        running = self.shadow.clock.elapsed() * self.shadow.seconds_on(rank)
+        return rank.engine.now + rank.process.debt + running
+
+    def end(self) -> None:
+        """The pass is over, or broken off."""
+        activity = self.point.activity
+        activity.inside -= 1
+        if activity.inside == 0:
+            activity.host += thread_time_ns() - activity.since
+
+    def measured(self) -> float:
+        return self._date() - self._start
+
+    def note(self, entry: Entry) -> None:
+        """Keep how the rank spent the pass."""
+        if _plays_back(self.rank):
+            entry.blocks = _timer(self.rank).position - self._block
+        if entry.estimate.passes <= self.point.rule.warmup:
+            return
+        process = self.rank.process
+        shares = entry.shares
+        if shares is None:
+            shares = entry.shares = [0.0, 0.0, 0.0]
+        shares[0] += process.compute_seconds - self._compute
+        shares[1] += process.comm_seconds - self._comm
+        shares[2] += process.overhead_seconds - self._overhead
+
+
+class Activity:
+    """How long this machine was busy with passes of any rank."""
+
+    __slots__ = ("inside", "since", "host")
+
+    def __init__(self) -> None:
+        self.inside = 0
+        self.since = 0
+        self.host = 0  # ns
+
+
+def _timer(rank: Rank) -> Any:
+    return getattr(rank.timer, "real", rank.timer)
+
+
+def _plays_back(rank: Rank) -> bool:
+    return hasattr(_timer(rank), "position")
+
+
+def pass_by(shadow: Shadow, entry: Entry, rank: Rank, seconds: float, passes: int) -> None:
+    """Let the simulated time of skipped passes go by."""
+    process = rank.process
+    if _plays_back(rank):
+        _timer(rank).position += passes * entry.blocks
+    if shadow.native:
+        # Others run meanwhile, and their time counts.
+        pauses = shadow.clock.release()
+        rank.sleep(seconds)
+        shadow.clock.restore(pauses)
+    else:
+        process.sleep(seconds)
+    if entry.shares is not None:
+        scale = passes / max(1, entry.estimate.count)
+        process.compute_seconds += entry.shares[0] * scale
+        process.comm_seconds += entry.shares[1] * scale
+        process.overhead_seconds += entry.shares[2] * scale

@@ -1,0 +1,85 @@
+"""When a place was measured often enough, and what one more pass through it would take."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from random import Random
+
+ITERS = 30
+PRECISION = 0.01
+FEWEST = 3  # measures before their spread says anything
+KEPT = 1024  # measures to draw from
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When to stop measuring.
+
+    After `warmup` passes that do not count, since caches are cold and libraries set up their
+    tables, passes are measured until there are `iters` of them, or until the relative standard
+    error of their mean, sigma / (sqrt(n) mean), is at most `precision`. None: no such limit.
+    """
+
+    iters: int | None = ITERS
+    precision: float | None = PRECISION
+    warmup: int = 1
+
+    def __post_init__(self) -> None:
+        if self.iters is None and self.precision is None:
+            raise ValueError("expected a number of measures, a precision, or both")
+        if self.iters is not None and self.iters < 1:
+            raise ValueError(f"iters: expected at least 1 measure, found {self.iters}")
+        if self.precision is not None and not 0.0 < self.precision < math.inf:
+            raise ValueError(f"precision: expected a positive number, found {self.precision}")
+        if self.warmup < 0:
+            raise ValueError(f"warmup: expected 0 or more passes, found {self.warmup}")
+
+
+class Estimate:
+    """The measures (ns) of one kind of pass, by Welford's method."""
+
+    __slots__ = ("passes", "count", "mean", "_squares", "values")
+
+    def __init__(self) -> None:
+        self.passes = 0
+        self.count = 0
+        self.mean = 0.0
+        self._squares = 0.0
+        self.values: list[float] = []
+
+    def add(self, value: float, rule: Rule) -> None:
+        """Note one more pass."""
+        self.passes += 1
+        if self.passes <= rule.warmup:
+            return
+        self.count += 1
+        distance = value - self.mean
+        self.mean += distance / self.count
+        self._squares += distance * (value - self.mean)
+        if len(self.values) < KEPT:
+            self.values.append(value)
+
+    @property
+    def variance(self) -> float:
+        """The sample variance; 0 for fewer than two measures."""
+        return max(0.0, self._squares) / (self.count - 1) if self.count > 1 else 0.0
+
+    @property
+    def error(self) -> float:
+        """The relative standard error of the mean; infinite before there are two measures."""
+        if self.count < 2:
+            return math.inf
+        if self.mean == 0.0:
+            return 0.0
+        return math.sqrt(self.variance / self.count) / abs(self.mean)
+
+    def enough(self, rule: Rule) -> bool:
+        """Whether further passes can be skipped."""
+        if rule.iters is not None and self.count >= rule.iters:
+            return True
+        return rule.precision is not None and self.count >= FEWEST and self.error <= rule.precision
+
+    def draw(self, random: Random) -> float:
+        """One of the measures, by chance."""
+        return self.values[random.randrange(len(self.values))]

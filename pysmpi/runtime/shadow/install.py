@@ -1,0 +1,203 @@
+"""Putting sampled functions in the place of the program's, at import.
+
+Functions of modules that each rank loads for itself are replaced in their source, those of shared
+modules as attributes of the module, for the time of the run.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from pysmpi.errors import UsageError
+from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.private import ImportSystem
+from pysmpi.runtime.shadow import source as sources
+from pysmpi.runtime.view import ModuleView
+
+# What makes of a function the one in its place; `constructor` says that it is an `__init__`.
+Replace = Callable[[Callable[..., Any], bool], Callable[..., Any]]
+
+_OURS = ("mpi4py", "pysmpi", "builtins", "sys", "time", "importlib")
+
+
+class Replacement:
+    """One function to replace: `name` is `MODULE:PATH`, `option` the option that says so."""
+
+    def __init__(self, name: str, option: str, replace: Replace, optional: bool = False) -> None:
+        self.name = name
+        self.optional = optional  # whether it may be missing
+        self.option = option
+        self.module, _, self.path = name.partition(":")
+        self.replace = replace
+        self.met = False  # whether the program has loaded it
+        if self.module.partition(".")[0] in _OURS:
+            raise UsageError(
+                f"{option} {name}: cannot replace a function of {self.module}, "
+                "expected one of the program or of a library that it uses"
+            )
+
+
+class Installer:
+    """Replaces functions in one run."""
+
+    def __init__(self, replacements: list[Replacement]) -> None:
+        self._by_name: dict[str, Replacement] = {}
+        self._by_module: dict[str, list[Replacement]] = {}
+        for one in replacements:
+            if one.name in self._by_name:
+                raise UsageError(
+                    f"{one.option} {one.name}: named before by {self._by_name[one.name].option}, "
+                    "expected each function once"
+                )
+            self._by_name[one.name] = one
+            self._by_module.setdefault(one.module, []).append(one)
+        # Called with the name and tree of every module of the program that is compiled.
+        self.visit: Callable[[str, ast.Module], None] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is anything to replace."""
+        return bool(self._by_module) or self.visit is not None
+
+    def concerns(self, module: str) -> bool:
+        """Whether functions of `module` are replaced in its source."""
+        return self.visit is not None or module in self._by_module
+
+    def compiled(
+        self, module: str, source: str | bytes | None, file: str, optimize: int = -1
+    ) -> CodeType:
+        """The code of a module with its functions replaced. Raises `UsageError`."""
+        mine = self._by_module.get(module, ())
+        if source is None:
+            one = next(iter(mine))
+            raise UsageError(f"{one.option} {one.name}: {file} comes without source, expected it")
+        tree = ast.parse(source, file)
+        for one in mine:
+            one.met = True
+            sources.replace(tree, module, {one.path: one.name}, one.option)
+        if self.visit is not None:
+            self.visit(module, tree)
+        code: CodeType = compile(tree, file, "exec", dont_inherit=True, optimize=optimize)
+        return code
+
+    def add(self, replacement: Replacement) -> None:
+        """One more function, whose source is about to be compiled."""
+        self._by_name[replacement.name] = replacement
+
+    def install(self, patches: Patches, imports: ImportSystem, view: ModuleView) -> None:
+        """Replace functions of shared modules now or when they are loaded."""
+        patches.set(builtins, sources.HOOK, self._decorator)
+        imports.rewriter = self
+        for name, mine in self._by_module.items():
+            if name in view.table and name not in view.outer:
+                self._replace_in(view.table[name], mine, patches)
+                continue
+            before = imports.loaded.get(name)
+
+            def loaded(module: ModuleType, mine: Any = mine, before: Any = before) -> None:
+                if before is not None:
+                    before(module)
+                if module.__name__ in view.shared:
+                    self._replace_in(module, mine, patches)
+
+            imports.loaded[name] = loaded
+
+    def _decorator(self, place: str) -> Callable[[Any], Any]:
+        replace = self._by_name[place].replace
+
+        def decorate(function: Any) -> Any:
+            constructor = getattr(function, "__name__", "") == "__init__"
+            return replace(function, constructor)
+
+        return decorate
+
+    def _replace_in(self, module: ModuleType, mine: list[Replacement], patches: Patches) -> None:
+        for one in mine:
+            one.met = True
+            place = _owner(module, one)
+            if place is None:
+                continue
+            owner, name = place
+            found = inspect.getattr_static(owner, name)
+            constructor = name == "__init__"
+            if inspect.isclass(found):
+                owner, name, constructor = found, "__init__", True
+                found = vars(found).get("__init__")
+            function = found.__func__ if isinstance(found, staticmethod | classmethod) else found
+            if not callable(function):
+                raise UsageError(f"{one.option} {one.name}: found no function of its own there")
+            if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+                raise UsageError(
+                    f"{one.option} {one.name}: found a generator or coroutine, expected a function"
+                )
+            new: Any = one.replace(function, constructor)
+            if type(function) is not FunctionType and not inspect.isclass(owner):
+                new = Stand(new, function)
+            if isinstance(found, staticmethod | classmethod):
+                new = type(found)(new)
+            try:
+                patches.set(owner, name, new)
+            except TypeError:
+                raise UsageError(
+                    f"{one.option} {one.name}: cannot replace a method of a compiled class"
+                ) from None
+
+
+class Stand:
+    """Stands in for a callable that is no Python function, such as a ufunc, and looks like it."""
+
+    def __init__(self, replacement: Callable[..., Any], original: Any) -> None:
+        self._replacement = replacement
+        self._original = original
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._replacement(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+    def __repr__(self) -> str:
+        return repr(self._original)
+
+    def __reduce__(self) -> Any:
+        return self._original.__reduce__()
+
+
+_STAND = Stand.__call__.__code__
+
+
+def _owner(module: ModuleType, one: Replacement) -> tuple[Any, str] | None:
+    """The object and the name of its attribute that a replacement names; None for an option."""
+    owner: Any = module
+    *parents, name = one.path.split(".")
+    for parent in parents:
+        owner = getattr(owner, parent, None)
+    if owner is None or not hasattr(owner, name):
+        if one.optional:
+            return None
+        raise UsageError(f"{one.option} {one.name}: found no {one.path} in module {one.module}")
+    return owner, name
+
+
+def called_by_pysmpi() -> bool:
+    """Whether the replaced function that asks was called by pysmpi itself."""
+    frame: Any = sys._getframe(2)
+    if frame.f_code is _STAND:
+        frame = frame.f_back
+    name = frame.f_globals.get("__name__", "")
+    return isinstance(name, str) and name.startswith("pysmpi.")
+
+
+def like(function: Callable[..., Any], new: Callable[..., Any]) -> Callable[..., Any]:
+    """`new` with the name, signature and attributes of `function`, as far as it has them."""
+    try:
+        return functools.wraps(function)(new)
+    except (AttributeError, TypeError):
+        return new

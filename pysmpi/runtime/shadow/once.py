@@ -1,0 +1,248 @@
+"""Functions that give the same on every rank, run once: `--once`.
+
+The n-th call of a rank with some arguments is taken for the same as the n-th call with such
+arguments of every other rank. The first ranks that make it run it, the others are charged the mean
+of what it took, and share the result.
+
+A result is kept as pickle with its array data apart: each rank loads objects of its own around
+data that all share. The data is read-only, or, if asked for, mapped so that a page that a rank
+writes to becomes its own. What cannot be pickled is one object for all.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pickle
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+from pysmpi.errors import UsageError
+from pysmpi.mpi.rank import Rank
+from pysmpi.runtime.shadow.keys import key_function
+from pysmpi.runtime.shadow.passes import Guard, Shadow
+from pysmpi.runtime.shadow.targets import OnceTarget
+
+_MAPPED = 1 << 16  # bytes from which on a mapping is worth its page table
+
+_shape_of = key_function("shape")
+
+
+class Shared:
+    """A result that all ranks share."""
+
+    def __init__(self, result: Any, writable: bool) -> None:
+        self.alone = False  # whether it could not be pickled, and is one object for all
+        self._writable = writable
+        self._buffers: list[Any] = []
+        self._files: list[int] = []
+        buffers: list[pickle.PickleBuffer] = []
+        try:
+            self._pickle = pickle.dumps(result, 5, buffer_callback=buffers.append)
+        except Exception:
+            self.alone = True
+            self._result = result
+            return
+        for buffer in buffers:
+            self._buffers.append(self._store(buffer.raw()))
+        self.nbytes = sum(buffer.raw().nbytes for buffer in buffers)
+
+    def _store(self, data: memoryview) -> Any:
+        if self._writable and data.nbytes >= _MAPPED and hasattr(os, "memfd_create"):
+            file = os.memfd_create("pysmpi-once")
+            self._files.append(file)
+            os.ftruncate(file, data.nbytes)
+            with mmap.mmap(file, data.nbytes) as whole:
+                whole[:] = data
+            return file, data.nbytes
+        return bytes(data)
+
+    def take(self) -> Any:
+        """The result, for one rank."""
+        if self.alone:
+            return self._result
+        return pickle.loads(self._pickle, buffers=[self._own(kept) for kept in self._buffers])
+
+    def _own(self, kept: Any) -> Any:
+        if isinstance(kept, tuple):
+            file, nbytes = kept
+            return mmap.mmap(file, nbytes, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
+        return bytearray(kept) if self._writable else kept
+
+    def same(self, result: Any) -> bool:
+        """Whether another rank's result is the same."""
+        buffers: list[pickle.PickleBuffer] = []
+        try:
+            data = pickle.dumps(result, 5, buffer_callback=buffers.append)
+        except Exception:
+            return True
+        if self.alone or len(buffers) != len(self._buffers):
+            return self.alone
+        for buffer, kept in zip(buffers, self._buffers):
+            if isinstance(kept, tuple):
+                with mmap.mmap(kept[0], kept[1], mmap.MAP_PRIVATE) as mapped:
+                    if bytes(mapped) != bytes(buffer.raw()):
+                        return False
+            elif bytes(buffer.raw()) != kept:
+                return False
+        return data == self._pickle
+
+    def close(self) -> None:
+        """Let go of the memory; arrays that ranks have go on living."""
+        for file in self._files:
+            os.close(file)
+        self._files.clear()
+
+
+class _Call:
+    """One call that all ranks make."""
+
+    __slots__ = ("shared", "ran", "taken", "nanoseconds", "host")
+
+    def __init__(self) -> None:
+        self.shared: Shared | None = None
+        self.ran = 0
+        self.taken = 0
+        self.nanoseconds = 0.0  # of compute, all runs together
+        self.host = 0
+
+
+class Once:
+    """One function that gives the same on every rank."""
+
+    def __init__(
+        self, shadow: Shadow, target: OnceTarget, ranks: int, reader: bool = False
+    ) -> None:
+        self.shadow = shadow
+        self.target = target
+        self.ranks = ranks
+        self.reader = reader  # whether what cannot be pickled is left to each rank
+        self._calls: dict[Hashable, _Call] = {}
+        self._turns: dict[Hashable, int] = {}
+        self.ran = 0
+        self.shared = 0
+        self.charged = 0.0
+        self.saved = 0.0
+        self.alone = False
+
+    def call(
+        self,
+        rank: Rank,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> Any:
+        """A call of the function by a rank."""
+        shadow = self.shadow
+        with shadow.paused():
+            key = _identity(args, kwargs)
+            turn = self._turns.get((rank.pid, key), 0)
+            self._turns[rank.pid, key] = turn + 1
+            call = self._calls.get((key, turn))
+            if call is None:
+                call = self._calls[key, turn] = _Call()
+            if call.ran >= self.target.iters and not self._apart(call):
+                return self._share(call, (key, turn))
+        guard = Guard(rank, self.target.name, shadow)
+        rank.timer = guard
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            guard.end()
+        with shadow.paused():
+            self.ran += 1
+            call.ran += 1
+            call.nanoseconds += guard.measured()
+            call.host += guard.host
+            return self._keep(call, (key, turn), result, rank)
+
+    def _keep(self, call: _Call, key: Hashable, result: Any, rank: Rank) -> Any:
+        if call.shared is None:
+            call.shared = Shared(result, self.target.writable)
+            self.alone = self.alone or call.shared.alone
+        elif self._apart(call):
+            pass
+        elif not call.shared.same(result):
+            error = UsageError(
+                f"--once {self.target.name}: gives something else on rank {rank.pid} than on the "
+                "rank before, expected a function that gives the same on every rank"
+            )
+            self.shadow.failure = self.shadow.failure or error
+            raise error
+        return self._take(call, key, result)
+
+    def _apart(self, call: _Call) -> bool:
+        """Whether each rank needs a result of its own, such as an open file."""
+        return self.reader and call.shared is not None and call.shared.alone
+
+    def _share(self, call: _Call, key: Hashable) -> Any:
+        cost = call.nanoseconds / call.ran
+        self.shared += 1
+        self.charged += cost * 1e-9
+        self.saved += call.host * 1e-9 / call.ran
+        self.shadow.clock.charge(round(cost))
+        return self._take(call, key)
+
+    def _take(self, call: _Call, key: Hashable, result: Any = None) -> Any:
+        assert call.shared is not None
+        if self._apart(call):
+            return result
+        result = call.shared.take()
+        call.taken += 1
+        if call.taken == self.ranks:
+            call.shared.close()
+            del self._calls[key]
+        return result
+
+    def close(self) -> None:
+        """The run is over."""
+        for call in self._calls.values():
+            if call.shared is not None:
+                call.shared.close()
+
+    def report(self) -> dict[str, Any]:
+        """The figures of this function."""
+        return {
+            "place": self.target.name,
+            "ran": self.ran,
+            "shared": self.shared,
+            "charged_seconds": self.charged,
+            "saved_seconds": self.saved,
+            "one_object_for_all": self.alone,
+        }
+
+
+def _identity(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
+    """What tells calls apart: the values of arguments, or their shapes if they have none.
+
+    Arguments that are names of files stand for what is in them.
+    """
+    files = []
+    for arg in args:
+        if isinstance(arg, str | os.PathLike):
+            try:
+                found = os.stat(arg)
+                files.append((os.path.abspath(arg), found.st_mtime_ns, found.st_size))
+            except (OSError, ValueError):
+                pass
+    try:
+        return pickle.dumps((args, dict(kwargs)), 5), tuple(files)
+    except Exception:
+        return _shape_of(args, kwargs), tuple(files)
+
+
+# Functions of libraries that read a file which they are given by its name.
+READERS = (
+    "numpy:load", "numpy:loadtxt", "numpy:genfromtxt", "numpy:fromfile",
+    "pathlib:Path.read_bytes", "pathlib:Path.read_text",
+    "scipy.io:loadmat", "scipy.io:mmread", "scipy.sparse:load_npz",
+    "pandas:read_csv", "pandas:read_parquet",
+)  # fmt: skip
+
+
+def names_file(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a call is given a file by its name, and no more than reads it."""
+    first = args[0] if args else next(iter(kwargs.values()), None)
+    if not isinstance(first, str | os.PathLike) or kwargs.get("mmap_mode") is not None:
+        return False
+    return os.path.isfile(first)

@@ -1,0 +1,122 @@
+"""What a call leaves behind: its result, and the arrays that it writes to.
+
+A call that is skipped leaves behind what the last call that ran left: so programs go on with
+numbers of the usual kind, instead of zeros and whatever a buffer held. Arrays are copied each
+time, as the program may change them; other objects in a result are the same object each time.
+"""
+
+from __future__ import annotations
+
+import copy
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+_DEEPEST = 3
+
+
+def _arrays(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[Any, np.ndarray]]:
+    """The arrays among the arguments and in attributes of the first one, each with its place."""
+    for index, arg in enumerate(args):
+        if isinstance(arg, np.ndarray):
+            yield index, arg
+    for name, arg in kwargs.items():
+        if isinstance(arg, np.ndarray):
+            yield name, arg
+    if args:
+        attributes = getattr(args[0], "__dict__", None)
+        if type(attributes) is dict:
+            for name, value in attributes.items():
+                if isinstance(value, np.ndarray):
+                    yield (name,), value
+
+
+def _find(place: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    if type(place) is int:
+        return args[place] if place < len(args) else None
+    if type(place) is str:
+        return kwargs.get(place)
+    return getattr(args[0], place[0], None) if args else None
+
+
+def _sum(array: np.ndarray) -> int | None:
+    """A check sum of an array's bytes; None for what cannot have one."""
+    if array.dtype.hasobject:
+        return None
+    flat = array if array.flags.forc else np.ascontiguousarray(array)
+    return zlib.crc32(flat.T if flat.flags.f_contiguous and not flat.flags.c_contiguous else flat)
+
+
+class Watch:
+    """Finds out which arrays a call writes to."""
+
+    def __init__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        self._before = [
+            (place, array, _sum(array))
+            for place, array in _arrays(args, kwargs)
+            if array.flags.writeable
+        ]
+
+    def written(self) -> list[Any]:
+        """The places of those that changed since."""
+        return [place for place, array, sum in self._before if _sum(array) != sum]
+
+
+class Outputs:
+    """What the last call that ran left behind."""
+
+    def __init__(
+        self,
+        result: Any,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        written: list[Any],
+        constructor: bool = False,
+    ) -> None:
+        self._written = [
+            (place, array.copy(order="K"))
+            for place in written
+            if isinstance(array := _find(place, args, kwargs), np.ndarray)
+        ]
+        self._state = dict(vars(args[0])) if constructor else None
+        # An argument that the function hands back, such as `out`.
+        self._given: Any = None
+        for index, arg in enumerate(args):
+            if result is arg and result is not None:
+                self._given = index
+        for name, arg in kwargs.items():
+            if result is arg and result is not None:
+                self._given = name
+        self._result = None if self._given is not None else _copied(result)
+
+    def leave(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Leave the same behind after a call that is skipped; returns the result."""
+        if self._state is not None:
+            vars(args[0]).update(self._state)
+        for place, values in self._written:
+            array = _find(place, args, kwargs)
+            if isinstance(array, np.ndarray) and array.shape == values.shape:
+                if array.flags.writeable:
+                    np.copyto(array, values, casting="unsafe")
+        if self._given is not None:
+            return _find(self._given, args, kwargs)
+        return _copied(self._result)
+
+
+def _copied(value: Any, depth: int = 0) -> Any:
+    """`value` with copies of the arrays in it and in its lists, tuples and dictionaries."""
+    kind = type(value)
+    if isinstance(value, np.ndarray):
+        return value.copy(order="K")
+    if depth < _DEEPEST:
+        if kind in (tuple, list):
+            return kind(_copied(element, depth + 1) for element in value)
+        if isinstance(value, tuple) and hasattr(kind, "_make"):
+            return kind._make(_copied(element, depth + 1) for element in value)
+        if kind is dict:
+            return {key: _copied(element, depth + 1) for key, element in value.items()}
+    if kind in (set, bytearray):
+        return copy.copy(value)
+    return value

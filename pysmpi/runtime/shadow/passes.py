@@ -1,0 +1,286 @@
+"""Running, measuring or skipping one pass through a sampled place.
+
+The time that pysmpi itself takes for it is kept out of the rank's compute. What a skipped pass
+would have taken is charged to the block of compute that it is a part of, so the number of blocks
+does not depend on sampling. Only native timing has a clock: under the other modes of `--compute`
+a block takes what they say whether parts of it ran or not, and passes are counted only.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from random import Random
+from time import thread_time_ns
+from typing import Any
+
+from pysmpi.errors import UsageError
+from pysmpi.mpi.rank import Rank, current
+from pysmpi.runtime.private import Stopwatch
+from pysmpi.runtime.program_errors import call_site
+from pysmpi.runtime.shadow.collective import Activity, Span, pass_by
+from pysmpi.runtime.shadow.estimate import Estimate, Rule
+from pysmpi.runtime.shadow.keys import key_function
+from pysmpi.runtime.shadow.outputs import Outputs, Watch
+
+_NOW = Rank.now.__code__
+
+
+class CommunicationError(UsageError):
+    """A sampled place communicates: to skip it would leave its partners waiting."""
+
+
+class Guard:
+    """The timer of a rank inside a measured pass, which may look at the clock but not take part.
+
+    Every call that takes part in the simulation stops the rank's timer first.
+    """
+
+    __slots__ = ("rank", "real", "name", "shadow", "spent", "base", "host")
+
+    def __init__(self, rank: Rank, name: str, shadow: Shadow) -> None:
+        self.rank = rank
+        self.real = rank.timer
+        self.name = name
+        self.shadow = shadow
+        self.spent = 0
+        self.base = shadow.clock.elapsed()
+        self.host = thread_time_ns()
+
+    def start(self) -> None:
+        if self.real is not None:
+            self.real.start()
+        self.base = self.shadow.clock.elapsed()
+
+    def stop(self) -> float:
+        if not self.looks_only():
+            raise self.shadow.refuse(self.name, sys._getframe(1))
+        self.spent += self.shadow.clock.elapsed() - self.base
+        return 0.0 if self.real is None else float(self.real.stop())
+
+    def looks_only(self) -> bool:
+        """Whether who stops the timer only looks at the clock; other timers may come between."""
+        frame = sys._getframe(2)
+        while frame.f_code.co_name == "stop" and frame.f_back is not None:
+            frame = frame.f_back
+        return frame.f_code is _NOW
+
+    def end(self) -> None:
+        """The pass is over, or broken off."""
+        self.spent += self.shadow.clock.elapsed() - self.base
+        self.host = thread_time_ns() - self.host
+        self.rank.timer = self.real
+
+    def measured(self) -> float:
+        """What the pass took (ns)."""
+        return float(self.spent)
+
+    def note(self, entry: Entry) -> None:
+        """Keep what the pass took of this machine."""
+        entry.host += self.host
+
+
+class Entry:
+    """What is known of one kind of pass: the measures, and what the last one left behind."""
+
+    __slots__ = (
+        "estimate", "done", "outputs", "written", "host", "random", "shares", "blocks",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.estimate = Estimate()
+        self.done = False
+        self.outputs: Outputs | None = None
+        self.written: list[Any] | None = None  # places of arrays that a pass writes to
+        self.host = 0  # ns of this machine that the passes took
+        self.random: Random | None = None
+        # Of collective passes: simulated seconds of compute, communication and overhead in those
+        # that were measured, and the blocks of compute in the last one.
+        self.shares: list[float] | None = None
+        self.blocks = 0
+
+
+class Point:
+    """A sampled place of the program, with what a run has learnt about it."""
+
+    def __init__(
+        self,
+        name: str,
+        rule: Rule,
+        scope: str = "local",
+        by: str = "none",
+        charge: str = "mean",
+        outputs: str = "keep",
+    ) -> None:
+        self.name = name
+        self.rule = rule
+        self.scope = scope
+        self.collective = scope == "collective"
+        self.key = key_function(by)
+        self.draws = charge == "draw"
+        self.keep = outputs == "keep"
+        self.entries: dict[Hashable, Entry] = {}
+        self.activity = Activity()
+        self.ran = 0
+        self.skipped = 0
+        self.charged = 0.0  # s on this machine; of collective passes, s of simulated time
+        self.saved = 0.0  # s of this machine
+
+    def entry(self, rank: Rank, key: Hashable) -> Entry:
+        """The entry of a pass by `rank`."""
+        full = key if self.scope == "global" else (rank.pid, key)
+        entry = self.entries.get(full)
+        if entry is None:
+            entry = self.entries[full] = Entry()
+        return entry
+
+    def report(self) -> dict[str, Any]:
+        """The figures of this place."""
+        errors = [
+            entry.estimate.error for entry in self.entries.values() if entry.estimate.count > 1
+        ]
+        saved = self.saved
+        if self.collective and self.ran:
+            saved = self.activity.host * 1e-9 / self.ran * self.skipped
+        return {
+            "place": self.name,
+            "scope": self.scope,
+            "kinds": len(self.entries),
+            "ran": self.ran,
+            "skipped": self.skipped,
+            "charged_seconds": self.charged,
+            "saved_seconds": saved,
+            "largest_relative_error": max(errors, default=None),
+        }
+
+
+Meter = Guard | Span
+
+
+class Shadow:
+    """All that is sampled in one run.
+
+    `speed` is that of this machine (flop/s) where compute is timed natively, else None.
+    """
+
+    def __init__(self, stopwatch: Stopwatch, speed: float | None = None, seed: int = 0) -> None:
+        self.clock = stopwatch
+        self.speed = speed
+        self.native = speed is not None
+        self.seed = seed
+        self.points: list[Point] = []
+        self.failure: UsageError | None = None
+
+    def point(self, name: str, rule: Rule, **options: Any) -> Point:
+        """A new place to sample."""
+        point = Point(name, rule, **options)
+        self.points.append(point)
+        return point
+
+    def seconds_on(self, rank: Rank) -> float:
+        """Simulated seconds on the rank's core that a nanosecond of this machine is."""
+        return 0.0 if self.speed is None else self.speed / rank.host.speed * 1e-9
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Keep what is done inside out of the rank's compute."""
+        self.clock.pause()
+        try:
+            yield
+        finally:
+            self.clock.resume()
+
+    def refuse(self, name: str, frame: Any) -> UsageError:
+        """The error for a pass that takes part in the simulation at `frame`."""
+        site = call_site(frame)
+        error = CommunicationError(
+            f"{name}: cannot be sampled, since it communicates or waits, at {site}; to skip that "
+            "would leave other ranks waiting. Sample what it computes, or, where all ranks pass "
+            "together, add scope=collective"
+        )
+        if self.failure is None:
+            self.failure = error
+        return error
+
+    def begin(self, point: Point, entry: Entry, rank: Rank) -> Meter:
+        """A pass begins that is measured."""
+        meter: Meter
+        self.clock.pause()
+        if point.collective:
+            meter = Span(self, point, rank)
+        else:
+            meter = rank.timer = Guard(rank, point.name, self)
+        self.clock.resume()
+        return meter
+
+    def end(self, point: Point, entry: Entry, meter: Meter, whole: bool) -> None:
+        """A pass ends; one that was broken off does not count."""
+        self.clock.pause()
+        meter.end()
+        if whole:
+            point.ran += 1
+            entry.estimate.add(meter.measured(), point.rule)
+            meter.note(entry)
+            entry.done = entry.estimate.enough(point.rule)
+        self.clock.resume()
+
+    def skip(self, point: Point, entry: Entry, rank: Rank, passes: int = 1) -> None:
+        """Charge passes that do not run; the clock is paused."""
+        estimate = entry.estimate
+        point.skipped += passes
+        point.saved += passes * entry.host * 1e-9 / estimate.passes
+        if point.draws:
+            if entry.random is None:
+                entry.random = Random(f"{self.seed} {rank.pid} {point.name}")
+            cost = sum(estimate.draw(entry.random) for _ in range(passes))
+        else:
+            cost = passes * estimate.mean
+        if point.collective:
+            point.charged += cost
+            pass_by(self, entry, rank, cost, passes)
+        else:
+            point.charged += cost * 1e-9
+            self.clock.charge(round(cost))
+
+    def call(
+        self,
+        point: Point,
+        rank: Rank,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        constructor: bool = False,
+    ) -> Any:
+        """Run or skip one call of a sampled function."""
+        # Of a constructor, the new object itself tells nothing.
+        described = args[1:] if constructor else args
+        with self.paused():
+            entry = point.entry(rank, point.key(described, kwargs))
+            if entry.done and entry.outputs is not None:
+                self.skip(point, entry, rank)
+                return entry.outputs.leave(args, kwargs)
+            watch = Watch(args, kwargs) if point.keep and entry.written is None else None
+        meter = self.begin(point, entry, rank)
+        whole = False
+        try:
+            result = function(*args, **kwargs)
+            whole = True
+        finally:
+            self.end(point, entry, meter, whole)
+        with self.paused():
+            if watch is not None and entry.written is None:
+                entry.written = watch.written()
+            if entry.done:
+                entry.outputs = Outputs(result, args, kwargs, entry.written or [], constructor)
+        return result
+
+    def report(self) -> list[dict[str, Any]]:
+        """What was sampled, for the report of the run."""
+        return [point.report() for point in self.points if point.ran or point.skipped]
+
+
+def running() -> Rank | None:
+    """The rank that runs program code; None outside any rank."""
+    rank = current()
+    return None if rank.program is None else rank

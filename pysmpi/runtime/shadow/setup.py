@@ -1,0 +1,193 @@
+"""Shadow execution of one job, from its options to its report."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pysmpi.errors import UsageError
+from pysmpi.mpi.rank import Rank
+from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.private import ImportSystem
+from pysmpi.runtime.shadow import source as sources
+from pysmpi.runtime.shadow.annotations import Annotations
+from pysmpi.runtime.shadow.automatic import LIBRARIES, Automatic
+from pysmpi.runtime.shadow.install import Installer, Replacement, called_by_pysmpi, like
+from pysmpi.runtime.shadow.once import READERS, Once, names_file
+from pysmpi.runtime.shadow.passes import Point, Shadow, running
+from pysmpi.runtime.shadow.targets import OnceTarget, Target, parse_once, parse_sample
+from pysmpi.runtime.timing import NativeTiming, Timing
+from pysmpi.runtime.view import ModuleView
+
+# A call of a replaced function by a rank.
+Call = Callable[[Rank, tuple[Any, ...], Mapping[str, Any]], Any]
+
+
+class Shadowing:
+    """What `--sample` and `--once` ask for, in one run.
+
+    `sample` holds targets, `auto` or `none`; `once` targets or `files`. Raises `UsageError`.
+    """
+
+    def __init__(
+        self,
+        sample: Sequence[str],
+        once: Sequence[str],
+        timing: Timing,
+        ranks: int,
+        seed: int = 0,
+    ) -> None:
+        native = isinstance(timing, NativeTiming)
+        self.shadow = Shadow(timing.stopwatch, timing.speed if native else None, seed)
+        self.annotated = "none" not in sample
+        if not self.annotated and len(sample) > 1:
+            raise UsageError("--sample none: expected it alone, it turns all sampling off")
+        self.targets = [parse_sample(text) for text in sample if text not in ("auto", "none")]
+        self.timing = timing
+        self.once: list[Once] = []
+        self.automatic: Automatic | None = None
+        self.ranks = ranks
+        replacements = [
+            Replacement(target.name, "--sample", self._sampled(target)) for target in self.targets
+        ]
+        for text in once:
+            if text == "files":
+                replacements += [self._reader(name) for name in READERS]
+            else:
+                target = parse_once(text)
+                replacements.append(Replacement(target.name, "--once", self._run_once(target)))
+        self.named = list(replacements)
+        for target in self.targets:
+            self._check(target.scope, f"--sample {target.name}")
+        if "auto" in sample:
+            known = {one.name for one in replacements}
+            self.automatic = Automatic(self.shadow, known)
+            for module, names in LIBRARIES.items():
+                for name in names:
+                    if f"{module}:{name}" not in known:
+                        replacements.append(self._watched(f"{module}:{name}", optional=True))
+        self.installer = Installer(replacements)
+        if self.automatic is not None:
+            self.installer.visit = self._visit
+        self.annotations = Annotations(self.shadow, self._check)
+
+    @property
+    def rewriter(self) -> Installer | None:
+        """What compiles the modules of the program; None if they are to be left alone."""
+        return self.installer if self.installer.busy else None
+
+    def install(self, patches: Patches, imports: ImportSystem, view: ModuleView) -> None:
+        """Sample until the patches are undone."""
+        if self.annotated:
+            self.annotations.install(patches)
+        if self.installer.busy:
+            self.installer.install(patches, imports, view)
+        if self.automatic is not None:
+            self.automatic.start()
+        patches.call_back(self._close)
+
+    def _close(self) -> None:
+        for one in self.once:
+            one.close()
+
+    def _check(self, scope: str, where: str) -> None:
+        """Refuse what cannot be told from a recording of compute."""
+        if scope == "collective" and getattr(self.timing, "record", None) is not None:
+            raise UsageError(
+                f"{where}: compute cannot be recorded while passes that communicate are skipped"
+            )
+
+    # What comes in the place of functions
+
+    def _sampled(self, target: Target) -> Callable[[Any, bool], Any]:
+        point: Point | None = None
+
+        def replace(function: Any, constructor: bool) -> Any:
+            nonlocal point
+            if point is None:
+                point = self.shadow.point(
+                    target.name,
+                    target.rule,
+                    scope=target.scope,
+                    by=target.by,
+                    charge=target.charge,
+                    outputs=target.outputs,
+                )
+            mine, shadow = point, self.shadow
+
+            def call(rank: Rank, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+                return shadow.call(mine, rank, function, args, kwargs, constructor)
+
+            return _in_place_of(function, call)
+
+        return replace
+
+    def _run_once(self, target: OnceTarget, reader: bool = False) -> Callable[[Any, bool], Any]:
+        once = Once(self.shadow, target, self.ranks, reader)
+        self.once.append(once)
+
+        def replace(function: Any, constructor: bool) -> Any:
+            if constructor:
+                raise UsageError(f"--once {target.name}: found a class, expected a function")
+
+            def call(rank: Rank, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+                if reader and not names_file(args, kwargs):
+                    return function(*args, **kwargs)
+                return once.call(rank, function, args, kwargs)
+
+            return _in_place_of(function, call)
+
+        return replace
+
+    def _reader(self, name: str) -> Replacement:
+        module, _, path = name.partition(":")
+        target = OnceTarget(module, path, writable=True)
+        return Replacement(name, "--once", self._run_once(target, reader=True), optional=True)
+
+    def _watched(self, place: str, optional: bool = False) -> Replacement:
+        automatic = self.automatic
+        assert automatic is not None
+
+        def replace(function: Any, constructor: bool) -> Any:
+            return _in_place_of(function, automatic.replace(place, function))
+
+        return Replacement(place, "--sample", replace, optional)
+
+    def _visit(self, module: str, tree: ast.Module) -> None:
+        assert self.automatic is not None
+        places = self.automatic.places(module, tree)
+        for place in places.values():
+            self.installer.add(self._watched(place))
+        sources.replace(tree, module, places, "--sample")
+
+    # What it has come to
+
+    @property
+    def failure(self) -> UsageError | None:
+        """An error that a program may have caught."""
+        return self.shadow.failure
+
+    def report(self) -> dict[str, Any] | None:
+        """The figures of the run; None where nothing was sampled and nothing was to be."""
+        sampled = self.shadow.report()
+        once = [one.report() for one in self.once if one.ran or one.shared]
+        unmet = [one.name for one in self.named if not one.met and not one.optional]
+        if not (sampled or once or unmet or self.automatic):
+            return None
+        found: dict[str, Any] = {"sampled": sampled, "once": once, "not_loaded": unmet}
+        if self.automatic is not None:
+            found["not_sampled"] = self.automatic.report()
+        return found
+
+
+def _in_place_of(function: Any, call: Call) -> Any:
+    """A function that hands the calls of ranks to `call`, those of others to `function`."""
+
+    def replaced(*args: Any, **kwargs: Any) -> Any:
+        rank = running()
+        if rank is None or called_by_pysmpi():
+            return function(*args, **kwargs)
+        return call(rank, args, kwargs)
+
+    return like(function, replaced)

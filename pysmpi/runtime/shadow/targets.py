@@ -1,0 +1,159 @@
+"""What `--sample` and `--once` name: `MODULE:FUNCTION[:OPTION=VALUE,...]`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pysmpi.errors import UsageError
+from pysmpi.runtime.shadow.estimate import FEWEST, Rule
+
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
+
+SCOPES = ("local", "global", "collective")
+BY = ("shape", "type", "none")
+CHARGES = ("mean", "draw")
+OUTPUTS = ("keep", "leave")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A function whose calls are sampled.
+
+    `path` is its qualified name in `module`. `scope` says who shares measures: each rank has its
+    own (`local`), all share them (`global`), or all ranks pass together and may communicate
+    (`collective`). `by` says which calls are alike (see `keys.py`). A call that is skipped takes
+    the mean of the measures or one drawn from them (`charge`), and leaves behind what the last
+    call that ran left (`outputs="keep"`), or nothing.
+    """
+
+    module: str
+    path: str
+    rule: Rule = field(default_factory=Rule)
+    scope: str = "local"
+    by: str = "shape"
+    charge: str = "mean"
+    outputs: str = "keep"
+
+    @property
+    def name(self) -> str:
+        return f"{self.module}:{self.path}"
+
+
+@dataclass(frozen=True)
+class OnceTarget:
+    """A function that gives the same on every rank.
+
+    The first `iters` ranks that call it run it, and the mean of what it took is charged to the
+    others. They share its arrays read-only, or have copies of their own if `writable`.
+    """
+
+    module: str
+    path: str
+    iters: int = 1
+    writable: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.module}:{self.path}"
+
+
+def parse_sample(text: str) -> Target:
+    """Read what follows `--sample`; raises `UsageError`."""
+    module, path, options = _split(text, "--sample")
+    readers: dict[str, Callable[[str], Any]] = {
+        "iters": _count(1),
+        "precision": _precision,
+        "warmup": _count(0),
+        "scope": _one_of(SCOPES),
+        "by": _one_of(BY),
+        "charge": _one_of(CHARGES),
+        "outputs": _one_of(OUTPUTS),
+    }
+    said = _read(options, readers, f"--sample {text}")
+    scope = said.get("scope", "local")
+    if scope == "collective":
+        if "precision" in said or "by" in said:
+            wrong = "precision" if "precision" in said else "by"
+            raise UsageError(
+                f"--sample {text}: found {wrong} with scope=collective, expected iters: "
+                "all ranks have to stop at the same pass"
+            )
+        rule = Rule(said.pop("iters", FEWEST), None, said.pop("warmup", 1))
+        said["by"] = "none"
+    else:
+        # Whoever gives one limit means that one.
+        one = "iters" in said or "precision" in said
+        rule = Rule(
+            said.pop("iters", None if one else Rule.iters),
+            said.pop("precision", None if one else Rule.precision),
+            said.pop("warmup", 1),
+        )
+    return Target(module, path, rule, **said)
+
+
+def parse_once(text: str) -> OnceTarget:
+    """Read what follows `--once`; raises `UsageError`."""
+    module, path, options = _split(text, "--once")
+    readers = {"iters": _count(1), "writable": _yes_or_no}
+    return OnceTarget(module, path, **_read(options, readers, f"--once {text}"))
+
+
+def _split(text: str, option: str) -> tuple[str, str, str]:
+    module, colon, rest = text.partition(":")
+    path, _, options = rest.partition(":")
+    if not (colon and _NAME.match(module) and _NAME.match(path)):
+        raise UsageError(
+            f"{option} {text}: expected MODULE:FUNCTION[:OPTION=VALUE,...], "
+            "such as __main__:step or numpy.fft:fftn"
+        )
+    return module, path, options
+
+
+def _read(options: str, readers: dict[str, Callable[[str], Any]], where: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for word in filter(None, options.split(",")):
+        name, equals, value = word.partition("=")
+        if name not in readers or not equals:
+            known = ", ".join(f"{known}=" for known in readers)
+            raise UsageError(f"{where}: found {word!r}, expected one of {known}")
+        try:
+            found[name] = readers[name](value)
+        except ValueError as error:
+            raise UsageError(f"{where}: {name}: {error}") from None
+    return found
+
+
+def _count(least: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and int(text) >= least):
+            raise ValueError(f"found {text!r}, expected a number from {least} on")
+        return int(text)
+
+    return read
+
+
+def _precision(text: str) -> float:
+    percent = text.endswith("%")
+    try:
+        value = float(text.removesuffix("%")) / (100.0 if percent else 1.0)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < 1.0:
+        raise ValueError(f"found {text!r}, expected a relative error such as 0.01 or 1%")
+    return value
+
+
+def _one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"found {text!r}, expected {', '.join(choices[:-1])} or {choices[-1]}")
+        return text
+
+    return read
+
+
+def _yes_or_no(text: str) -> bool:
+    return _one_of(("yes", "no"))(text) == "yes"

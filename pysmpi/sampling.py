@@ -1,0 +1,139 @@
+"""What programs may say about themselves: `pysmpi.sample`.
+
+Under a real MPI library, and wherever no simulation runs, these do nothing; importing them
+imports nothing else of pysmpi.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+# What a run does about annotations; None where nothing runs.
+run: Any = None
+
+
+class sample:
+    """Measure a piece of compute a few times; afterwards skip it, and charge what it takes.
+
+    A loop, whose passes are alike::
+
+        for row in pysmpi.sample(rows):
+            relax(row)
+
+    a block, which is skipped whole::
+
+        with pysmpi.sample(iters=10):
+            field = step(field)
+
+    and a function, whose calls are told apart by the shapes of their arguments::
+
+        @pysmpi.sample(precision=0.02)
+        def step(field): ...
+
+    Parameters: passes are measured until there are `iters` of them or the relative standard error
+    of their mean is at most `precision`, whichever is first (30 and 0.01 if neither is given);
+    the first `warmup` passes do not count. `scope` is "local": each rank measures its own passes,
+    "global": all ranks together, or "collective": passes of all ranks together, which may
+    communicate; then only `iters` decides. `charge` is "mean" or "draw": one of the measures, by
+    chance. `name` names the place in reports, and joins places of the same name.
+
+    For functions, `by` says which calls are alike: "shape", "type" or "none"; what is skipped
+    returns what the last call returned, and with `outputs` "keep" writes what it wrote.
+
+    A loop that is skipped in the midst leaves its variable at the last pass that ran, and a block
+    leaves its variables as they were.
+
+    Raises ValueError for parameters that make no sense, and in a run `pysmpi.UsageError` when
+    what is sampled communicates.
+    """
+
+    def __init__(
+        self,
+        what: Any = None,
+        /,
+        *,
+        iters: int | None = None,
+        precision: float | None = None,
+        warmup: int = 1,
+        scope: str = "local",
+        by: str = "shape",
+        charge: str = "mean",
+        outputs: str = "keep",
+        name: str | None = None,
+    ) -> None:
+        frame = sys._getframe(1)
+        self.what = what
+        self.name = name
+        self.file = frame.f_code.co_filename
+        self.line = frame.f_lineno
+        self.iters = iters
+        self.precision = precision
+        self.warmup = warmup
+        self.options = {"scope": scope, "by": by, "charge": charge, "outputs": outputs}
+        self._function: Callable[..., Any] | None = None
+        if callable(what) and not isinstance(what, Iterable):
+            self._function = what
+            functools.update_wrapper(self, what)
+        # Also where nothing runs, so that a program is tested by its tests.
+        if scope not in ("local", "global", "collective"):
+            raise ValueError(f"scope: expected local, global or collective, found {scope!r}")
+        if by not in ("shape", "type", "none"):
+            raise ValueError(f"by: expected shape, type or none, found {by!r}")
+        if charge not in ("mean", "draw"):
+            raise ValueError(f"charge: expected mean or draw, found {charge!r}")
+        if outputs not in ("keep", "leave"):
+            raise ValueError(f"outputs: expected keep or leave, found {outputs!r}")
+        if iters is not None and iters < 1:
+            raise ValueError(f"iters: expected at least 1, found {iters}")
+        if precision is not None and not 0.0 < precision < 1.0:
+            raise ValueError(f"precision: expected a relative error below 1, found {precision}")
+        if warmup < 0:
+            raise ValueError(f"warmup: expected 0 or more passes, found {warmup}")
+        if scope == "collective" and precision is not None:
+            raise ValueError("precision: expected none with scope='collective', only iters")
+
+    # A loop
+
+    def __iter__(self) -> Iterator[Any]:
+        if run is None:
+            return iter(self.what)
+        loop: Iterator[Any] = run.loop(self)
+        return loop
+
+    # A block
+
+    def __enter__(self) -> sample:
+        if run is not None:
+            run.enter_block(self, sys._getframe(1))
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        return False if run is None else bool(run.leave_block(self, error))
+
+    # A function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function = self._function
+        if function is None:
+            if len(args) != 1 or kwargs or not callable(args[0]):
+                raise TypeError("pysmpi.sample: expected a function to decorate")
+            return self._decorated(args[0])
+        if run is None:
+            return function(*args, **kwargs)
+        return run.call(self, function, args, kwargs)
+
+    def _decorated(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def sampled(*args: Any, **kwargs: Any) -> Any:
+            if run is None:
+                return function(*args, **kwargs)
+            return run.call(self, function, args, kwargs)
+
+        return sampled
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Bind the method that `@pysmpi.sample` decorates."""
+        return self if instance is None else functools.partial(self, instance)
