@@ -18,6 +18,7 @@ COMMANDS = {
     "models": ("pysmpi.cli.models", "List the network models."),
     "collectives": ("pysmpi.cli.collectives", "List collective algorithms, or ask a selector."),
     "platform": ("pysmpi.cli.platform", "Check or show the description of a machine."),
+    "coherence": ("pysmpi.cli.coherence", "Study how the caches of a node work together."),
     "explain": ("pysmpi.cli.explain", "Explain a diagnostic, such as PSM101."),
 }
 
