@@ -231,7 +231,7 @@ class Engine:
         box = mailbox_of(receive)
         send = box.peek(receive)
         if send is None:
-            box.probes.append(receive)
+            box.watch(receive)
         else:
             receive.message = send
             receive.complete(self.now)

@@ -18,15 +18,20 @@ def key_of(source: int, tag: int) -> int:
     return (source << 33) + tag
 
 
+# What a mailbox has where it has nothing: a million ranks have two mailboxes each.
+NO_CHAINS: Final[dict[int, Request]] = {}
+NO_RECEIVES: Final[list[Receive]] = []
+
+
 class Mailbox:
     """The posted receives and unexpected sends of one destination in one context."""
 
     def __init__(self) -> None:
         # First of a chain of requests (through `next`) with the same source and tag.
-        self.receives: dict[int, Request] = {}
-        self.sends: dict[int, Request] = {}
-        self.wild: list[Receive] = []
-        self.probes: list[Receive] = []
+        self.receives: dict[int, Request] = NO_CHAINS
+        self.sends: dict[int, Request] = NO_CHAINS
+        self.wild: list[Receive] = NO_RECEIVES
+        self.probes: list[Receive] = NO_RECEIVES
 
     def empty(self) -> bool:
         """Whether nothing waits here."""
@@ -45,9 +50,11 @@ class Mailbox:
                     del self.wild[i]
                     return wild
         if exact is None:
+            if len(self.sends) == 0:
+                self.sends = {}
             append(self.sends, key, send)
             return None
-        pop(self.receives, key, exact)
+        self._take_receive(key, exact)
         assert isinstance(exact, Receive)
         return exact
 
@@ -56,15 +63,19 @@ class Mailbox:
         if is_wild(receive):
             candidates = self.candidates(receive)
             if not candidates:
+                if len(self.wild) == 0:
+                    self.wild = []
                 self.wild.append(receive)
                 return None
             return self.take(candidates[0])
         key = key_of(receive.source, receive.tag)
         head = self.sends.get(key)
         if head is None:
+            if len(self.receives) == 0:
+                self.receives = {}
             append(self.receives, key, receive)
             return None
-        pop(self.sends, key, head)
+        self._take_send(key, head)
         assert isinstance(head, Send)
         return head
 
@@ -95,6 +106,12 @@ class Mailbox:
         assert head is None or isinstance(head, Send)
         return head
 
+    def watch(self, probe: Receive) -> None:
+        """Keep a probe until there is a message that it accepts."""
+        if len(self.probes) == 0:
+            self.probes = []
+        self.probes.append(probe)
+
     def show(self, send: Send, now: float) -> None:
         """Complete the probes that were waiting for such a message."""
         seen = [probe for probe in self.probes if accepts(probe, send)]
@@ -105,8 +122,18 @@ class Mailbox:
 
     def take(self, send: Send) -> Send:
         """Take a given unexpected send, the first of its source and tag."""
-        pop(self.sends, key_of(send.source, send.tag), send)
+        self._take_send(key_of(send.source, send.tag), send)
         return send
+
+    def _take_send(self, key: int, head: Request) -> None:
+        pop(self.sends, key, head)
+        if len(self.sends) == 0:
+            self.sends = NO_CHAINS
+
+    def _take_receive(self, key: int, head: Request) -> None:
+        pop(self.receives, key, head)
+        if len(self.receives) == 0:
+            self.receives = NO_CHAINS
 
     def cancel(self, request: Envelope) -> bool:
         """Take out a request that has not been matched; False if it is not here."""

@@ -85,13 +85,18 @@ class Transport:
         """Return the plan of a message of `nbytes` between two slots of the machine."""
         raise RuntimeError("a transport must say what a message costs")
 
+    def place(self, slot: int) -> int:
+        """Return a number that slots share between which and any other all plans are alike."""
+        return slot
+
 
 class PlanBook:
-    """Plans already made, by size and pair of slots; forgets all when it grows too large."""
+    """Plans already made, by size and pair of places; forgets all when it grows too large."""
 
     def __init__(self, transport: Transport, slots: int, limit: int = 1_500_000) -> None:
         self.transport: Transport = transport
-        self.slots: int = slots
+        self.places: list[int] = [transport.place(slot) for slot in range(slots)]
+        self.width: int = max(self.places, default=0) + 1
         self.limit: int = limit
         self.count: int = 0
         self.sizes: dict[int, dict[int, Plan]] = {}
@@ -99,7 +104,7 @@ class PlanBook:
         self.pairs: dict[int, Plan] = {}
 
     def plan(self, source: int, destination: int, nbytes: int) -> Plan:
-        """Return the plan of a message, made once a pair of slots and size (bytes)."""
+        """Return the plan of a message, made once a pair of places and size (bytes)."""
         if nbytes != self.nbytes:
             pairs = self.sizes.get(nbytes)
             if pairs is None:
@@ -107,7 +112,7 @@ class PlanBook:
                 self.sizes[nbytes] = pairs
             self.nbytes = nbytes
             self.pairs = pairs
-        pair = source * self.slots + destination
+        pair = self.places[source] * self.width + self.places[destination]
         plan = self.pairs.get(pair)
         if plan is None:
             if self.count >= self.limit:

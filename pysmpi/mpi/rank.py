@@ -86,6 +86,12 @@ class Rank:
         self.self_core: Any = None  # of COMM_SELF, once somebody asks
         self.polls = 0  # tests in a row that found nothing
 
+    def forget(self) -> None:
+        """Let go of what the rank had, at its end."""
+        environment = self.storage.get("environment")
+        self.storage = {} if environment is None else {"environment": environment}
+        self.program = self.timer = self.self_core = None
+
     def __repr__(self) -> str:
         return f"<rank {self.index} of {self.world.size}, pid {self.pid}>"
 

@@ -166,6 +166,10 @@ class FluidTransport(Transport):
             sized.detached,
         )
 
+    def place(self, slot: int) -> int:
+        """The host: its slots share all that this model knows of."""
+        return self.hosts[slot].index
+
     def _sized(self, nbytes: int) -> Sized:
         wire = nbytes + ENVELOPE
         sized = self.sizes[nbytes] = Sized(

@@ -8,9 +8,12 @@ from __future__ import annotations
 import os
 import sys
 import time
+from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -213,8 +216,9 @@ class Job:
         ):
             self.universe_size = spawner.universe_size()
             whole = Part(self.program, self.slots, 0)
-            world = simulation.add_world(range(len(self.slots)), self._live)
-            self._equip(world, [whole])
+            slots = range(len(self.slots))
+            world = simulation.add_world(slots, self._live, Equipment(self, [whole]))
+            world.storage["universe_size"] = self.universe_size
             simulation.run()
         return self._result(time.perf_counter() - begun)
 
@@ -240,39 +244,9 @@ class Job:
                 os.chdir(part.directory)
             return self._live(rank, part.program)
 
-        world = simulation.add_world(numbers, main)
-        self._equip(world, parts)
-        return world
-
-    def _equip(self, world: World, parts: Sequence[Part]) -> None:
-        """Give the ranks of a world their surroundings and timers."""
-        totals: dict[str, int] = {}
-        for part in parts:
-            for slot in part.slots:
-                totals[slot.host.name] = totals.get(slot.host.name, 0) + 1
+        world = simulation.add_world(numbers, main, Equipment(self, parts))
         world.storage["universe_size"] = self.universe_size
-        seen: dict[str, int] = {}
-        ranks = iter(world.universe.ranks[world.first : world.first + world.size])
-        for part in parts:
-            for slot, rank in zip(part.slots, ranks):
-                host = slot.host
-                local = seen.get(host.name, 0)
-                seen[host.name] = local + 1
-                rank.program = Surroundings(
-                    rank.index,
-                    world.size,
-                    number=rank.pid,
-                    local_rank=local,
-                    local_size=totals[host.name],
-                    host=host.name,
-                    seed=self.options.seed,
-                    arguments=part.program.arguments,
-                    path_entry=part.program.path_entry,
-                    variables=part.variables or None,
-                )
-                if part.appnum:
-                    rank.storage["appnum"] = part.appnum
-                rank.timer = self.timing.timer(rank.pid, host.speed)
+        return world
 
     def _live(self, rank: Rank, program: Program | None = None) -> Any:
         interpreter = self.interpreter
@@ -300,8 +274,8 @@ class Job:
         engine = simulation.engine
         outcomes = simulation.outcomes
         ranks = []
-        for rank, outcome in zip(simulation.universe.ranks, outcomes):
-            process = rank.fiber.process
+        universe = simulation.universe
+        for rank, process, outcome in zip(universe.ranks, universe.processes, outcomes):
             ranks.append(
                 {
                     "rank": rank.pid,
@@ -336,6 +310,43 @@ class Job:
             deadlock=self.deadlock,
             shadow=self.shadowing.report(),
         )
+
+
+class Equipment:
+    """Gives each rank of a world its surroundings and its timer, when it begins."""
+
+    def __init__(self, job: Job, parts: Sequence[Part]) -> None:
+        self.job = job
+        self.parts = parts
+        self.ends = list(accumulate(len(part.slots) for part in parts))
+        self.totals: dict[str, int] = {}  # ranks of each host
+        self.local = array("l")  # of each rank, its number among those of its host
+        for part in parts:
+            for slot in part.slots:
+                number = self.totals.get(slot.host.name, 0)
+                self.totals[slot.host.name] = number + 1
+                self.local.append(number)
+
+    def __call__(self, rank: Rank) -> None:
+        """Equip a rank."""
+        index = rank.index
+        part = self.parts[bisect_right(self.ends, index)]
+        host = rank.host
+        rank.program = Surroundings(
+            index,
+            rank.world.size,
+            number=rank.pid,
+            local_rank=self.local[index],
+            local_size=self.totals[host.name],
+            host=host.name,
+            seed=self.job.options.seed,
+            arguments=part.program.arguments,
+            path_entry=part.program.path_entry,
+            variables=part.variables or None,
+        )
+        if part.appnum:
+            rank.storage["appnum"] = part.appnum
+        rank.timer = self.job.timing.timer(rank.pid, host.speed)
 
 
 def _platform(wanted: str | Path | Platform | None, cfg: Mapping[str, str]) -> Platform:

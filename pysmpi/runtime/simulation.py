@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from greenlet import GreenletExit, getcurrent
@@ -68,6 +69,8 @@ class Simulation:
         self.threads: dict[int, list[Fiber]] = {}  # pid -> threads besides the main one
         self.on_deadlock = on_deadlock
         self.hub = getcurrent()
+        self._to_hub = self.hub.switch
+        self._to_begin = self._begin
         self.running = 0
         self.failed = False
         # Whether the user has interrupted the run; None where nobody would know.
@@ -76,17 +79,21 @@ class Simulation:
         self.abort_rank: Rank | None = None
         self.abort_site: CallSite | None = None
 
-    def add_world(self, slots: Sequence[int], main: Main) -> World:
+    def add_world(
+        self, slots: Sequence[int], main: Main, equip: Callable[[Rank], Any] | None = None
+    ) -> World:
         """Start a world with a rank on each of `slots`; each calls `main(rank)`.
 
-        They begin when the engine goes on.
+        They begin when the engine goes on. `equip(rank)` is called just before: a rank that has
+        not begun is little more than its kernel process.
         """
         universe = self.universe
         world = World(universe, len(universe.ranks), len(slots))
+        world.storage["begin"] = main, equip
         for slot in slots:
-            self._add_rank(world, slot, main)
-        for rank in universe.ranks[world.first :]:
-            rank.process.launch()
+            self._add_rank(world, slot)
+        for process in universe.processes[world.first :]:
+            process.launch()
         return world
 
     def slots_for(self, places: Sequence[Slot]) -> list[int]:
@@ -106,21 +113,31 @@ class Simulation:
             self.engine.book = PlanBook(self.engine.book.transport, len(self.slots))
         return [numbers[place] for place in places]
 
-    def _add_rank(self, world: World, slot: int, main: Main) -> None:
+    def _add_rank(self, world: World, slot: int) -> None:
         universe = self.universe
         pid = len(universe.ranks)
         place = self.slots[slot]
         process = Process(self.engine, pid, slot, self._core(place))
         process.core.residents += 1
+        process.resume = self._to_begin
+        process.suspend = self._to_hub
         rank = Rank(pid, world, process)
         rank.host = place.host
         universe.processes.append(process)
         universe.ranks.append(rank)
-        outcome = Outcome()
-        self.outcomes.append(outcome)
+        self.outcomes.append(Outcome())
         self.running += 1
-        rank.fiber = self._fiber(rank, process, lambda: self._live(rank, main, outcome))
-        process.resume = rank.fiber.switch
+
+    def _begin(self) -> Any:
+        """Start the rank whose process goes on for the first time."""
+        rank = self.universe.ranks[self.engine.current.pid]
+        process = rank.process
+        main, equip = rank.world.storage["begin"]
+        if equip is not None:
+            equip(rank)
+        fiber = rank.fiber = self._fiber(rank, process, partial(self._live, rank, main))
+        switch = process.resume = fiber.switch
+        return switch()
 
     def _core(self, place: Slot) -> Core:
         key = (place.host, place.core)
@@ -134,10 +151,11 @@ class Simulation:
         fiber.rank = rank
         fiber.process = process
         fiber.gate = None
-        process.suspend = self.hub.switch
+        process.suspend = self._to_hub
         return fiber
 
-    def _live(self, rank: Rank, main: Main, outcome: Outcome) -> None:
+    def _live(self, rank: Rank, main: Main) -> None:
+        outcome = self.outcomes[rank.pid]
         try:
             rank.leave()
             outcome.value = main(rank)
@@ -169,6 +187,8 @@ class Simulation:
             process.finished = True
             process.core.residents -= 1
             self.running -= 1
+            rank.fiber = process.resume = process.suspend = None
+            rank.forget()
 
     def _fail(self, rank: Rank) -> None:
         """End the job once all ranks that are due at this instant had their turn.
@@ -276,12 +296,13 @@ class Simulation:
             self.abort_rank, self.aborted = self.universe.aborted
             self.abort_site = error_site(self.aborted)
         for rank in self.waiting():
-            process = rank.process = rank.fiber.process
-            process.suspend = _refuse
-            if rank.fiber:
-                rank.fiber.throw(GreenletExit)
-            elif not rank.fiber.dead:
+            fiber = rank.fiber
+            if fiber is None:  # it had not begun
                 self.outcomes[rank.pid].state = State.STOPPED
+                continue
+            rank.process = fiber.process
+            rank.process.suspend = _refuse
+            fiber.throw(GreenletExit)
         # The plans of many pairs are most of what there is: free them now, or Python looks for
         # cycles among them at its exit.
         self.engine.book = PlanBook(FreeTransport(), 0)

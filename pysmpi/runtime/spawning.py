@@ -139,7 +139,7 @@ class Spawner:
         simulation = self.job.simulation
         found = dict(self.taken)
         for rank in simulation.waiting():
-            slot = simulation.slots[rank.fiber.process.slot]
+            slot = simulation.slots[rank.process.slot]
             found[slot] = found.get(slot, 0) + 1
         return found
 

@@ -123,7 +123,7 @@ class Census:
 
     def waits(self, rank: Rank) -> list[Wait]:
         """What the threads of a rank wait for; its main thread first."""
-        fibers = [rank.fiber]
+        fibers = [] if rank.fiber is None else [rank.fiber]
         others = [fiber for fiber in self.fibers.get(rank.pid, ()) if fiber is not rank.fiber]
         others.sort(key=lambda fiber: fiber.process.pid)
         return [
