@@ -7,6 +7,8 @@ import os
 import shlex
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -80,10 +82,15 @@ class Run(click.Command):
               help="Measure calls of a function a few times, then skip them; repeatable.")
 @click.option("--once", multiple=True, metavar="MODULE:FUNCTION|files",
               help="Run a function that gives the same on every rank once; repeatable.")
+@click.option("--check-shadow", is_flag=True,
+              help="Run in full and with shadow options, and compare times and MPI calls.")
+@click.option("--check-tolerance", metavar="PERCENT", default="5%", show_default=True,
+              help="Difference of times that --check-shadow allows.")
 @click.option("--quiet", "-q", is_flag=True, help="No summary, progress or notes.")
 @click.pass_context
 def command(
     ctx: click.Context, /, nprocs: int, help_cfg: bool, quiet: bool,
+    check_shadow: bool, check_tolerance: str,
     trace: str | None, report: str | None, cfg: tuple[str, ...], coll: tuple[str, ...],
     **rest: Any,
 ) -> int:
@@ -112,14 +119,23 @@ def command(
     from pysmpi.runtime.job import Job, Options
     from pysmpi.runtime.loader import find_program
 
-    program = find_program(
+    find = partial(
+        find_program,
         line.target,
         line.arguments,
         module=line.kind == "module",
         command=line.kind == "command",
         flags=line.flags,
     )
+    program = find()
     options: Options = Options(nprocs=nprocs, cfg=settings, coll=algorithms, **rest)
+    if check_shadow:
+        from pysmpi.cli.check_shadow import check, tolerance
+
+        limit = tolerance(check_tolerance)
+        if line.target == "-" and line.kind == "script":
+            raise UsageError("--check-shadow: runs a program twice, expected a file, found -")
+        return check(find, replace(options, trace=trace), limit, report, quiet)
     again = shlex.join(["pysmpi", "run", *ctx.meta["words"]])
     return _simulate(Job(program, options), again, trace, report, quiet)
 

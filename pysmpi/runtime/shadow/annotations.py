@@ -57,6 +57,10 @@ class Annotations:
             self._points[key] = point
         return point
 
+    def _idle(self, sample: Any) -> bool:
+        """Whether nothing is to be done in a run in full."""
+        return self.shadow.dry and sample.options["scope"] != "collective"
+
     def call(
         self,
         sample: Any,
@@ -66,14 +70,14 @@ class Annotations:
     ) -> Any:
         """A call of a decorated function."""
         rank = running()
-        if rank is None:
+        if rank is None or self._idle(sample):
             return function(*args, **kwargs)
         return self.shadow.call(self._point(sample, function), rank, function, args, kwargs)
 
     def loop(self, sample: Any) -> Iterator[Any]:
         """The passes of an annotated loop that are to run."""
         rank = running()
-        if rank is None:
+        if rank is None or self._idle(sample):
             yield from sample.what
             return
         point = self._point(sample)
@@ -96,7 +100,7 @@ class Annotations:
     def enter_block(self, sample: Any, frame: FrameType) -> None:
         """The `with` statement of an annotated block begins."""
         rank = running()
-        if rank is None:
+        if rank is None or self._idle(sample):
             return
         shadow = self.shadow
         point = self._point(sample)
@@ -113,7 +117,7 @@ class Annotations:
     def leave_block(self, sample: Any, error: BaseException | None) -> bool:
         """The block ends; True if it was skipped."""
         rank = running()
-        if rank is None:
+        if rank is None or self._idle(sample):
             return False
         opened = self._open[_place(rank, sample)].pop()
         if opened is None:

@@ -20,6 +20,7 @@ from typing import Any
 from pysmpi.errors import UsageError
 from pysmpi.mpi.rank import Rank
 from pysmpi.runtime.shadow.keys import key_function
+from pysmpi.runtime.shadow.outputs import Watch
 from pysmpi.runtime.shadow.passes import Guard, Shadow
 from pysmpi.runtime.shadow.targets import OnceTarget
 
@@ -143,6 +144,7 @@ class Once:
                 call = self._calls[key, turn] = _Call()
             if call.ran >= self.target.iters and not self._apart(call):
                 return self._share(call, (key, turn))
+            watch = Watch(args, kwargs)
         guard = Guard(rank, self.target.name, shadow)
         rank.timer = guard
         try:
@@ -150,6 +152,8 @@ class Once:
         finally:
             guard.end()
         with shadow.paused():
+            if watch.written():
+                raise self._refused("writes to its arguments, expected a function that returns")
             self.ran += 1
             call.ran += 1
             call.nanoseconds += guard.measured()
@@ -163,13 +167,16 @@ class Once:
         elif self._apart(call):
             pass
         elif not call.shared.same(result):
-            error = UsageError(
-                f"--once {self.target.name}: gives something else on rank {rank.pid} than on the "
-                "rank before, expected a function that gives the same on every rank"
+            raise self._refused(
+                f"gives something else on rank {rank.pid} than on the rank before, "
+                "expected a function that gives the same on every rank"
             )
-            self.shadow.failure = self.shadow.failure or error
-            raise error
         return self._take(call, key, result)
+
+    def _refused(self, why: str) -> UsageError:
+        error = UsageError(f"--once {self.target.name}: {why}")
+        self.shadow.failure = self.shadow.failure or error
+        return error
 
     def _apart(self, call: _Call) -> bool:
         """Whether each rank needs a result of its own, such as an open file."""

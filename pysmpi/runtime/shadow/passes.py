@@ -171,6 +171,10 @@ class Shadow:
         self.seed = seed
         self.points: list[Point] = []
         self.failure: UsageError | None = None
+        self.dry = False  # whether all passes run
+        # Told of passes that may communicate: the rank, the place, and whether it begins one
+        # (+1), ends it (-1) or skips it (0).
+        self.on_pass: Callable[[int, str, int], None] | None = None
 
     def point(self, name: str, rule: Rule, **options: Any) -> Point:
         """A new place to sample."""
@@ -208,6 +212,8 @@ class Shadow:
         meter: Meter
         self.clock.pause()
         if point.collective:
+            if self.on_pass is not None:
+                self.on_pass(rank.pid, point.name, 1)
             meter = Span(self, point, rank)
         else:
             meter = rank.timer = Guard(rank, point.name, self)
@@ -218,11 +224,13 @@ class Shadow:
         """A pass ends; one that was broken off does not count."""
         self.clock.pause()
         meter.end()
+        if point.collective and self.on_pass is not None:
+            self.on_pass(meter.rank.pid, point.name, -1)
         if whole:
             point.ran += 1
             entry.estimate.add(meter.measured(), point.rule)
             meter.note(entry)
-            entry.done = entry.estimate.enough(point.rule)
+            entry.done = not self.dry and entry.estimate.enough(point.rule)
         self.clock.resume()
 
     def skip(self, point: Point, entry: Entry, rank: Rank, passes: int = 1) -> None:
@@ -237,6 +245,9 @@ class Shadow:
         else:
             cost = passes * estimate.mean
         if point.collective:
+            if self.on_pass is not None:
+                for _ in range(passes):
+                    self.on_pass(rank.pid, point.name, 0)
             point.charged += cost
             pass_by(self, entry, rank, cost, passes)
         else:

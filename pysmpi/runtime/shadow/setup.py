@@ -72,6 +72,13 @@ class Shadowing:
             self.installer.visit = self._visit
         self.annotations = Annotations(self.shadow, self._check)
 
+    def run_dry(self) -> None:
+        """Run everything, and only keep count of passes that may communicate."""
+        self.shadow.dry = True
+        self.automatic = None
+        collective = {target.name for target in self.targets if target.scope == "collective"}
+        self.installer = Installer([one for one in self.named if one.name in collective])
+
     @property
     def rewriter(self) -> Installer | None:
         """What compiles the modules of the program; None if they are to be left alone."""

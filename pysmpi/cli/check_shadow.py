@@ -1,0 +1,94 @@
+"""`pysmpi run --check-shadow`: a program in full and with shadow options, compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pysmpi.errors import UsageError
+
+if TYPE_CHECKING:
+    from pysmpi.runtime.job import Options, Result
+    from pysmpi.runtime.loader import Program
+    from pysmpi.trace.comparison import Sequences
+
+# Options without which a program runs in full. Those of `--sample` are kept, without any effect
+# but on how calls are counted.
+_SHADOW = ("once", "fold", "data")
+
+
+def tolerance(text: str) -> float:
+    """Read a relative difference, `5%` or `0.05`."""
+    try:
+        value = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value < float("inf"):
+        raise UsageError(f"--check-tolerance {text}: expected a relative difference, such as 5%")
+    return value
+
+
+def check(
+    program: Callable[[], Program],
+    options: Options,
+    limit: float,
+    report: str | None,
+    quiet: bool,
+) -> int:
+    """Run both ways and print the verdict; the exit status.
+
+    `program` finds the program anew.
+    """
+    from pysmpi.output import Target
+    from pysmpi.trace.comparison import compare
+
+    if options.trace is not None or options.record_compute is not None:
+        wrong = "--trace" if options.trace is not None else "--record-compute"
+        raise UsageError(f"--check-shadow: runs a program twice, expected no {wrong}")
+    defaults = {field.name: field for field in fields(options)}
+    plain: dict[str, Any] = {}
+    for name in _SHADOW:
+        if name in defaults:
+            plain[name] = defaults[name].default
+    full, one = _run(program(), replace(options, **plain), "in full", dry=True)
+    if full.error:
+        return full.exit_status
+    shadow, other = _run(program(), options, "with shadow options", dry=False)
+    verdict = compare(full, shadow, one, other, limit)
+    if report is not None:
+        import json
+
+        with Target("--report", report) as target:
+            with open(target.path, "w", encoding="utf-8") as stream:
+                figures = {**shadow.report(), "check": verdict.report()}
+                json.dump(figures, stream, indent=1)
+                stream.write("\n")
+            target.keep()
+    if not quiet:
+        from pysmpi.cli.summary import summary
+
+        click.echo(summary(shadow), err=True)
+    for line in verdict.lines():
+        click.echo(f"pysmpi: {line}", err=True)
+    return 0 if verdict.passed else 1
+
+
+def _run(program: Program, options: Options, how: str, *, dry: bool) -> tuple[Result, Sequences]:
+    import sys
+
+    from pysmpi.runtime.job import Job
+    from pysmpi.trace.comparison import sequences
+
+    click.echo(f"pysmpi: check: running {how}", err=True)
+    job = Job(program, options)
+    if dry:
+        job.shadowing.run_dry()
+    with sequences(job) as kept:
+        result = job.run()
+    sys.stdout.flush()
+    if result.error:
+        click.echo(result.error.rstrip("\n"), err=True)
+    return result, kept
