@@ -10,7 +10,13 @@ from glob import glob
 from setuptools import setup
 from setuptools.command.build_ext import build_ext
 
-ROOMS = ["pysmpi/kernel/*.py"]
+ROOMS = [
+    "pysmpi/kernel/*.py",
+    *(
+        f"pysmpi/memory/transfer/{name}.py"
+        for name in ("buffers", "caches", "channel", "packing", "pipeline", "room", "single_copy")
+    ),
+]
 
 
 class OptionalBuild(build_ext):

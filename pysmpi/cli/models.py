@@ -1,4 +1,4 @@
-"""`pysmpi models`: the network models there are."""
+"""`pysmpi models`: the models of messages that there are."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import click
 
 @click.command("models")
 def command() -> None:
-    """List the network models that --model takes."""
+    """List the models that --model (between hosts) and --memory-model (inside hosts) take."""
+    from pysmpi.memory.transfer.models import memory_models
     from pysmpi.network.models import models
 
-    known = models()
-    width = max(map(len, known))
-    for name in sorted(known):
-        click.echo(f"{name.ljust(width)}  {known[name].line}")
+    network, memory = models(), memory_models()
+    width = max(map(len, (*network, *memory)))
+    for name in sorted(network):
+        click.echo(f"{name.ljust(width)}  {network[name].line}")
+    click.echo("\nInside a node that the platform describes:")
+    for name in sorted(memory):
+        click.echo(f"{name.ljust(width)}  {memory[name].line}")

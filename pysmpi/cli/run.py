@@ -52,6 +52,8 @@ class Run(click.Command):
               help="Order in which ranks fill the machine.")
 @click.option("--model", metavar="NAME", default="hybrid", show_default=True,
               help="Network model; see pysmpi models.")
+@click.option("--memory-model", metavar="NAME",
+              help="Model of messages inside nodes that are described; see pysmpi models.")
 @click.option("--selector", metavar="NAME|FILE",
               help="Library whose choice of collective algorithms is used, or a selection file.")
 @click.option("--coll", multiple=True, metavar="OP=ALGORITHM",

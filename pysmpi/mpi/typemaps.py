@@ -296,16 +296,20 @@ class Plan:
     """Copies between memory and the packed stream for a whole message.
 
     `nbytes` is the length of the stream; `low` and `high` bound the bytes of memory it touches,
-    relative to the address of the message.
+    relative to the address of the message. `pieces` counts the blocks that lie apart there.
     """
 
-    __slots__ = ("high", "layout", "low", "moves", "nbytes")
+    __slots__ = ("high", "layout", "low", "moves", "nbytes", "pieces")
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.nbytes = layout.size
         self.low = layout.true_lb
         self.high = layout.true_ub
+        self.pieces = sum(
+            prod(dimension[0] for dimension in part.dims)
+            * (1 if isinstance(part, Run) else len(part.offsets))
+            for part in layout.parts)
         self.moves: list[_Strided | _Indexed] = []
         for part in layout.parts:
             if isinstance(part, Run):

@@ -22,7 +22,8 @@ from pysmpi.collectives.tuning import Tuner
 from pysmpi.errors import PysmpiError, UsageError
 from pysmpi.kernel.plan import Transport
 from pysmpi.memory.lines.machine import HostLines
-from pysmpi.mpi import environment, pointtopoint, spawning
+from pysmpi.memory.transfer.choice import over
+from pysmpi.mpi import environment, pointtopoint, spawning, whereabouts
 from pysmpi.mpi.file_disks import disk_options
 from pysmpi.mpi.rank import Rank, World
 from pysmpi.network.models import find as find_model
@@ -63,6 +64,7 @@ class Options:
     hostfile: str | Path | None = None
     map_by: str | None = None
     model: str = "hybrid"
+    memory_model: str | None = None
     selector: str | None = None
     coll: Mapping[str, str] = field(default_factory=dict)
     cfg: Mapping[str, str] = field(default_factory=dict)
@@ -157,6 +159,8 @@ class Job:
                 f"--reduction-order: expected rank or algorithm, found {options.reduction_order!r}"
             )
         cfg = {canonical(name, f"--cfg {name}"): value for name, value in options.cfg.items()}
+        if options.memory_model is not None:
+            cfg["memory/model"] = options.memory_model
         self.platform = _platform(options.platform, cfg)
         self.settings = Settings(self.platform.config, cfg)
         self.slots = place(self.platform, options.nprocs, options.hostfile, options.map_by)
@@ -188,7 +192,13 @@ class Job:
         """Simulate the program to its end."""
         begun = time.perf_counter()
         self.hosts = [slot.host for slot in self.slots]
-        transport = self.model.build(self.platform, self.hosts, self.settings)
+        self.places = list(self.slots)
+        transport = over(
+            self.model.build(self.platform, self.hosts, self.settings),
+            self.places,
+            self.settings,
+            whereabouts.locate,
+        )
         simulation = Simulation(transport, self.slots, self._deadlock)
         self.simulation = simulation
         universe = simulation.universe
@@ -224,14 +234,19 @@ class Job:
 
     def _network(self) -> Transport:
         """The network between the ranks' places, unused."""
-        return self.model.build(self.platform, [slot.host for slot in self.slots], self.settings)
+        network = self.model.build(
+            self.platform, [slot.host for slot in self.slots], self.settings
+        )
+        return over(network, self.slots, self.settings)
 
     def start_world(self, parts: Sequence[Part]) -> World:
         """Start ranks in the places of some parts; they wait for their command first."""
         simulation = self.simulation
         slots = [slot for part in parts for slot in part.slots]
         known = set(simulation.slots)
-        self.hosts += [slot.host for slot in dict.fromkeys(slots) if slot not in known]
+        new = [slot for slot in dict.fromkeys(slots) if slot not in known]
+        self.places += new
+        self.hosts += [slot.host for slot in new]
         numbers = simulation.slots_for(slots)
         for part in parts:
             self.interpreter.admit(part.program)

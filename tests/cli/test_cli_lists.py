@@ -9,6 +9,7 @@ import pytest
 import pysmpi as package
 from pysmpi import diagnostics
 from pysmpi.collectives import registry, selectors
+from pysmpi.memory.transfer.models import memory_models
 from pysmpi.network.models import models
 from pysmpi.platform import shipped
 
@@ -36,7 +37,9 @@ def test_help(status):
 def test_models(status):
     code, out, _ = status("models")
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == sorted(models())
+    between, inside = out.split("\nInside a node that the platform describes:\n")
+    assert [line.split()[0] for line in between.splitlines()] == sorted(models())
+    assert [line.split()[0] for line in inside.splitlines()] == sorted(memory_models())
 
 
 def test_collectives(status):

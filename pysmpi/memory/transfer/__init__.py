@@ -1,0 +1,1 @@
+"""Messages inside a node: what the caches hold, and what copying through them takes."""

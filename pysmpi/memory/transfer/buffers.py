@@ -1,0 +1,71 @@
+"""Buffers of ranks: which memory is which, whatever address it has in this run.
+
+Memory is known by the object that owns it, as long as that lives, so the same run always finds
+the same buffers. What has no owner (pickled objects, the messages of a collective's schedule) goes
+through one buffer of the rank.
+"""
+
+from typing import Any, Optional
+from weakref import ref
+
+from pysmpi.memory.transfer.caches import Block, Buffer, Caches
+
+# Where the bytes of a message are: the object that owns the memory, the first and the last + 1 of
+# its bytes, and the number of separate pieces in which they lie there (1: all of them).
+Place = tuple[object, int, int, int]
+
+
+class Buffers:
+    """The buffers of the ranks on one slot, whose core belongs to the NUMA node `home`."""
+
+    def __init__(self, caches: Caches, core: int, home: int) -> None:
+        self.caches: Caches = caches
+        self.core: int = core
+        self.home: int = home
+        self.known: dict[int, Buffer] = {}
+        self.guards: dict[int, Any] = {}
+        self.scratch: Buffer = Buffer(home)
+        self.pickles: Buffer = Buffer(home)
+        self.nameless: dict[int, Buffer] = {}
+
+    def of(self, owner: object) -> Buffer:
+        """The buffer that an object is."""
+        key = id(owner)
+        found = self.known.get(key)
+        if found is None:
+            try:
+                self.guards[key] = ref(owner, self._gone(key))
+            except TypeError:
+                return self._nameless(owner)
+            found = Buffer(self.home)
+            self.known[key] = found
+        return found
+
+    def _gone(self, key: int) -> Any:
+        def forget(_: object) -> None:
+            self.known.pop(key, None)
+            self.guards.pop(key, None)
+
+        return forget
+
+    def _nameless(self, owner: Any) -> Buffer:
+        """Objects that cannot be told from their successors: those of one length are one."""
+        length = len(owner)
+        found = self.nameless.get(length)
+        if found is None:
+            found = Buffer(self.home)
+            self.nameless[length] = found
+        return found
+
+    def block(self, place: Optional[Place], payload: object, nbytes: int) -> Block:
+        """The block of a message."""
+        caches = self.caches
+        if place is None:
+            return caches.block(self.scratch if payload is None else self.pickles, 0, nbytes)
+        owner, start, end, pieces = place
+        block = caches.block(self.of(owner), start, end)
+        if pieces > 1:
+            # Between the pieces whole lines may stay untouched.
+            lines = min(pieces * (1 + (nbytes // pieces) // caches.line), block.size // caches.line)
+            block.size = min(block.end - block.start, lines * caches.line)
+        return block

@@ -1,0 +1,167 @@
+"""Messages between two cores of a node, priced when they are sent and when they are matched."""
+
+from typing import Final, Optional
+
+from pysmpi.kernel.plan import Plan, Pricing
+from pysmpi.kernel.requests import Receive, Send, Transfer
+from pysmpi.kernel.sharing import INFINITY, Constraint
+from pysmpi.memory.transfer.buffers import Place
+from pysmpi.memory.transfer.caches import NOBODY, Block, kind_of
+from pysmpi.memory.transfer.packing import pack_seconds
+from pysmpi.memory.transfer.pipeline import pipelined
+from pysmpi.memory.transfer.room import REMEMBERED, Pool, Room
+
+LOCAL: Final = kind_of("LHM", NOBODY, 1)
+
+
+class Channel(Pricing):
+    """From the ranks on slot `source` to those on `destination`, on cores of one node.
+
+    The pipelined transfer through shared buffers: the sender copies in, the receiver copies out.
+    """
+
+    def __init__(
+        self, room: Room, source: int, destination: int, sender: int, receiver: int
+    ) -> None:
+        self.room: Room = room
+        self.source: int = source
+        self.destination: int = destination
+        self.sender: int = sender  # cores
+        self.receiver: int = receiver
+        self.pool: Pool = room.pool(sender, receiver)
+        distance = room.node.distance(sender, receiver)
+        self.distance: int = distance
+        # The receiver sees the line that says that there is a message.
+        self.signal: float = room.latency("LMM", distance) if sender != receiver else 0.0
+        self.plans: dict[object, Plan] = {}
+
+    def plan(self, nbytes: int) -> Plan:
+        """The plan of messages of a size, before their state is known."""
+        library = self.room.library
+        eager = nbytes <= library.eager
+        overhead = library.overhead
+        return Plan(
+            self.signal, 0.0 if eager else float(nbytes), INFINITY, 1.0, 1.0, [], [],
+            overhead, overhead, overhead, eager, eager, self,
+        )  # fmt: skip
+
+    # As the kernel asks.
+
+    def sending(self, send: Send) -> None:
+        """Copy a short message into the shared buffer."""
+        if not (send.eager and send.detached):
+            return
+        room = self.room
+        place = room.place(send.payload)
+        nbytes = send.nbytes
+        out = self._sent(place, send.payload, nbytes)
+        load = room.caches.access(self.sender, out, False)
+        store = room.store(self.pool, self.sender, self.receiver, nbytes)
+        shared = max(nbytes, room.footprint(self.pool, nbytes))
+        send.start_cost += room.library.control + nbytes * room.copy(load, store, nbytes, shared)
+        if place is not None and place[3] > 1:
+            send.start_cost += pack_seconds(room, load, place, nbytes)
+
+    def matched(self, send: Send, receive: Receive) -> None:
+        """Copy a short message out of the shared buffer, or transfer a long one."""
+        room = self.room
+        place = room.place(receive.payload)
+        nbytes = min(send.nbytes, receive.nbytes)
+        into = room.of(self.destination, self.receiver).block(place, receive.payload, nbytes)
+        if not (send.eager and send.detached):
+            send.plan = self._transfer(send, into, nbytes, place)
+            receive.finish_cost = 0.0
+            return
+        load = room.load(self.pool, self.receiver, self.sender)
+        store = room.caches.access(self.receiver, into, True)
+        shared = max(nbytes, room.footprint(self.pool, nbytes))
+        seconds = room.library.control + nbytes * room.copy(load, store, shared, nbytes)
+        if place is not None and place[3] > 1:
+            seconds += pack_seconds(room, store, place, nbytes)
+        receive.finish_cost = room.library.overhead + seconds
+
+    def moving(self, transfer: Transfer) -> None:
+        """Bytes of a window: whoever asks for them copies them once."""
+        room = self.room
+        nbytes = transfer.nbytes
+        store = kind_of("SMM", self.distance, 0)
+        seconds = nbytes * room.copy(LOCAL, store, nbytes, nbytes)
+        transfer.plan = self._plan(nbytes, seconds, {})
+
+    # What it comes to.
+
+    def _sent(self, place: Optional[Place], payload: object, nbytes: int) -> Block:
+        """The block that a message is sent from.
+
+        A pickled object has just been written. So has, unless an option says otherwise, memory that
+        is seen for the first time: programs write what they send.
+        """
+        room = self.room
+        block = room.of(self.source, self.sender).block(place, payload, nbytes)
+        fresh = room.library.warm and not block.used
+        if fresh or (place is None and payload is not None):
+            room.caches.access(self.sender, block, True)
+        return block
+
+    def _transfer(
+        self, send: Send, into: Block, nbytes: int, place: Optional[Place]
+    ) -> Plan:
+        """The plan of a message whose sides are both there."""
+        room = self.room
+        origin = room.place(send.payload)
+        out = self._sent(origin, send.payload, nbytes)
+        plan = self._priced(out, into, nbytes)
+        pieces = max(origin[3] if origin is not None else 1, place[3] if place is not None else 1)
+        if pieces <= 1:
+            return plan
+        # Packing is part of the copy that it slows down: both sides' pipelines run at that pace.
+        seconds = nbytes / plan.bound if plan.bound > 0.0 else 0.0
+        if origin is not None and origin[3] > 1:
+            seconds += pack_seconds(room, kind_of("LHM", NOBODY, 1), origin, nbytes)
+        if place is not None and place[3] > 1:
+            seconds += pack_seconds(room, kind_of("SHM", NOBODY, 1), place, nbytes)
+        weights = dict(zip(plan.constraints, plan.weights))
+        return self._plan(nbytes, seconds, weights)
+
+    def _priced(self, out: Block, into: Block, nbytes: int) -> Plan:
+        """The pipelined transfer in the state that things are in (equation 1)."""
+        room = self.room
+        one = room.caches.access(self.sender, out, False)
+        two = room.store(self.pool, self.sender, self.receiver, nbytes)
+        three = room.load(self.pool, self.receiver, self.sender)
+        four = room.caches.access(self.receiver, into, True)
+        key = (nbytes, one, two, three, four, out.home, into.home)
+        found = self.plans.get(key)
+        if found is None:
+            library = room.library
+            shared = max(nbytes, room.footprint(self.pool, nbytes))
+            seconds = pipelined(
+                nbytes,
+                library.chunk,
+                library.first,
+                room.copy(one, two, nbytes, shared),
+                room.copy(three, four, shared, nbytes),
+                library.control,
+            )
+            weights: dict[Constraint, float] = {}
+            room.use(weights, self.sender, one, nbytes, out.home)
+            room.use(weights, self.sender, two, nbytes, self.pool.block.home)
+            room.use(weights, self.receiver, three, nbytes, self.pool.block.home)
+            room.use(weights, self.receiver, four, nbytes, into.home)
+            found = self._plan(nbytes, seconds, weights)
+            self._keep(key, found)
+        return found
+
+    def _keep(self, key: object, plan: Plan) -> None:
+        if len(self.plans) >= REMEMBERED:
+            self.plans = {}
+        self.plans[key] = plan
+
+    def _plan(self, nbytes: int, seconds: float, weights: dict[Constraint, float]) -> Plan:
+        """A transfer of some seconds, if it has for itself what it uses."""
+        overhead = self.room.library.overhead
+        bound = nbytes / seconds if seconds > 0.0 else INFINITY
+        return Plan(
+            self.signal + 2.0 * overhead, float(nbytes), bound, 1.0, 1.0,
+            list(weights), list(weights.values()), 0.0, overhead, 0.0, False, False,
+        )  # fmt: skip

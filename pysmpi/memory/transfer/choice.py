@@ -1,0 +1,45 @@
+"""Whether a run needs a memory model, and which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pysmpi.kernel.plan import Transport
+from pysmpi.memory.transfer.library import read_library
+from pysmpi.options import Settings
+from pysmpi.platform.model import Host
+from pysmpi.platform.placement import Slot
+
+# Answers where a payload is: see `buffers.Place`; None if it is in no buffer of the program.
+Locate = Callable[[Any], Any]
+
+
+def described(host: Host) -> bool:
+    """Whether enough is known of a host's inside to price what happens there."""
+    return host.node is not None and bool(host.node.curves)
+
+
+def over(
+    network: Transport,
+    places: Sequence[Slot],
+    settings: Settings,
+    locate: Locate | None = None,
+) -> Transport:
+    """The transport of a run whose network is `network`; that itself where no node is described.
+
+    Raises UsageError for options that are wrong, described nodes or not.
+    """
+    read_library(settings)
+    name = settings.text("memory/model")
+    inside = any(described(place.host) for place in places)
+    if not inside and not name:
+        return network
+    # The models take longer to import than most machines need them.
+    from pysmpi.memory.transfer.models import find_memory_model
+    from pysmpi.memory.transfer.transport import MemoryTransport
+
+    model = find_memory_model(name or "pipelined")
+    if model.prepare is None or not inside:
+        return network
+    return MemoryTransport(network, places, settings, model.prepare(settings), locate)

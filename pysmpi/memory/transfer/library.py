@@ -1,0 +1,111 @@
+"""What an MPI library does inside a node: chunks, shared buffers, overheads.
+
+The presets are those of the libraries that Putigny, Ruelle and Goglin (PDSEC 2014) look at: Open
+MPI copies in fragments of 32 KiB that it takes from a free list, the last used first; MPICH2 in 64
+cells of 64 KiB a process that it uses in turn. Both have one set of buffers a sender.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pysmpi.errors import UsageError
+from pysmpi.options import Settings
+from pysmpi.platform.units import parse_size, parse_time
+
+
+@dataclass(frozen=True)
+class Library:
+    """Sizes in bytes, overheads in seconds.
+
+    Messages up to `eager` bytes are copied out at once and copied in when they are received;
+    others when both sides are there, in chunks of `chunk` bytes after one of `first`. `cells`
+    buffers of `chunk` bytes are used the last one first, or in turn if `in_turn`; they belong to
+    the sender, or to the pair of cores and so to both directions if `paired`. `overhead` is the
+    time of each side for a message, `control` for a chunk. `overlap` takes the place of the
+    node's, if it is not None. A send buffer that was never seen is in the cache if `warm`.
+    """
+
+    chunk: int
+    first: int
+    eager: int
+    cells: int
+    in_turn: bool
+    paired: bool
+    overhead: float
+    control: float
+    overlap: float | None
+    warm: bool
+
+
+# chunk, eager, cells, order
+_PRESETS = {
+    "ompi": ("32KiB", "4KiB", "8", "lifo"),
+    "mpich": ("64KiB", "64KiB", "64", "fifo"),
+}
+
+
+def read_library(settings: Settings) -> Library:
+    """The library that the options `memory/...` describe. Raises UsageError."""
+    preset = _choice(settings, "memory/library", tuple(_PRESETS))
+    chunk_text, eager_text, cells_text, order = _PRESETS[preset]
+    chunk = _size(settings, "memory/chunk", chunk_text)
+    first = _size(settings, "memory/first-chunk", f"{chunk}B")
+    cells = settings.text("memory/cells") or cells_text
+    if not (cells.isascii() and cells.isdecimal()) or not 0 < int(cells) <= 1 << 20:
+        raise UsageError(f"memory/cells: expected a whole number above 0, found {cells!r}")
+    if first > chunk:
+        raise UsageError(
+            f"memory/first-chunk ({first} bytes) must not be above memory/chunk ({chunk} bytes)"
+        )
+    return Library(
+        chunk,
+        first,
+        _size(settings, "memory/eager", eager_text, zero=True),
+        int(cells),
+        _choice(settings, "memory/pool-order", ("lifo", "fifo"), order) == "fifo",
+        _choice(settings, "memory/pool", ("sender", "pair")) == "pair",
+        seconds(settings, "memory/overhead"),
+        seconds(settings, "memory/chunk-overhead"),
+        _overlap(settings),
+        _choice(settings, "memory/first-send", ("cached", "memory")) == "cached",
+    )
+
+
+def seconds(settings: Settings, name: str, default: str | None = None) -> float:
+    """The value of an option that is a time. Raises UsageError."""
+    text = settings.text(name) or default or "0"
+    try:
+        return parse_time(text, bare=True)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
+
+
+def _size(settings: Settings, name: str, default: str, zero: bool = False) -> int:
+    text = settings.text(name) or default
+    try:
+        value = parse_size(text, bare=True)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
+    if value == 0 and not zero:
+        raise UsageError(f"{name}: expected a size above 0, found {text!r}")
+    return value
+
+
+def _choice(
+    settings: Settings, name: str, known: tuple[str, ...], default: str | None = None
+) -> str:
+    text = settings.text(name) or default or known[0]
+    if text not in known:
+        raise UsageError(f"{name}: expected one of {', '.join(known)}, found {text!r}")
+    return text
+
+
+def _overlap(settings: Settings) -> float | None:
+    text = settings.text("memory/overlap")
+    if not text:
+        return None
+    value = settings.number("memory/overlap")
+    if not 0.0 <= value <= 1.0:
+        raise UsageError(f"memory/overlap: expected a number from 0 to 1, found {text!r}")
+    return value

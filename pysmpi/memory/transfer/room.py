@@ -1,0 +1,218 @@
+"""One node as messages see it: its caches, its shared buffers, and what it can move at once."""
+
+from math import sqrt
+from typing import Any, Final, Optional
+
+from pysmpi.kernel.sharing import Constraint
+from pysmpi.memory.coherence.protocol import Protocol
+from pysmpi.memory.transfer.buffers import Buffers, Place
+from pysmpi.memory.transfer.caches import (
+    NOBODY,
+    Block,
+    Caches,
+    access_of,
+    distance_of,
+    kind_of,
+    level_of,
+)
+from pysmpi.memory.transfer.library import Library
+from pysmpi.platform.node_description import NodeDescription
+
+# Speeds and plans that are remembered, before all are forgotten.
+REMEMBERED: Final = 1 << 14
+
+
+class Pool:
+    """Shared buffers: `writer` and `reader` are the cores that used them last.
+
+    `warm` bytes have been used before.
+    """
+
+    def __init__(self, home: int) -> None:
+        self.writer: int = NOBODY
+        self.reader: int = NOBODY
+        self.warm: int = 0
+        self.block: Block = Block(0, 0, home)
+
+
+class Room:
+    """A node of a run."""
+
+    def __init__(
+        self, node: NodeDescription, protocol: Protocol, library: Library, locate: Any
+    ) -> None:
+        self.node: NodeDescription = node
+        self.library: Library = library
+        self.locate: Any = locate  # callable(payload) -> Place or None
+        self.caches: Caches = Caches(node, protocol)
+        self.sizes: list[int] = [cache.size for cache in node.caches]
+        self.buffers: dict[int, Buffers] = {}  # by slot
+        self.pools: dict[int, Pool] = {}
+        self.speeds: dict[tuple[int, int], float] = {}
+        self.copies: dict[tuple[int, int, int, int], float] = {}
+        # What a line is to the writer and the reader of a shared buffer once it has been read.
+        written, _ = protocol.write(protocol.initial(2), 0)
+        states, transfer = protocol.read(written, 1)
+        self.dirty: str = self._letter(written[0])
+        self.writers: str = self._letter(states[0])
+        self.readers: str = self._letter(states[1])
+        self.writes_back: bool = transfer.write_back is not None
+        self.controllers: list[Optional[Constraint]] = [None] * node.numa
+        if node.memory_bandwidth is not None:
+            self.controllers = [
+                Constraint(node.memory_bandwidth, f"memory {i}") for i in range(node.numa)
+            ]
+        self.buses: dict[tuple[int, int], Constraint] = {}
+        for number, distance in enumerate(node.distances):
+            if distance.bandwidth is not None:
+                for group in range(node.cores // distance.cores):
+                    self.buses[number, group] = Constraint(
+                        distance.bandwidth, f"{distance.name} {group}"
+                    )
+        self.shared: dict[tuple[int, int], Constraint] = {}
+        for cache in node.caches:
+            if cache.bandwidth is not None:
+                for group in range(node.cores // cache.cores):
+                    self.shared[cache.level, group] = Constraint(
+                        cache.bandwidth, f"L{cache.level} {group}"
+                    )
+
+    def _letter(self, letter: str) -> str:
+        return "I" if letter == self.caches.invalid else self.caches.alias[letter]
+
+    # Where messages are.
+
+    def of(self, slot: int, core: int) -> Buffers:
+        """The buffers of the ranks on a slot."""
+        found = self.buffers.get(slot)
+        if found is None:
+            found = Buffers(self.caches, core, self.node.numa_of(core))
+            self.buffers[slot] = found
+        return found
+
+    def place(self, payload: object) -> Optional[Place]:
+        """Where a payload is, if it is in a buffer of the program."""
+        if payload is None or self.locate is None:
+            return None
+        found: Optional[Place] = self.locate(payload)
+        return found
+
+    def pool(self, sender: int, receiver: int) -> Pool:
+        """The shared buffers from one core to another."""
+        key = sender
+        if self.library.paired:
+            low, high = min(sender, receiver), max(sender, receiver)
+            key = (low + 1) * self.node.cores + high
+        found = self.pools.get(key)
+        if found is None:
+            found = Pool(self.node.numa_of(sender))
+            self.pools[key] = found
+        return found
+
+    def footprint(self, pool: Pool, nbytes: int) -> int:
+        """How many bytes of shared buffers a message goes through until it meets them again."""
+        library = self.library
+        whole = library.cells * library.chunk
+        if library.in_turn:
+            return whole
+        return min(nbytes, whole)
+
+    def store(self, pool: Pool, core: int, reader: int, nbytes: int) -> int:
+        """The kind of a sender's stores to shared buffers that `reader` will read."""
+        footprint = self.footprint(pool, nbytes)
+        fresh = pool.warm < footprint
+        if fresh:
+            pool.warm = min(pool.warm + nbytes, footprint) if self.library.in_turn else footprint
+            pool.block.size = pool.warm
+            pool.block.end = pool.warm
+        before, other = pool.writer, pool.reader
+        pool.writer, pool.reader = core, reader
+        self.caches.touch(core, pool.block)
+        if fresh:
+            return kind_of("SMI", NOBODY, 0)
+        if core == other and before == core:
+            return kind_of("SHM", NOBODY, 1)
+        if core == before:
+            return self._reused(self.writers, self.readers, self.node.distance(core, other))
+        return self._reused(self.readers, self.writers, self.node.distance(core, before))
+
+    def _reused(self, own: str, other: str, distance: int) -> int:
+        if own == "I":
+            return kind_of("SM" + other, distance, 0)
+        far = distance if own in "SOF" else NOBODY
+        return kind_of("SH" + own, far, 1)
+
+    def load(self, pool: Pool, core: int, writer: int) -> int:
+        """The kind of a receiver's loads of what `writer` has just stored there."""
+        self.caches.touch(core, pool.block)
+        if core == writer:
+            return kind_of("LHM", NOBODY, 1)
+        return kind_of("LM" + self.dirty, self.node.distance(core, writer), 0)
+
+    # What it takes.
+
+    def speed(self, kind: int, nbytes: int) -> float:
+        """Bytes/s of an access to a buffer of some bytes.
+
+        Curves tell where a buffer is by its size. One that would fit nearer than where it is found
+        counts as one that fills half of that cache, on the logarithmic scale.
+        """
+        key = (kind, nbytes)
+        found = self.speeds.get(key)
+        if found is None:
+            size = float(nbytes)
+            level = level_of(kind)
+            if level > 1 and nbytes <= self.sizes[level - 2]:
+                size = sqrt(float(self.sizes[level - 2]) * self.sizes[level - 1])
+            found = self.node.throughput(access_of(kind), distance_of(kind), size)
+            if len(self.speeds) >= REMEMBERED:
+                self.speeds = {}
+            self.speeds[key] = found
+        return found
+
+    def copy(self, load: int, store: int, from_size: int, to_size: int) -> float:
+        """Seconds a byte of a copy between buffers of these sizes."""
+        key = (load, store, from_size, to_size)
+        found = self.copies.get(key)
+        if found is None:
+            one = 1.0 / self.speed(load, from_size)
+            other = 1.0 / self.speed(store, to_size)
+            overlap = self.library.overlap
+            if overlap is None:
+                overlap = self.node.overlap.at(min(from_size, to_size))
+            found = max(one, other) + (1.0 - overlap) * min(one, other)
+            if len(self.copies) >= REMEMBERED:
+                self.copies = {}
+            self.copies[key] = found
+        return found
+
+    def latency(self, access: str, distance: int) -> float:
+        """Seconds of one line's access; 0 where the description has no latencies."""
+        return self.node.latency(access, distance) if self.node.latencies else 0.0
+
+    # What is shared.
+
+    def use(self, weights: dict[Constraint, float], core: int, kind: int, nbytes: int,
+            home: int) -> None:  # fmt: skip
+        """Add what a byte of an access takes from the node's resources."""
+        access = access_of(kind)
+        part = 2.0 if access[0] == "S" else 1.0  # a store fetches the line and writes it back
+        from_memory = access[1:] == "MI" or (access[1] == "H" and nbytes > self.sizes[-1])
+        if from_memory:
+            controller = self.controllers[home]
+            if controller is not None:
+                _add(weights, controller, part)
+        distance = distance_of(kind)
+        if distance >= 0 and access != "SHS":
+            bus = self.buses.get((distance, core // self.node.distances[distance].cores))
+            if bus is not None:
+                _add(weights, bus, part if from_memory else 1.0)
+        for cache in self.node.caches:
+            if cache.bandwidth is not None and (
+                cache.level == 1 or nbytes > self.sizes[cache.level - 2]
+            ):
+                _add(weights, self.shared[cache.level, core // cache.cores], 1.0)
+
+
+def _add(weights: dict[Constraint, float], constraint: Constraint, weight: float) -> None:
+    weights[constraint] = weights.get(constraint, 0.0) + weight

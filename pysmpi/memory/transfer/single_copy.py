@@ -1,0 +1,60 @@
+"""Transfers with one copy: the receiver reads the sender's memory itself.
+
+The kernel copies (CMA, KNEM) or maps the sender's pages into the receiver (XPMEM). There is no
+pipeline, and the sender's core does nothing; the receiver's loads find the lines where the sender
+has them, and leave them shared.
+"""
+
+from pysmpi.kernel.plan import Plan
+from pysmpi.kernel.sharing import Constraint
+from pysmpi.memory.transfer.caches import Block
+from pysmpi.memory.transfer.channel import Channel
+from pysmpi.memory.transfer.room import REMEMBERED, Room
+
+PAGE = 4096
+
+
+class SingleCopy(Channel):
+    """A message takes `start` seconds, `page` seconds for each page, and one copy.
+
+    With `lasting` the pages of a buffer stay mapped: they cost only at its first message.
+    """
+
+    def __init__(
+        self,
+        room: Room,
+        source: int,
+        destination: int,
+        sender: int,
+        receiver: int,
+        start: float,
+        page: float,
+        lasting: bool,
+    ) -> None:
+        super().__init__(room, source, destination, sender, receiver)
+        self.start: float = start
+        self.page: float = page
+        self.lasting: bool = lasting
+        self.mapped: dict[Block, int] = {}
+
+    def _priced(self, out: Block, into: Block, nbytes: int) -> Plan:
+        room = self.room
+        load = room.caches.access(self.receiver, out, False)
+        store = room.caches.access(self.receiver, into, True)
+        new = not (self.lasting and out in self.mapped)
+        key = (nbytes, load, store, out.home, into.home, new)
+        found = self.plans.get(key)
+        if found is None:
+            seconds = self.start + nbytes * room.copy(load, store, nbytes, nbytes)
+            if new:
+                seconds += self.page * (1 + (nbytes - 1) // PAGE)
+            weights: dict[Constraint, float] = {}
+            room.use(weights, self.receiver, load, nbytes, out.home)
+            room.use(weights, self.receiver, store, nbytes, into.home)
+            found = self._plan(nbytes, seconds, weights)
+            self._keep(key, found)
+        if new and self.lasting:
+            if len(self.mapped) >= REMEMBERED:
+                self.mapped = {}
+            self.mapped[out] = nbytes
+        return found

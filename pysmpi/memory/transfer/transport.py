@@ -1,0 +1,119 @@
+"""The transport of a run: the network between hosts, a memory model inside described ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pysmpi.kernel.plan import Plan, Pricing, Transport
+from pysmpi.kernel.requests import Receive, Send
+from pysmpi.memory.coherence import protocol
+from pysmpi.memory.transfer.channel import Channel
+from pysmpi.memory.transfer.choice import Locate, described
+from pysmpi.memory.transfer.library import read_library
+from pysmpi.memory.transfer.models import Builder
+from pysmpi.memory.transfer.packing import pack_seconds
+from pysmpi.memory.transfer.room import Room
+from pysmpi.options import Settings
+from pysmpi.platform.model import Host
+from pysmpi.platform.placement import Slot
+
+
+class Doorway(Pricing):
+    """Messages that leave or enter a described node: their buffers pass through its caches."""
+
+    def __init__(
+        self, sender: tuple[Room, int, int] | None, receiver: tuple[Room, int, int] | None
+    ) -> None:
+        self.sender = sender  # room, slot, core
+        self.receiver = receiver
+
+    def sending(self, send: Send) -> None:
+        """The library reads the buffer, and packs it if it is strided."""
+        if self.sender is not None:
+            send.start_cost += _through(self.sender, send, send.nbytes, False)
+
+    def matched(self, send: Send, receive: Receive) -> None:
+        """The library writes the buffer, and unpacks it if it is strided."""
+        if self.receiver is not None:
+            nbytes = min(send.nbytes, receive.nbytes)
+            receive.finish_cost += _through(self.receiver, receive, nbytes, True)
+
+
+def _through(
+    side: tuple[Room, int, int], request: Send | Receive, nbytes: int, write: bool
+) -> float:
+    room, slot, core = side
+    place = room.place(request.payload)
+    block = room.of(slot, core).block(place, request.payload, nbytes)
+    kind = room.caches.access(core, block, write)
+    if place is None or place[3] <= 1:
+        return 0.0
+    return pack_seconds(room, kind, place, nbytes, network=True)
+
+
+class MemoryTransport(Transport):
+    """Plans of `network` between hosts, and of a memory model inside hosts with a description.
+
+    `places[slot]` is the place of each slot; it may grow. `locate(payload)` says where a payload
+    is.
+    """
+
+    def __init__(
+        self,
+        network: Transport,
+        places: Sequence[Slot],
+        settings: Settings,
+        build: Builder,
+        locate: Locate | None = None,
+    ) -> None:
+        self.network = network
+        self.places = places
+        self.library = read_library(settings)
+        self.build = build
+        self.locate = locate
+        self.rooms: dict[int, Room] = {}
+        self.channels: dict[tuple[int, int], Channel] = {}
+
+    def plan(self, source: int, destination: int, nbytes: int) -> Plan:
+        """The plan of a message of `nbytes` between two slots."""
+        one, other = self.places[source], self.places[destination]
+        if one.host is not other.host:
+            plan = self.network.plan(source, destination, nbytes)
+            if described(one.host) or described(other.host):
+                plan.pricing = Doorway(self._side(source), self._side(destination))
+            return plan
+        if not described(one.host):
+            return self.network.plan(source, destination, nbytes)
+        channel = self.channels.get((source, destination))
+        if channel is None:
+            channel = self.channels[source, destination] = self.build(
+                self.room(one.host), source, destination, one.core, other.core
+            )
+        return channel.plan(nbytes)
+
+    def room(self, host: Host) -> Room:
+        """The node that a described host is."""
+        found = self.rooms.get(host.index)
+        if found is None:
+            node = host.node
+            assert node is not None
+            found = self.rooms[host.index] = Room(
+                node, protocol(node.protocol), self.library, self.locate
+            )
+        return found
+
+    def touch(self, slot: int, payload: Any, write: bool) -> None:
+        """The program loads, or stores to, memory on a slot."""
+        place = self.places[slot]
+        if not described(place.host) or payload.nbytes == 0:
+            return
+        room = self.room(place.host)
+        where = room.place(payload)
+        if where is not None:
+            block = room.of(slot, place.core).block(where, payload, payload.nbytes)
+            room.caches.access(place.core, block, write)
+
+    def _side(self, slot: int) -> tuple[Room, int, int] | None:
+        place = self.places[slot]
+        return (self.room(place.host), slot, place.core) if described(place.host) else None

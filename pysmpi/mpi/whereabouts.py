@@ -1,0 +1,48 @@
+"""Where the payload of a message is, for models of what caches hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pysmpi.mpi.exporting import address_of
+from pysmpi.mpi.placement import Message
+
+# The object that owns the memory, the first and the last + 1 of its bytes, the pieces there.
+Place = tuple[object, int, int, int]
+
+
+def locate(payload: Any) -> Place | None:
+    """The place of a payload in the program's memory; None if it is a pickled object."""
+    if payload.__class__ is not Message:
+        return None
+    data = payload.data
+    if data is not None:
+        owner = data.obj
+        if owner.__class__ is np.ndarray and owner.base is None and data.nbytes == owner.nbytes:
+            return owner, 0, data.nbytes, 1
+        return _within(data, owner, 0, data.nbytes, 1)
+    plan, memory = payload.plan, payload.memory
+    first = payload.origin + plan.low
+    return _within(memory, memory.obj, first, first + plan.high - plan.low, plan.pieces)
+
+
+def _within(memory: memoryview, owner: Any, first: int, last: int, pieces: int) -> Place:
+    """Bytes `first` to `last` of a view, in the object that owns its memory."""
+    whole = owner
+    while isinstance(whole, np.ndarray) and whole.base is not None:
+        whole = whole.base
+    if isinstance(whole, memoryview):
+        whole = whole.obj
+    offset = 0
+    if memory.nbytes:
+        offset = address_of(memory) - _address(whole)
+    return whole, offset + first, offset + last, pieces
+
+
+def _address(owner: Any) -> int:
+    if isinstance(owner, np.ndarray):
+        address: int = owner.__array_interface__["data"][0]
+        return address
+    return address_of(memoryview(owner))
