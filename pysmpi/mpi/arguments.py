@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import index
 from typing import Any, NamedTuple
 
 from .buffers import is_in_place
 from .constants import PROC_NULL, ROOT
 from .datatypes import Datatype
+from .exceptions import integer, sequence
 from .messages import (
     EMPTY,
     Blocks,
@@ -195,9 +195,10 @@ def reduce_scatter_counts(buffers: Buffers, counts: Any, place: Place) -> list[i
     Where a program leaves counts out, the caller has to collect the receive count of every
     process first.
     """
+    counts = sequence(counts)
     if len(counts) != place.size:
         raise ValueError(f"expecting {place.size} items, got {len(counts)}")
-    numbers = [index(counts[i]) for i in range(place.size)]
+    numbers = [integer(counts[i]) for i in range(place.size)]
     total = sum(numbers)
     send, receive = buffers.send, buffers.receive
     if buffers.in_place:
@@ -238,14 +239,14 @@ def one_sided(origin: Any, writable: bool, rank: int, target: Any) -> tuple[Mess
     if target is None:
         pass
     elif is_integral(target):
-        displacement = index(target)
+        displacement = integer(target)
     elif isinstance(target, (list, tuple)):
         if len(target) > 3:
             raise ValueError("target: expecting 3 items at most")
         if len(target) >= 1:
-            displacement = index(target[0])
+            displacement = integer(target[0])
         if len(target) >= 2:
-            count = index(target[1])
+            count = integer(target[1])
         if len(target) >= 3:
             datatype = datatype_argument(target[2])
     else:

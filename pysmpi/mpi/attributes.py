@@ -26,7 +26,7 @@ from .constants import (
     WTIME_IS_GLOBAL,
 )
 from .errhandlers import show
-from .exceptions import Exception, cint, fail, user_errors
+from .exceptions import Exception, cint, fail, no_integer, user_errors
 from .handles import Handle
 from .rank import current
 
@@ -60,8 +60,7 @@ class Keyval:
         try:
             number = index(value)
         except TypeError:
-            found = type(value).__name__
-            raise TypeError(f"attrval: an integer is required, not {found}") from None
+            raise no_integer(value) from None
         if not -(2**63) <= number < 2**64:
             raise OverflowError(f"attrval: {number} does not fit into an address")
         return number % 2**64

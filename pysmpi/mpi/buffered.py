@@ -13,7 +13,7 @@ from pysmpi.kernel.requests import BUFFERED, Send
 from pysmpi.kernel.requests import Request as KernelRequest
 from pysmpi.mpi.constants import BSEND_OVERHEAD, ERR_BUFFER, PROC_NULL
 from pysmpi.mpi.exceptions import fail
-from pysmpi.mpi.messages import receive as receive_message
+from pysmpi.mpi.exporting import acquire
 from pysmpi.mpi.messages import send as send_message
 from pysmpi.mpi.operations import NoOperation, Operation, PersistentSend, SendOperation, joint
 from pysmpi.mpi.pickling import pickle
@@ -52,13 +52,10 @@ def _table(rank: Rank) -> dict[Any, Attached]:
 def attach(owner: Any, buf: Any, subject: Any = None) -> None:
     """Attach memory to an owner; None lets buffered sends take what memory they need."""
     table = _table(current())
+    nbytes = float("inf") if buf is None else acquire(buf, writable=True).memory.nbytes
     if owner in table:
         fail(ERR_BUFFER, "a buffer is attached already", subject)
-    if buf is None:
-        table[owner] = Attached(None, float("inf"))
-    else:
-        message = receive_message(buf)
-        table[owner] = Attached(buf, message.nbytes)
+    table[owner] = Attached(buf, nbytes)
 
 
 def detach(owner: Any, subject: Any = None) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import constants as c
-from .exceptions import fail
+from .exceptions import fail, integer, whole
 from .exporting import (
     ACCESSIBLE,
     acquire,
@@ -21,8 +21,7 @@ from .exporting import (
     delegate_exports,
     export_with,
 )
-from .handles import wrong_type
-from .info import INFO_NULL, Info
+from .info import INFO_NULL, Info, check_info
 
 __all__ = ["buffer", "memory", "BottomType", "InPlaceType", "BufferAutomaticType", "BOTTOM",
            "IN_PLACE", "BUFFER_AUTOMATIC", "Alloc_mem", "Free_mem", "Get_address", "Aint_add",
@@ -58,9 +57,9 @@ class buffer:
     @staticmethod
     def allocate(nbytes: int, clear: bool = False) -> buffer:
         """Buffer allocation."""
-        size = index(nbytes)
+        size = whole(nbytes)
         if size < 0:
-            raise ValueError("expecting non-negative size")
+            raise ValueError(f"nbytes: expecting non-negative size, got {size}")
         # Cleared in any case: what a program reads from fresh memory then repeats from run to run.
         memory = np.zeros(size, np.uint8)
         return _make(memoryview(memory), memory, address=address_of(memory))
@@ -75,11 +74,11 @@ class buffer:
     @staticmethod
     def fromaddress(address: int, nbytes: int, readonly: bool = False) -> buffer:
         """Buffer from address and size in bytes."""
-        address, size = index(address), index(nbytes)
+        address, size = integer(address), whole(nbytes)
         if size < 0:
-            raise ValueError("expecting non-negative buffer length")
+            raise ValueError(f"nbytes: expecting non-negative buffer length, got {size}")
         if size > 0 and address == 0:
-            raise ValueError("expecting non-NULL address")
+            raise ValueError("address: expecting non-NULL address")
         return _make(at_address(address, size, bool(readonly)), None, address=address)
 
     @property
@@ -321,9 +320,8 @@ _allocated: dict[int, np.ndarray] = {}
 
 def Alloc_mem(size: int, info: Info = INFO_NULL) -> buffer:
     """Allocate memory for message passing and remote memory access."""
-    nbytes = index(size)
-    if not isinstance(info, Info):
-        raise wrong_type("info", Info, info)
+    nbytes = whole(size)
+    check_info(info)
     if nbytes < 0:
         fail(c.ERR_ARG, f"size is {nbytes}")
     # At least a byte, so that every allocation has an address of its own.
@@ -356,12 +354,12 @@ def Get_address(location: Any) -> int:
 
 def Aint_add(base: int, disp: int) -> int:
     """Return the sum of base address and displacement."""
-    return _address(index(base) + index(disp))
+    return _address(whole(base) + whole(disp))
 
 
 def Aint_diff(addr1: int, addr2: int) -> int:
     """Return the difference between absolute addresses."""
-    return _address(index(addr1) - index(addr2))
+    return _address(whole(addr1) - whole(addr2))
 
 
 def _address(value: int) -> int:

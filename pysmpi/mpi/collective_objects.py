@@ -21,7 +21,7 @@ from pysmpi.mpi.collective_parts import check_root, where
 from pysmpi.mpi.commlocks import lock_of
 from pysmpi.mpi.constants import PROC_NULL, ROOT
 from pysmpi.mpi.core import Core, check_revoked
-from pysmpi.mpi.exceptions import cint
+from pysmpi.mpi.exceptions import cint, listed
 from pysmpi.mpi.intercollectives import joint
 from pysmpi.mpi.ops import PREDEFINED, Op
 from pysmpi.mpi.pickling import pickle
@@ -83,9 +83,9 @@ def _load(data: bytes) -> Any:
 
 def dump_each(items: Any, count: int) -> list[bytes]:
     """The pickled items of a list, one a rank."""
-    items = [None] * count if items is None else list(items)
+    items = [None] * count if items is None else listed(items)
     if len(items) != count:
-        raise ValueError(f"expecting {count} items, got {len(items)}")
+        raise ValueError(f"sendobj: expecting {count} items, got {len(items)}")
     return [pickle.dumps(item) for item in items]
 
 

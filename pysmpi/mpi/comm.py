@@ -29,7 +29,7 @@ from pysmpi.mpi.exceptions import cint, cstring, fail
 from pysmpi.mpi.fault_tolerance import FaultTolerance
 from pysmpi.mpi.groups import Group, Members
 from pysmpi.mpi.handles import Handle, wrong_type
-from pysmpi.mpi.info import INFO_NULL, Info
+from pysmpi.mpi.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.operations import Operation
 from pysmpi.mpi.partitioned import PartitionedCommunication
 from pysmpi.mpi.pointtopoint import PointToPoint
@@ -184,6 +184,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
 
     def Dup_with_info(self, info: Info) -> Any:
         """Duplicate a communicator with hints."""
+        check_info(info)
         return self.Dup(info)
 
     def Idup(self, info: Info | None = None) -> tuple[Any, Request]:
@@ -206,6 +207,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
 
     def Idup_with_info(self, info: Info) -> tuple[Any, Request]:
         """Nonblocking duplicate a communicator with hints."""
+        check_info(info)
         return self.Idup(info)
 
     def Create(self, group: Group) -> Comm:
@@ -246,6 +248,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     def Split_type(self, split_type: int, key: int = 0, info: Info = INFO_NULL) -> Comm:
         """Split communicator by split type."""
         split_type = cint(split_type)
+        check_info(info)
         color = split_color(current(), split_type, info)
         if color is None:
             fail(ERR_ARG, f"split_type is {split_type}, which is no type of split", self)
@@ -334,8 +337,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     def Set_info(self, info: Info) -> None:
         """Set new values for the hints associated with a communicator."""
         impl = self._live()
-        if not isinstance(info, Info):
-            raise wrong_type("info", Info, info)
+        check_info(info)
         local(current(), impl).info = info.Dup() if info else None
 
     def Get_info(self) -> Info:
@@ -567,8 +569,7 @@ def split_color(rank: Rank, split_type: int, info: Info) -> int | None:
 def _hints(rank: Rank, comm: Comm, info: Info | None) -> Any:
     """The hints of a duplicate: those given, else those of the original."""
     if info is not None:
-        if not isinstance(info, Info):
-            raise wrong_type("info", Info, info)
+        check_info(info)
         return info.Dup() if info else None
     old = local(rank, comm._impl).info
     return None if old is None else old.Dup()

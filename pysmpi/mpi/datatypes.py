@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import index
 from typing import Any
 
 from . import attributes as _attributes
 from . import constants as c
 from . import decoding, packing, typerecords, typetable
-from .exceptions import cint, cstring, fail, whole
-from .handles import Handle, type_name, wrong_type
+from .exceptions import cint, cstring, fail, integer, named, sequence, whole
+from .handles import Handle, _cells, check_comm, type_name, wrong_type
 from .rank import current
 from .typemaps import Layout
 from .typerecords import Type
@@ -269,8 +268,10 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
             _attributes.deleted(self)
             current().storage.get("type names", {}).pop(record, None)
             self._retire()
-        else:
+        elif _cells:
             self._set(None)
+        else:
+            self._impl = None
 
     # How it was made.
 
@@ -298,13 +299,23 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
 
     def decode(self) -> tuple[Datatype, str, dict[str, Any]]:
         """Convenience method for decoding a datatype."""
-        return _datatype_decode(self)
+        return self._decoded()
+
+    def _decoded(self, mark: bool = False) -> tuple[Datatype, str, dict[str, Any]]:
+        record = self._impl or self._live()
+        number = record.combiner
+        if number == c.COMBINER_NAMED:
+            return self, "NAMED", {}
+        # A marked handle needs no Free: it is not counted.
+        types = [Datatype._wrap(t) if mark else _reference(t) for t in record.types]
+        base = types[0] if len(types) == 1 else DATATYPE_NULL
+        return base, decoding.COMBINERS[number], decoding.parameters(record, types)
 
     @property
     def combiner(self) -> int:
         """Combiner."""
-        combiner: int = self._live().combiner
-        return combiner
+        record = self._impl or self._live()
+        return record.combiner
 
     @property
     def is_named(self) -> bool:
@@ -314,7 +325,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
     @property
     def is_predefined(self) -> bool:
         """Is a predefined datatype."""
-        record = self._sync()
+        record = self._sync() if _cells else self._impl
         return record is None or record.predefined
 
     # Packing.
@@ -434,6 +445,8 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
             return _typedict[code]
         except KeyError:
             raise ValueError(f"cannot map code {code!r} to MPI datatype") from None
+        except TypeError as error:
+            raise TypeError(f"code: {error}") from None
 
     @property
     def typestr(self) -> str:
@@ -463,20 +476,20 @@ def checked(obj: Any, argument: str) -> Datatype:
 
 def integers(values: Sequence[int], count: int | None = None) -> list[int]:
     """A list of integers, of a given length where there is one."""
-    numbers = [index(values[i]) for i in range(len(values))]
+    numbers = [integer(value) for value in sequence(values)]
     if count is not None and len(numbers) != count:
-        raise ValueError(f"expecting {count} items, got {len(numbers)}")
+        raise ValueError(f"{named(values)}expecting {count} items, got {len(numbers)}")
     return numbers
 
 
 def handles(values: Sequence[Datatype], count: int) -> list[Datatype]:
     """A list of datatypes of a given length."""
-    if len(values) != count:
-        raise ValueError(f"expecting {count} items, got {len(values)}")
-    items = [values[i] for i in range(count)]
+    items = sequence(values)
+    if len(items) != count:
+        raise ValueError(f"{named(values)}expecting {count} items, got {len(items)}")
     for item in items:
         if not isinstance(item, Datatype):
-            raise TypeError(f"expecting mpi4py.MPI.Datatype, got {type_name(item)}")
+            raise TypeError(f"{named(item)}expecting mpi4py.MPI.Datatype, got {type_name(item)}")
     return items
 
 
@@ -490,9 +503,7 @@ def _reference(record: Type) -> Datatype:
 
 def _live_comm(comm: Any) -> Any:
     """The communicator argument of Pack and its like, which only has to be one."""
-    if not isinstance(comm, Handle) or comm._family.__name__ != "Comm":
-        raise TypeError(f"Argument 'comm' has incorrect type "
-                        f"(expected mpi4py.MPI.Comm, got {type_name(comm)})")
+    check_comm(comm)
     comm._live()
     return comm
 
@@ -519,14 +530,7 @@ def _datatype_decode(
     datatype: Datatype, mark: bool = False
 ) -> tuple[Datatype, str, dict[str, Any]]:
     """Decode datatype to base datatype, combiner name, and parameters."""
-    record = checked(datatype, "datatype")._live()
-    combiner = decoding.COMBINERS[record.combiner]
-    if combiner == "NAMED":
-        return datatype, combiner, {}
-    # A marked handle needs no Free: it is not counted.
-    types = [Datatype._wrap(t) if mark else _reference(t) for t in record.types]
-    base = types[0] if len(types) == 1 else DATATYPE_NULL
-    return base, combiner, decoding.parameters(record, types)
+    return checked(datatype, "datatype")._decoded(mark)
 
 
 def _typecode(datatype: Datatype) -> str | None:

@@ -19,7 +19,9 @@ def parameters(record: Type, types: list[Any]) -> dict[str, Any]:
     if read is not None:
         return read(record.counts)
     if record.combiner == c.COMBINER_STRUCT:
-        return _lists(record.counts) | {"datatypes": types}
+        arguments = _lists(record.counts)
+        arguments["datatypes"] = types
+        return arguments
     numbers, counts = list(record.integers), list(record.counts)
     match COMBINERS[record.combiner]:
         case "SUBARRAY":

@@ -6,6 +6,8 @@ and, if that handler returns, is raised as `MPI.Exception`: `fail` does all thre
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Any, NoReturn
 
@@ -26,6 +28,8 @@ __all__ = [
 ]
 
 _builtin_exception = Exception
+
+LARGE = 1 << 63  # beyond the numbers of a C long
 
 _STRINGS = {
     "SUCCESS": "No error",
@@ -184,25 +188,103 @@ class Exception(RuntimeError):
         return self.Get_error_string()
 
 
+# What reads arguments and has no names for them.
+_READERS = frozenset(("whole", "integer", "no_integer", "cint", "cstring", "sequence", "listed"))
+
+
+def named(value: Any, otherwise: str = "") -> str:
+    """`"dest: "` where `value` is the argument `dest` of the call that a program has made.
+
+    Nobody hands the names of arguments down to where they are looked at: they are found in the
+    frames of the call, which is slow, and done for error messages only. `otherwise` stands in for
+    a name that is not found.
+    """
+    found = otherwise
+    frame: Any = sys._getframe(1)
+    while frame.f_code.co_name in _READERS:
+        frame = frame.f_back
+    while frame is not None and frame.f_globals.get("__package__") == __package__:
+        code = frame.f_code
+        parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        found = _place(value, parameters, frame.f_locals) or found
+        frame = frame.f_back
+    return f"{found}: " if found else ""
+
+
+def _place(value: Any, parameters: Sequence[str], arguments: Mapping[str, Any]) -> str:
+    """Which parameter has the value, or a list with the value in it: `dest`, `counts[2]`."""
+    known = {name: arguments[name] for name in parameters if name in arguments}
+    known.pop("self", None)
+    # None stands for much that is left out: a list with None in it is the better guess.
+    for name, argument in known.items():
+        if isinstance(argument, (list, tuple)):
+            for i, item in enumerate(argument):
+                if item is value:
+                    return f"{name}[{i}]"
+    for name, argument in known.items():
+        if argument is value:
+            return name
+        if type(value) is type(argument) is str and argument == value:
+            return name
+    return ""
+
+
 def whole(value: Any) -> int:
     """A number as C's conversion takes it: a float loses its fraction, as in mpi4py.
 
     TypeError for what is no number.
     """
     try:
-        return index(value)
+        number = index(value)
     except TypeError:
         convert = getattr(type(value), "__int__", None)
         if convert is None:
-            raise TypeError(f"an integer is required, not {type(value).__name__}") from None
-        return convert(value)
+            raise no_integer(value) from None
+        number = convert(value)
+    if not -LARGE <= number < LARGE:
+        raise OverflowError(f"{named(value)}{number} is too large to convert to a C long")
+    return number
+
+
+def integer(value: Any) -> int:
+    """An integer as Python takes it, no float: of 64 bits, OverflowError for others."""
+    try:
+        number = index(value)
+    except TypeError:
+        raise no_integer(value) from None
+    if not -LARGE <= number < LARGE:
+        raise OverflowError(f"{named(value)}{number} is too large to convert to a C long")
+    return number
+
+
+def sequence(values: Any) -> list[Any]:
+    """The items of a sequence."""
+    try:
+        return [values[i] for i in range(len(values))]
+    except TypeError:
+        found = type(values).__name__
+        raise TypeError(f"{named(values)}expecting a sequence, got {found}") from None
+
+
+def listed(values: Any) -> list[Any]:
+    """The items of an iterable."""
+    try:
+        return list(values)
+    except TypeError:
+        found = type(values).__name__
+        raise TypeError(f"{named(values)}expecting an iterable, got {found}") from None
+
+
+def no_integer(value: Any) -> TypeError:
+    """The exception for what is no integer."""
+    return TypeError(f"{named(value)}an integer is required, not {type(value).__name__}")
 
 
 def cint(value: Any) -> int:
     """A C int: TypeError for what is no number, OverflowError for one that does not fit."""
     number = whole(value)
     if not -0x80000000 <= number <= 0x7FFFFFFF:
-        raise OverflowError(f"{number} is too large to convert to int")
+        raise OverflowError(f"{named(value)}{number} is too large to convert to a C int")
     return number
 
 
@@ -213,9 +295,9 @@ def cstring(value: Any) -> str:
     elif isinstance(value, str):
         text = value
     else:
-        raise TypeError(f"expected str or bytes, {type(value).__name__} found")
+        raise TypeError(f"{named(value)}expected str or bytes, {type(value).__name__} found")
     if "\0" in text:
-        raise ValueError("embedded null byte")
+        raise ValueError(f"{named(value)}embedded null byte")
     return text
 
 

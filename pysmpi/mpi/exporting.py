@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .exceptions import named
+
 # Kinds of memory: 0 is the buffer protocol, others are DLPack's device types.
 CPU, CUDA, CUDA_HOST, ROCM_HOST, CUDA_MANAGED = 1, 2, 3, 11, 13
 ACCESSIBLE = frozenset((0, CPU, CUDA_HOST, ROCM_HOST, CUDA_MANAGED))
@@ -52,14 +54,14 @@ def acquire(obj: Any, writable: bool = False) -> Exported:
     except TypeError as error:
         foreign = _foreign(obj, writable)
         if foreign is None:
-            raise TypeError(f"expecting an object with a buffer, got "
+            raise TypeError(f"{named(obj)}expecting an object with a buffer, got "
                             f"'{type(obj).__name__}'") from error
         return foreign
     except ValueError:
         # numpy cannot spell some dtypes (datetime64, ...) as a format.
         view = memoryview(_plain(obj))
     if writable and view.readonly:
-        raise BufferError(f"'{type(obj).__name__}' object is not writable")
+        raise BufferError(f"{named(obj)}'{type(obj).__name__}' object is not writable")
     return Exported(flat(view), view.format, view.itemsize, obj, 0)
 
 

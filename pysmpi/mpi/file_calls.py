@@ -16,7 +16,7 @@ from pysmpi.mpi.file_pointers import OpenFile, Side
 from pysmpi.mpi.messages import reduction
 from pysmpi.mpi.rank import Rank, current
 from pysmpi.mpi.requests import Request
-from pysmpi.mpi.status import Status
+from pysmpi.mpi.status import Status, check_status
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec
@@ -136,6 +136,8 @@ def run(
     file: Any, write: bool, where: Any, buf: Any, status: Status | None, name: str | None = None
 ) -> None:
     """Do an access."""
+    if status is not None:
+        check_status(status)
     access = start(file, write, where, buf, name)
     try:
         finish(file, access, status)
@@ -166,6 +168,8 @@ def begin(file: Any, write: bool, where: Any, buf: Any, name: str) -> None:
 def end(file: Any, buf: Any, status: Status | None, write: bool, name: str) -> None:
     """The second half of a split collective access."""
     reduction(buf, not write)
+    if status is not None:
+        check_status(status)
     side: Side = file._live()
     if side.split is None or side.split[0] != name:
         begun = "nothing" if side.split is None else f"a {side.split[0]}"

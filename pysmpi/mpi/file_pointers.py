@@ -153,5 +153,5 @@ class Side:
         elif whence != c.SEEK_SET:
             raise FileError(c.ERR_ARG, f"whence is {whence}, which is none of the SEEK_ constants")
         if offset < 0:
-            raise FileError(c.ERR_ARG, f"the position would be {offset}, before the view begins")
+            raise FileError(c.ERR_ARG, f"offset: position {offset} is before the view")
         return offset

@@ -21,6 +21,7 @@ from pysmpi.mpi.buffers import buffer
 from pysmpi.mpi.datatypes import Datatype
 from pysmpi.mpi.exceptions import cstring, fail
 from pysmpi.mpi.file_storage import FileError
+from pysmpi.mpi.handles import type_name
 from pysmpi.mpi.messages import Message
 from pysmpi.mpi.rank import current
 from pysmpi.mpi.typemaps import Layout, Signature, basic, leaves, members
@@ -275,6 +276,9 @@ def Register_datarep(
 ) -> None:
     """Register user-defined data representations."""
     name = cstring(datarep)
+    for argument, function in {"read_fn": read_fn, "write_fn": write_fn}.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"{argument}: expected a function, got {type_name(function)}")
     if not name or len(name) >= c.MAX_DATAREP_STRING:
         fail(c.ERR_ARG, f"datarep has {len(name)} characters, "
                         f"expected 1 to {c.MAX_DATAREP_STRING - 1}")

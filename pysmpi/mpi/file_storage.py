@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pysmpi.mpi import constants as c
+from pysmpi.mpi.exceptions import named
 from pysmpi.mpi.file_views import Pieces
 from pysmpi.mpi.typemaps import Plan, basic, indexed
 
@@ -65,7 +66,10 @@ def refused(error: OSError, what: str) -> FileError:
 
 def real_path(name: Any) -> str:
     """The absolute path of a file name argument, in the calling rank's working directory."""
-    text = os.fsdecode(name)
+    try:
+        text = os.fsdecode(name)
+    except TypeError as error:
+        raise TypeError(f"{named(name)}{error}") from None
     if "\0" in text:
         raise ValueError("embedded null byte")
     prefix = _FILE_SYSTEM.match(text)
@@ -75,7 +79,7 @@ def real_path(name: Any) -> str:
 def check_amode(amode: int) -> None:
     """Refuse access modes that contradict each other (MPI 4.1, section 14.2.1)."""
     if (amode & _WAYS).bit_count() != 1:
-        raise FileError(c.ERR_AMODE, "expected one of MODE_RDONLY, MODE_WRONLY and MODE_RDWR")
+        raise FileError(c.ERR_AMODE, "amode needs one of MODE_RDONLY, MODE_WRONLY and MODE_RDWR")
     if amode & c.MODE_RDONLY and amode & (c.MODE_CREATE | c.MODE_EXCL):
         raise FileError(c.ERR_AMODE, "MODE_RDONLY with MODE_CREATE or MODE_EXCL")
     if amode & c.MODE_RDWR and amode & c.MODE_SEQUENTIAL:

@@ -18,7 +18,7 @@ from pysmpi.mpi.file_representations import Register_datarep
 from pysmpi.mpi.file_storage import FileError, Storage, check_amode, delete, real_path
 from pysmpi.mpi.groups import Group, Members
 from pysmpi.mpi.handles import Handle, wrong_type
-from pysmpi.mpi.info import INFO_NULL, Info, pairs
+from pysmpi.mpi.info import INFO_NULL, Info, check_info, pairs
 from pysmpi.mpi.intracomm import Intracomm
 from pysmpi.mpi.rank import Universe, current
 
@@ -108,7 +108,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
             raise wrong_type("comm", Intracomm, comm)
         path = real_path(filename)
         mode = cint(amode)
-        hints = pairs(_info(info))
+        hints = pairs(check_info(info))
         rank = current()
         core = comm._usable()
         universe, members = rank.universe, core.group
@@ -161,7 +161,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
     def Delete(cls, filename: PathLike[AnyStr] | str | bytes, info: Info = INFO_NULL) -> None:
         """Delete a file."""
         path = real_path(filename)
-        _info(info)
+        check_info(info)
         rank = current()
         process = rank.enter()
         process.settle()
@@ -242,7 +242,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
 
     def Set_info(self, info: Info) -> None:
         """Set new values for the hints associated with a file."""
-        hints = pairs(_info(info))
+        hints = pairs(check_info(info))
         side = self._live()
         self._together("set_info", None, lambda value: None)
         side.hint(hints)
@@ -273,13 +273,13 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         """Set the file view."""
         start = offset_argument(disp)
         name = "native" if datarep is None else cstring(datarep)
-        hints = pairs(_info(info))
+        hints = pairs(check_info(info))
         unit = self._committed("etype", etype)
         filled = unit if filetype is None else self._committed("filetype", filetype)
         side = self._live()
         representation = file_representations.find(name)
         if representation is None:
-            fail(c.ERR_UNSUPPORTED_DATAREP, f"data representation {name!r}", self)
+            fail(c.ERR_UNSUPPORTED_DATAREP, f"datarep: {name!r} is not known", self)
         if side.split is not None:
             fail(c.ERR_IO, f"Set_view while a {side.split[0]} has begun", self)
         start = self._displacement(start)
@@ -449,11 +449,6 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
 
 FILE_NULL = File._define("FILE_NULL", None, 0)
 
-
-def _info(info: Any) -> Info:
-    if not isinstance(info, Info):
-        raise wrong_type("info", Info, info)
-    return info
 
 
 def _permissions(hints: dict[str, str]) -> int:

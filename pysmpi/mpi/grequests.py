@@ -9,7 +9,7 @@ from typing import Any
 from pysmpi.kernel.requests import Request as KernelRequest
 from pysmpi.mpi.attributes import reported
 from pysmpi.mpi.constants import ANY_SOURCE, ANY_TAG, ERR_REQUEST, SUCCESS
-from pysmpi.mpi.exceptions import fail
+from pysmpi.mpi.exceptions import fail, listed
 from pysmpi.mpi.handles import wrong_type
 from pysmpi.mpi.operations import Operation
 from pysmpi.mpi.rank import Rank, current
@@ -27,8 +27,11 @@ class GeneralizedOperation(Operation):
     def __init__(self, rank: Rank, functions: Sequence[Any], args: Any, kwargs: Any) -> None:
         super().__init__(rank, None)
         self.query, self.free_function, self.cancel_function = functions
-        self.args = tuple(args) if args is not None else ()
-        self.kwargs = dict(kwargs) if kwargs is not None else {}
+        self.args = tuple(listed(args)) if args is not None else ()
+        try:
+            self.kwargs = dict(kwargs) if kwargs is not None else {}
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"kwargs: {error}") from None
         self.value: Any = None
         self.request = KernelRequest()
 

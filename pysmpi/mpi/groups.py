@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from operator import index
 from typing import TYPE_CHECKING, Self
 
 from .constants import (
@@ -23,7 +22,7 @@ from .constants import (
     UNDEFINED,
     UNEQUAL,
 )
-from .exceptions import cint, fail
+from .exceptions import cint, fail, integer, sequence
 from .handles import Handle, wrong_type
 from .rank import current
 
@@ -399,8 +398,7 @@ def _integers(ranks: Sequence[int]) -> Sequence[int]:
     """An argument that is a list of ranks."""
     if isinstance(ranks, range):
         return ranks
-    len(ranks)  # a TypeError for what is no sequence
-    return [cint(index(rank)) for rank in ranks]
+    return [cint(integer(rank)) for rank in sequence(ranks)]
 
 
 def _check(numbers: Sequence[int], size: int, code: int = ERR_RANK) -> None:
@@ -417,10 +415,12 @@ def _check(numbers: Sequence[int], size: int, code: int = ERR_RANK) -> None:
 
 def _ranges(ranks: Sequence[tuple[int, int, int]], size: int) -> list[range]:
     """An argument of triplets (first, last, stride), the last included."""
-    len(ranks)
     spans = []
-    for first, last, stride in ranks:
-        first, last, stride = cint(first), cint(last), cint(stride)
+    for triplet in sequence(ranks):
+        numbers = sequence(triplet)
+        if len(numbers) != 3:
+            raise ValueError(f"ranks: expecting (first, last, stride), got {len(numbers)} items")
+        first, last, stride = map(cint, numbers)
         if stride == 0:
             fail(ERR_ARG, f"range ({first}, {last}, {stride}) has stride zero")
         span = range(first, last + (1 if stride > 0 else -1), stride)

@@ -15,10 +15,9 @@ from __future__ import annotations
 import weakref
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from ctypes import addressof, c_uint32
-from operator import index
 from typing import Any, ClassVar, Self
 
-from .exceptions import fail
+from .exceptions import fail, named, whole
 from .rank import current
 
 __all__ = ["_addressof", "_handleof", "_sizeof"]
@@ -41,6 +40,14 @@ def wrong_type(argument: str, expected: type, obj: object) -> TypeError:
         f"Argument {argument!r} has incorrect type "
         f"(expected mpi4py.MPI.{expected.__name__}, got {type_name(obj)})"
     )
+
+
+def check_comm(comm: object) -> None:
+    """Refuse an argument `comm` that is no communicator, where that class is not known yet."""
+    if not isinstance(comm, Handle) or comm._family.__name__ != "Comm":
+        raise TypeError(
+            f"Argument 'comm' has incorrect type (expected mpi4py.MPI.Comm, got {type_name(comm)})"
+        )
 
 
 class Table:
@@ -226,7 +233,7 @@ class Handle:
         if impl is None:
             impl = self._sync()
             if impl is None:
-                fail(self._error, f"null {self._family.__name__.lower()}")
+                fail(self._error, f"{named(self)}null {self._family.__name__.lower()}")
         return impl
 
     def _set(self, impl: Any) -> None:
@@ -256,7 +263,7 @@ class Handle:
         try:
             return cls._table.find(number)
         except KeyError:
-            fail(cls._error, f"no {cls._family.__name__.lower()} has the handle {number:#x}")
+            fail(cls._error, f"handle: no {cls._family.__name__.lower()} has {number:#x}")
 
     # What programs see.
 
@@ -264,7 +271,9 @@ class Handle:
         """Return self==value."""
         if not isinstance(other, self._family):
             return NotImplemented
-        return self._sync() is other._sync()
+        if _cells:
+            return self._sync() is other._sync()
+        return self._impl is other._impl
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -288,7 +297,10 @@ class Handle:
     @classmethod
     def fromhandle(cls, handle: int) -> Any:
         """Create object from MPI handle."""
-        return cls._wrap(cls._lookup(index(handle) & _MASK))
+        number = whole(handle)
+        if number < 0:
+            raise OverflowError(f"handle: {number} is negative")
+        return cls._wrap(cls._lookup(number & _MASK))
 
     def toint(self) -> int:
         """Translate object to integer handle."""
@@ -298,7 +310,7 @@ class Handle:
     @classmethod
     def fromint(cls, arg: int, /) -> Any:
         """Translate integer handle to object."""
-        return cls.fromhandle(arg)
+        return cls._wrap(cls._lookup(whole(arg) & _MASK))
 
     def py2f(self) -> int:
         """Translate object to Fortran handle."""
@@ -307,7 +319,7 @@ class Handle:
     @classmethod
     def f2py(cls, arg: int) -> Any:
         """Translate Fortran handle to object."""
-        return cls.fromhandle(arg)
+        return cls._wrap(cls._lookup(whole(arg) & _MASK))
 
     def free(self) -> None:
         """Free the object if it is not null or predefined."""

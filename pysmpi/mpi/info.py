@@ -14,8 +14,8 @@ from .constants import (
     MAX_INFO_KEY,
     MAX_INFO_VAL,
 )
-from .exceptions import cint, cstring, fail
-from .handles import Handle
+from .exceptions import cint, cstring, fail, listed, sequence
+from .handles import Handle, wrong_type
 from .rank import current
 
 __all__ = ["Info", "INFO_NULL", "INFO_ENV"]
@@ -84,7 +84,7 @@ class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):
         """Create a new environment info object."""
         pairs = dict(environment())
         if args is not None:
-            words = [cstring(word) for word in ([args] if isinstance(args, str) else args)]
+            words = [cstring(word) for word in ([args] if isinstance(args, str) else listed(args))]
             if words:
                 pairs["command"] = words[0]
                 pairs.pop("argv", None)
@@ -227,6 +227,13 @@ class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):
             self.Delete(key)
 
 
+def check_info(info: Any) -> Info:
+    """Refuse an argument `info` that is none."""
+    if not isinstance(info, Info):
+        raise wrong_type("info", Info, info)
+    return info
+
+
 INFO_NULL = Info._define("INFO_NULL", None, 0x1C000000)
 INFO_ENV = Info._define("INFO_ENV", ENVIRONMENT, 0x5C000001)
 
@@ -239,7 +246,13 @@ def pairs(info: Info | None) -> dict[str, str]:
 
 
 def _pairs_of(items: Any) -> Iterable[Any]:
-    return [(key, items[key]) for key in items.keys()] if hasattr(items, "keys") else iter(items)
+    if hasattr(items, "keys"):
+        return [(key, items[key]) for key in items.keys()]
+    found = [sequence(pair) for pair in listed(items)]
+    for pair in found:
+        if len(pair) != 2:
+            raise ValueError(f"items: expecting (key, value), got {len(pair)} items")
+    return found
 
 
 def _key(key: str) -> str:

@@ -15,7 +15,7 @@ from pysmpi.mpi.core import Core
 from pysmpi.mpi.exceptions import cint, cstring, fail
 from pysmpi.mpi.groups import Group, Members
 from pysmpi.mpi.handles import wrong_type
-from pysmpi.mpi.info import INFO_NULL, Info
+from pysmpi.mpi.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.intercomm_creation import join, meet
 from pysmpi.mpi.intracomm import Intracomm
 from pysmpi.mpi.rank import current
@@ -55,16 +55,18 @@ class Intercomm(Comm):
         mine = _members(local_group, "local_group")
         theirs = _members(remote_group, "remote_group")
         tag = cstring(stringtag)
-        if not isinstance(info, Info):
-            raise wrong_type("info", Info, info)
+        check_info(info)
+        leaders = cint(local_leader), cint(remote_leader)
+        if errhandler is not None and not isinstance(errhandler, errhandlers.Errhandler):
+            raise wrong_type("errhandler", errhandlers.Errhandler, errhandler)
         if rank.pid not in mine:
             fail(ERR_GROUP, "the calling process is not in local_group")
         for pid in theirs:
             if pid in mine:
                 fail(ERR_GROUP, f"process {pid} is in local_group and in remote_group")
         for name, leader, members in (
-            ("local_leader", cint(local_leader), mine),
-            ("remote_leader", cint(remote_leader), theirs),
+            ("local_leader", leaders[0], mine),
+            ("remote_leader", leaders[1], theirs),
         ):
             if not 0 <= leader < len(members):
                 fail(ERR_RANK, f"{name} is {leader}, expected 0 to {len(members) - 1}")

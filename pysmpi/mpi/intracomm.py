@@ -9,12 +9,12 @@ from pysmpi.mpi.agreement import agree
 from pysmpi.mpi.collectives import IntracommCollectives
 from pysmpi.mpi.comm import CONTEXT_BYTES, SELF, WORLD, Comm, use_class
 from pysmpi.mpi.connecting import Connecting
-from pysmpi.mpi.constants import ERR_GROUP
+from pysmpi.mpi.constants import ERR_GROUP, ERR_TAG
 from pysmpi.mpi.core import Core
 from pysmpi.mpi.exceptions import cint, cstring, fail
 from pysmpi.mpi.groups import Group, Members
 from pysmpi.mpi.handles import wrong_type
-from pysmpi.mpi.info import INFO_NULL, Info
+from pysmpi.mpi.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.intercomm_creation import IntercommCreation
 from pysmpi.mpi.rank import Rank, current
 from pysmpi.mpi.spawning import Spawning
@@ -48,7 +48,10 @@ class Intracomm(
         for pid in members:
             if pid not in core.group:
                 fail(ERR_GROUP, f"process {pid} of the group is not in the communicator", self)
-        new = _gather(rank, (core, cint(tag)), members)
+        number = cint(tag)
+        if number < 0:
+            fail(ERR_TAG, f"tag is {number}, expected one that is not negative", self)
+        new = _gather(rank, (core, number), members)
         return self._derived(rank, new)
 
     @classmethod
@@ -62,7 +65,9 @@ class Intracomm(
         """Create communicator from group."""
         rank = current()
         members = _members(group)
-        new = cls._of(_gather(rank, cstring(stringtag), members))
+        name = cstring(stringtag)
+        check_info(info)
+        new = cls._of(_gather(rank, name, members))
         if errhandler is not None and new:
             new.Set_errhandler(errhandler)
         return new

@@ -15,11 +15,11 @@ from pysmpi.mpi.constants import (
     ERR_REQUEST,
     PROC_NULL,
 )
-from pysmpi.mpi.handles import Handle
+from pysmpi.mpi.handles import Handle, check_comm
 from pysmpi.mpi.operations import NoOperation, ReceiveOperation, describe, poll
 from pysmpi.mpi.rank import Rank, current
 from pysmpi.mpi.requests import Request
-from pysmpi.mpi.status import Status
+from pysmpi.mpi.status import Status, check_status
 
 __all__ = ["Message", "MESSAGE_NULL", "MESSAGE_NO_PROC"]
 
@@ -56,6 +56,9 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         status: Status | None = None,
     ) -> Any:
         """Blocking test for a matched message."""
+        check_comm(comm)
+        if status is not None:
+            check_status(status)
         from pysmpi.mpi.pointtopoint import UNLIMITED, new_receive
 
         rank = current()
@@ -81,6 +84,9 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         status: Status | None = None,
     ) -> Any:
         """Non-blocking test for a matched message."""
+        check_comm(comm)
+        if status is not None:
+            check_status(status)
         from pysmpi.mpi.pointtopoint import UNLIMITED, new_receive
 
         rank = current()
@@ -136,6 +142,8 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
 
     def Recv(self, buf: Any, status: Status | None = None) -> None:
         """Blocking receive of matched message."""
+        if status is not None:
+            check_status(status)
         self.Irecv(buf).Wait(status)
 
     def Irecv(self, buf: Any) -> Request:
@@ -149,6 +157,8 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
 
     def recv(self, status: Status | None = None) -> Any:
         """Blocking receive of matched message."""
+        if status is not None:
+            check_status(status)
         return self.irecv().wait(status)
 
     def irecv(self) -> Request:

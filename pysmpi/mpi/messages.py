@@ -11,6 +11,7 @@ path; everything else goes through `_simple`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from operator import index
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ import numpy as np
 from . import constants as c
 from .buffers import is_bottom
 from .datatypes import BYTE, DATATYPE_NULL, Datatype, _typedict, handles, integers
-from .exceptions import fail
+from .exceptions import fail, integer, named, sequence
 from .exporting import acquire
 from .placement import EMPTY, NOTHING, Blocks, Message, copy_message, place
 
@@ -113,7 +114,7 @@ def datatype_argument(spec: Any) -> Datatype:
     try:
         return _typedict[spec]
     except KeyError:
-        raise KeyError(f"cannot map {spec!r} to MPI datatype") from None
+        raise KeyError(f"{_where()}cannot map {spec!r} to MPI datatype") from None
 
 
 def datatype_of(format: str) -> Datatype:
@@ -144,7 +145,7 @@ def _split(spec: Any, nested: tuple[type, ...]) -> tuple[Any, Any, Any, Any]:
         case 4:
             return tuple(spec)
         case n:
-            raise ValueError(f"message: expecting 2 to 4 items, got {n}")
+            raise ValueError(f"{_where()}expecting 2 to 4 items, got {n}")
     displacements: Any = None
     if isinstance(counts, nested):
         counts, displacements = counts
@@ -161,22 +162,32 @@ def _memory(spec: Any, obj: Any, typespec: Any, writable: bool) \
     except TypeError as error:
         if spec is obj and not (hasattr(obj, "__dlpack__")
                                 or hasattr(obj, "__cuda_array_interface__")):
-            raise TypeError(f"message: expecting buffer or list/tuple, "
+            raise TypeError(f"{_where()}expecting buffer or list/tuple, "
                             f"got '{type(spec).__name__}'") from error
         raise
     datatype = datatype_of(exported.format) if typespec is None else datatype_argument(typespec)
     return exported.memory, datatype
 
 
+def _where() -> str:
+    """Which argument of a program's call is being read, for an error message."""
+    frame: Any = sys._getframe(1)
+    while frame.f_globals is globals():
+        if "spec" in frame.f_locals:
+            return named(frame.f_locals["spec"], "message")
+        frame = frame.f_back
+    return "message: "
+
+
 def _extent(datatype: Datatype, purpose: str) -> int:
     """The extent of a datatype, which has to be positive for `purpose`."""
     record = datatype._sync()
     if record is None:
-        raise ValueError(f"message: cannot {purpose}, datatype is null")
+        raise ValueError(f"{_where()}cannot {purpose}, datatype is null")
     layout = record.layout
     extent: int = layout.extent
     if extent <= 0:
-        raise ValueError(f"message: cannot {purpose}, datatype extent {extent} "
+        raise ValueError(f"{_where()}cannot {purpose}, datatype extent {extent} "
                          f"(lb:{layout.lb}, ub:{layout.ub})")
     return extent
 
@@ -185,7 +196,7 @@ def _infer(nbytes: int, datatype: Datatype) -> int:
     """How many elements a buffer of so many bytes holds."""
     extent = _extent(datatype, "infer count")
     if nbytes % extent:
-        raise ValueError(f"message: cannot infer count, buffer length {nbytes} is not a multiple "
+        raise ValueError(f"{_where()}cannot infer count, buffer length {nbytes} is not a multiple "
                          f"of datatype extent {extent} (lb:{datatype.lb}, ub:{datatype.ub})")
     return nbytes // extent
 
@@ -207,29 +218,29 @@ def _simple(spec: Any, writable: bool, blocks: int) -> _Read:
     nbytes = 0 if memory is None else memory.nbytes
     offset = 0
     if displ_spec is not None:
-        displacement = index(displ_spec)
+        displacement = integer(displ_spec)
         if displacement < 0:
-            raise ValueError(f"message: negative displacement {displacement}")
+            raise ValueError(f"{_where()}negative displacement {displacement}")
         if displacement > 0:
             extent = _extent(datatype, "handle displacement")
             offset = displacement * extent
             if offset > nbytes:
-                raise ValueError(f"message: displacement {displacement} out of bounds, "
+                raise ValueError(f"{_where()}displacement {displacement} out of bounds, "
                                  f"number of datatype entries {nbytes // extent}")
             nbytes -= offset
     count = 0
     if count_spec is not None:
-        count = index(count_spec)
+        count = integer(count_spec)
         if count < 0:
-            raise ValueError(f"message: negative count {count}")
+            raise ValueError(f"{_where()}negative count {count}")
         if count > 0 and obj is None:
-            raise ValueError(f"message: buffer is None but count is {count}")
+            raise ValueError(f"{_where()}buffer is None but count is {count}")
     elif nbytes > 0:
         count = _infer(nbytes, datatype)
         if blocks > 1:
             count, rest = divmod(count, blocks)
             if rest:
-                raise ValueError(f"message: cannot infer count, number of entries "
+                raise ValueError(f"{_where()}cannot infer count, number of entries "
                                  f"{count * blocks + rest} is not a multiple of required number "
                                  f"of blocks {blocks}")
     return _Read(obj, memory, offset, count, datatype)
@@ -261,7 +272,7 @@ def vector(spec: Any, writable: bool, blocks: int, rank: int = 0) -> Blocks:
         whole, rest = divmod(total, blocks) if blocks else (0, 0)
         counts = [whole + (i < rest) for i in range(blocks)]
     elif is_integral(count_spec):
-        counts = [index(count_spec)] * blocks
+        counts = [integer(count_spec)] * blocks
     else:
         counts = integers(count_spec, blocks)
     extent = datatype._live().layout.extent
@@ -272,7 +283,7 @@ def vector(spec: Any, writable: bool, blocks: int, rank: int = 0) -> Blocks:
             offsets.append(at)
             at += n * extent
     elif is_integral(displ_spec):
-        step = index(displ_spec) * extent
+        step = integer(displ_spec) * extent
         offsets = [i * step for i in range(blocks)]
     else:
         offsets = [d * extent for d in integers(displ_spec, blocks)]
@@ -282,7 +293,7 @@ def vector(spec: Any, writable: bool, blocks: int, rank: int = 0) -> Blocks:
 
 def vector_w(spec: Any, writable: bool, blocks: int) -> Blocks:
     """The buffer of a w-collective: blocks of different datatypes, displacements in bytes."""
-    match len(spec):
+    match len(sequence(spec)):
         case 2:
             obj, types = spec
             counts = offsets = None
@@ -291,13 +302,13 @@ def vector_w(spec: Any, writable: bool, blocks: int) -> Blocks:
         case 4:
             obj, counts, offsets, types = spec
         case n:
-            raise ValueError(f"message: expecting 2 to 4 items, got {n}")
+            raise ValueError(f"{_where()}expecting 2 to 4 items, got {n}")
     memory = None
     if is_bottom(obj):
         if counts is None:
-            raise ValueError("message: BOTTOM requires counts")
+            raise ValueError(f"{_where()}BOTTOM requires counts")
         if offsets is None:
-            raise ValueError("message: BOTTOM requires displs")
+            raise ValueError(f"{_where()}BOTTOM requires displs")
     else:
         memory = acquire(obj, writable).memory
     if counts is None and offsets is None:

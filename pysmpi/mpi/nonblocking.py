@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pysmpi.mpi import collective_parts as parts
 from pysmpi.mpi.collective_calls import CollectiveOperation, Part, PersistentCollective
-from pysmpi.mpi.handles import wrong_type
-from pysmpi.mpi.info import INFO_NULL, Info
+from pysmpi.mpi.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.ops import PREDEFINED, Op
 from pysmpi.mpi.rank import current
 from pysmpi.mpi.requests import Prequest, Request
@@ -35,8 +34,7 @@ def begin(comm: Any, part: Part) -> Request:
 
 def keep(comm: Any, part: Part, info: Info) -> Prequest:
     """The request of a call that is started later; hints change nothing."""
-    if not isinstance(info, Info):
-        raise wrong_type("info", Info, info)
+    check_info(info)
     request: Prequest = Prequest._of(PersistentCollective(current(), comm, part))
     request.ob_buf = part
     return request

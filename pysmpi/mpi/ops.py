@@ -66,7 +66,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
     def Create(cls, function: Callable[[Any, Any, Any], None], commute: bool = False) -> Op:
         """Create a user-defined reduction operation."""
         if not callable(function):
-            raise TypeError(f"'{type(function).__name__}' object is not callable")
+            raise AttributeError(f"function: '{type(function).__name__}' object is not callable")
         storage = current().storage
         existing = storage.get("user operations", 0)
         if existing >= MAX_USER_OPERATIONS:

@@ -14,7 +14,7 @@ from .typerecords import Type
 def check_representation(datarep: str) -> None:
     """Only external32 can be packed by name."""
     if datarep != "external32":
-        fail(c.ERR_UNSUPPORTED_DATAREP, f"data representation {datarep!r}, "
+        fail(c.ERR_UNSUPPORTED_DATAREP, f"datarep is {datarep!r}, "
                                         f"expecting 'external32'")
 
 

@@ -34,8 +34,7 @@ from pysmpi.mpi.constants import (
 )
 from pysmpi.mpi.core import Core, check_revoked
 from pysmpi.mpi.exceptions import cint, fail
-from pysmpi.mpi.handles import wrong_type
-from pysmpi.mpi.info import INFO_NULL, Info
+from pysmpi.mpi.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.messages import Blocks, partitioned
 from pysmpi.mpi.operations import NoOperation, Operation, poll
 from pysmpi.mpi.rank import Rank, current
@@ -317,10 +316,10 @@ def _init(
     rank = current()
     core = comm._usable()
     count, peer, tag = cint(partitions), cint(peer), cint(tag)
-    if not isinstance(info, Info):
-        raise wrong_type("info", Info, info)
+    check_info(info)
     if count <= 0:
         fail(ERR_ARG, f"partitions is {count}, expected at least 1", comm)
+    blocks = partitioned(buf, not sends, peer, count)
     if peer != PROC_NULL and not 0 <= peer < core.remote.size:
         name = "dest" if sends else "source"
         fail(
@@ -331,7 +330,6 @@ def _init(
         )
     if tag < 0 and peer != PROC_NULL:
         fail(ERR_TAG, f"tag is {tag}: partitioned communication has no wildcards", comm)
-    blocks = partitioned(buf, not sends, peer, count)
     operation: Any
     if peer == PROC_NULL:
         operation = PartitionedNothing(rank, comm, not sends, count)

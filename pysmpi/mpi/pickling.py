@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .buffers import buffer
+from .exceptions import listed
 from .rank import current
 
 __all__ = ["Pickle", "pickle"]
@@ -100,7 +101,7 @@ class Pickle:
 
     def loads_oob(self, data: Any, buffers: Iterable[Any]) -> Any:
         """Deserialize object from pickle data stream and out-of-band buffers."""
-        return self._settings().loads(data, buffers=buffers)
+        return self._settings().loads(data, buffers=None if buffers is None else listed(buffers))
 
     @property
     def PROTOCOL(self) -> int | None:

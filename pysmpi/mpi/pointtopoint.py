@@ -25,7 +25,8 @@ from pysmpi.mpi.constants import (
     PROC_NULL,
 )
 from pysmpi.mpi.core import Core, check_revoked
-from pysmpi.mpi.exceptions import cint, fail
+from pysmpi.mpi.exceptions import cint, fail, named
+from pysmpi.mpi.exporting import acquire
 from pysmpi.mpi.matched import Message
 from pysmpi.mpi.messages import Message as Memory
 from pysmpi.mpi.messages import copy_message, is_integral
@@ -45,7 +46,7 @@ from pysmpi.mpi.operations import (
 from pysmpi.mpi.pickling import pickle
 from pysmpi.mpi.rank import Rank, current
 from pysmpi.mpi.requests import Prequest, Request
-from pysmpi.mpi.status import Status
+from pysmpi.mpi.status import Status, check_status
 
 TAG_UB = 0x7FFFFFFF
 # What `irecv` offers when the program gives no buffer: as in mpi4py, a longer message fails.
@@ -175,9 +176,11 @@ def landing_for(buf: Any, source: int) -> tuple[Landing, int]:
     if buf is None or source == PROC_NULL:
         return Landing(), UNLIMITED
     if is_integral(buf):
-        return Landing(), cint(buf)
-    message = receive_message(buf)
-    return Landing(buf), message.nbytes
+        nbytes = cint(buf)
+        if nbytes < 0:
+            raise SystemError(f"{named(buf)}negative size {nbytes}")
+        return Landing(), nbytes
+    return Landing(buf), acquire(buf, writable=True).memory.nbytes
 
 
 def _deprecated(buf: Any) -> None:
@@ -273,6 +276,8 @@ class PointToPoint:
         status: Status | None = None,
     ) -> None:
         """Blocking receive."""
+        if status is not None:
+            check_status(status)
         rank = current()
         message = receive_message(buf, source)
         receive = new_receive(self, rank, self._core(), message, message.nbytes, source, tag)
@@ -292,6 +297,8 @@ class PointToPoint:
         status: Status | None = None,
     ) -> None:
         """Send and receive a message."""
+        if status is not None:
+            check_status(status)
         rank = current()
         core = self._core()
         out = send_message(sendbuf, dest)
@@ -310,6 +317,8 @@ class PointToPoint:
         status: Status | None = None,
     ) -> None:
         """Send and receive a message with one buffer."""
+        if status is not None:
+            check_status(status)
         rank = current()
         core = self._core()
         into = receive_message(buf, dest if source == PROC_NULL else source)
@@ -451,6 +460,8 @@ class PointToPoint:
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> bool:
         """Blocking test for a message."""
+        if status is not None:
+            check_status(status)
         rank = current()
         probe = _probe(self, rank, source, tag)
         if probe is None:
@@ -472,6 +483,8 @@ class PointToPoint:
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> bool:
         """Non-blocking test for a message."""
+        if status is not None:
+            check_status(status)
         rank = current()
         probe = _probe(self, rank, source, tag)
         if probe is None:
@@ -520,6 +533,8 @@ class PointToPoint:
         status: Status | None = None,
     ) -> Any:
         """Receive a message."""
+        if status is not None:
+            check_status(status)
         rank = current()
         _deprecated(buf)
         landing, nbytes = landing_for(buf, source)
@@ -541,6 +556,8 @@ class PointToPoint:
         status: Status | None = None,
     ) -> Any:
         """Send and receive a message."""
+        if status is not None:
+            check_status(status)
         rank = current()
         core = self._core()
         _deprecated(recvbuf)

@@ -12,8 +12,7 @@ from typing import Any
 from pysmpi.kernel.requests import Request as KernelRequest
 from pysmpi.mpi.constants import ERR_NAME, ERR_PORT, ERR_SERVICE
 from pysmpi.mpi.exceptions import cstring, fail
-from pysmpi.mpi.handles import wrong_type
-from pysmpi.mpi.info import INFO_NULL, Info
+from pysmpi.mpi.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.rank import Rank, Universe, current
 
 __all__ = [
@@ -70,13 +69,6 @@ def directory(universe: Universe) -> Directory:
     if found is None:
         found = universe.storage["ports"] = Directory()
     return found
-
-
-def check_info(info: Any) -> Info:
-    """Refuse what is no info object."""
-    if not isinstance(info, Info):
-        raise wrong_type("info", Info, info)
-    return info
 
 
 def Open_port(info: Info = INFO_NULL) -> str:

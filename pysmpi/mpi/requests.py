@@ -7,7 +7,6 @@ and end those that are complete.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import index
 from typing import Any
 
 from pysmpi.mpi.constants import (
@@ -18,11 +17,11 @@ from pysmpi.mpi.constants import (
     SUCCESS,
     UNDEFINED,
 )
-from pysmpi.mpi.exceptions import fail
+from pysmpi.mpi.exceptions import cint, fail, listed, sequence
 from pysmpi.mpi.handles import Handle, wrong_type
 from pysmpi.mpi.operations import Operation, poll
 from pysmpi.mpi.rank import Rank, current
-from pysmpi.mpi.status import Status
+from pysmpi.mpi.status import Status, check_status
 
 __all__ = ["Request", "Prequest", "REQUEST_NULL"]
 
@@ -46,6 +45,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
 
     def Wait(self, status: Status | None = None) -> bool:
         """Wait for a non-blocking operation to complete."""
+        if status is not None:
+            check_status(status)
         operation = self._sync()
         if operation is None or operation.request is None:
             _empty(status)
@@ -57,6 +58,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
 
     def Test(self, status: Status | None = None) -> bool:
         """Test for the completion of a non-blocking operation."""
+        if status is not None:
+            check_status(status)
         operation = self._sync()
         if operation is None or operation.request is None:
             _empty(status)
@@ -74,6 +77,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
 
     def Get_status(self, status: Status | None = None) -> bool:
         """Non-destructive test for the completion of a request."""
+        if status is not None:
+            check_status(status)
         operation = self._sync()
         if operation is None or operation.request is None:
             _empty(status)
@@ -108,6 +113,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
     @classmethod
     def Waitany(cls, requests: Sequence[Request], status: Status | None = None) -> int:
         """Wait for any previously initiated request to complete."""
+        if status is not None:
+            check_status(status)
         items = _listed(requests)
         active = _active(items)
         if not active:
@@ -125,6 +132,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         cls, requests: Sequence[Request], status: Status | None = None
     ) -> tuple[int, bool]:
         """Test for completion of any previously initiated request."""
+        if status is not None:
+            check_status(status)
         items = _listed(requests)
         active = _active(items)
         if not active:
@@ -146,6 +155,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         cls, requests: Sequence[Request], status: Status | None = None
     ) -> tuple[int, bool]:
         """Non-destructive test for the completion of any requests."""
+        if status is not None:
+            check_status(status)
         items = _listed(requests)
         active = _active(items)
         if not active:
@@ -295,6 +306,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
 
     def wait(self, status: Status | None = None) -> Any:
         """Wait for a non-blocking operation to complete."""
+        if status is not None:
+            check_status(status)
         operation = self._sync()
         if operation is None or operation.request is None:
             _empty(status)
@@ -305,6 +318,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
 
     def test(self, status: Status | None = None) -> tuple[bool, Any | None]:
         """Test for the completion of a non-blocking operation."""
+        if status is not None:
+            check_status(status)
         operation = self._sync()
         if operation is None or operation.request is None:
             _empty(status)
@@ -328,6 +343,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         cls, requests: Sequence[Request], status: Status | None = None
     ) -> tuple[int, Any]:
         """Wait for any previously initiated request to complete."""
+        if status is not None:
+            check_status(status)
         items = _listed(requests)
         operations = [item._impl for item in items]
         results = _keep_results(operations)
@@ -445,19 +462,19 @@ class Prequest(Request):
 
     def Pready(self, partition: int) -> None:
         """Mark a given partition as ready."""
-        self._partitioned().ready([index(partition)])
+        self._partitioned().ready([cint(partition)])
 
     def Pready_range(self, partition_low: int, partition_high: int) -> None:
         """Mark a range of partitions as ready."""
-        self._partitioned().ready(range(index(partition_low), index(partition_high) + 1))
+        self._partitioned().ready(range(cint(partition_low), cint(partition_high) + 1))
 
     def Pready_list(self, partitions: Sequence[int]) -> None:
         """Mark a sequence of partitions as ready."""
-        self._partitioned().ready([index(partition) for partition in partitions])
+        self._partitioned().ready([cint(partition) for partition in listed(partitions)])
 
     def Parrived(self, partition: int) -> bool:
         """Test partial completion of a partitioned receive operation."""
-        return self._partitioned().arrived(index(partition))
+        return self._partitioned().arrived(cint(partition))
 
     def _partitioned(self) -> Any:
         operation = self._live()
@@ -478,7 +495,7 @@ def _begin(operation: Operation) -> None:
 
 
 def _listed(requests: Any) -> list[Request]:
-    items = list(requests)
+    items = listed(requests)
     for item in items:
         if not isinstance(item, Request):
             raise wrong_type("requests", Request, item)
@@ -512,8 +529,6 @@ def _end_one(rank: Rank, items: list[Request], found: Any, status: Status | None
 def _empty(status: Status | None) -> None:
     """Describe an operation that does not exist (MPI 4.1, section 3.7.3)."""
     if status is not None:
-        if not isinstance(status, Status):
-            raise wrong_type("status", Status, status)
         status._fill(ANY_SOURCE, ANY_TAG, 0)
         status.error = SUCCESS
 
@@ -522,11 +537,14 @@ def _extend(statuses: Sequence[Status] | None, count: int) -> list[Status] | Non
     """As many statuses as requests: a list of the program's is made long enough, as in mpi4py."""
     if statuses is None:
         return None
-    missing = [Status() for _ in range(count - len(statuses))]
+    items = sequence(statuses)
+    for status in items:
+        check_status(status, "statuses")
+    missing = [Status() for _ in range(count - len(items))]
     if isinstance(statuses, list):
         statuses += missing
         return statuses
-    return [*statuses, *missing]
+    return items + missing
 
 
 def _finish_all(items: list[Request], statuses: list[Status] | None) -> None:

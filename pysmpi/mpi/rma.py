@@ -23,7 +23,7 @@ from pysmpi.mpi.constants import (
     PROC_NULL,
     SUCCESS,
 )
-from pysmpi.mpi.exceptions import cint, fail
+from pysmpi.mpi.exceptions import cint, fail, whole
 from pysmpi.mpi.messages import Message, reduction
 from pysmpi.mpi.operations import NoOperation, Operation
 from pysmpi.mpi.ops import PREDEFINED, Op, operator_of
@@ -251,7 +251,7 @@ class OneSided:
         op: Op = SUM,
     ) -> None:
         """Perform one-sided read-modify-write."""
-        rank = cint(target_rank)
+        rank, displacement = cint(target_rank), whole(target_disp)
         data = reduction(origin, False, rank)
         into = reduction(result, True, rank)
         single({"origin": data, "result": into}, rank)
@@ -259,7 +259,7 @@ class OneSided:
         operator = self._operator(op)
         if rank == PROC_NULL:
             return
-        where = Target(target_disp, 1, data.datatype)
+        where = Target(displacement, 1, data.datatype)
         side, other, memory, exposed = self._reach(rank, where)
         if data.datatype._live().kind is None:
             self._bad_type("Fetch_and_op takes predefined datatypes only")
@@ -274,7 +274,7 @@ class OneSided:
         target_disp: int = 0,
     ) -> None:
         """Perform one-sided atomic compare-and-swap."""
-        rank = cint(target_rank)
+        rank, displacement = cint(target_rank), whole(target_disp)
         data = reduction(origin, False, rank)
         expected = reduction(compare, False, rank)
         into = reduction(result, True, rank)
@@ -282,7 +282,7 @@ class OneSided:
         self._live()
         if rank == PROC_NULL:
             return
-        where = Target(target_disp, 1, data.datatype)
+        where = Target(displacement, 1, data.datatype)
         side, other, memory, exposed = self._reach(rank, where)
         record = data.datatype._live()
         if record.kind not in _SWAPPABLE:

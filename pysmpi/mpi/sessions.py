@@ -11,7 +11,7 @@ from .errhandlers import Errhandler
 from .exceptions import cint, cstring, fail
 from .groups import Group, Members, world
 from .handles import Handle, wrong_type
-from .info import INFO_NULL, Info, pairs
+from .info import INFO_NULL, Info, check_info, pairs
 from .rank import current
 from .requests import Request
 
@@ -52,7 +52,7 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
     def Init(cls, info: Info = INFO_NULL, errhandler: Errhandler | None = None) -> Self:
         """Create a new session."""
         hints = {"thread_level": "MPI_THREAD_MULTIPLE", "mpi_memory_alloc_kinds": "mpi,system"}
-        strict = pairs(_info(info)).get("strict_finalize")
+        strict = pairs(check_info(info)).get("strict_finalize")
         hints["strict_finalize"] = "0" if strict is None else strict
         if errhandler is not None and not isinstance(errhandler, Errhandler):
             raise wrong_type("errhandler", Errhandler, errhandler)
@@ -70,14 +70,14 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
 
     def Get_num_psets(self, info: Info = INFO_NULL) -> int:
         """Number of available process sets."""
-        _info(info)
+        check_info(info)
         self._live()
         return len(PSETS)
 
     def Get_nth_pset(self, n: int, info: Info = INFO_NULL) -> str:
         """Name of the *n*-th process set."""
         number = cint(n)
-        _info(info)
+        check_info(info)
         self._live()
         if not 0 <= number < len(PSETS):
             fail(ERR_ARG, f"n is {number}, there are {len(PSETS)} process sets", self)
@@ -142,9 +142,3 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
 
 
 SESSION_NULL = Session._define("SESSION_NULL", None, 0x38000000)
-
-
-def _info(info: Info) -> Info:
-    if not isinstance(info, Info):
-        raise wrong_type("info", Info, info)
-    return info

@@ -19,7 +19,7 @@ from .constants import (
     UNDEFINED,
 )
 from .datatypes import BYTE, Datatype
-from .exceptions import cint, fail
+from .exceptions import cint, fail, sequence, whole
 from .handles import wrong_type
 from .typemaps import Signature, members
 
@@ -28,6 +28,12 @@ __all__ = ["Status"]
 # The fields are C ints in MPICH's order: the low half of the byte count, its high half shifted
 # by one with the cancelled flag below it, source, tag, error.
 _EMPTY = array("i", [0, 0, ANY_SOURCE, ANY_TAG, SUCCESS])
+
+
+def check_status(status: Any, argument: str = "status") -> None:
+    """Refuse a status argument that is none, before anything is done."""
+    if not isinstance(status, Status):
+        raise wrong_type(argument, Status, status)
 
 
 class Status:
@@ -181,7 +187,7 @@ class Status:
         .. note:: This method should be only used when implementing
            query callback functions for generalized requests.
         """
-        size = _type(datatype).Get_size()
+        size, count = _type(datatype).Get_size(), whole(count)
         if count < 0:
             fail(ERR_COUNT, f"count is {count}")
         if count * size > 0x3FFFFFFFFFFFFFFF:
@@ -221,8 +227,9 @@ class Status:
     def f2py(cls, arg: list[int]) -> Self:
         """Translate Fortran status to object."""
         status = cls()
+        numbers = sequence(arg)
         for field in range(F_STATUS_SIZE):
-            status._fields[field] = cint(arg[field])
+            status._fields[field] = cint(numbers[field])
         return status
 
 

@@ -195,6 +195,8 @@ def _slices(core: Core, remain: Sequence[bool]) -> dict[tuple[int, ...], Core]:
 def Compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
     """Return a balanced distribution of processes per coordinate direction."""
     total = cint(nnodes)
+    if is_integral(dims) and cint(dims) < 0:
+        raise ValueError(f"dims: expecting a number of dimensions, got {dims}")
     sides = [0] * cint(dims) if is_integral(dims) else integers(dims)  # type: ignore[arg-type]
     if total < 0:
         fail(ERR_ARG, f"nnodes is {total}, expected a number that is not negative")
@@ -205,7 +207,7 @@ def Compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
     fixed = prod(side for side in sides if side)
     open_sides = sides.count(0)
     if total % fixed or (open_sides == 0 and total != fixed):
-        fail(ERR_DIMS, f"dims {sides} cannot be completed to a grid of {total} processes")
+        fail(ERR_DIMS, f"dims {sides} cannot be completed to a grid of nnodes, {total}, processes")
     if open_sides:
         factors = balanced(total // fixed, open_sides) if total else [0] * open_sides
         found = iter(factors)

@@ -7,7 +7,6 @@ reordered for the machine that they run on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import index
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.kernel.schedule import Schedule
@@ -22,10 +21,9 @@ from pysmpi.mpi.constants import (
     WEIGHTS_EMPTY,
 )
 from pysmpi.mpi.core import Core
-from pysmpi.mpi.exceptions import cint, fail
+from pysmpi.mpi.exceptions import cint, fail, integer, named, sequence
 from pysmpi.mpi.graphs import DistGraph, Edges, Graph, Grid
-from pysmpi.mpi.handles import wrong_type
-from pysmpi.mpi.info import INFO_NULL, Info
+from pysmpi.mpi.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.rank import Rank, current
 from pysmpi.mpi.reordering import order_for
 
@@ -89,7 +87,7 @@ class TopologyCreation:
         edges.destinations = [] if destinations is None else integers(destinations)
         other = _weights(destweights, len(edges.destinations))
         edges.destination_weights = other or []
-        _info(info)
+        check_info(info)
         _check_ranks(self, core, "sources", edges.sources)
         _check_ranks(self, core, "destinations", edges.destinations)
         weighted = weights is not None or other is not None
@@ -127,7 +125,7 @@ class TopologyCreation:
         counts = integers(degrees, len(nodes))
         peers = integers(destinations, sum(counts))
         known = _weights(weights, len(peers))
-        _info(info)
+        check_info(info)
         if any(count < 0 for count in counts):
             fail(ERR_ARG, f"degrees {counts}: a degree is negative", self)
         _check_ranks(self, core, "sources", nodes)
@@ -169,9 +167,9 @@ Traffic = dict[int, dict[int, int]]
 
 def integers(values: Sequence[int], count: int | None = None) -> list[int]:
     """A list of C integers, of a given length where there is one."""
-    numbers = [cint(index(values[i])) for i in range(len(values))]
+    numbers = [cint(integer(value)) for value in sequence(values)]
     if count is not None and len(numbers) != count:
-        raise ValueError(f"expecting {count} items, got {len(numbers)}")
+        raise ValueError(f"{named(values)}expecting {count} items, got {len(numbers)}")
     return numbers
 
 
@@ -233,11 +231,6 @@ def _weights(weights: Any, count: int) -> list[int] | None:
             raise ValueError("empty weights but nonzero degree")
         return []
     return integers(weights, count)
-
-
-def _info(info: Info) -> None:
-    if not isinstance(info, Info):
-        raise wrong_type("info", Info, info)
 
 
 def _create(comm: Any, core: Core, operation: str, topology: Any, reorder: Any) -> Any:

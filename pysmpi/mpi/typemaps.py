@@ -182,15 +182,11 @@ def indexed(base: Layout, lengths: Sequence[int], displacements: Sequence[int]) 
                   (_blocks(offset, packed, nbytes, ()),), _times(total, base.signature))
 
 
-def struct(items: Iterable[tuple[int, int, Layout]]) -> Layout:
-    """Members (count, displacement, layout), the upper bound padded to the alignment.
-
-    Members that are all of one type need no padding, as MPICH sees it.
-    """
-    items = list(items)
-    layout = join((d, repeat(member, n, member.extent)) for n, d, member in items)
+def struct(items: Iterable[tuple[int, int, Layout]], padded: bool) -> Layout:
+    """Members (count, displacement, layout), the upper bound padded to the alignment or not."""
+    layout = join([(d, repeat(member, n, member.extent)) for n, d, member in items])
     excess = layout.extent % layout.align
-    if excess and any(member is not items[0][2] for _, _, member in items):
+    if padded and excess:
         return resized(layout, layout.lb, layout.extent + layout.align - excess)
     return layout
 

@@ -24,6 +24,12 @@ from . import typemaps, typetable
 from .exceptions import fail
 from .typemaps import Layout
 
+# Layouts kept for datatypes that are made again, and the longest list of counts of such a one.
+LAYOUTS_KEPT = 512
+LONGEST_SHARED = 64
+
+_layouts: dict[tuple[Any, ...], Layout] = {}
+
 
 class Type:
     """A datatype.
@@ -65,7 +71,23 @@ class Type:
         """The flattened typemap."""
         layout = self._layout
         if layout is None:
-            layout = self._layout = self._build()
+            layout = self._layout = self._shared() if self.counts else self._build()
+        return layout
+
+    def _shared(self) -> Layout:
+        """The layout, the same object for datatypes that were made in the same way.
+
+        Ranks make the same datatypes, and programs make them again and again.
+        """
+        if len(self.counts) > LONGEST_SHARED:
+            return self._build()
+        parts = [part.layout for part in self.types]
+        key = self.combiner, self.counts, self.integers, _alike(self.types), *parts
+        layout = _layouts.get(key)
+        if layout is None:
+            if len(_layouts) >= LAYOUTS_KEPT:
+                _layouts.clear()
+            layout = _layouts[key] = self._build()
         return layout
 
     def like(self, other: Type) -> Type:
@@ -98,7 +120,7 @@ def _pair(name: str, value: Type, index: Type) -> Type:
     offset = fields["index"][1]
 
     def build() -> Layout:
-        return typemaps.struct([(1, 0, value.layout), (1, offset, index.layout)])
+        return typemaps.struct([(1, 0, value.layout), (1, offset, index.layout)], padded=True)
 
     record = Type(c.COMBINER_NAMED, build)
     record.named = typetable.Named(name, name, 0, 0, "pair", "", "V", "")
@@ -190,12 +212,35 @@ def _scattered(base: Type, lengths: Sequence[int], displacements: Sequence[int],
     return typemaps.indexed(layout, lengths, [d * scale for d in displacements])
 
 
+def _alike(types: Sequence[Type]) -> bool:
+    """Whether MPICH takes them all for one datatype."""
+    if len(types) < 2:
+        return True
+    first = _original(types[0])
+    return all([_original(other) == first for other in types])
+
+
+def _original(record: Type) -> object:
+    """What a datatype is apart from its name: duplicates and predefined types have equals."""
+    while record.combiner == c.COMBINER_DUP or (
+        record.combiner == c.COMBINER_CONTIGUOUS and record.counts == (1,)
+    ):
+        record = record.types[0]
+    if not record.unit:
+        return record
+    return record.unit, record.kind if record.kind in ("real", "complex") else "integer"
+
+
 def struct(lengths: Sequence[int], displacements: Sequence[int], types: Sequence[Type]) -> Type:
-    """MPI_Type_create_struct."""
+    """MPI_Type_create_struct.
+
+    Members that are all of one type need no padding, as MPICH sees it.
+    """
     _lengths(lengths)
 
     def build() -> Layout:
-        return typemaps.struct(zip(lengths, displacements, (t.layout for t in types)))
+        layouts = [t.layout for t in types]
+        return typemaps.struct(zip(lengths, displacements, layouts), not _alike(types))
 
     return Type(c.COMBINER_STRUCT, build, types,
                          (len(lengths), *lengths, *displacements))
@@ -236,11 +281,11 @@ def darray(base: Type, size: int, rank: int, gsizes: Sequence[int], distribs: Se
            dargs: Sequence[int], psizes: Sequence[int], order: int) -> Type:
     """MPI_Type_create_darray."""
     if size < 1 or not 0 <= rank < size:
-        fail(c.ERR_RANK, f"rank {rank} is not in a group of {size} processes")
+        fail(c.ERR_RANK, f"rank is {rank} in a grid of size {size}")
     if not gsizes:
         fail(c.ERR_ARG, "a distributed array needs at least one dimension")
     if any(p < 1 for p in psizes) or prod(psizes) != size:
-        fail(c.ERR_ARG, f"a process grid of {list(psizes)} does not have {size} processes")
+        fail(c.ERR_ARG, f"psizes {list(psizes)} make no grid of size {size}")
     _check_order(order)
     # The grid of processes is in row-major order whatever the order of the array.
     coordinates: list[int] = []
@@ -347,8 +392,8 @@ def match_size(typeclass: int, size: int) -> Type:
     names = {c.TYPECLASS_INTEGER: "INTEGER", c.TYPECLASS_REAL: "REAL",
              c.TYPECLASS_COMPLEX: "COMPLEX", c.TYPECLASS_LOGICAL: "LOGICAL"}
     if typeclass not in names:
-        fail(c.ERR_ARG, f"unknown type class {typeclass}")
+        fail(c.ERR_ARG, f"typeclass is {typeclass}, which is none")
     name = typetable.MATCHES.get((names[typeclass], size))
     if name is None:
-        fail(c.ERR_ARG, f"no {names[typeclass].lower()} type has {size} bytes")
+        fail(c.ERR_ARG, f"no {names[typeclass].lower()} type of size {size} bytes")
     return PREDEFINED[name]

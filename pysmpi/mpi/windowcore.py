@@ -121,7 +121,8 @@ class Side:
         """The side of a process, by its rank in the window."""
         sides = self.window.sides
         if not 0 <= rank < len(sides):
-            fail(ERR_RANK, f"the rank is {rank}, expected 0 to {len(sides) - 1} or PROC_NULL", win)
+            last = len(sides) - 1
+            fail(ERR_RANK, f"target_rank is {rank}, expected 0 to {last} or PROC_NULL", win)
         return sides[rank]
 
     def passive(self, rank: int) -> bool:
@@ -158,7 +159,7 @@ class Side:
         if count < 0:
             fail(ERR_COUNT, f"the target count is {count}", win)
         if displacement < 0:
-            fail(ERR_DISP, f"the target displacement is {displacement}", win)
+            fail(ERR_DISP, f"target_disp is {displacement}", win)
         layout = datatype._live().layout
         low, high = 0, layout.size * count
         if high and not layout.dense:

@@ -41,7 +41,7 @@ from pysmpi.mpi.exceptions import cint, cstring, fail, whole
 from pysmpi.mpi.exporting import acquire, address_of, export_with
 from pysmpi.mpi.groups import Group
 from pysmpi.mpi.handles import Handle, wrong_type
-from pysmpi.mpi.info import INFO_NULL, Info, pairs
+from pysmpi.mpi.info import INFO_NULL, Info, check_info, pairs
 from pysmpi.mpi.intracomm import COMM_SELF, Intracomm
 from pysmpi.mpi.rank import Rank, current
 from pysmpi.mpi.rma import OneSided
@@ -222,8 +222,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
     def Set_info(self, info: Info) -> None:
         """Set new values for the hints associated with a window."""
         side = self._live()
-        if not isinstance(info, Info):
-            raise wrong_type("info", Info, info)
+        check_info(info)
         _hint(side, info)
 
     def Get_info(self) -> Info:
@@ -353,8 +352,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
 
 def _arguments(info: Any, comm: Any) -> Core:
     """Check what all ways to make a window take; return the core of the communicator."""
-    if not isinstance(info, Info):
-        raise wrong_type("info", Info, info)
+    check_info(info)
     if not isinstance(comm, Intracomm):
         raise wrong_type("comm", Intracomm, comm)
     return comm._core()

@@ -164,7 +164,7 @@ def test_user_operations_are_limited_and_copied():
     made = [Op.Create(lambda x, y, datatype: x + y) for _ in range(ops.MAX_USER_OPERATIONS)]
     with pytest.raises(RuntimeError):
         Op.Create(max)
-    with pytest.raises(TypeError):
+    with pytest.raises(AttributeError):
         Op.Create(3)
     assert Op(made[0])(2, 3) == 5
     stranger = Op.fromint(made[0].toint())
