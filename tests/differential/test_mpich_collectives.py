@@ -9,24 +9,27 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import real_mpich
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "tests" / "programs" / "collective_cases.py"
-CASES = int(os.environ.get("PYSMPI_CASES", "150"))
+CASES = int(os.environ.get("PYSMPI_CASES", "300"))
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9)
 BATCH = 9  # ranks of the real run
+PLAIN = ("plain", "plain")
 
 sys.path.insert(0, str(PROGRAM.parent))
 import collective_choices as program  # noqa: E402
+
+# Datatypes of two elements each, so that the two sides may use different ones.
+SHAPES = st.sampled_from([name for name in program.EXTENTS if name != "plain"])
 
 
 @st.composite
@@ -44,24 +47,9 @@ def cases(draw: st.DrawFn) -> dict:
         "operator": draw(st.sampled_from(program.operators(dtype))),
         "form": draw(st.sampled_from(("blocking", "nonblocking", "persistent"))),
         "counts": draw(st.lists(st.sampled_from((0, 1, 3, 40)), min_size=1, max_size=9)),
+        "topology": draw(st.sampled_from(program.TOPOLOGIES)),
+        "shapes": draw(st.just(PLAIN) | st.tuples(SHAPES, SHAPES)),
     }
-
-
-def mpich() -> bool:
-    """Whether mpiexec starts an mpi4py of MPICH."""
-    if shutil.which("mpiexec") is None:
-        return False
-    code = "from mpi4py import MPI; print(MPI.Get_library_version()[:5], MPI.COMM_WORLD.size)"
-    done = subprocess.run(
-        ["mpiexec", "-n", "2", sys.executable, "-c", code],
-        capture_output=True, text=True, timeout=60, env=_environment(),
-    )  # fmt: skip
-    # The two ranks may print at the same time.
-    return done.stdout.count("MPICH") == 2 and done.stdout.count(" 2") == 2
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def draw_cases(number: int) -> list[dict]:
@@ -84,18 +72,13 @@ def draw_cases(number: int) -> list[dict]:
 @pytest.fixture(scope="module")
 def real(tmp_path_factory) -> tuple[list[dict], list]:
     """The cases, and what MPICH gives."""
-    if not mpich():
+    if not real_mpich.mpich():
         pytest.skip("no MPICH with mpi4py on this machine")
     folder = tmp_path_factory.mktemp("mpich")
     todo = draw_cases(CASES)
     (folder / "cases.json").write_text(json.dumps(todo))
     out = folder / "results.pickle"
-    command = ["mpiexec", "-n", str(BATCH), sys.executable, str(PROGRAM)]
-    done = subprocess.run(
-        [*command, str(folder / "cases.json"), str(out)],
-        capture_output=True, text=True, timeout=1200, env=_environment(),
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
+    real_mpich.run(BATCH, PROGRAM, folder / "cases.json", out)
     return todo, pickle.loads(out.read_bytes())
 
 

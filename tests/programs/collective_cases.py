@@ -12,7 +12,18 @@ import pickle
 import sys
 
 import numpy as np
-from collective_choices import OWN, PAIRS, REDUCING, blocks, data, table_of
+from collective_choices import (
+    EXTENTS,
+    NEIGHBOR,
+    OWN,
+    PAIR_TYPES,
+    PAIRS,
+    REDUCING,
+    blocks,
+    data,
+    edges,
+    table_of,
+)
 from mpi4py import MPI
 
 
@@ -46,89 +57,181 @@ def call(comm, case, name, *arguments):
         request.Free()
 
 
+class Shape:
+    """A datatype of the case: `extent` elements of an array for each of its own."""
+
+    def __init__(self, case, name):
+        basic = MPI.Datatype.fromcode(case["dtype"])
+        self.extent = EXTENTS[name]
+        self.plain = name == "plain"
+        self.derived = []
+        if name == "contiguous":
+            self.derived = [basic.Create_contiguous(2)]
+        elif name == "backward":
+            self.derived = [basic.Create_indexed([1, 1], [2, 0])]
+        elif not self.plain:
+            self.derived = [basic.Create_vector(2, 1, 2)]
+        if name == "resized":
+            self.derived.append(self.derived[0].Create_resized(0, 5 * basic.size))
+        self.type = self.derived[-1].Commit() if self.derived else basic
+
+    def spec(self, array, *counts):
+        """A buffer of elements of the datatype; without counts, the whole array."""
+        if counts:
+            return [array, *counts, self.type]
+        return array if self.plain else [array, len(array) // self.extent, self.type]
+
+    def blocks(self, array, size):
+        """A buffer of as many equal blocks of elements."""
+        if self.plain:
+            return array
+        return [array, len(array) // self.extent // max(size, 1), self.type]
+
+    def free(self):
+        """The program is done with it."""
+        for derived in self.derived:
+            derived.Free()
+
+
 def perform(comm, case):
     """Do one case; what this rank has in its receive buffer afterwards."""
+    if case["op"] == "barrier":
+        call(comm, case, "Barrier")
+        return np.full(0, 9, case["dtype"])
+    if case["op"] in REDUCING:
+        return _reduction(comm, case)
+    sending, receiving = case.get("shapes", ("plain", "plain"))
+    out, into = Shape(case, receiving if case["in_place"] else sending), Shape(case, receiving)
+    try:
+        if case["op"] in NEIGHBOR:
+            return _neighbors(comm, case, out, into)
+        if case["op"] in ("alltoallv", "alltoallw"):
+            return _alltoall_of_counts(comm, case, out, into)
+        return _move(comm, case, out, into)
+    finally:
+        out.free()
+        into.free()
+
+
+def _move(comm, case, out, into):
     rank, size = comm.Get_rank(), comm.Get_size()
     op, count, root = case["op"], case["count"], case["root"] % size
     here, in_place = rank == root, case["in_place"]
     counts = [case["counts"][i % len(case["counts"])] for i in range(size)]
     starts, total = blocks(counts)
-    empty = lambda n: np.full(n, 9, case["dtype"])  # noqa: E731
-    whole, mine = size * count, data(case, rank, count)
-    place = MPI.IN_PLACE
-    if op == "barrier":
-        call(comm, case, "Barrier")
-        return empty(0)
+    whole = size * count
+    empty = lambda n: np.full(n * into.extent, 9, case["dtype"])  # noqa: E731
+    brought = lambda n: data(case, rank, n * out.extent)  # noqa: E731
     if op == "bcast":
-        got = mine if here else empty(count)
-        call(comm, case, "Bcast", got, root)
+        got = brought(count) if here else empty(count)
+        call(comm, case, "Bcast", (out if here else into).spec(got), root)
         return got
     if op in ("gather", "allgather", "alltoall"):
-        everybody = op != "gather"
-        got = empty(whole) if everybody or here else None
-        send = data(case, rank, whole) if op == "alltoall" else mine
-        if in_place and (everybody or here):
-            if op == "alltoall":
-                got[:] = send
-            else:
-                got[rank * count : (rank + 1) * count] = mine
-            send = place
-        call(comm, case, op.capitalize(), send, got, *(() if everybody else (root,)))
-        return empty(0) if got is None else got
+        takes = op != "gather" or here
+        got = empty(whole) if takes else None
+        mine = brought(whole if op == "alltoall" else count)
+        send = out.blocks(mine, size) if op == "alltoall" else out.spec(mine)
+        if in_place and takes:
+            at = 0 if op == "alltoall" else rank * len(mine)
+            got[at : at + len(mine)] = mine
+            send = MPI.IN_PLACE
+        target = into.blocks(got, size) if takes else None
+        call(comm, case, op.capitalize(), send, target, *((root,) if op == "gather" else ()))
+        return got if takes else empty(0)
     if op in ("gatherv", "allgatherv"):
-        everybody = op == "allgatherv"
-        send = data(case, rank, counts[rank])
-        got = empty(total) if everybody or here else None
-        if in_place and got is not None:
-            got[starts[rank] : starts[rank] + counts[rank]] = send
-            send = place
-        kind = MPI.Datatype.fromcode(case["dtype"])
-        target = None if got is None else [got, counts, starts, kind]
-        call(comm, case, op.capitalize(), send, target, *(() if everybody else (root,)))
-        return empty(0) if got is None else got
-    if op == "scatter":
-        got = empty(count)
-        target = place if in_place and here else got
-        call(comm, case, "Scatter", data(case, rank, whole) if here else None, target, root)
-        return got
-    if op == "scatterv":
-        got = empty(counts[rank])
-        kind = MPI.Datatype.fromcode(case["dtype"])
-        source = [data(case, rank, total), counts, starts, kind] if here else None
-        target = place if in_place and here else got
-        call(comm, case, "Scatterv", source, target, root)
-        return got
-    if op in ("alltoallv", "alltoallw"):
-        return _alltoall_of_counts(comm, case, op, rank, size)
-    return _reduction(comm, case, op, rank, size, root)
+        takes = op == "allgatherv" or here
+        mine = brought(counts[rank])
+        got = empty(total) if takes else None
+        send = out.spec(mine)
+        if in_place and takes:
+            at = starts[rank] * into.extent
+            got[at : at + len(mine)] = mine
+            send = MPI.IN_PLACE
+        target = into.spec(got, counts, starts) if takes else None
+        call(comm, case, op.capitalize(), send, target, *((root,) if op == "gatherv" else ()))
+        return got if takes else empty(0)
+    got = empty(count if op == "scatter" else counts[rank])
+    target = MPI.IN_PLACE if in_place and here else into.spec(got)
+    source = None
+    if here and op == "scatter":
+        source = out.blocks(brought(whole), size)
+    elif here:
+        source = out.spec(brought(total), counts, starts)
+    call(comm, case, op.capitalize(), source, target, root)
+    return got
 
 
-def _alltoall_of_counts(comm, case, op, rank, size):
+def _counted(op, shape, array, counts, starts):
+    """The buffer of a v form, or of a w form."""
+    if not op.endswith("w"):
+        return shape.spec(array, counts, starts)
+    width = array.itemsize * shape.extent
+    return [array, counts, [at * width for at in starts], [shape.type] * len(counts)]
+
+
+def _alltoall_of_counts(comm, case, out, into):
+    rank, size, op = comm.Get_rank(), comm.Get_size(), case["op"]
     table = table_of(case, size)
     sent, taken = table[rank], [table[i][rank] for i in range(size)]
     send_starts, send_total = blocks(sent)
     starts, total = blocks(taken)
-    send = data(case, rank, send_total)
-    got = np.full(total, 9, case["dtype"])
+    send = data(case, rank, send_total * out.extent)
+    got = np.full(total * into.extent, 9, case["dtype"])
+    source = _counted(op, out, send, sent, send_starts)
     if case["in_place"]:
         got[:] = send
-    kind = MPI.Datatype.fromcode(case["dtype"])
-    if op == "alltoallw":
-        width = got.itemsize
-        source = [send, sent, [at * width for at in send_starts], [kind] * size]
-        target = [got, taken, [at * width for at in starts], [kind] * size]
-    else:
-        source, target = [send, sent, send_starts, kind], [got, taken, starts, kind]
-    call(comm, case, op.capitalize(), MPI.IN_PLACE if case["in_place"] else source, target)
+        source = MPI.IN_PLACE
+    call(comm, case, op.capitalize(), source, _counted(op, into, got, taken, starts))
     return got
 
 
-def _reduction(comm, case, op, rank, size, root):
-    count = case["count"]
+def _neighbors(comm, case, out, into):
+    rank, size, op, count = comm.Get_rank(), comm.Get_size(), case["op"], case["count"]
+    if case["topology"] == "ring":
+        topology = comm.Create_cart([size], [True])
+    elif case["topology"] == "grid":
+        topology = comm.Create_cart(MPI.Compute_dims(size, 2), [True, False])
+    else:
+        known = edges(case, size)
+        topology = comm.Create_dist_graph_adjacent(
+            [i for i, j in known if j == rank], [j for i, j in known if i == rank]
+        )
+    sources, targets = topology.inoutedges
+    of_edge = lambda i, j: case["counts"][(i * 5 + j * 3) % len(case["counts"])]  # noqa: E731
+    empty = lambda n: np.full(n * into.extent, 9, case["dtype"])  # noqa: E731
+    brought = lambda n: data(case, rank, n * out.extent)  # noqa: E731
+    if op == "neighbor_allgather":
+        got = empty(len(sources) * count)
+        buffers = out.spec(brought(count)), into.blocks(got, len(sources))
+    elif op == "neighbor_alltoall":
+        got = empty(len(sources) * count)
+        mine = brought(len(targets) * count)
+        buffers = out.blocks(mine, len(targets)), into.blocks(got, len(sources))
+    else:
+        own = [case["counts"][i % len(case["counts"])] for i in range(size)]
+        gathers = op == "neighbor_allgatherv"
+        taken = [own[i] if gathers else of_edge(i, rank) for i in sources]
+        starts, total = blocks(taken)
+        got = empty(total)
+        if gathers:
+            source = out.spec(brought(own[rank]))
+        else:
+            sent = [of_edge(rank, j) for j in targets]
+            send_starts, send_total = blocks(sent)
+            source = _counted(op, out, brought(send_total), sent, send_starts)
+        buffers = source, _counted(op, into, got, taken, starts)
+    call(topology, case, op.capitalize(), *buffers)
+    topology.Free()
+    return got
+
+
+def _reduction(comm, case):
+    rank, size, op, count = comm.Get_rank(), comm.Get_size(), case["op"], case["count"]
+    root = case["root"] % size
     paired = case["operator"] in (*PAIRS, OWN)
     if paired:
         count *= 2
-        case = {**case, "pair": MPI.INT_INT}
+        case = {**case, "pair": getattr(MPI, PAIR_TYPES.get(case["dtype"], "INT_INT"))}
     own = case["operator"] == OWN
     if own:
         case["pair"] = MPI.INT64_T.Create_contiguous(2).Commit()
