@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = ["Options", "ProgramError", "PysmpiError", "Result", "UsageError", "run", "sample"]
+__all__ = [
+    "Options", "ProgramError", "PysmpiError", "Result", "UsageError", "run", "sample", "touch",
+]  # fmt: skip
 
 if os.environ.get("PYSMPI_INTERPRETED") == "1":
     from pysmpi._interpreted import prefer_source
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from pysmpi.api import Options, ProgramError, Result, run
     from pysmpi.errors import PysmpiError, UsageError
     from pysmpi.sampling import sample
+    from pysmpi.touching import touch
 
 # Importing the whole simulator takes a while, which `pysmpi --version` should not.
 _HOMES = {
@@ -29,6 +32,7 @@ _HOMES = {
     "UsageError": "pysmpi.errors",
     "run": "pysmpi.api",
     "sample": "pysmpi.sampling",
+    "touch": "pysmpi.touching",
 }
 
 

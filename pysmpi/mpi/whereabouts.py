@@ -28,13 +28,37 @@ def locate(payload: Any) -> Place | None:
     return _within(memory, memory.obj, first, first + plan.high - plan.low, plan.pieces)
 
 
+def place_of(array: Any) -> tuple[Place, int]:
+    """The place of an array, or of another object with a buffer, and its number of bytes.
+
+    A part of an array that does not lie in one piece counts from its first byte to its last.
+    Raises TypeError if there is no buffer.
+    """
+    if isinstance(array, np.ndarray):
+        first = low = _address(array)
+        high = first + array.itemsize if array.size else first
+        for count, stride in zip(array.shape, array.strides):
+            if stride < 0:
+                low += (count - 1) * stride
+            else:
+                high += (count - 1) * stride
+        whole = _owner(array)
+        start = low - _address(whole)
+        return (whole, start, start + max(0, high - low), 1), array.nbytes
+    view = memoryview(array)
+    return _within(view, view.obj, 0, view.nbytes, 1), view.nbytes
+
+
+def _owner(obj: Any) -> Any:
+    """The object that owns the memory of another."""
+    while isinstance(obj, np.ndarray) and obj.base is not None:
+        obj = obj.base
+    return obj.obj if isinstance(obj, memoryview) else obj
+
+
 def _within(memory: memoryview, owner: Any, first: int, last: int, pieces: int) -> Place:
     """Bytes `first` to `last` of a view, in the object that owns its memory."""
-    whole = owner
-    while isinstance(whole, np.ndarray) and whole.base is not None:
-        whole = whole.base
-    if isinstance(whole, memoryview):
-        whole = whole.obj
+    whole = _owner(owner)
     offset = 0
     if memory.nbytes:
         offset = address_of(memory) - _address(whole)

@@ -137,7 +137,7 @@ class NodeDescription:
         for number, distance in enumerate(self.distances):
             if one // distance.cores == other // distance.cores:
                 return number
-        raise ValueError(f"{self.name} has cores 0 to {self.cores - 1}, not {max(one, other)}")
+        raise ValueError(f"{self.name}: expected cores 0 to {self.cores - 1}, got {one}, {other}")
 
     def distance_named(self, name: str) -> int:
         """The number of the distance called `name`. Raises UsageError."""

@@ -40,6 +40,7 @@ from pysmpi.runtime.simulation import Simulation
 from pysmpi.runtime.spawning import Part, Spawner
 from pysmpi.runtime.surroundings import Surroundings
 from pysmpi.runtime.timing import find_timing
+from pysmpi.runtime.touching import followed_by
 from pysmpi.runtime.verdict import USAGE, verdict
 
 
@@ -212,6 +213,7 @@ class Job:
             self.on_start(simulation)
         with (
             self.timing,
+            followed_by(transport),
             Interpreter(
                 self.program,
                 mpi=mpi,

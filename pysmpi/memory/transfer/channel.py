@@ -40,8 +40,9 @@ class Channel(Pricing):
         library = self.room.library
         eager = nbytes <= library.eager
         overhead = library.overhead
+        bound = self.room.speed(LOCAL, nbytes)
         return Plan(
-            self.signal, 0.0 if eager else float(nbytes), INFINITY, 1.0, 1.0, [], [],
+            self.signal, 0.0 if eager else float(nbytes), bound, 1.0, 1.0, [], [],
             overhead, overhead, overhead, eager, eager, self,
         )  # fmt: skip
 
@@ -49,7 +50,7 @@ class Channel(Pricing):
 
     def sending(self, send: Send) -> None:
         """Copy a short message into the shared buffer."""
-        if not (send.eager and send.detached):
+        if send.nbytes == 0 or not (send.eager and send.detached):
             return
         room = self.room
         place = room.place(send.payload)
@@ -64,9 +65,13 @@ class Channel(Pricing):
 
     def matched(self, send: Send, receive: Receive) -> None:
         """Copy a short message out of the shared buffer, or transfer a long one."""
+        nbytes = min(send.nbytes, receive.nbytes)
+        if nbytes == 0:
+            if send.nbytes > 0 and not (send.eager and send.detached):
+                send.plan = self._plan(0, 0.0, {})
+            return
         room = self.room
         place = room.place(receive.payload)
-        nbytes = min(send.nbytes, receive.nbytes)
         into = room.of(self.destination, self.receiver).block(place, receive.payload, nbytes)
         if not (send.eager and send.detached):
             send.plan = self._transfer(send, into, nbytes, place)
@@ -111,8 +116,7 @@ class Channel(Pricing):
         origin = room.place(send.payload)
         out = self._sent(origin, send.payload, nbytes)
         plan = self._priced(out, into, nbytes)
-        pieces = max(origin[3] if origin is not None else 1, place[3] if place is not None else 1)
-        if pieces <= 1:
+        if (origin is None or origin[3] <= 1) and (place is None or place[3] <= 1):
             return plan
         # Packing is part of the copy that it slows down: both sides' pipelines run at that pace.
         seconds = nbytes / plan.bound if plan.bound > 0.0 else 0.0

@@ -120,7 +120,7 @@ class Room:
     def store(self, pool: Pool, core: int, reader: int, nbytes: int) -> int:
         """The kind of a sender's stores to shared buffers that `reader` will read."""
         footprint = self.footprint(pool, nbytes)
-        fresh = pool.warm < footprint
+        fresh = pool.writer == NOBODY or pool.warm < footprint
         if fresh:
             pool.warm = min(pool.warm + nbytes, footprint) if self.library.in_turn else footprint
             pool.block.size = pool.warm

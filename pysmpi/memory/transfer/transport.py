@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pysmpi.kernel.plan import Plan, Pricing, Transport
 from pysmpi.kernel.requests import Receive, Send
 from pysmpi.memory.coherence import protocol
+from pysmpi.memory.transfer.buffers import Place
 from pysmpi.memory.transfer.channel import Channel
 from pysmpi.memory.transfer.choice import Locate, described
 from pysmpi.memory.transfer.library import read_library
@@ -43,6 +43,8 @@ class Doorway(Pricing):
 def _through(
     side: tuple[Room, int, int], request: Send | Receive, nbytes: int, write: bool
 ) -> float:
+    if nbytes == 0:
+        return 0.0
     room, slot, core = side
     place = room.place(request.payload)
     block = room.of(slot, core).block(place, request.payload, nbytes)
@@ -103,16 +105,13 @@ class MemoryTransport(Transport):
             )
         return found
 
-    def touch(self, slot: int, payload: Any, write: bool) -> None:
-        """The program loads, or stores to, memory on a slot."""
-        place = self.places[slot]
-        if not described(place.host) or payload.nbytes == 0:
-            return
-        room = self.room(place.host)
-        where = room.place(payload)
-        if where is not None:
-            block = room.of(slot, place.core).block(where, payload, payload.nbytes)
-            room.caches.access(place.core, block, write)
+    def touch(self, slot: int, place: Place, nbytes: int, write: bool) -> None:
+        """The program loads, or stores to, `nbytes` of its memory on a slot."""
+        host, core = self.places[slot]
+        if described(host) and nbytes:
+            room = self.room(host)
+            block = room.of(slot, core).block(place, None, nbytes)
+            room.caches.access(core, block, write)
 
     def _side(self, slot: int) -> tuple[Room, int, int] | None:
         place = self.places[slot]

@@ -1,0 +1,32 @@
+"""`pysmpi.touch` in a run: what the program computes with passes through its core's caches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pysmpi import touching
+from pysmpi.kernel.plan import Transport
+from pysmpi.mpi.rank import current
+from pysmpi.mpi.whereabouts import place_of
+
+
+@contextmanager
+def followed_by(transport: Transport) -> Iterator[None]:
+    """Let annotations tell `transport`, if it models what caches hold."""
+    touch = getattr(transport, "touch", None)
+
+    def touched(array: Any, write: bool) -> None:
+        rank = current()
+        process = rank.enter()
+        place, nbytes = place_of(array)
+        touch(process.slot, place, nbytes, bool(write))
+        rank.leave()
+
+    before = touching.touched
+    touching.touched = None if touch is None else touched
+    try:
+        yield
+    finally:
+        touching.touched = before
