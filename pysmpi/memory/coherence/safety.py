@@ -104,9 +104,9 @@ def _way(
     return tuple(reversed(steps))
 
 
-def problem_of(protocol: Protocol, line: Line) -> str | None:
-    """What is wrong with the states of a line, if anything."""
-    kinds = [protocol.states[letter] for letter in line.states]
+def conflict(protocol: Protocol, states: States) -> str | None:
+    """What is wrong with the letters of a line, if anything: two owners, or one that shares."""
+    kinds = [protocol.states[letter] for letter in states]
     valid = [i for i, kind in enumerate(kinds) if not kind.invalid]
     owners = [i for i in valid if kinds[i].owner or kinds[i].exclusive]
     if len(owners) > 1:
@@ -115,9 +115,19 @@ def problem_of(protocol: Protocol, line: Line) -> str | None:
         if kinds[i].exclusive and len(valid) > 1:
             other = next(k for k in valid if k != i)
             return f"an exclusive line is shared: caches {i} and {other}"
+    return None
+
+
+def problem_of(protocol: Protocol, line: Line) -> str | None:
+    """What is wrong with a line, if anything."""
+    problem = conflict(protocol, line.states)
+    if problem:
+        return problem
+    valid = [i for i, letter in enumerate(line.states) if letter != protocol.invalid]
+    for i in valid:
         if not line.fresh[i]:
             return f"a stale copy: cache {i}"
-    if not line.memory and not any(kinds[i].dirty for i in valid):
+    if not line.memory and not any(protocol.states[line.states[i]].dirty for i in valid):
         return "a lost write: memory has an old line, and no cache is to write the new one"
     return None
 

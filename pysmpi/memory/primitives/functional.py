@@ -1,0 +1,212 @@
+"""Whether a program does what it should, whatever the order in which its processes run.
+
+The functional model has no time and no caches: in each step one process makes one access or
+passes one mark. All its states are looked at.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+from pysmpi.errors import UsageError
+from pysmpi.memory.coherence.safety import conflict, explore
+from pysmpi.memory.primitives.bisimulation import TAU, Transitions, equivalent
+from pysmpi.memory.primitives.machine import Machine
+from pysmpi.memory.primitives.operations import MARK, MARKS, START
+from pysmpi.text import count
+
+_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Check:
+    """A property that was checked: its name, whether it holds, and why not (or over how much)."""
+
+    name: str
+    holds: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Model:
+    """The labelled transition system of a program; state 0 is the initial one.
+
+    states: each process's local state, and memory, by number. transitions: for each state the
+    label (TAU where no mark is passed), the target and the process. starts: the transitions of
+    each process that begin a turn, as states.
+    """
+
+    states: list[tuple[int, ...]]
+    transitions: list[list[tuple[str, int, int]]]
+    starts: list[set[int]]
+
+    @property
+    def size(self) -> int:
+        """The number of transitions."""
+        return sum(map(len, self.transitions))
+
+
+def model(machine: Machine, limit: int = 2_000_000) -> Model:
+    """All states of the functional model, breadth first. Raises UsageError above `limit`."""
+    processes = len(machine.program.processes)
+    first = (*(each.first.number for each in machine.locals), machine.first_memory)
+    numbers = {first: 0}
+    order = [first]
+    transitions: list[list[tuple[str, int, int]]] = []
+    starts: list[set[int]] = [set() for _ in range(processes)]
+    for number, state in enumerate(order):
+        leaving = []
+        for process in range(processes):
+            local = machine.locals[process].states[state[process]]
+            operation = local.operation
+            if operation is None:
+                continue
+            label, answer, memory = TAU, None, state[-1]
+            if operation.name not in MARKS:
+                _, answer, memory = machine.touch(process, operation, memory)
+            elif operation.name == MARK:
+                label = operation.argument
+            elif operation.name == START:
+                starts[process].add(number)
+            after = machine.locals[process].next(local, answer).number
+            new = (*state[:process], after, *state[process + 1 : -1], memory)
+            found = numbers.get(new)
+            if found is None:
+                found = numbers[new] = len(order)
+                if found >= limit:
+                    raise UsageError(
+                        f"program {machine.program.name}: expected at most "
+                        f"{count(limit, 'state')}, got more (--limit raises that)"
+                    )
+                order.append(new)
+            leaving.append((label, found, process))
+        transitions.append(leaving)
+    return Model(order, transitions, starts)
+
+
+def check(machine: Machine, found: Model) -> list[Check]:
+    """Mutual exclusion, no livelock, coherence, and the specification if the program has one."""
+    checks = [mutual_exclusion(machine, found), progress(machine, found), coherence(machine)]
+    if machine.program.specification is not None:
+        checks.append(as_specified(machine, found))
+    return checks
+
+
+def mutual_exclusion(machine: Machine, found: Model) -> Check:
+    """Never two processes in one critical section."""
+    name = "mutual exclusion"
+    sections = set()
+    for state in found.states:
+        inside: dict[str, int] = {}
+        for process, states in enumerate(machine.locals):
+            for section in states.states[state[process]].inside:
+                sections.add(section)
+                if section in inside:
+                    return Check(
+                        name, False,
+                        f"processes {inside[section]} and {process} are both in {section}",
+                    )  # fmt: skip
+                inside[section] = process
+    return Check(name, True, f"{count(len(sections), 'section')}")
+
+
+def progress(machine: Machine, found: Model) -> Check:
+    """From every state each process can come to begin another turn."""
+    name = "no deadlock or livelock"
+    into: list[list[int]] = [[] for _ in found.states]
+    for number, leaving in enumerate(found.transitions):
+        for _, target, _ in leaving:
+            into[target].append(number)
+    for process, starts in enumerate(found.starts):
+        alive = set(starts)
+        queue = deque(starts)
+        while queue:
+            for before in into[queue.popleft()]:
+                if before not in alive:
+                    alive.add(before)
+                    queue.append(before)
+        if len(alive) < len(found.states):
+            stuck = next(i for i in range(len(found.states)) if i not in alive)
+            values = machine.memories.values[found.states[stuck][-1]]
+            shown = ", ".join(
+                f"{variable.name} = {value}"
+                for variable, value in list(zip(machine.variables, values))[:_SHOWN]
+            )
+            return Check(
+                name, False, f"process {process} never begins another turn from where {shown}"
+            )
+    return Check(name, True, f"{len(found.starts)} processes, {count(len(found.states), 'state')}")
+
+
+def coherence(machine: Machine) -> Check:
+    """The table is safe for so many caches, and no state that was reached has two owners."""
+    name = "coherence"
+    protocol = machine.protocol
+    explored = explore(protocol, len(machine.program.processes))
+    if explored.violation is not None:
+        return Check(name, False, f"{protocol.name}: {explored.violation}")
+    for lines in machine.caches.values:
+        for variable, states in zip(machine.variables, lines):
+            problem = conflict(protocol, states)
+            if problem:
+                return Check(name, False, f"{variable.name}: {problem}")
+    return Check(
+        name, True,
+        f"{protocol.name}: {count(explored.states, 'state')} of a line, "
+        f"{count(len(machine.caches), 'state')} of all caches",
+    )  # fmt: skip
+
+
+def as_specified(machine: Machine, found: Model) -> Check:
+    """The marks, all else hidden, are branching bisimilar to the specification."""
+    name = "equivalence with the specification"
+    specification = machine.program.specification
+    assert specification is not None
+    trace = _forbidden(found, specification)
+    if trace is not None:
+        shown = ", ".join(trace[-_SHOWN:])
+        before = "..., " if len(trace) > _SHOWN else ""
+        return Check(name, False, f"it does not allow: {before}{shown}")
+    numbers = {state: i for i, state in enumerate(specification)}
+    wanted: Transitions = [
+        [(label, numbers[target]) for label, target in leaving.items()]
+        for leaving in specification.values()
+    ]
+    actual: Transitions = [
+        [(label, target) for label, target, _ in leaving] for leaving in found.transitions
+    ]
+    same, blocks = equivalent(actual, wanted)
+    if not same:
+        return Check(name, False, "somewhere the program can no longer do what it should allow")
+    return Check(name, True, f"branching bisimulation, {blocks} classes of states")
+
+
+def _forbidden(
+    found: Model, specification: Mapping[Hashable, Mapping[str, Hashable]]
+) -> list[str] | None:
+    """The shortest sequence of marks that the specification does not allow, if there is one."""
+    start = (0, next(iter(specification)))
+    before: dict[tuple[int, Hashable], tuple[tuple[int, Hashable], str] | None] = {start: None}
+    queue = deque([start])
+    while queue:
+        at = queue.popleft()
+        number, wanted = at
+        for label, target, _ in found.transitions[number]:
+            if label == TAU:
+                new = (target, wanted)
+            elif label in specification[wanted]:
+                new = (target, specification[wanted][label])
+            else:
+                trace = [label]
+                step = before[at]
+                while step is not None:
+                    if step[1] != TAU:
+                        trace.append(step[1])
+                    step = before[step[0]]
+                return trace[::-1]
+            if new not in before:
+                before[new] = (at, label)
+                queue.append(new)
+    return None

@@ -1,0 +1,133 @@
+"""Finding a program: those that ship, and a user's own file."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pysmpi.errors import UsageError
+from pysmpi.memory.primitives.operations import Program
+
+_ROOM = "pysmpi.memory.primitives.programs"
+_SHIPPED = {
+    "sr1": ("sr1", "program"),
+    "sr2": ("sr2", "program"),
+    "barrier-central": ("barriers", "central"),
+    "barrier-dissemination": ("barriers", "dissemination"),
+}
+
+
+def shipped() -> list[str]:
+    """Names of the programs that ship with pysmpi."""
+    return list(_SHIPPED)
+
+
+def program(name: str | os.PathLike[str], settings: Mapping[str, str] | None = None) -> Program:
+    """The shipped program of that name, or what the function `program` of a Python file makes.
+
+    settings: values of the parameters of that function, as text; they are read as the type of the
+    parameter's default. Raises UsageError for whatever is wrong with either.
+    """
+    text = os.fspath(name)
+    if text.endswith(".py") or os.sep in text:
+        make = _of_file(Path(text))
+    elif text in _SHIPPED:
+        module, function = _SHIPPED[text]
+        make = getattr(import_module(f"{_ROOM}.{module}"), function)
+    else:
+        close = get_close_matches(text, _SHIPPED, 1)
+        hint = f'; did you mean "{close[0]}"?' if close else ""
+        raise UsageError(
+            f'program: expected a file PROGRAM.py or one of {", ".join(_SHIPPED)}, got '
+            f'"{text}"{hint}'
+        )
+    return _called(make, text, settings or {})
+
+
+def parameters(name: str) -> dict[str, Any]:
+    """The parameters of a shipped program, with their defaults."""
+    module, function = _SHIPPED[name]
+    make = getattr(import_module(f"{_ROOM}.{module}"), function)
+    return {
+        each.name: each.default for each in inspect.signature(make, eval_str=True).parameters.values()
+    }
+
+
+def _of_file(path: Path) -> Callable[..., Program]:
+    try:
+        code = compile(path.read_text(encoding="utf-8"), str(path), "exec")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: expected a Python program, got other data") from None
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        place = f"{path}:{line}" if line else str(path)
+        raise UsageError(f"{place}: expected a Python program: {error}") from None
+    space: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
+    try:
+        exec(code, space)
+    except Exception as error:
+        raise UsageError(f"{_place(error, path)}: {type(error).__name__}: {error}") from error
+    make = space.get("program")
+    if not callable(make):
+        raise UsageError(
+            f"{path}: expected a function program() that returns a Program, got none"
+        )
+    found: Callable[..., Program] = make
+    return found
+
+
+def _called(make: Callable[..., Program], where: str, settings: Mapping[str, str]) -> Program:
+    known = {each.name: each.default for each in inspect.signature(make).parameters.values()}
+    values = {}
+    for name, text in settings.items():
+        if name not in known:
+            listed = f"one of {', '.join(known)}" if known else "none, as there are none"
+            raise UsageError(f'{where}: expected a setting among {listed}, got "{name}"')
+        values[name] = _read(name, text, known[name], where)
+    try:
+        found = make(**values)
+    except UsageError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"{_place(error, Path(where))}: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(found, Program):
+        raise UsageError(
+            f"{where}: expected program() to return a Program, got a {type(found).__name__}"
+        )
+    return found
+
+
+def _read(name: str, text: str, default: Any, where: str) -> Any:
+    if isinstance(default, bool):
+        if text.lower() in ("true", "yes", "on", "1"):
+            return True
+        if text.lower() in ("false", "no", "off", "0"):
+            return False
+        raise UsageError(f'{where}: {name}: expected true or false, got "{text}"')
+    if isinstance(default, (int, float)):
+        try:
+            return type(default)(text)
+        except ValueError:
+            kind = "a whole number" if isinstance(default, int) else "a number"
+            raise UsageError(f'{where}: {name}: expected {kind}, got "{text}"') from None
+    return text
+
+
+def _place(error: Exception, path: Path) -> str:
+    """The line of the user's file in which something went wrong."""
+    line = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f"{path}:{line}" if line else str(path)

@@ -1,0 +1,229 @@
+"""The states that one process can be in, found by running its generator.
+
+A generator cannot be copied, but it can be made again and given the same answers. Two ways to run
+it have led to the same state if the generator, and those it delegates to, stand at the same place
+with the same values in their local variables and on their stacks.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Generator, Hashable
+from types import CellType, FunctionType, GeneratorType
+from typing import Any
+
+from pysmpi.errors import UsageError
+from pysmpi.memory.primitives.operations import (
+    ENTER,
+    LEAVE,
+    MARKS,
+    STORE,
+    SWAP,
+    Operation,
+    Process,
+)
+from pysmpi.text import count
+
+# A process with more local states than this counts something without end.
+LIMIT = 50_000
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+_FINISHED = ("finished",)
+
+
+class LocalState:
+    """Where a process is: its number, what it asks for (None at its end), what it is inside."""
+
+    __slots__ = ("number", "operation", "inside", "before", "answer", "after", "live")
+
+    def __init__(
+        self,
+        number: int,
+        operation: Operation | None,
+        inside: frozenset[str],
+        before: LocalState | None,
+        answer: Any,
+        live: Generator[Operation, Any, Any] | None,
+    ) -> None:
+        self.number = number
+        self.operation = operation
+        self.inside = inside
+        self.before = before
+        self.answer = answer
+        self.after: dict[Any, LocalState] = {}
+        self.live = live
+
+
+class LocalStates:
+    """All states of process `index` of a program that have been reached so far."""
+
+    def __init__(self, make: Process, index: int, program: str) -> None:
+        self.make = make
+        self.index = index
+        self.where = f"program {program}, process {index}"
+        self.states: list[LocalState] = []
+        self._known: dict[Hashable, LocalState] = {}
+        self._kept: dict[int, object] = {}
+        self.first = self._reach(self._made(), None, None, frozenset())
+
+    def next(self, state: LocalState, answer: Any) -> LocalState:
+        """The state after `state` whose operation gave `answer`."""
+        known = state.after.get(answer)
+        if known is not None:
+            return known
+        live, state.live = state.live, None
+        if live is None:
+            live = self._again(state)
+        inside = state.inside
+        operation = state.operation
+        if operation is not None and operation.name == ENTER:
+            inside |= {operation.argument}
+        elif operation is not None and operation.name == LEAVE:
+            inside -= {operation.argument}
+        reached = self._reach(live, state, answer, inside)
+        state.after[answer] = reached
+        return reached
+
+    def _made(self) -> Generator[Operation, Any, Any]:
+        made = self._guard(self.make)
+        if not isinstance(made, GeneratorType):
+            raise UsageError(
+                f"{self.where}: expected a generator function, got one that returns "
+                f"{type(made).__name__}"
+            )
+        return made
+
+    def _again(self, state: LocalState) -> Generator[Operation, Any, Any]:
+        """A generator that has been brought to `state`."""
+        answers = []
+        at: LocalState | None = state
+        while at is not None:
+            answers.append(at.answer)
+            at = at.before
+        live = self._made()
+        for answer in reversed(answers):
+            asked = self._guard(live.send, answer)
+        if asked != state.operation:
+            raise UsageError(
+                f"{self.where}: expected the same program on every run, got {asked} after "
+                f"{state.operation}: it depends on something other than its local variables"
+            )
+        return live
+
+    def _reach(
+        self,
+        live: Generator[Operation, Any, Any],
+        before: LocalState | None,
+        answer: Any,
+        inside: frozenset[str],
+    ) -> LocalState:
+        try:
+            operation = self._guard(live.send, answer)
+        except StopIteration:
+            operation = None
+        self._check(operation, live)
+        place = _FINISHED if operation is None else self._place(live)
+        key = (operation, inside, place)
+        known = self._known.get(key)
+        if known is not None:
+            if known.live is None:
+                known.live = live
+            return known
+        if len(self.states) == LIMIT:
+            raise UsageError(
+                f"{self.where}: expected a finite number of local states, got more than "
+                f"{count(LIMIT, 'state')}: is there a local variable that only grows?"
+            )
+        state = LocalState(len(self.states), operation, inside, before, answer, live)
+        self.states.append(state)
+        self._known[key] = state
+        return state
+
+    def _guard(self, call: Any, *arguments: Any) -> Any:
+        try:
+            return call(*arguments)
+        except (StopIteration, UsageError):
+            raise
+        except Exception as error:
+            trace = error.__traceback__
+            while trace is not None and trace.tb_next is not None:
+                trace = trace.tb_next
+            line = "" if trace is None else f" at line {trace.tb_lineno}"
+            raise UsageError(
+                f"{self.where}: {type(error).__name__}{line}: {error or 'no message'}"
+            ) from error
+
+    def _check(self, operation: Any, live: Generator[Operation, Any, Any]) -> None:
+        if operation is None:
+            return
+        line = "" if live.gi_frame is None else f" at line {_innermost(live).f_lineno}"
+        if not isinstance(operation, Operation):
+            raise UsageError(
+                f"{self.where}{line}: expected an operation such as load(x) to be yielded, got "
+                f"{operation!r} (a helper generator needs `yield from`)"
+            )
+        if operation.name not in MARKS and operation.variable is None:
+            raise UsageError(f"{self.where}{line}: expected a Variable to {operation.name}")
+        if operation.name in (STORE, SWAP):
+            try:
+                hash(operation.argument)
+            except TypeError:
+                raise UsageError(
+                    f"{self.where}{line}: expected a number, a text or a tuple to store, got a "
+                    f"{type(operation.argument).__name__}"
+                ) from None
+
+    def _place(self, live: Any) -> Hashable:
+        """What tells a state of a generator from every other one."""
+        frame = live.gi_frame
+        if frame is None:
+            return _FINISHED
+        variables = tuple(
+            (name, self._plain(value)) for name, value in sorted(frame.f_locals.items())
+        )
+        # A loop's iterator, or the first term of a sum, is on the stack only.
+        stack = tuple(self._plain(value) for value in gc.get_referents(live) if value is not frame)
+        return (id(frame.f_code), frame.f_lasti, variables, stack)
+
+    def _plain(self, value: Any) -> Hashable:
+        """A value that can be compared for ever with what another run has there."""
+        if isinstance(value, _PLAIN):
+            return (type(value).__name__, value)
+        if isinstance(value, GeneratorType):
+            return self._place(value)
+        if isinstance(value, Operation):
+            return tuple(value)
+        if isinstance(value, (tuple, list)):
+            return (type(value).__name__, *map(self._plain, value))
+        if isinstance(value, dict):
+            items = [(self._plain(k), self._plain(v)) for k, v in value.items()]
+            return ("dict", *items)
+        if isinstance(value, (set, frozenset)):
+            return ("set", frozenset(map(self._plain, value)))
+        if isinstance(value, CellType):
+            try:
+                return ("cell", self._plain(value.cell_contents))
+            except ValueError:
+                return ("cell",)
+        if hasattr(value, "__next__"):
+            try:
+                return (type(value).__name__, self._plain(value.__reduce__()))
+            except TypeError:
+                pass
+        if isinstance(value, FunctionType):
+            cells = [cell.cell_contents for cell in value.__closure__ or ()]
+            free = [v.__code__ if isinstance(v, FunctionType) else v for v in cells]
+            return ("function", id(value.__code__), *map(self._plain, free))
+        try:
+            hash(value)
+        except TypeError:
+            # Only the same object is taken for the same. Kept, so that no other gets its identity.
+            self._kept[id(value)] = value
+            return ("object", id(value))
+        return (type(value).__name__, value)
+
+
+def _innermost(live: Any) -> Any:
+    while isinstance(live.gi_yieldfrom, GeneratorType):
+        live = live.gi_yieldfrom
+    return live.gi_frame

@@ -1,0 +1,179 @@
+"""What a primitive is written in: shared variables, and generators that yield accesses to them.
+
+    flag = Variable("flag", 0, kind="pointer", home=1)
+
+    def receiver():
+        while True:
+            yield start()
+            while (yield load(flag)) == 0:
+                pass
+            yield mark("received")
+            yield store(flag, 0)
+
+A generator's state is what it holds in local variables: numbers, texts, tuples, lists, variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pysmpi.errors import UsageError
+
+LOAD, STORE, TEST_AND_SET, SWAP = "load", "store", "test-and-set", "swap"
+FETCH_AND_ADD, COMPARE_AND_SWAP = "fetch-and-add", "compare-and-swap"
+START, MARK, ENTER, LEAVE = "start", "mark", "enter", "leave"
+
+# These take no time: they say where a process is.
+MARKS = frozenset((START, MARK, ENTER, LEAVE))
+
+Value = Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A shared variable, alone in its cache line.
+
+    kind: the heading under which its misses are added up, such as packet, pointer or lock. home:
+    the process in whose node its memory is.
+    """
+
+    name: str
+    initial: Value = 0
+    kind: str = "data"
+    home: int = 0
+
+
+class Operation(NamedTuple):
+    """What a process asks for: one of the operations below."""
+
+    name: str
+    variable: Variable | None = None
+    argument: Any = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether the cache needs the line for itself."""
+        return self.name != LOAD
+
+
+Process = Callable[[], Generator[Operation, Any, Any]]
+
+
+def load(variable: Variable) -> Operation:
+    """Read; the yield gives the value."""
+    return Operation(LOAD, variable)
+
+
+def store(variable: Variable, value: Value) -> Operation:
+    """Write."""
+    return Operation(STORE, variable, value)
+
+
+def test_and_set(variable: Variable) -> Operation:
+    """Write 1 and give the old value, at once."""
+    return Operation(TEST_AND_SET, variable)
+
+
+def swap(variable: Variable, value: Value) -> Operation:
+    """Write and give the old value, at once."""
+    return Operation(SWAP, variable, value)
+
+
+def fetch_and_add(variable: Variable, amount: int) -> Operation:
+    """Add and give the old value, at once."""
+    return Operation(FETCH_AND_ADD, variable, amount)
+
+
+def compare_and_swap(variable: Variable, expected: Value, value: Value) -> Operation:
+    """Write if the variable is as expected; give the old value, at once."""
+    return Operation(COMPARE_AND_SWAP, variable, (expected, value))
+
+
+def start() -> Operation:
+    """Begin another turn of the loop that is measured."""
+    return Operation(START)
+
+
+def mark(label: str) -> Operation:
+    """Do something that the specification talks about, such as receiving a message."""
+    return Operation(MARK, None, label)
+
+
+def enter(section: str) -> Operation:
+    """Begin a critical section: no other process may be in it."""
+    return Operation(ENTER, None, section)
+
+
+def leave(section: str) -> Operation:
+    """End a critical section."""
+    return Operation(LEAVE, None, section)
+
+
+def acquire(lock: Variable) -> Generator[Operation, Any, None]:
+    """Take a lock by test-and-set, as often as it needs: `yield from acquire(lock)`."""
+    while (yield test_and_set(lock)):
+        pass
+    yield enter(lock.name)
+
+
+def release(lock: Variable) -> Generator[Operation, Any, None]:
+    """Give a lock back."""
+    yield leave(lock.name)
+    yield store(lock, 0)
+
+
+def outcome(operation: Operation, old: Any) -> tuple[Any, Any]:
+    """What an access gives, and the variable's new value, when it was `old`."""
+    match operation.name:
+        case "load":
+            return old, old
+        case "store":
+            return None, operation.argument
+        case "test-and-set":
+            return old, 1
+        case "swap":
+            return old, operation.argument
+        case "fetch-and-add":
+            return old, old + operation.argument
+        case "compare-and-swap":
+            expected, value = operation.argument
+            return old, value if old == expected else old
+    raise ValueError(operation.name)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Processes over shared variables.
+
+    processes: for each a function that makes its generator, which should loop for ever and yield
+    `start()` once a turn. messages: how many messages a turn is worth; unit: what to call them,
+    such as barrier. specification: what the marks may do, as a mapping from a state to the labels
+    that it allows and the states they lead to; the first state is the initial one.
+    """
+
+    name: str
+    variables: Sequence[Variable]
+    processes: Sequence[Process]
+    messages: int = 1
+    unit: str = "message"
+    specification: Mapping[Hashable, Mapping[str, Hashable]] | None = None
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        where = f"program {self.name}"
+        if not self.processes:
+            raise UsageError(f"{where}: expected at least one process, got none")
+        if self.messages < 1:
+            raise UsageError(f"{where}: expected at least 1 message a turn, got {self.messages}")
+        seen: set[str] = set()
+        for variable in self.variables:
+            if variable.name in seen:
+                raise UsageError(f'{where}: expected one variable "{variable.name}", got two')
+            seen.add(variable.name)
+            if not 0 <= variable.home < len(self.processes):
+                raise UsageError(
+                    f'{where}: variable "{variable.name}": expected a process among 0 to '
+                    f"{len(self.processes) - 1} as home, got {variable.home}"
+                )

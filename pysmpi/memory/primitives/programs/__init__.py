@@ -1,0 +1,1 @@
+"""The primitives that ship: each file makes the program of its name."""

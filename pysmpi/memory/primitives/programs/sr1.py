@@ -1,0 +1,110 @@
+"""SR1: send and receive over lists and locks, as MPICH 1.2's shared-memory device has them.
+
+Each process has a list of packets that it may use and a list of packets that came in. A list is
+accessed by locking it first, also to see whether anything is there. The receiver gives a packet
+back to the list of the process that owns it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pysmpi.memory.primitives.operations import (
+    Program,
+    Variable,
+    acquire,
+    load,
+    mark,
+    release,
+    store,
+)
+from pysmpi.memory.primitives.programs.pingpong import Step, ping_pong, receives, sends
+
+
+class _List:
+    """A linked list of packets under a lock; one without a tail is used from its head only."""
+
+    def __init__(
+        self,
+        name: str,
+        owner: int,
+        packets: list[str],
+        following: Mapping[str, Variable],
+        has_tail: bool,
+    ) -> None:
+        self.following = following
+        first, last = (packets[0], packets[-1]) if packets else (None, None)
+        self.lock = Variable(f"{name}[{owner}].lock", 0, "lock", owner)
+        self.head = Variable(f"{name}[{owner}].head", first, "pointer", owner)
+        self.tail = Variable(f"{name}[{owner}].tail", last, "pointer", owner) if has_tail else None
+        self.variables = [self.lock, self.head] + ([self.tail] if self.tail else [])
+
+    def take(self) -> Step:
+        """Take the first packet, as soon as there is one."""
+        packet = None
+        while packet is None:
+            yield from acquire(self.lock)
+            packet = yield load(self.head)
+            if packet is not None:
+                following = yield load(self.following[packet])
+                yield store(self.head, following)
+                if following is None and self.tail is not None:
+                    yield store(self.tail, None)
+            yield from release(self.lock)
+        return packet
+
+    def give(self, packet: str) -> Step:
+        """Add a packet: at the end of a list with a tail, else at its head."""
+        if self.tail is None:
+            yield from acquire(self.lock)
+            first = yield load(self.head)
+            yield store(self.following[packet], first)
+            yield store(self.head, packet)
+        else:
+            yield store(self.following[packet], None)
+            yield from acquire(self.lock)
+            last = yield load(self.tail)
+            if last is None:
+                yield store(self.head, packet)
+            else:
+                yield store(self.following[last], packet)
+            yield store(self.tail, packet)
+        yield from release(self.lock)
+
+
+def program(packets: int = 1, fifo: bool = False) -> Program:
+    """Ping-pong over SR1, with `packets` packets a process.
+
+    fifo: packets come back to the end of the list of available ones, which then has a tail too;
+    in MPICH they come back to its head.
+    """
+    both = (0, 1)
+    names = {i: [f"{i}.{k}" for k in range(packets)] for i in both}
+    following, header, payload = {}, {}, {}
+    for i in both:
+        for name, after in zip(names[i], [*names[i][1:], None]):
+            following[name] = Variable(f"next[{name}]", after, "pointer", i)
+            header[name] = Variable(f"header[{name}]", None, "packet", i)
+            payload[name] = Variable(f"payload[{name}]", None, "packet", i)
+    available = [_List("available", i, names[i], following, fifo) for i in both]
+    incoming = [_List("incoming", i, [], following, True) for i in both]
+
+    def send(me: int, message: int, mine: dict[str, int]) -> Step:
+        packet = yield from available[me].take()
+        yield store(header[packet], me)
+        yield store(payload[packet], message)
+        yield mark(sends(me, message))
+        yield from incoming[1 - me].give(packet)
+
+    def receive(me: int, mine: dict[str, int]) -> Step:
+        packet = yield from incoming[me].take()
+        source = yield load(header[packet])
+        message = yield load(payload[packet])
+        yield mark(receives(me, message))
+        yield from available[source].give(packet)
+
+    variables = [variable for each in (*available, *incoming) for variable in each.variables]
+    variables += [*following.values(), *header.values(), *payload.values()]
+    return ping_pong(
+        "sr1", "send and receive over lists with locks", variables, dict, send, receive
+    )

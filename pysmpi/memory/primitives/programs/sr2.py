@@ -1,0 +1,85 @@
+"""SR2: send and receive without locks.
+
+The lists of SR1 are replaced by buffers of fixed size: for each process one of the packets that
+it may use, and one of those that came in. Each has one writer and one reader, so each side keeps
+its position to itself, and an index that the writer advances says how far the reader may read.
+The reader empties the slots that it has read; the writer waits for an empty one.
+"""
+
+from __future__ import annotations
+
+from pysmpi.memory.primitives.operations import Program, Variable, load, mark, store
+from pysmpi.memory.primitives.programs.pingpong import Step, ping_pong, receives, sends
+
+
+class _Buffer:
+    """Names of packets in a circle of slots; `index` counts what was written, modulo 2 rounds."""
+
+    def __init__(self, name: str, reader: int, packets: list[str | None]) -> None:
+        self.size = len(packets)
+        self.round = 2 * self.size
+        filled = len([packet for packet in packets if packet is not None])
+        self.index = Variable(f"{name}[{reader}].index", filled, "index", reader)
+        self.slots = [
+            Variable(f"{name}[{reader}].slot[{k}]", packet, "index", reader)
+            for k, packet in enumerate(packets)
+        ]
+
+    def put(self, packet: str, mine: dict[str, int], position: str) -> Step:
+        at = mine[position]
+        mine[position] = (at + 1) % self.round
+        slot = self.slots[at % self.size]
+        while (yield load(slot)) is not None:
+            pass
+        yield store(slot, packet)
+        yield store(self.index, mine[position])
+
+    def get(self, mine: dict[str, int], position: str) -> Step:
+        at = mine[position]
+        while (yield load(self.index)) == at:
+            pass
+        mine[position] = (at + 1) % self.round
+        slot = self.slots[at % self.size]
+        packet = yield load(slot)
+        yield store(slot, None)
+        return packet
+
+
+def program(packets: int = 1) -> Program:
+    """Ping-pong over SR2, with `packets` packets a process."""
+    both = (0, 1)
+    names: dict[int, list[str | None]] = {i: [f"{i}.{k}" for k in range(packets)] for i in both}
+    incoming = [_Buffer("incoming", i, [None] * packets) for i in both]
+    available = [_Buffer("available", i, names[i]) for i in both]
+    header = {}
+    payload = {}
+    for i in both:
+        for name in names[i]:
+            header[name] = Variable(f"header[{name}]", None, "packet", i)
+            payload[name] = Variable(f"payload[{name}]", None, "packet", i)
+
+    def private() -> dict[str, int]:
+        return {"take": 0, "return": packets, "write": 0, "read": 0}
+
+    def send(me: int, message: int, mine: dict[str, int]) -> Step:
+        packet = yield from available[me].get(mine, "take")
+        yield store(header[packet], me)
+        yield store(payload[packet], message)
+        yield mark(sends(me, message))
+        yield from incoming[1 - me].put(packet, mine, "write")
+
+    def receive(me: int, mine: dict[str, int]) -> Step:
+        packet = yield from incoming[me].get(mine, "read")
+        source = yield load(header[packet])
+        message = yield load(payload[packet])
+        yield mark(receives(me, message))
+        yield from available[source].put(packet, mine, "return")
+
+    buffers = [*incoming, *available]
+    variables = [buffer.index for buffer in buffers]
+    variables += [slot for buffer in buffers for slot in buffer.slots]
+    variables += [*header.values(), *payload.values()]
+    return ping_pong(
+        "sr2", "send and receive over buffers with one reader, no locks", variables, private, send,
+        receive,
+    )  # fmt: skip

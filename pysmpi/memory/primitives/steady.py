@@ -1,0 +1,63 @@
+"""The long run of a chain: the probability of each state, and how often each access begins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pysmpi.errors import UsageError
+from pysmpi.memory.primitives.chain import NO_LABEL, Chain
+
+
+def steady_state(chain: Chain) -> NDArray[np.float64]:
+    """The probability of each state in the long run: pi Q = 0, by sparse LU factorisation.
+
+    States that the chain leaves for good have none. Raises UsageError if it can end up in more
+    than one place, as then the long run depends on chance, or if scipy is missing.
+    """
+    sparse, linalg, graph = _scipy()
+    size = chain.states
+    flow = sparse.coo_matrix((chain.rate, (chain.target, chain.source)), shape=(size, size))
+    flow = flow.tocsc()
+    count, component = graph.connected_components(flow.T, connection="strong")
+    leaves = np.zeros(count, bool)
+    leaves[component[chain.source[component[chain.source] != component[chain.target]]]] = True
+    final = np.flatnonzero(~leaves)
+    if len(final) != 1:
+        raise UsageError(
+            f"expected a program that comes back to its beginning, got one that can end in "
+            f"{len(final)} different places"
+        )
+    members = np.flatnonzero(component == final[0])
+    out = np.bincount(chain.source, chain.rate, size)
+    inside = (flow - sparse.diags(out)).tocsc()[members][:, members].tocsc()
+    probability = np.zeros(size)
+    if len(members) == 1:
+        probability[members] = 1.0
+        return probability
+    # The equations determine pi but for a factor: fix its first entry, drop the first equation.
+    rest = linalg.spsolve(inside[1:, 1:], -inside[1:, 0].toarray().ravel())
+    solution = np.concatenate([[1.0], np.atleast_1d(rest)])
+    probability[members] = solution / solution.sum()
+    return probability
+
+
+def throughputs(chain: Chain, probability: NDArray[np.float64], labels: int) -> NDArray[np.float64]:
+    """How often (1/s) each label, 0 to `labels` - 1, occurs in the long run."""
+    labelled = chain.label != NO_LABEL
+    weight = probability[chain.source[labelled]] * chain.rate[labelled]
+    return np.bincount(chain.label[labelled], weight, labels)
+
+
+def _scipy() -> tuple[Any, Any, Any]:
+    try:
+        from scipy import sparse  # type: ignore[import-untyped]
+        from scipy.sparse import csgraph, linalg  # type: ignore[import-untyped]
+    except ImportError:
+        raise UsageError(
+            "solving a Markov chain: expected scipy, got none (pip install 'pysmpi[memory]', or "
+            "choose the simulation only)"
+        ) from None
+    return sparse, linalg, csgraph

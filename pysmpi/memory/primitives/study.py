@@ -1,0 +1,199 @@
+"""A study of one program on one machine: checks, sizes, latency, misses a variable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pysmpi.errors import UsageError
+from pysmpi.memory.coherence import Protocol
+from pysmpi.memory.primitives.chain import Chain, generate
+from pysmpi.memory.primitives.functional import Check, check, model
+from pysmpi.memory.primitives.lumping import lump
+from pysmpi.memory.primitives.machine import Access, Machine
+from pysmpi.memory.primitives.operations import Program
+from pysmpi.memory.primitives.placement import HIT, Latencies, Position
+from pysmpi.memory.primitives.simulation import EXPONENTIAL, simulate
+from pysmpi.memory.primitives.steady import steady_state, throughputs
+
+ATOMIC, TWO_PHASE = "atomic", "two-phase"
+TRANSFERS = (ATOMIC, TWO_PHASE)
+
+
+@dataclass(frozen=True)
+class Misses:
+    """Misses a message on one variable: by all processes, and by each."""
+
+    variable: str
+    kind: str
+    total: float
+    by_process: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one message costs: mean latency (s), misses, and transfers by type (hits included).
+
+    `error`: half the 99 % interval of a simulated latency (s), 0 for the chain's.
+    """
+
+    latency: float
+    misses: tuple[Misses, ...]
+    transfers: dict[str, float]
+    error: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Misses a message."""
+        return sum(each.total for each in self.misses)
+
+    @property
+    def by_kind(self) -> dict[str, float]:
+        """Misses a message by kind of variable."""
+        kinds: dict[str, float] = {}
+        for each in self.misses:
+            kinds[each.kind] = kinds.get(each.kind, 0.0) + each.total
+        return kinds
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """States and transitions: of the functional model, the chain, and the chain when lumped."""
+
+    functional_states: int
+    functional_transitions: int
+    chain_states: int
+    chain_transitions: int
+    lumped_states: int
+    lumped_transitions: int
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a study found. `solved` or `simulated` is None if that was not asked for."""
+
+    program: str
+    protocol: str
+    latencies: str
+    positions: tuple[Position, ...]
+    transfers: str
+    checks: tuple[Check, ...]
+    sizes: Sizes
+    solved: Figures | None
+    simulated: Figures | None
+    unit: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether every property holds."""
+        return all(each.holds for each in self.checks)
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures as plain values: seconds, counts a message."""
+        found = asdict(self)
+        found["ok"] = self.ok
+        for name in ("solved", "simulated"):
+            figures = getattr(self, name)
+            if figures is not None:
+                found[name] |= {"total_misses": figures.total, "by_kind": figures.by_kind}
+        return found
+
+
+def study(
+    program: Program,
+    protocol: Protocol,
+    positions: Sequence[Position],
+    latencies: Latencies,
+    transfers: str = ATOMIC,
+    *,
+    solve: bool = True,
+    turns: int = 0,
+    seed: int = 0,
+    distribution: str = EXPONENTIAL,
+    limit: int = 2_000_000,
+) -> Study:
+    """Check a program, solve its chain, and simulate `turns` turns of process 0 if not 0.
+
+    transfers: atomic, where caches change when a transfer begins, or two-phase, where they change
+    in its middle. limit: of states. Raises UsageError where the program or the mapping is wrong.
+    """
+    machine = Machine(program, protocol, positions, latencies, transfers == ATOMIC)
+    functional = model(machine, limit)
+    chain = generate(machine, limit)
+    lumped, _ = lump(chain)
+    sizes = Sizes(
+        len(functional.states),
+        functional.size,
+        chain.states,
+        chain.transitions,
+        lumped.states,
+        lumped.transitions,
+    )
+    checks = check(machine, functional)
+    # Where a property does not hold, that is the answer: a long run may not even exist.
+    ok = all(each.holds for each in checks)
+    solved = figures_of(machine, lumped) if ok and solve else None
+    simulated = None
+    if ok and turns:
+        run = simulate(machine, turns, seed, distribution)
+        messages = run.turns * program.messages
+        rates = {access: times / messages for access, times in run.counts.items()}
+        simulated = _figures(machine, run.latency, rates, run.error)
+    return Study(
+        program.name,
+        protocol.name,
+        latencies.name,
+        machine.positions,
+        transfers,
+        tuple(checks),
+        sizes,
+        solved,
+        simulated,
+        program.unit,
+    )
+
+
+def figures_of(machine: Machine, chain: Chain) -> Figures:
+    """Latency L = 1 / (m F), and misses F(V, p) / (m F): F is the throughput of process 0's turns.
+
+    A turn is worth m messages. Source: section 4.1 of the paper, where m is 2 and misses are those
+    of one process in a turn, which for ping-pong are those of both in a message.
+    """
+    accesses = machine.accesses.values
+    rate = throughputs(chain, steady_state(chain), len(accesses))
+    turns = sum(
+        access.starts * float(rate[number])
+        for number, access in enumerate(accesses)
+        if access.process == 0
+    )
+    if turns <= 0.0:
+        raise UsageError(
+            f"program {machine.program.name}: expected process 0 to yield start() once a turn, got "
+            "a program in which it never does"
+        )
+    messages = turns * machine.program.messages
+    each = {access: float(rate[number]) / messages for number, access in enumerate(accesses)}
+    return _figures(machine, 1.0 / messages, each, 0.0)
+
+
+def _figures(
+    machine: Machine, latency: float, rates: dict[Access, float], error: float
+) -> Figures:
+    processes = len(machine.program.processes)
+    misses = [[0.0] * processes for _ in machine.variables]
+    transfers: dict[str, float] = {}
+    for access, times in rates.items():
+        name = str(access.type)
+        transfers[name] = transfers.get(name, 0.0) + times
+        if access.type.kind != HIT:
+            misses[access.variable][access.process] += times
+    return Figures(
+        latency,
+        tuple(
+            Misses(variable.name, variable.kind, sum(by), tuple(by))
+            for variable, by in zip(machine.variables, misses)
+        ),
+        {name: times for name, times in sorted(transfers.items()) if times > 0.0},
+        error,
+    )
