@@ -11,6 +11,26 @@ class Coherence(Subcommands):
     """The subcommands, one file each."""
 
     homes = {
+        "protocols": (
+            "pysmpi.cli.coherence_protocols:protocols",
+            "List the coherence protocols, or show the table of one.",
+        ),
+        "check": (
+            "pysmpi.cli.coherence_protocols:check",
+            "Explore every state of a line: is a table safe?",
+        ),
+        "study": (
+            "pysmpi.cli.coherence_study:study_command",
+            "Latency, misses a variable and state space of send, receive, barrier.",
+        ),
+        "programs": (
+            "pysmpi.cli.coherence_study:programs",
+            "List the primitives that ship, and their settings.",
+        ),
+        "latencies": (
+            "pysmpi.cli.coherence_study:latencies_command",
+            "List the machines whose latencies ship, or show those of one.",
+        ),
         "tune": (
             "pysmpi.cli.coherence_tune",
             "Collectives tuned to the cache lines of a node: trees, best and worst case.",

@@ -10,7 +10,8 @@ import click
 class Subcommands(click.Group):
     """A group that imports only the subcommand that is run.
 
-    `homes` has, by name, the module whose `command` it is, and the line that --help shows.
+    `homes` has, by name, the module whose `command` it is (or `module:name`, for one of several),
+    and the line that --help shows.
     """
 
     homes: dict[str, tuple[str, str]] = {}
@@ -21,7 +22,8 @@ class Subcommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.homes:
             return None
-        command: click.Command = import_module(self.homes[cmd_name][0]).command
+        module, _, name = self.homes[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), name or "command")
         return command
 
     def resolve_command(

@@ -33,7 +33,6 @@ def shipped() -> list[str]:
     return sorted(path.stem for path in TABLES.glob("*.yaml"))
 
 
-@cache
 def protocol(name: str | os.PathLike[str]) -> Protocol:
     """The shipped protocol of that name, or the one in a table file (.yaml, .yml).
 
@@ -54,7 +53,12 @@ def protocol(name: str | os.PathLike[str]) -> Protocol:
         raise UsageError(
             f'protocol: expected a table file or one of {", ".join(names)}, got "{text}"{hint}'
         )
-    return read_table(TABLES / f"{known}.yaml")
+    return _shipped(known)
+
+
+@cache
+def _shipped(name: str) -> Protocol:
+    return read_table(TABLES / f"{name}.yaml")
 
 
 def read_table(path: Path) -> Protocol:

@@ -115,6 +115,12 @@ class Protocol:
         object.__setattr__(self, "invalid", invalid)
         object.__setattr__(self, "_done", {})
 
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The operations that the table has rules for; a table may leave evictions out."""
+        present = {operation for operation, _, _ in self.rules}
+        return tuple(operation for operation in OPERATIONS if operation in present)
+
     def initial(self, caches: int) -> States:
         """The states of a line that no cache has."""
         return (self.invalid,) * caches

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pysmpi.memory.coherence.protocol import (
     CACHE,
     EVICT,
-    OPERATIONS,
     OWN,
     WRITE,
     Protocol,
@@ -75,7 +74,7 @@ def explore(protocol: Protocol, caches: int) -> Exploration:
             return Exploration(
                 caches, len(reached), accesses, Violation(problem, _way(reached, line), line)
             )
-        for operation in OPERATIONS:
+        for operation in protocol.operations:
             for who in range(caches):
                 if operation == EVICT and line.states[who] == protocol.invalid:
                     continue
@@ -90,6 +89,27 @@ def explore(protocol: Protocol, caches: int) -> Exploration:
                     reached[new] = (line, operation, who)
                     queue.append(new)
     return Exploration(caches, len(reached), accesses, None)
+
+
+def met(protocol: Protocol, caches: int = 3) -> set[tuple[str, str, str]]:
+    """The rules that so many caches ever use: (operation, own state, strongest other state)."""
+    start = protocol.initial(caches)
+    seen = {start}
+    queue = deque([start])
+    used = set()
+    while queue:
+        states = queue.popleft()
+        for operation in protocol.operations:
+            for who in range(caches):
+                if operation == EVICT and states[who] == protocol.invalid:
+                    continue
+                rule = protocol.rule(operation, states, who)
+                used.add((operation, rule.own, rule.other))
+                new, _ = protocol.access(operation, states, who)
+                if new not in seen:
+                    seen.add(new)
+                    queue.append(new)
+    return used
 
 
 def _way(

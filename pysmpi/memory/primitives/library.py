@@ -43,7 +43,7 @@ def program(name: str | os.PathLike[str], settings: Mapping[str, str] | None = N
         close = get_close_matches(text, _SHIPPED, 1)
         hint = f'; did you mean "{close[0]}"?' if close else ""
         raise UsageError(
-            f'program: expected a file PROGRAM.py or one of {", ".join(_SHIPPED)}, got '
+            f"program: expected a file PROGRAM.py or one of {', '.join(_SHIPPED)}, got "
             f'"{text}"{hint}'
         )
     return _called(make, text, settings or {})
@@ -54,7 +54,8 @@ def parameters(name: str) -> dict[str, Any]:
     module, function = _SHIPPED[name]
     make = getattr(import_module(f"{_ROOM}.{module}"), function)
     return {
-        each.name: each.default for each in inspect.signature(make, eval_str=True).parameters.values()
+        each.name: each.default
+        for each in inspect.signature(make, eval_str=True).parameters.values()
     }
 
 
@@ -76,9 +77,7 @@ def _of_file(path: Path) -> Callable[..., Program]:
         raise UsageError(f"{_place(error, path)}: {type(error).__name__}: {error}") from error
     make = space.get("program")
     if not callable(make):
-        raise UsageError(
-            f"{path}: expected a function program() that returns a Program, got none"
-        )
+        raise UsageError(f"{path}: expected a function program() that returns a Program, got none")
     found: Callable[..., Program] = make
     return found
 
@@ -88,8 +87,8 @@ def _called(make: Callable[..., Program], where: str, settings: Mapping[str, str
     values = {}
     for name, text in settings.items():
         if name not in known:
-            listed = f"one of {', '.join(known)}" if known else "none, as there are none"
-            raise UsageError(f'{where}: expected a setting among {listed}, got "{name}"')
+            listed = f"a setting among {', '.join(known)}" if known else "no setting"
+            raise UsageError(f'{where}: expected {listed}, got "{name}"')
         values[name] = _read(name, text, known[name], where)
     try:
         found = make(**values)

@@ -25,7 +25,7 @@ from pysmpi.memory.primitives.operations import (
 from pysmpi.text import count
 
 # A process with more local states than this counts something without end.
-LIMIT = 50_000
+LIMIT = 20_000
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 _FINISHED = ("finished",)
@@ -153,7 +153,7 @@ class LocalStates:
                 f"{self.where}: {type(error).__name__}{line}: {error or 'no message'}"
             ) from error
 
-    def _check(self, operation: Any, live: Generator[Operation, Any, Any]) -> None:
+    def _check(self, operation: Any, live: Any) -> None:
         if operation is None:
             return
         line = "" if live.gi_frame is None else f" at line {_innermost(live).f_lineno}"
@@ -192,7 +192,7 @@ class LocalStates:
         if isinstance(value, GeneratorType):
             return self._place(value)
         if isinstance(value, Operation):
-            return tuple(value)
+            return ("operation", *map(self._plain, value))
         if isinstance(value, (tuple, list)):
             return (type(value).__name__, *map(self._plain, value))
         if isinstance(value, dict):

@@ -21,8 +21,8 @@ def lump(chain: Chain, labels: NDArray[np.int64] | None = None) -> tuple[Chain, 
 
     labels: what must be told apart, one entry a transition; the chain's own labels if not given.
     """
-    label = chain.label if labels is None else labels
-    label = np.unique(label, return_inverse=True)[1].astype(np.uint64)
+    told_apart = chain.label if labels is None else labels
+    label = np.unique(told_apart, return_inverse=True)[1].astype(np.uint64)
     rate = _compared(chain.rate)
     classes = np.zeros(chain.states, np.int64)
     known = 1

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from pysmpi.errors import UsageError
 from pysmpi.memory.coherence import Transfer
 from pysmpi.memory.coherence.protocol import CACHE, OWN
+from pysmpi.platform.loader import load
+from pysmpi.platform.loader import shipped as platforms_shipped
 from pysmpi.platform.nodes import Node, compose
 from pysmpi.platform.units import parse_time
 
@@ -79,9 +81,7 @@ def parse_mapping(text: str) -> tuple[Position, ...]:
     return tuple(positions)
 
 
-def type_of(
-    transfer: Transfer, who: int, home: int, positions: Sequence[Position]
-) -> TransferType:
+def type_of(transfer: Transfer, who: int, home: int, positions: Sequence[Position]) -> TransferType:
     """The type of what process `who` needed for a variable in the node of process `home`."""
     here = positions[who]
     if transfer.source == CACHE and transfer.provider is not None:
@@ -129,22 +129,57 @@ def shipped() -> list[str]:
 
 
 def latencies(name: str | os.PathLike[str]) -> Latencies:
-    """The latencies of a shipped machine, or those in a file. Raises UsageError, one line."""
+    """The latencies of a shipped machine, in a file, or of the nodes of a platform.
+
+    Raises UsageError, one line that says what is wrong and where.
+    """
     text = os.fspath(name)
     path = Path(text)
-    if path.suffix.lower() not in _SUFFIXES and os.sep not in text:
-        names = shipped()
-        if text not in names:
-            close = get_close_matches(text, names, 1)
-            hint = f'; did you mean "{close[0]}"?' if close else ""
-            raise UsageError(
-                f'latencies: expected a file or one of {", ".join(names)}, got "{text}"{hint}'
-            )
-        path = MACHINES / f"{text}.yaml"
-    try:
-        return read_latencies(path)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    if path.suffix.lower() in _SUFFIXES or os.sep in text:
+        try:
+            if "hit" in compose(path).entries():
+                return read_latencies(path)
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+        return of_platform(text)
+    if text in shipped():
+        return read_latencies(MACHINES / f"{text}.yaml")
+    platforms = platforms_shipped()
+    if text not in platforms:
+        close = get_close_matches(text, [*shipped(), *platforms], 1)
+        hint = f'; did you mean "{close[0]}"?' if close else ""
+        raise UsageError(
+            f"latencies: expected a file, one of {', '.join(shipped())}, or a platform that "
+            f'describes its nodes, got "{text}"{hint}'
+        )
+    return of_platform(text)
+
+
+def of_platform(name: str) -> Latencies:
+    """The latencies of the first node that a platform describes. Raises UsageError."""
+    nodes = [host.node for host in load(name).hosts if host.node is not None]
+    if not nodes:
+        raise UsageError(f"{name}: expected a platform that describes its nodes, got one without")
+    node = nodes[0]
+    rows = [
+        {
+            CACHE: node.latency("LMM", far),
+            MEMORY: node.latency("LMI", far),
+            LOOKUP: node.latency("LME", far),
+            INVALIDATION: node.latency("SMS", far),
+            UPGRADE: node.latency("SHS", far),
+        }
+        for far in range(len(node.distances))
+    ]
+    return Latencies(
+        node.name,
+        node.latency("LHM"),
+        tuple(rows),
+        tuple(distance.name for distance in node.distances),
+        node.protocol,
+        node.description,
+        node.sources,
+    )
 
 
 def read_latencies(path: Path) -> Latencies:

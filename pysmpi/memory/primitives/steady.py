@@ -48,7 +48,7 @@ def throughputs(chain: Chain, probability: NDArray[np.float64], labels: int) -> 
     """How often (1/s) each label, 0 to `labels` - 1, occurs in the long run."""
     labelled = chain.label != NO_LABEL
     weight = probability[chain.source[labelled]] * chain.rate[labelled]
-    return np.bincount(chain.label[labelled], weight, labels)
+    return np.asarray(np.bincount(chain.label[labelled], weight, labels), np.float64)
 
 
 def _scipy() -> tuple[Any, Any, Any]:

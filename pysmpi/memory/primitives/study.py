@@ -177,9 +177,7 @@ def figures_of(machine: Machine, chain: Chain) -> Figures:
     return _figures(machine, 1.0 / messages, each, 0.0)
 
 
-def _figures(
-    machine: Machine, latency: float, rates: dict[Access, float], error: float
-) -> Figures:
+def _figures(machine: Machine, latency: float, rates: dict[Access, float], error: float) -> Figures:
     processes = len(machine.program.processes)
     misses = [[0.0] * processes for _ in machine.variables]
     transfers: dict[str, float] = {}

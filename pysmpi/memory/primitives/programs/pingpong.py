@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from typing import Any
 
+from pysmpi.errors import UsageError
 from pysmpi.memory.primitives.operations import Operation, Program, Variable, start
 
 Step = Generator[Operation, Any, Any]
 
 # What the marks of a send and a receive are called, and the order that ping-pong puts them in.
-SPECIFICATION = {
+SPECIFICATION: dict[Hashable, dict[str, Hashable]] = {
     0: {"0 sends 0": 1},
     1: {"1 receives 0": 2},
     2: {"1 sends 0": 3},
@@ -30,6 +31,12 @@ def sends(me: int, message: int) -> str:
 def receives(me: int, message: int) -> str:
     """The mark of process `me` having received `message`."""
     return f"{me} receives {message}"
+
+
+def check_packets(packets: int) -> None:
+    """Raise UsageError unless there is a packet to send a message in."""
+    if packets < 1:
+        raise UsageError(f"packets: expected at least 1, got {packets}")
 
 
 def ping_pong(

@@ -18,7 +18,13 @@ from pysmpi.memory.primitives.operations import (
     release,
     store,
 )
-from pysmpi.memory.primitives.programs.pingpong import Step, ping_pong, receives, sends
+from pysmpi.memory.primitives.programs.pingpong import (
+    Step,
+    check_packets,
+    ping_pong,
+    receives,
+    sends,
+)
 
 
 class _List:
@@ -78,6 +84,7 @@ def program(packets: int = 1, fifo: bool = False) -> Program:
     fifo: packets come back to the end of the list of available ones, which then has a tail too;
     in MPICH they come back to its head.
     """
+    check_packets(packets)
     both = (0, 1)
     names = {i: [f"{i}.{k}" for k in range(packets)] for i in both}
     following, header, payload = {}, {}, {}

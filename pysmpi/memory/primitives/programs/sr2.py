@@ -9,7 +9,13 @@ The reader empties the slots that it has read; the writer waits for an empty one
 from __future__ import annotations
 
 from pysmpi.memory.primitives.operations import Program, Variable, load, mark, store
-from pysmpi.memory.primitives.programs.pingpong import Step, ping_pong, receives, sends
+from pysmpi.memory.primitives.programs.pingpong import (
+    Step,
+    check_packets,
+    ping_pong,
+    receives,
+    sends,
+)
 
 
 class _Buffer:
@@ -47,6 +53,7 @@ class _Buffer:
 
 def program(packets: int = 1) -> Program:
     """Ping-pong over SR2, with `packets` packets a process."""
+    check_packets(packets)
     both = (0, 1)
     names: dict[int, list[str | None]] = {i: [f"{i}.{k}" for k in range(packets)] for i in both}
     incoming = [_Buffer("incoming", i, [None] * packets) for i in both]

@@ -1,0 +1,283 @@
+"""`pysmpi coherence study`, and what it can be given: programs and latencies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from pysmpi.cli.columns import print_notes, print_rows
+from pysmpi.errors import UsageError
+from pysmpi.text import seconds
+
+if TYPE_CHECKING:
+    from pysmpi.memory.primitives.placement import Latencies, Position
+    from pysmpi.memory.primitives.study import Study
+
+FAILED = 1
+
+
+@click.command("latencies")
+@click.argument("name", required=False, metavar="[NAME|FILE]")
+def latencies_command(name: str | None) -> None:
+    """List the machines whose latencies ship, or show those of one."""
+    from pysmpi.memory.primitives.placement import KINDS, latencies, shipped
+
+    if name is None:
+        print_rows([(each, latencies(each).description) for each in shipped()])
+        return
+    found = latencies(name)
+    click.echo(f"{found.name}: {found.description}\n")
+    rows: list[Sequence[str]] = [("distance", *KINDS)]
+    for i, (label, row) in enumerate(zip(found.names, found.distances)):
+        rows.append((f"{i} {label}", *(seconds(row[kind]) for kind in KINDS)))
+    print_rows(rows)
+    click.echo(f"\na hit takes {seconds(found.hit)}")
+    print_notes(found.sources, found.assumptions)
+
+
+@click.command("programs")
+def programs() -> None:
+    """List the primitives that ship, and their settings."""
+    from pysmpi.memory.primitives.library import parameters, program, shipped
+
+    rows = []
+    for name in shipped():
+        settings = ", ".join(f"{key}={value}" for key, value in parameters(name).items())
+        rows.append((name, program(name).description, f"--set {settings}" if settings else ""))
+    print_rows(rows)
+
+
+@click.command("study")
+@click.argument("program", metavar="PROGRAM")
+@click.option(
+    "--protocol",
+    "protocols",
+    multiple=True,
+    metavar="NAME|FILE",
+    help="Protocol of the caches; repeatable. That of --latencies if not given.",
+)
+@click.option(
+    "--distance",
+    "distances",
+    multiple=True,
+    type=click.IntRange(0),
+    help="How far the processes are from each other: 0 same node, 1 same module, "
+    "2 another module; repeatable (0).",
+)
+@click.option(
+    "--mapping",
+    metavar="M.N.P,M.N.P...",
+    help="Instead, module, node and processor of each process.",
+)
+@click.option(
+    "--latencies",
+    "machine",
+    default="fame",
+    show_default=True,
+    metavar="NAME|FILE",
+    help="What each transfer takes.",
+)
+@click.option(
+    "--transfers",
+    type=click.Choice(["atomic", "two-phase"]),
+    default="atomic",
+    show_default=True,
+    help="Caches change when a transfer begins, or in its middle.",
+)
+@click.option(
+    "--simulate",
+    "turns",
+    type=click.IntRange(0),
+    default=0,
+    metavar="TURNS",
+    help="Also simulate so many turns of process 0, and compare.",
+)
+@click.option(
+    "--distribution",
+    type=click.Choice(["exponential", "constant"]),
+    default="exponential",
+    show_default=True,
+    help="Of latencies in the simulation.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulation.")
+@click.option("--no-chain", is_flag=True, help="Do not solve the Markov chain.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter of the program; repeatable.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=1_000_000,
+    show_default=True,
+    help="Give up above so many states.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print it as JSON: seconds, counts a message."
+)
+def study_command(
+    program: str,
+    protocols: tuple[str, ...],
+    distances: tuple[int, ...],
+    mapping: str | None,
+    machine: str,
+    transfers: str,
+    turns: int,
+    distribution: str,
+    seed: int,
+    no_chain: bool,
+    settings: tuple[str, ...],
+    limit: int,
+    as_json: bool,
+) -> int:
+    """Latency, misses a variable and state space of PROGRAM: a Python file, or a shipped primitive.
+
+    With several protocols or distances, each combination is a row. The status is 1 if a property
+    does not hold: mutual exclusion, no deadlock, coherence, equivalence with the specification.
+    """
+    from pysmpi.memory.coherence import protocol
+    from pysmpi.memory.primitives.library import program as find_program
+    from pysmpi.memory.primitives.placement import latencies
+    from pysmpi.memory.primitives.study import study
+
+    if no_chain and not turns:
+        raise UsageError("--no-chain: expected --simulate TURNS with it")
+    found = find_program(program, dict(_setting(text) for text in settings))
+    priced = latencies(machine)
+    tables = [protocol(name) for name in protocols or (priced.protocol or "MESI",)]
+    places = _places(len(found.processes), distances, mapping, priced)
+    studies = []
+    for table in tables:
+        for positions in places:
+            studies.append(
+                study(
+                    found, table, positions, priced, transfers, solve=not no_chain, turns=turns,
+                    seed=seed, distribution=distribution, limit=limit,
+                )
+            )  # fmt: skip
+    if as_json:
+        click.echo(json.dumps([each.as_json() for each in studies], indent=2))
+    elif len(studies) == 1:
+        _show_study(studies[0])
+    else:
+        _compare(studies)
+    return 0 if all(each.ok for each in studies) else FAILED
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f'--set: expected NAME=VALUE, got "{text}"')
+    return name, value
+
+
+def _places(
+    processes: int, distances: Sequence[int], mapping: str | None, priced: Latencies
+) -> list[tuple[Position, ...]]:
+    from pysmpi.memory.primitives.placement import at_distance, parse_mapping
+
+    if mapping is not None:
+        if distances:
+            raise UsageError("--mapping: expected no --distance with it")
+        return [parse_mapping(mapping)]
+    known = len(priced.distances)
+    for far in distances:
+        if far >= known:
+            raise UsageError(f"--distance: expected below {known} for {priced.name}, got {far}")
+    return [at_distance(processes, far, max(3, known)) for far in distances or (0,)]
+
+
+def _mapping(positions: Iterable[Position]) -> str:
+    return ",".join(".".join(map(str, position)) for position in positions)
+
+
+def _show_study(found: Study) -> None:
+    click.echo(
+        f"{found.program} on {found.protocol}, latencies {found.latencies}, "
+        f"{found.transfers} transfers, processes at {_mapping(found.positions)}\n"
+    )
+    sizes = found.sizes
+    print_rows(
+        [
+            ("state space", "states", "transitions"),
+            ("  functional", f"{sizes.functional_states:,}", f"{sizes.functional_transitions:,}"),
+            ("  Markov chain", f"{sizes.chain_states:,}", f"{sizes.chain_transitions:,}"),
+            ("  lumped", f"{sizes.lumped_states:,}", f"{sizes.lumped_transitions:,}"),
+        ]
+    )
+    click.echo()
+    print_rows(
+        [(each.name, "holds" if each.holds else "FAILS", each.detail) for each in found.checks]
+    )
+    if not found.ok:
+        return
+    click.echo()
+    for label, figures in (("chain", found.solved), ("simulation", found.simulated)):
+        if figures is None:
+            continue
+        error = f" +- {seconds(figures.error)}" if label == "simulation" else ""
+        click.echo(
+            f"{label}: {seconds(figures.latency)}{error} a {found.unit}, {figures.total:.2f} misses"
+        )
+    shown = found.solved or found.simulated
+    assert shown is not None
+    total = shown.total or 1.0
+    click.echo()
+    rows = [(f"misses a {found.unit}", "by all", "share", *_processes(found))]
+    for kind, value in shown.by_kind.items():
+        rows.append((f"all of kind {kind}", f"{value:.2f}", f"{100 * value / total:.0f} %",
+                     *("" for _ in found.positions)))  # fmt: skip
+    for each in shown.misses:
+        rows.append((each.variable, f"{each.total:.2f}", f"{100 * each.total / total:.0f} %",
+                     *(f"{value:.2f}" for value in each.by_process)))  # fmt: skip
+    print_rows(rows)
+    click.echo()
+    print_rows(
+        [("transfer/distance", f"a {found.unit}")]
+        + [(name, f"{value:.2f}") for name, value in shown.transfers.items()]
+    )
+
+
+def _processes(found: Study) -> list[str]:
+    return [f"by {i}" for i in range(len(found.positions))]
+
+
+def _compare(studies: Sequence[Study]) -> None:
+    kinds = list(next((s.by_kind for each in studies if (s := each.solved or each.simulated)), {}))
+    simulated = any(each.simulated for each in studies)
+    head = ["protocol", "processes at", "states", "lumped", "properties", "latency"]
+    rows = [(*head, *(["simulated"] if simulated else []), "misses", *kinds)]
+    for each in studies:
+        row = [
+            each.protocol,
+            _mapping(each.positions),
+            f"{each.sizes.chain_states:,}",
+            f"{each.sizes.lumped_states:,}",
+            "hold" if each.ok else "FAIL",
+        ]
+        shown = each.solved or each.simulated
+        if shown is None:
+            rows.append((*row, *("" for _ in rows[0][5:])))
+            continue
+        row.append(seconds(each.solved.latency) if each.solved else "")
+        if simulated:
+            row.append(
+                f"{seconds(each.simulated.latency)} +- {seconds(each.simulated.error)}"
+                if each.simulated
+                else ""
+            )
+        total = shown.total or 1.0
+        row.append(f"{shown.total:.2f}")
+        for kind in kinds:
+            value = shown.by_kind.get(kind, 0.0)
+            row.append(f"{value:.2f} ({100 * value / total:.0f} %)")
+        rows.append(tuple(row))
+    first = studies[0]
+    click.echo(f"{first.program}, latencies {first.latencies}, {first.transfers} transfers")
+    print_rows(rows)
