@@ -2,11 +2,13 @@
 
 MAIN is the suite's own `main.py`, which every rank runs unmodified, with its own arguments. What
 each rank's unittest hears of each test is written to RECORDS, a line of JSON each.
+PYSMPI_SUITE_OPTIONS holds options of `pysmpi.run`, such as "selector=ompi seed=3".
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 import traceback
@@ -61,19 +63,21 @@ def watch(stream: Any) -> None:
     hear("addSubTest", subtest)
 
 
+def options() -> dict[str, Any]:
+    """The options of the simulation: fixed ones, and those of the environment."""
+    chosen: dict[str, Any] = {"compute": "none", "on_deadlock": "raise"}
+    for word in os.environ.get("PYSMPI_SUITE_OPTIONS", "").split():
+        name, _, value = word.partition("=")
+        chosen[name] = int(value) if value.isdigit() else value
+    return chosen
+
+
 def main() -> None:
     """Run the suite; leaves with the status of the run."""
     nprocs, records, program, *arguments = sys.argv[1:]
     with open(records, "w", encoding="utf-8") as stream:
         watch(stream)
-        result = pysmpi.run(
-            program,
-            int(nprocs),
-            args=arguments,
-            check=False,
-            compute="none",
-            on_deadlock="raise",
-        )
+        result = pysmpi.run(program, int(nprocs), args=arguments, check=False, **options())
     if result.error:
         print(result.error, file=sys.stderr)
     sys.exit(result.exit_status)

@@ -5,7 +5,11 @@ tests failed, on which rank. All chosen files run in one or two simulations, sin
 simulation go on after an error: a rank that waits for another that has failed is told so.
 
 The default is 3 ranks; PYSMPI_SUITE_RANKS=1,2,3,5,8 asks for others. PYSMPI_SUITE_JOBS=1 runs all
-files in one process, one after the other.
+files in one process, one after the other. PYSMPI_SUITE_OPTIONS="selector=ompi" gives options to
+the simulations, PYSMPI_INTERPRETED=1 takes the kernel as it is without a compiler, and pytest's
+-k chooses files:
+
+    PYSMPI_SUITE_RANKS=8 PYSMPI_SUITE_OPTIONS="selector=mpich4" pytest tests/mpi4py_suite -k cco
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from typing import Any
 
 import pytest
 from distribution import Unavailable, suite
-from expectations import EXCLUDED, FILES, KNOWN_FAILURES, SECONDS, SKIPS
+from expectations import EXCLUDED, FILES, KNOWN_FAILURES, SKIPS, shared_out
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
@@ -77,17 +81,6 @@ def file_of(test: str) -> str:
         if part.startswith("test_") and part.removeprefix("test_") in FILES:
             return part.removeprefix("test_")
     return ""
-
-
-def shared_out(files: Sequence[str], jobs: int) -> list[list[str]]:
-    """The files in groups that take about equally long."""
-    groups: list[list[str]] = [[] for _ in range(jobs)]
-    loads = [0.0] * jobs
-    for name in sorted(files, key=lambda name: -SECONDS.get(name, 0.5)):
-        lightest = loads.index(min(loads))
-        groups[lightest].append(name)
-        loads[lightest] += SECONDS.get(name, 0.5)
-    return [sorted(group) for group in groups if group]
 
 
 def run_suite(folder: Path, nprocs: int, files: Sequence[str], place: Path) -> Run:
