@@ -38,7 +38,7 @@ def extensions():
     except ImportError:
         return []
     sources = sorted(path for room in ROOMS for path in glob(room) if "__init__" not in path)
-    return mypycify(sources, opt_level="3", debug_level="0")
+    return mypycify(sources, opt_level="3", debug_level="0", group_name="pysmpi")
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuild})
