@@ -27,7 +27,7 @@ def run(
     `main` is a function that every rank calls with `args`, or the path of a script that gets
     them as its arguments. The other options are those of the command line: `platform`,
     `hostfile`, `map_by`, `model`, `selector`, `coll`, `cfg`, `compute`, `host_speed`, `seed`,
-    `on_deadlock`, `private`, `shared`, `trace`.
+    `on_deadlock`, `private`, `shared`, `trace`, `sample`, `once`.
 
     Returns a `Result`. Raises UsageError for wrong options, and ProgramError when the program
     fails, unless `check` is False.

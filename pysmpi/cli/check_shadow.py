@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -48,11 +48,11 @@ def check(
     if options.trace is not None or options.record_compute is not None:
         wrong = "--trace" if options.trace is not None else "--record-compute"
         raise UsageError(f"--check-shadow: runs a program twice, expected no {wrong}")
-    defaults = {field.name: field for field in fields(options)}
     plain: dict[str, Any] = {}
-    for name in _SHADOW:
-        if name in defaults:
-            plain[name] = defaults[name].default
+    for field in fields(options):
+        if field.name in _SHADOW:
+            made = field.default_factory
+            plain[field.name] = field.default if made is MISSING else made()
     full, one = _run(program(), replace(options, **plain), "in full", dry=True)
     if full.error:
         return full.exit_status

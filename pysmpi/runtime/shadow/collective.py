@@ -27,7 +27,7 @@ class Span:
         self.point = point
         process = rank.process
         self._start = self._date()
-        self._compute = process.compute_seconds
+        self._compute = self._computed()
         self._comm = process.comm_seconds
         self._overhead = process.overhead_seconds
         self._block = _timer(rank).position if _plays_back(rank) else 0
@@ -42,9 +42,16 @@ class Span:
         Where blocks take what was said beforehand, the one that runs is no part of the pass that
         it ends but of the next: so a block is neither lost nor counted twice.
         """
-        rank = self.rank
-        running = self.shadow.clock.elapsed() * self.shadow.seconds_on(rank)
-        return rank.engine.now + rank.process.debt + running
+        return self.rank.engine.now + self._owed()
+
+    def _computed(self) -> float:
+        """Simulated seconds that the rank has computed."""
+        return self.rank.process.compute_seconds + self._owed()
+
+    def _owed(self) -> float:
+        """Simulated seconds of compute that have not passed yet."""
+        running = self.shadow.clock.elapsed() * self.shadow.seconds_on(self.rank)
+        return self.rank.process.debt + running
 
     def end(self) -> None:
         """The pass is over, or broken off."""
@@ -66,7 +73,7 @@ class Span:
         shares = entry.shares
         if shares is None:
             shares = entry.shares = [0.0, 0.0, 0.0]
-        shares[0] += process.compute_seconds - self._compute
+        shares[0] += self._computed() - self._compute
         shares[1] += process.comm_seconds - self._comm
         shares[2] += process.overhead_seconds - self._overhead
 
