@@ -112,6 +112,11 @@ def programs() -> None:
     help="A parameter of the program; repeatable.",
 )
 @click.option(
+    "--interleaved",
+    is_flag=True,
+    help="Also count the states with each beginning and end of an access.",
+)
+@click.option(
     "--limit",
     type=click.IntRange(1),
     default=1_000_000,
@@ -133,6 +138,7 @@ def study_command(
     seed: int,
     no_chain: bool,
     settings: tuple[str, ...],
+    interleaved: bool,
     limit: int,
     as_json: bool,
 ) -> int:
@@ -159,6 +165,7 @@ def study_command(
                 study(
                     found, table, positions, priced, transfers, solve=not no_chain, turns=turns,
                     seed=seed, distribution=distribution, limit=limit,
+                    count_interleaved=interleaved,
                 )
             )  # fmt: skip
     if as_json:
@@ -203,14 +210,16 @@ def _show_study(found: Study) -> None:
         f"{found.transfers} transfers, processes at {_mapping(found.positions)}\n"
     )
     sizes = found.sizes
-    print_rows(
-        [
-            ("state space", "states", "transitions"),
-            ("  functional", f"{sizes.functional_states:,}", f"{sizes.functional_transitions:,}"),
-            ("  Markov chain", f"{sizes.chain_states:,}", f"{sizes.chain_transitions:,}"),
-            ("  lumped", f"{sizes.lumped_states:,}", f"{sizes.lumped_transitions:,}"),
-        ]
-    )
+    spaces: list[Sequence[str]] = [
+        ("state space", "states", "transitions"),
+        ("  functional", f"{sizes.functional_states:,}", f"{sizes.functional_transitions:,}"),
+        ("  Markov chain", f"{sizes.chain_states:,}", f"{sizes.chain_transitions:,}"),
+        ("  lumped", f"{sizes.lumped_states:,}", f"{sizes.lumped_transitions:,}"),
+    ]
+    if sizes.interleaved is not None:
+        states, transitions = sizes.interleaved
+        spaces.append(("  interleaved", f"{states:,}", f"{transitions:,}"))
+    print_rows(spaces)
     click.echo()
     print_rows(
         [(each.name, "holds" if each.holds else "FAILS", each.detail) for each in found.checks]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pysmpi.errors import UsageError
@@ -96,6 +98,27 @@ def test_misses_of_sr2_are_the_papers(cases):
         share = shares(each.solved)
         assert share["packet"] == pytest.approx(0.32, abs=0.02)
         assert share["index"] == pytest.approx(0.68, abs=0.02)
+
+
+@pytest.mark.parametrize("memory, added, hit", [(0.4, 1.0, 1e-9), (2.5, 2.0, 60e-9)])
+def test_the_order_does_not_hang_on_the_assumed_latencies(memory, added, hit):
+    rows = []
+    for row in FAME.distances:
+        memory_time = row["cache"] * memory
+        slow = memory_time * added
+        rows.append({**row, "memory": memory_time, "lookup": slow, "invalidation": slow})
+    priced = replace(FAME, distances=tuple(rows), hit=hit)
+    times = {
+        (table, name): study(
+            program(name), protocol(f"FAME-{table}"), at_distance(2, 1), priced
+        ).solved.latency
+        for table in "AB"
+        for name in ("sr1", "sr2")
+    }
+    for name in ("sr1", "sr2"):
+        assert times["A", name] < times["B", name]
+    for table in "AB":
+        assert times[table, "sr2"] < times[table, "sr1"]
 
 
 def test_a_message_costs_both_processes_the_same(cases):
@@ -329,6 +352,8 @@ CELL = Variable("cell", 0)
         ([endless("x")], "expected an operation such as load"),
         ([endless(load(Variable("other")))], 'got "other", which is not among its variables'),
         ([endless(store(CELL, []))], "expected a number, a text or a tuple to store, got a list"),
+        ([endless(store(3, 1))], "expected a Variable to store, got 3"),
+        ([endless(mark(""))], "mark: expected a text, got ''"),
         ([endless(start())], "the loop takes no time"),
         ([endless(fetch_and_add(CELL, "x"))], "fetch-and-add of cell"),
     ],
@@ -338,6 +363,26 @@ def test_mistakes_in_a_program_are_told(processes, complaint):
         found(Program("wrong", [CELL], processes), processes=1)
     assert complaint in str(raised.value)
     assert "program wrong, process 0" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "arguments, complaint",
+    [
+        (([CELL], []), "expected at least one process, got none"),
+        ((["cell"], [endless(load(CELL))]), "expected variables, got 'cell' among them"),
+        (([CELL, CELL], [endless(load(CELL))]), 'expected one variable "cell", got two'),
+        (([Variable("x", home=1)], [endless(load(CELL))]), "a process among 0 to 0 as home, got 1"),
+    ],
+)
+def test_mistakes_in_the_parts_are_told(arguments, complaint):
+    with pytest.raises(UsageError) as raised:
+        Program("wrong", *arguments)
+    assert complaint in str(raised.value)
+
+
+def test_a_specification_that_leads_nowhere_is_told():
+    with pytest.raises(UsageError, match='a state after "a" in 0, got 1, which is not one'):
+        Program("wrong", [CELL], [endless(load(CELL))], specification={0: {"a": 1}})
 
 
 def test_an_error_of_the_program_is_told_with_its_line():

@@ -16,11 +16,11 @@ from pysmpi.errors import UsageError
 from pysmpi.memory.primitives.operations import (
     ENTER,
     LEAVE,
-    MARKS,
-    STORE,
-    SWAP,
+    MARK,
+    START,
     Operation,
     Process,
+    Variable,
 )
 from pysmpi.text import count
 
@@ -162,15 +162,24 @@ class LocalStates:
                 f"{self.where}{line}: expected an operation such as load(x) to be yielded, got "
                 f"{operation!r} (a helper generator needs `yield from`)"
             )
-        if operation.name not in MARKS and operation.variable is None:
-            raise UsageError(f"{self.where}{line}: expected a Variable to {operation.name}")
-        if operation.name in (STORE, SWAP):
+        if operation.name in (MARK, ENTER, LEAVE):
+            if not isinstance(operation.argument, str) or not operation.argument:
+                raise UsageError(
+                    f"{self.where}{line}: {operation.name}: expected a text, got "
+                    f"{operation.argument!r}"
+                )
+        elif operation.name != START:
+            if not isinstance(operation.variable, Variable):
+                raise UsageError(
+                    f"{self.where}{line}: expected a Variable to {operation.name}, got "
+                    f"{operation.variable!r}"
+                )
             try:
                 hash(operation.argument)
             except TypeError:
                 raise UsageError(
-                    f"{self.where}{line}: expected a number, a text or a tuple to store, got a "
-                    f"{type(operation.argument).__name__}"
+                    f"{self.where}{line}: expected a number, a text or a tuple to "
+                    f"{operation.name}, got a {type(operation.argument).__name__}"
                 ) from None
 
     def _place(self, live: Any) -> Hashable:

@@ -169,6 +169,8 @@ class Program:
             raise UsageError(f"{where}: expected at least 1 message a turn, got {self.messages}")
         seen: set[str] = set()
         for variable in self.variables:
+            if not isinstance(variable, Variable):
+                raise UsageError(f"{where}: expected variables, got {variable!r} among them")
             if variable.name in seen:
                 raise UsageError(f'{where}: expected one variable "{variable.name}", got two')
             seen.add(variable.name)
@@ -176,4 +178,20 @@ class Program:
                 raise UsageError(
                     f'{where}: variable "{variable.name}": expected a process among 0 to '
                     f"{len(self.processes) - 1} as home, got {variable.home}"
+                )
+        if self.specification is not None:
+            _check_specification(where, self.specification)
+
+
+def _check_specification(
+    where: str, specification: Mapping[Hashable, Mapping[str, Hashable]]
+) -> None:
+    if not specification:
+        raise UsageError(f"{where}: specification: expected at least one state, got none")
+    for state, leaving in specification.items():
+        for label, target in leaving.items():
+            if target not in specification:
+                raise UsageError(
+                    f'{where}: specification: expected a state after "{label}" in {state!r}, '
+                    f"got {target!r}, which is not one"
                 )

@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from pysmpi.errors import UsageError
 from pysmpi.memory.primitives.chain import NO_LABEL, Chain
 
+# Chains of more states than this are solved by iteration.
+FACTORED = 20_000
+
 
 def steady_state(chain: Chain) -> NDArray[np.float64]:
-    """The probability of each state in the long run: pi Q = 0, by sparse LU factorisation.
+    """The probability of each state in the long run: the solution of pi Q = 0.
 
     States that the chain leaves for good have none. Raises UsageError if it can end up in more
     than one place, as then the long run depends on chance, or if scipy is missing.
@@ -38,10 +41,29 @@ def steady_state(chain: Chain) -> NDArray[np.float64]:
         probability[members] = 1.0
         return probability
     # The equations determine pi but for a factor: fix its first entry, drop the first equation.
-    rest = linalg.spsolve(inside[1:, 1:], -inside[1:, 0].toarray().ravel())
-    solution = np.concatenate([[1.0], np.atleast_1d(rest)])
+    right = -inside[1:, 0].toarray().ravel()
+    rest = _solve(sparse, linalg, inside[1:, 1:].tocsc(), right)
+    solution = np.concatenate([[1.0], rest])
     probability[members] = solution / solution.sum()
     return probability
+
+
+def _solve(
+    sparse: Any, linalg: Any, matrix: Any, right: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Solve a sparse system: by LU, or where that would fill memory, by GMRES."""
+    if len(right) > FACTORED:
+        # Columns are scaled to a diagonal of -1: rates differ by orders of magnitude.
+        scale = sparse.diags(-1.0 / matrix.diagonal())
+        scaled = (matrix @ scale).tocsc()
+        approximate = linalg.spilu(scaled, drop_tol=1e-4, fill_factor=10)
+        preconditioner = linalg.LinearOperator(scaled.shape, approximate.solve)
+        found, failed = linalg.gmres(
+            scaled, right, M=preconditioner, rtol=1e-12, restart=50, maxiter=40
+        )
+        if not failed:
+            return np.asarray(scale @ found, np.float64)
+    return np.asarray(linalg.splu(matrix).solve(right), np.float64)
 
 
 def throughputs(chain: Chain, probability: NDArray[np.float64], labels: int) -> NDArray[np.float64]:

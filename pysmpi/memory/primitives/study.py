@@ -10,6 +10,7 @@ from pysmpi.errors import UsageError
 from pysmpi.memory.coherence import Protocol
 from pysmpi.memory.primitives.chain import Chain, generate
 from pysmpi.memory.primitives.functional import Check, check, model
+from pysmpi.memory.primitives.interleaved import interleaved
 from pysmpi.memory.primitives.lumping import lump
 from pysmpi.memory.primitives.machine import Access, Machine
 from pysmpi.memory.primitives.operations import Program
@@ -59,7 +60,10 @@ class Figures:
 
 @dataclass(frozen=True)
 class Sizes:
-    """States and transitions: of the functional model, the chain, and the chain when lumped."""
+    """States and transitions: of the functional model, the chain, and the chain when lumped.
+
+    interleaved: of the system with every beginning and end of an access, where that was counted.
+    """
 
     functional_states: int
     functional_transitions: int
@@ -67,6 +71,7 @@ class Sizes:
     chain_transitions: int
     lumped_states: int
     lumped_transitions: int
+    interleaved: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,7 @@ def study(
     seed: int = 0,
     distribution: str = EXPONENTIAL,
     limit: int = 2_000_000,
+    count_interleaved: bool = False,
 ) -> Study:
     """Check a program, solve its chain, and simulate `turns` turns of process 0 if not 0.
 
@@ -129,6 +135,7 @@ def study(
         chain.transitions,
         lumped.states,
         lumped.transitions,
+        interleaved(machine, limit) if count_interleaved else None,
     )
     checks = check(machine, functional)
     # Where a property does not hold, that is the answer: a long run may not even exist.
