@@ -52,7 +52,7 @@ def list_command(
     """List the algorithms of every collective OPERATION, or of one.
 
     With --selector, show which of them it chooses for -n ranks: for --bytes, or from which size
-    on up to 16 MiB.
+    on up to 16 MiB. With --bytes alone, show what every selector chooses.
     """
     from pysmpi.collectives import registry
 
@@ -60,12 +60,13 @@ def list_command(
     if operation is not None:
         registry.algorithms_of(operation)
     wanted = known if operation is None else [operation]
-    if selector is None:
-        if nbytes is not None:
-            raise UsageError("--bytes: expected --selector with it")
-        _list(wanted, as_json)
-        return
     _check_ranks(nprocs, per_node)
+    if selector is None:
+        if nbytes is None:
+            _list(wanted, as_json)
+        else:
+            _compare(wanted, nprocs, _size(nbytes), per_node, as_json)
+        return
     from pysmpi.collectives.selection import Selection
 
     selection = Selection(selector)
@@ -92,6 +93,7 @@ def _list(operations: list[str], as_json: bool) -> None:
         }
         click.echo(json.dumps(table, indent=2))
         return
+    click.echo("P ranks; m bytes of a vector or block; (+) and (+ 2): more steps if P is not 2^k")
     for op in operations:
         click.echo(op)
         algorithms = registry.algorithms_of(op)
@@ -102,6 +104,34 @@ def _list(operations: list[str], as_json: bool) -> None:
     width = max(map(len, selectors.names()))
     for name in selectors.names():
         click.echo(f"  {name.ljust(width)}  {selectors.find(name).summary}")
+
+
+def _compare(
+    operations: list[str], nprocs: int, size: int, per_node: int, as_json: bool
+) -> None:
+    """What every selector chooses that needs no machine."""
+    from pysmpi.collectives import selectors
+    from pysmpi.collectives.selection import AUTOMATIC, Selection
+
+    names = [name for name in selectors.names() if name != AUTOMATIC]
+    table: dict[str, dict[str, str]] = {}
+    for op in operations:
+        if not op.startswith("neighbor"):
+            table[op] = {}
+            for name in names:
+                selection = Selection(name)
+                table[op][name] = selection.choose(example(op, nprocs, size, per_node, selection))
+    if as_json:
+        click.echo(json.dumps(table, indent=2))
+        return
+    for op, chosen in table.items():
+        click.echo(op)
+        users: dict[str, list[str]] = {}
+        for name, algorithm in chosen.items():
+            users.setdefault(algorithm, []).append(name)
+        width = max(map(len, users))
+        for algorithm, found in users.items():
+            click.echo(f"  {algorithm.ljust(width)}  {', '.join(found)}")
 
 
 def _choices(

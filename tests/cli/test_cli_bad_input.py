@@ -113,7 +113,7 @@ def test_binary_file(status, tmp_path: Path):
         (["collectives", "cast"], "no collective operation named 'cast'"),
         (["collectives", "--selector", "best"], "no selector 'best'"),
         (["collectives", "--selector", "ompi", "-n", "0"], "expected at least 1"),
-        (["collectives", "--bytes", "1kB"], "--bytes: expected --selector with it"),
+        (["collectives", "--bytes", "1 apple"], 'expected a size, e.g.'),
         (["collectives", "--selector", "ompi", "--bytes", "1 stone"], "expected a size"),
     ],
 )

@@ -53,6 +53,17 @@ def test_collectives(status):
     assert set(json.loads(out)["bcast"]) == set(registry.algorithms_of("bcast"))
 
 
+def test_what_every_selector_chooses(status):
+    code, out, _ = status("collectives", "bcast", "-n", "64", "--bytes", "64KiB")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0] == "bcast" and "  binomial_tree" in lines[1]
+    found = [name for line in lines[1:] for name in line.split(maxsplit=1)[1].split(", ")]
+    assert sorted(found) == sorted(set(selectors.names()) - {"automatic"})
+    code, out, _ = status("collectives", "--bytes", "8", "--json")
+    assert json.loads(out)["bcast"]["default"] == "binomial_tree"
+
+
 @pytest.mark.parametrize("selector", selectors.names())
 def test_choices(status, selector):
     code, out, _ = status("collectives", "--selector", selector, "-n", "12", "--json")
