@@ -35,11 +35,11 @@ def summary(result: Result) -> str:
                 f"({last['host']}) at {text.seconds(last['end_seconds'])}"
             )
     if result.shadow is not None:
-        lines += _shadow(result.shadow)
+        lines += _shadow(result, result.shadow)
     return "\n".join(f"pysmpi: {line}" for line in lines)
 
 
-def _shadow(shadow: dict[str, Any]) -> list[str]:
+def _shadow(result: Result, shadow: dict[str, Any]) -> list[str]:
     """What was sampled and what ran once, and what that means for the program's results."""
     lines = []
     sampled = shadow["sampled"]
@@ -54,6 +54,7 @@ def _shadow(shadow: dict[str, Any]) -> list[str]:
         lines.append(
             "what was skipped left behind what an earlier pass did: "
             "the program's results are wrong, its time is an estimate"
+            + ("; it may have failed because of that" if result.exit_status else "")
         )
     for one in shadow["once"]:
         lines.append(
