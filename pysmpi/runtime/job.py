@@ -78,8 +78,8 @@ class Options:
     private: Sequence[str] = ()
     shared: Sequence[str] = ()
     trace: str | Path | None = None
-    sample: Sequence[str] = ()
-    once: Sequence[str] = ()
+    sample: Sequence[str] | str = ()
+    once: Sequence[str] | str = ()
 
 
 @dataclass

@@ -15,6 +15,7 @@ import mmap
 import os
 import pickle
 from collections.abc import Callable, Hashable, Mapping
+from hashlib import blake2b
 from typing import Any
 
 from pysmpi.errors import UsageError
@@ -233,9 +234,10 @@ def _identity(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
             except (OSError, ValueError):
                 pass
     try:
-        return pickle.dumps((args, dict(kwargs)), 5), tuple(files)
+        values = pickle.dumps((args, dict(kwargs)), 5)
     except Exception:
         return _shape_of(args, kwargs), tuple(files)
+    return blake2b(values, digest_size=16).digest(), tuple(files)
 
 
 # Functions of libraries that read a file which they are given by its name.

@@ -32,12 +32,14 @@ class Shadowing:
 
     def __init__(
         self,
-        sample: Sequence[str],
-        once: Sequence[str],
+        sample: Sequence[str] | str,
+        once: Sequence[str] | str,
         timing: Timing,
         ranks: int,
         seed: int = 0,
     ) -> None:
+        sample = [sample] if isinstance(sample, str) else sample
+        once = [once] if isinstance(once, str) else once
         native = isinstance(timing, NativeTiming)
         self.shadow = Shadow(timing.stopwatch, timing.speed if native else None, seed)
         self.annotated = "none" not in sample
