@@ -14,7 +14,9 @@ ROOMS = [
     "pysmpi/kernel/*.py",
     *(
         f"pysmpi/memory/transfer/{name}.py"
-        for name in ("buffers", "caches", "channel", "packing", "pipeline", "room", "single_copy")
+        for name in (
+            "buffers", "caches", "channel", "kinds", "packing", "pipeline", "room", "single_copy"
+        )
     ),
 ]
 

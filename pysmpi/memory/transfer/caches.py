@@ -4,45 +4,20 @@ Caches are followed in `Block`s, consecutive bytes that a program uses together:
 cache as a whole, or not. The caches of one core alone are coherent with those of others by the
 table of a protocol; a cache that several cores share has what its sharers had.
 
-An access answers with a *kind*, one number that says which throughput it has: the access (as
-`node_description` names it), the distance of the other copy, the level of the cache that had it.
+An access answers with a *kind*, which says what throughput it has.
 """
 
 from bisect import bisect_left
-from typing import Any, Final, Optional
+from typing import Final, Optional
 
 from pysmpi.memory.coherence.protocol import Protocol
-from pysmpi.platform.node_description import ACCESSES, NodeDescription
+from pysmpi.memory.transfer.kinds import ACCESS, DISTANCE, NOBODY, NUMBERS
+from pysmpi.platform.node_description import NodeDescription
 
-NOBODY: Final = -1
 SEVERAL: Final = -2
-# Parts of a kind: access * 128 + (distance + 1) * 8 + level; level 0 is a miss.
-DISTANCE: Final = 8
-ACCESS: Final = 128
 LETTERS: Final = "MOESFI"
-NUMBERS: Final[dict[str, int]] = {access: number for number, access in enumerate(ACCESSES)}
 # More pieces of one buffer than this are forgotten, and the buffer is new.
 PIECES: Final = 4096
-
-
-def kind_of(access: str, distance: int, level: int) -> int:
-    """The number of a kind."""
-    return NUMBERS[access] * ACCESS + (distance + 1) * DISTANCE + level
-
-
-def access_of(kind: int) -> str:
-    """The access of a kind, such as LHM."""
-    return ACCESSES[kind // ACCESS]
-
-
-def distance_of(kind: int) -> int:
-    """The distance of a kind: the number of one of the node's, -1 where it does not matter."""
-    return kind % ACCESS // DISTANCE - 1
-
-
-def level_of(kind: int) -> int:
-    """The level of the cache that was hit; 0 for a miss."""
-    return kind % DISTANCE
 
 
 class Step:
@@ -169,17 +144,19 @@ class Caches:
             if common > share:
                 share = common
                 most = old
-        if most is not None and share >= fresh:
-            self._copy(most, made)
+        places = [self._with(old) for old in overlapping]
         for old in overlapping:
-            if old.start < start:
-                self._insert(buffer, self._part(old, old.start, start))
-            if old.end > end:
-                self._insert(buffer, self._part(old, end, old.end))
             self._forget(old)
-            if buffer.blocks.get(old.start) is old:
-                del buffer.blocks[old.start]
-                buffer.starts.remove(old.start)
+            del buffer.blocks[old.start]
+            buffer.starts.remove(old.start)
+        for i in range(len(overlapping)):
+            old = overlapping[i]
+            if old.start < start:
+                self._insert(buffer, self._part(old, places[i], old.start, start))
+            if old.end > end:
+                self._insert(buffer, self._part(old, places[i], end, old.end))
+            if old is most and share >= fresh:
+                self._copy(old, places[i], made)
         self._insert(buffer, made)
         return made
 
@@ -195,9 +172,9 @@ class Caches:
             i += 1
         return found
 
-    def _part(self, old: Block, start: int, end: int) -> Block:
+    def _part(self, old: Block, places: "list[Cache]", start: int, end: int) -> Block:
         made = Block(start, end, old.home)
-        self._copy(old, made)
+        self._copy(old, places, made)
         return made
 
     def _insert(self, buffer: Buffer, block: Block) -> None:
@@ -205,16 +182,19 @@ class Caches:
             buffer.starts.insert(bisect_left(buffer.starts, block.start), block.start)
         buffer.blocks[block.start] = block
 
-    def _copy(self, old: Block, made: Block) -> None:
-        """Let `made` be where `old` is, in the same states."""
+    def _copy(self, old: Block, places: "list[Cache]", made: Block) -> None:
+        """Let `made` be where `old` was, in the same states, as far as it fits."""
         made.core = old.core
         made.letter = old.letter
         made.below = old.below
         made.holders = dict(old.holders)
         made.used = old.used
-        for cache in self._with(old):
+        for cache in places:
             cache.content[made] = made.size
             cache.used += made.size
+        for cache in places:
+            if cache.used > cache.capacity:
+                self._evict(cache)
 
     def _forget(self, block: Block) -> None:
         for cache in self._with(block):
@@ -405,13 +385,3 @@ class Caches:
         if block.core == core:
             return block.letter
         return block.holders.get(core, self.invalid) if block.core == SEVERAL else self.invalid
-
-
-def describe(kind: int, node: Any) -> str:
-    """A kind in words, such as "LMM socket" or "LHM L2"."""
-    words = access_of(kind)
-    if distance_of(kind) >= 0:
-        words += " " + node.distances[distance_of(kind)].name
-    if level_of(kind) > 0:
-        words += f" L{level_of(kind)}"
-    return words

@@ -6,7 +6,8 @@ from pysmpi.kernel.plan import Plan, Pricing
 from pysmpi.kernel.requests import Receive, Send, Transfer
 from pysmpi.kernel.sharing import INFINITY, Constraint
 from pysmpi.memory.transfer.buffers import Place
-from pysmpi.memory.transfer.caches import NOBODY, Block, kind_of
+from pysmpi.memory.transfer.caches import Block
+from pysmpi.memory.transfer.kinds import NOBODY, kind_of
 from pysmpi.memory.transfer.packing import pack_seconds
 from pysmpi.memory.transfer.pipeline import pipelined
 from pysmpi.memory.transfer.room import REMEMBERED, Pool, Room
@@ -139,15 +140,14 @@ class Channel(Pricing):
         if found is None:
             library = room.library
             shared = max(nbytes, room.footprint(self.pool, nbytes))
+            send = room.copy(one, two, nbytes, shared)
+            receive = room.copy(three, four, shared, nbytes)
             seconds = pipelined(
-                nbytes,
-                library.chunk,
-                library.first,
-                room.copy(one, two, nbytes, shared),
-                room.copy(three, four, shared, nbytes),
-                library.control,
+                nbytes, library.chunk, library.first, send, receive, library.control
             )
-            weights: dict[Constraint, float] = {}
+            weights: dict[Constraint, float] = {room.cores[self.sender]: send}
+            if self.sender != self.receiver:
+                weights[room.cores[self.receiver]] = receive
             room.use(weights, self.sender, one, nbytes, out.home)
             room.use(weights, self.sender, two, nbytes, self.pool.block.home)
             room.use(weights, self.receiver, three, nbytes, self.pool.block.home)

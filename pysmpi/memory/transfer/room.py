@@ -6,15 +6,8 @@ from typing import Any, Final, Optional
 from pysmpi.kernel.sharing import Constraint
 from pysmpi.memory.coherence.protocol import Protocol
 from pysmpi.memory.transfer.buffers import Buffers, Place
-from pysmpi.memory.transfer.caches import (
-    NOBODY,
-    Block,
-    Caches,
-    access_of,
-    distance_of,
-    kind_of,
-    level_of,
-)
+from pysmpi.memory.transfer.caches import Block, Caches
+from pysmpi.memory.transfer.kinds import NOBODY, access_of, distance_of, kind_of, level_of
 from pysmpi.memory.transfer.library import Library
 from pysmpi.platform.node_description import NodeDescription
 
@@ -57,6 +50,8 @@ class Room:
         self.writers: str = self._letter(states[0])
         self.readers: str = self._letter(states[1])
         self.writes_back: bool = transfer.write_back is not None
+        # A core copies one thing at a time: a second of it is used up by a second of copying.
+        self.cores: list[Constraint] = [Constraint(1.0, f"core {i}") for i in range(node.cores)]
         self.controllers: list[Optional[Constraint]] = [None] * node.numa
         if node.memory_bandwidth is not None:
             self.controllers = [

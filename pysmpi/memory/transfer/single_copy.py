@@ -45,10 +45,11 @@ class SingleCopy(Channel):
         key = (nbytes, load, store, out.home, into.home, new)
         found = self.plans.get(key)
         if found is None:
-            seconds = self.start + nbytes * room.copy(load, store, nbytes, nbytes)
+            each = room.copy(load, store, nbytes, nbytes)
+            seconds = self.start + nbytes * each
             if new:
                 seconds += self.page * (1 + (nbytes - 1) // PAGE)
-            weights: dict[Constraint, float] = {}
+            weights: dict[Constraint, float] = {room.cores[self.receiver]: each}
             room.use(weights, self.receiver, load, nbytes, out.home)
             room.use(weights, self.receiver, store, nbytes, into.home)
             found = self._plan(nbytes, seconds, weights)
