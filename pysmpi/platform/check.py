@@ -11,6 +11,8 @@ from typing import Any
 from pysmpi.errors import UsageError
 from pysmpi.platform.loader import load
 from pysmpi.platform.model import Host, Platform
+from pysmpi.platform.node_description import NodeDescription
+from pysmpi.platform.node_show import node_keys, node_lines
 from pysmpi.platform.routing import resolve
 from pysmpi.platform.zones import Zone
 
@@ -98,6 +100,7 @@ def describe(platform: Platform) -> dict[str, Any]:
             {"name": zone.name, "kind": zone.kind, "members": len(zone.members)}
             for zone in _zones(platform.root)
         ],
+        "nodes": [node_keys(node) for node in _nodes(platform)],
         "routes": ways,
         "config": dict(platform.config),
     }
@@ -115,6 +118,8 @@ def show(platform: Platform) -> str:
         f"zone {zone['name']}: {zone['kind']}, {_count(zone['members'], 'member')}"
         for zone in facts["zones"]
     ]
+    for node in _nodes(platform):
+        lines += node_lines(node)
     for way in facts["routes"].values():
         lines.append(f"route {way['from']} -> {way['to']}:")
         if "error" in way:
@@ -126,6 +131,12 @@ def show(platform: Platform) -> str:
             )
     lines += [f"option {key}: {value}" for key, value in facts["config"].items()]
     return "\n".join(lines)
+
+
+def _nodes(platform: Platform) -> list[NodeDescription]:
+    """The descriptions of the hosts, each once."""
+    found = {host.node.name: host.node for host in platform.hosts if host.node is not None}
+    return list(found.values())
 
 
 def _zones(zone: Zone) -> Iterator[Zone]:

@@ -21,6 +21,8 @@ from pysmpi.platform.definition import (
     RouterDef,
     ZoneDef,
 )
+from pysmpi.platform.node_description import NodeDescription
+from pysmpi.platform.node_show import node_keys
 from pysmpi.platform.numbers import write_radical
 from pysmpi.platform.units import format_bandwidth, format_speed, format_time
 
@@ -38,8 +40,21 @@ def dump(definition: PlatformDef) -> str:
         top["sources"] = list(definition.sources)
     if definition.config:
         top["config"] = dict(definition.config)
+    nodes = dict(definition.nodes)
+    _add_nodes(definition.root, nodes)
+    if nodes:
+        top["nodes"] = [node_keys(node) for node in nodes.values()]
     top.update(_zone_keys(definition.root))
     return str(yaml.safe_dump(top, sort_keys=False, default_flow_style=None, width=100))
+
+
+def _add_nodes(zone: ZoneDef, nodes: dict[str, NodeDescription]) -> None:
+    """Add the descriptions that hosts refer to and the file does not give, such as shipped ones."""
+    for member in zone.members:
+        if isinstance(member, ZoneDef):
+            _add_nodes(member, nodes)
+        elif isinstance(member, HostDef | ClusterDef) and member.node is not None:
+            nodes.setdefault(member.node.name, member.node)
 
 
 def _zone_keys(zone: ZoneDef) -> dict[str, Any]:
@@ -97,6 +112,8 @@ def _link_keys(link: LinkDef) -> dict[str, Any]:
 def _compute_keys(item: HostDef | ClusterDef) -> dict[str, Any]:
     speeds = [format_speed(speed) for speed in item.speeds]
     keys: dict[str, Any] = {"speed": speeds if len(speeds) > 1 else speeds[0]}
+    if item.node is not None:
+        return keys | {"node": item.node.name}
     if item.cores != 1:
         keys["cores"] = item.cores
     if item.sockets != 1:

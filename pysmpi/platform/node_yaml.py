@@ -23,6 +23,8 @@ from pysmpi.platform.units import parse_bandwidth, parse_size, parse_time
 
 _T = TypeVar("_T")
 
+MOST_LEVELS, MOST_DISTANCES = 7, 14
+
 MACHINES = Path(__file__).parent / "machines"
 
 _REQUIRED = ("name", "cores", "caches", "distances")
@@ -100,6 +102,8 @@ def _read_caches(node: Node, cores: int) -> tuple[Cache, ...]:
     for item in node.items():
         keys = item.fields(("level", "size"), ("cores", "bandwidth"))
         level = keys["level"].parse(read_count)
+        if level > MOST_LEVELS:
+            raise keys["level"].error(f"expected at most {MOST_LEVELS} levels, got {level}")
         if level != len(caches) + 1:
             raise keys["level"].error(f"expected level {len(caches) + 1}, got {level}")
         size = _positive(keys["size"], parse_size, "a size")
@@ -121,6 +125,8 @@ def _read_distances(node: Node, cores: int) -> tuple[Distance, ...]:
             raise keys["name"].error(f'expected a name that is not taken, got "{name}" again')
         before = _sharers(keys, cores, before)
         distances.append(Distance(name, before, _bandwidth(keys)))
+    if len(distances) > MOST_DISTANCES:
+        raise node.error(f"expected at most {MOST_DISTANCES} distances, got {len(distances)}")
     if before != cores or not distances:
         raise node.error(f"expected the last distance to join all {cores} cores, got {before}")
     return tuple(distances)

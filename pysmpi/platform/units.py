@@ -175,3 +175,11 @@ def format_time(value: float) -> str:
             if "e" not in text and float(text) * factor == value:
                 return f"{text}{unit}"
     return f"{value!r}s"
+
+
+def format_size(value: int) -> str:
+    """Bytes as text that `parse_size` reads back: with the largest binary prefix that divides."""
+    for power, prefix in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
+        if value and value % 1024**power == 0:
+            return f"{value // 1024**power}{prefix}B"
+    return f"{value}B"
