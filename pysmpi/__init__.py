@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
-    "Options", "ProgramError", "PysmpiError", "Result", "UsageError", "run", "sample", "touch",
-]  # fmt: skip
+    "Options",
+    "ProgramError",
+    "PysmpiError",
+    "Result",
+    "UsageError",
+    "run",
+    "sample",
+    "shared_empty",
+    "touch",
+]
 
 if os.environ.get("PYSMPI_INTERPRETED") == "1":
     from pysmpi._interpreted import prefer_source
@@ -19,6 +27,7 @@ if os.environ.get("PYSMPI_INTERPRETED") == "1":
 
 if TYPE_CHECKING:
     from pysmpi.api import Options, ProgramError, Result, run
+    from pysmpi.arrays import shared_empty
     from pysmpi.errors import PysmpiError, UsageError
     from pysmpi.sampling import sample
     from pysmpi.touching import touch
@@ -32,6 +41,7 @@ _HOMES = {
     "UsageError": "pysmpi.errors",
     "run": "pysmpi.api",
     "sample": "pysmpi.sampling",
+    "shared_empty": "pysmpi.arrays",
     "touch": "pysmpi.touching",
 }
 

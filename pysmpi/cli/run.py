@@ -88,6 +88,10 @@ class Run(click.Command):
               help="Run in full and with shadow options, and compare times and MPI calls.")
 @click.option("--check-tolerance", metavar="PERCENT", default="5%", show_default=True,
               help="Difference of times that --check-shadow allows.")
+@click.option("--fold", multiple=True, metavar="SIZE|MODULE:FUNCTION|none",
+              help="Let ranks share arrays of that size, or those of a function; repeatable.")
+@click.option("--data", metavar="all|none|SIZE", default="all", show_default=True,
+              help="Messages above SIZE, or all, carry no data; for programs that look at none.")
 @click.option("--quiet", "-q", is_flag=True, help="No summary, progress or notes.")
 @click.pass_context
 def command(
@@ -233,6 +237,8 @@ def _write_report(result: Result, path: str) -> None:
     figures = result.report()
     if result.compute != "native":
         figures["wall_seconds"] = None
+        if figures["folding"] is not None:
+            figures["folding"]["resident_bytes"] = figures["folding"]["job_bytes"] = None
     with open(path, "w", encoding="utf-8") as stream:
         json.dump(figures, stream, indent=1)
         stream.write("\n")

@@ -36,7 +36,26 @@ def summary(result: Result) -> str:
             )
     if result.shadow is not None:
         lines += _shadow(result, result.shadow)
+    if result.folding is not None:
+        lines += _folding(result.folding)
+    if result.data != "all":
+        which = "messages" if result.data == "none" else f"messages above {result.data}"
+        lines.append(f"{which} carried no data: what the program computes from it is wrong")
     return "\n".join(f"pysmpi: {line}" for line in lines)
+
+
+def _folding(folding: dict[str, Any]) -> list[str]:
+    """What folding saved, and what that means for the program's results."""
+    resident, job = folding["resident_bytes"], folding["job_bytes"]
+    whole = "" if resident is None else (
+        f"; {text.size(resident)} resident, where the job needs {text.size(job)}"
+    )
+    return [
+        f"folded {text.size(folding['needed_bytes'])} of arrays into "
+        f"{text.size(folding['taken_bytes'])}{whole}",
+        "folded arrays hold what any rank wrote last: the program's results are wrong unless "
+        "they are the same on every rank",
+    ]
 
 
 def _shadow(result: Result, shadow: dict[str, Any]) -> list[str]:

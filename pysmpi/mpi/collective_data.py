@@ -15,17 +15,20 @@ from pysmpi.collectives.call import Call
 from pysmpi.mpi.collective_calls import Part
 from pysmpi.mpi.constants import ERR_TRUNCATE, SUCCESS
 from pysmpi.mpi.core import Core
-from pysmpi.mpi.messages import Blocks, Message, copy_message, place
+from pysmpi.mpi.messages import Blocks, Message, place
+from pysmpi.mpi.payload import PAYLOAD, move, snapshot
 
 # Blocks up to this many bytes are joined before they are stored.
 JOINED = 16384
 _NOTHING: list[Any] = []
+# Stands for what all have brought where that is folded, so that nobody needs it.
+FOLDED: Any = ("folded",)
 
 
 def transfer(source: Any, target: Message) -> int:
     """Copy a message, or packed data, to a message; the error class."""
     if source.__class__ is Message:
-        copy_message(source, target)
+        move(source, target)
         nbytes = source.nbytes
     else:
         target.unpack(source)
@@ -39,8 +42,16 @@ def packed(source: Any) -> Any:
 
 
 def saved(source: Any) -> Any:
-    """A copy of the packed data of a message, or the packed data that it already is."""
-    return source.snapshot() if source.__class__ is Message else source
+    """A copy of the packed data of a message, or the packed data that it already is.
+
+    The message itself where its data stays where it is.
+    """
+    return snapshot(source) if source.__class__ is Message else source
+
+
+def _folded(source: Any) -> bool:
+    """Whether what a rank brings is in memory that all ranks share."""
+    return source.__class__ is Message and PAYLOAD.folded(source)
 
 
 def merged(blocks: Blocks) -> Message | None:
@@ -113,7 +124,8 @@ class Gather(Part):
             return
         parts = self.values
         fresh = not any(part.delivered for part in parts.values())
-        if fresh and self.call.nbytes <= JOINED and self.complete() and self._join(blocks):
+        small = self.call.nbytes <= JOINED and not PAYLOAD.active
+        if fresh and small and self.complete() and self._join(blocks):
             return
         for rank, part in parts.items():
             self.take(rank, part)
@@ -184,7 +196,7 @@ class Scatter(Part):
         for rank in range(len(blocks)):
             part = parts.get(rank)
             if part is None:
-                kept[rank] = blocks.block(rank).snapshot()
+                kept[rank] = saved(blocks.block(rank))
             else:
                 part.deliver()
         self.kept = kept
@@ -194,18 +206,22 @@ class Allgather(Part):
     """Every rank's message goes to a block of every rank.
 
     The first rank that is done joins what all have brought, for all; nobody has left by then.
+    `exempt` is one whose data moves in any case.
     """
 
-    __slots__ = ("blocks", "message")
+    __slots__ = ("blocks", "exempt", "message")
 
     def __init__(self, core: Core, me: int, call: Call, message: Any, blocks: Blocks) -> None:
         super().__init__(core, me, call)
         self.message = message
         self.blocks = blocks
+        self.exempt = False
 
     def collect(self) -> None:
         """Take all blocks."""
         blocks = self.blocks
+        if PAYLOAD.active and not self.exempt and self._stays():
+            return
         if not self.complete():
             # Ranks that bring nothing need not have entered.
             for rank, nbytes in enumerate(blocks.sizes()):
@@ -215,7 +231,7 @@ class Allgather(Part):
                         self.error = transfer(part.message, blocks.block(rank)) or self.error
             return
         other = self.other
-        if other.result is None:
+        if other.result is None or other.result is FOLDED:
             parts = self.values
             sent = [packed(parts[rank].message) for rank in range(len(parts))]
             sizes = [len(data) for data in sent]
@@ -233,6 +249,18 @@ class Allgather(Part):
             self.error = transfer(data, blocks.block(rank)) or self.error
             at += nbytes
 
+    def _stays(self) -> bool:
+        """Whether all data stays where it is."""
+        blocks = self.blocks
+        if all(nbytes > PAYLOAD.most for nbytes in set(blocks.sizes())):
+            return True
+        if not self.complete() or not PAYLOAD.folded(blocks):
+            return False
+        known = self.other.result
+        if known is None and all(_folded(part.message) for part in self.values.values()):
+            known = self.other.result = FOLDED
+        return known is FOLDED
+
     def release(self) -> None:
         """Leave a copy, unless it is in the joined one."""
         if self.board.result is None:
@@ -242,7 +270,7 @@ class Allgather(Part):
 class Alltoall(Part):
     """Block j of rank i goes to block i of rank j."""
 
-    __slots__ = ("incoming", "kept", "outgoing")
+    __slots__ = ("folded", "incoming", "kept", "outgoing")
 
     def __init__(
         self, core: Core, me: int, call: Call, outgoing: Blocks | None, incoming: Blocks
@@ -251,14 +279,17 @@ class Alltoall(Part):
         self.outgoing = outgoing  # None: in place
         self.incoming = incoming
         self.kept: list[Any] | None = None
+        self.folded = False  # what it brings
 
     def begin(self, number: int) -> None:
         """In place, what is brought would be overwritten: save it."""
-        if self.outgoing is None:
+        outgoing = self.outgoing
+        if outgoing is None:
             blocks = self.incoming
-            self.kept = [blocks.block(rank).snapshot() for rank in range(len(blocks))]
+            self.kept = [saved(blocks.block(rank)) for rank in range(len(blocks))]
         else:
             self.kept = None
+            self.folded = PAYLOAD.active and PAYLOAD.folded(outgoing)
         super().begin(number)
 
     def block_for(self, rank: int) -> Any:
@@ -277,6 +308,8 @@ class Alltoall(Part):
     def collect(self) -> None:
         """Take one block from each rank."""
         incoming, me = self.incoming, self.me
+        if PAYLOAD.active and self._stays():
+            return
         if self.complete() and self._join():
             return
         for rank in range(len(incoming)):
@@ -290,8 +323,21 @@ class Alltoall(Part):
         """Copy from memory to memory; False where that is not all there is to it."""
         if source is None or target is None or source.nbytes != target.nbytes:
             return False
-        target[:] = source
+        if not (PAYLOAD.active and PAYLOAD.stays(source, target)):
+            target[:] = source
         return True
+
+    def _stays(self) -> bool:
+        """Whether all data stays where it is."""
+        incoming = self.incoming
+        sizes = set(incoming.sizes(1) if is_equal(incoming) else incoming.sizes())
+        if all(nbytes > PAYLOAD.most for nbytes in sizes if nbytes):
+            return True
+        return (
+            self.complete()
+            and all(part.folded for part in self.values.values())
+            and PAYLOAD.folded(incoming)
+        )
 
     def _join(self) -> bool:
         """Take all blocks at once where they are equal and small; False if they are not."""
@@ -319,14 +365,14 @@ class Alltoall(Part):
     def area(self) -> Any:
         """All blocks that this rank brings, in one piece; None where they are not."""
         if self.kept is not None:
-            return b"".join(self.kept)
+            return b"".join(map(packed, self.kept))
         assert self.outgoing is not None
         whole = merged(self.outgoing) if is_equal(self.outgoing) else None
         return None if whole is None else whole.pack()
 
     def release(self) -> None:
         """Deliver to those that have entered, leave copies for the others."""
-        if self.kept is not None:
+        if self.kept is not None or self.folded:
             return
         parts = self.values
         if self.complete():

@@ -16,6 +16,7 @@ from pysmpi.mpi.collective_order import Evaluation, by_algorithm, order_for
 from pysmpi.mpi.constants import ERR_INTERN, ERR_TRUNCATE, SUCCESS
 from pysmpi.mpi.core import Board, Core
 from pysmpi.mpi.messages import Message
+from pysmpi.mpi.payload import PAYLOAD, snapshot
 from pysmpi.mpi.reductions import Operator, prefixes, reduce
 from pysmpi.mpi.typerecords import Type
 
@@ -79,7 +80,7 @@ class Reduction(Part):
     def collect(self) -> None:
         """Take the result, or a part of it."""
         target = self.target
-        if target is None or self.stop == self.start:
+        if target is None or self.stop == self.start or (PAYLOAD.active and self._stays(target)):
             return
         other = self.other
         if other.result is None and len(other.values) < self.core.remote.size:
@@ -95,10 +96,20 @@ class Reduction(Part):
         else:
             self.error = transfer(memoryview(result)[self.start : self.stop], target)
 
+    def _stays(self, buffer: Any) -> bool:
+        """Whether nobody gets anything but what the buffers hold already."""
+        message = self.message
+        if self.count * self.record.layout.size > PAYLOAD.most:
+            return True
+        return message.__class__ is Message and PAYLOAD.folded(message) and PAYLOAD.folded(buffer)
+
     def release(self) -> None:
         """Combine if all have entered, else leave a copy."""
         board = self.board
-        if self.message is None or board.result is not None:
+        message = self.message
+        if message is None or board.result is not None:
+            return
+        if PAYLOAD.active and self._stays(message):
             return
         if len(board.values) == self.core.size:
             self.combined(board)
@@ -135,7 +146,7 @@ class Prefix(Part):
         """In the order of an algorithm each rank combines for itself, so what it needs is kept."""
         self.kept = None
         if by_algorithm(self):
-            self.kept = self.message.snapshot()
+            self.kept = snapshot(self.message)
         super().begin(number)
 
     def combine_as_algorithm(self, order: Order) -> None:
@@ -146,7 +157,7 @@ class Prefix(Part):
             if rank not in parts:
                 self.error = ERR_INTERN
                 return
-            streams.append(parts[rank].kept)
+            streams.append(packed(parts[rank].kept))
         if any(len(stream) != self.message.nbytes for stream in streams):
             self.error = ERR_TRUNCATE
         elif streams:
@@ -158,7 +169,7 @@ class Prefix(Part):
         board = self.board
         message = self.message
         nbytes = message.nbytes
-        if nbytes == 0:
+        if nbytes == 0 or nbytes > PAYLOAD.most:
             return
         order = order_for(self)
         if order is not None:

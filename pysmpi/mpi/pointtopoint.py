@@ -29,7 +29,7 @@ from pysmpi.mpi.exceptions import cint, fail, named
 from pysmpi.mpi.exporting import acquire
 from pysmpi.mpi.matched import Message
 from pysmpi.mpi.messages import Message as Memory
-from pysmpi.mpi.messages import copy_message, is_integral
+from pysmpi.mpi.messages import is_integral
 from pysmpi.mpi.messages import receive as receive_message
 from pysmpi.mpi.messages import send as send_message
 from pysmpi.mpi.operations import (
@@ -43,6 +43,7 @@ from pysmpi.mpi.operations import (
     poll,
     withdrawn,
 )
+from pysmpi.mpi.payload import move, snapshot
 from pysmpi.mpi.pickling import pickle
 from pysmpi.mpi.rank import Rank, current
 from pysmpi.mpi.requests import Prequest, Request
@@ -71,7 +72,7 @@ def deliver(send: Send, receive: Receive) -> None:
         data = source.snapshot() if source.__class__ is Memory else source
         target.data = memoryview(data)[: receive.nbytes] if receive.truncated else data
     elif source.__class__ is Memory:
-        copy_message(source, target)
+        move(source, target)
     elif target is not None:
         target.unpack(source)
     send.payload = None
@@ -80,7 +81,7 @@ def deliver(send: Send, receive: Receive) -> None:
 def keep(send: Send) -> None:
     """Save the data of a message whose sender goes on before it is matched."""
     if send.payload.__class__ is Memory:
-        send.payload = send.payload.snapshot()
+        send.payload = snapshot(send.payload)
 
 
 def install(engine: Engine) -> None:
@@ -322,8 +323,8 @@ class PointToPoint:
         rank = current()
         core = self._core()
         into = receive_message(buf, dest if source == PROC_NULL else source)
-        out = into.snapshot()
-        send = new_send(self, rank, core, out, len(out), dest, sendtag, STANDARD)
+        out = snapshot(into)
+        send = new_send(self, rank, core, out, into.nbytes, dest, sendtag, STANDARD)
         receive = new_receive(self, rank, core, into, into.nbytes, source, recvtag)
         self._exchanged(rank, send, receive, status)
 
@@ -389,8 +390,8 @@ class PointToPoint:
     ) -> Request:
         """Send and receive a message with one buffer."""
         into = receive_message(buf, dest if source == PROC_NULL else source)
-        out = into.snapshot()
-        return self._isendrecv(out, len(out), dest, sendtag, into, source, recvtag)
+        out = snapshot(into)
+        return self._isendrecv(out, into.nbytes, dest, sendtag, into, source, recvtag)
 
     def _isendrecv(
         self, out: Any, nbytes: int, dest: int, sendtag: int, into: Any, source: int, recvtag: int

@@ -25,14 +25,17 @@ from pysmpi.memory.lines.machine import HostLines
 from pysmpi.memory.transfer.choice import over
 from pysmpi.mpi import environment, pointtopoint, spawning, whereabouts
 from pysmpi.mpi.file_disks import disk_options
+from pysmpi.mpi.payload import NEVER, PAYLOAD
 from pysmpi.mpi.rank import Rank, World
 from pysmpi.network.models import find as find_model
 from pysmpi.options import Settings, canonical
 from pysmpi.platform.loader import DEFAULT, load
 from pysmpi.platform.model import Platform
 from pysmpi.platform.placement import place
+from pysmpi.platform.units import parse_size
 from pysmpi.runtime.deadlock import Deadlock, find_deadlock
 from pysmpi.runtime.exits import HardExit
+from pysmpi.runtime.folding.setup import Folding
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import Program
 from pysmpi.runtime.shadow.setup import Shadowing
@@ -80,6 +83,8 @@ class Options:
     trace: str | Path | None = None
     sample: Sequence[str] | str = ()
     once: Sequence[str] | str = ()
+    fold: Sequence[str] | str = ()
+    data: str = "all"
 
 
 @dataclass
@@ -108,6 +113,8 @@ class Result:
     error: str | None = None
     deadlock: Deadlock | None = None
     shadow: dict[str, Any] | None = None
+    folding: dict[str, Any] | None = None
+    data: str = "all"
 
     def __str__(self) -> str:
         """One line: how it ended, what it predicts, what the ranks returned."""
@@ -137,6 +144,8 @@ class Result:
             "bytes": self.bytes,
             "events": self.events,
             "shadow": self.shadow,
+            "folding": self.folding,
+            "data": self.data,
             "exit_status": self.exit_status,
             "error": self.error,
             "per_rank": self.ranks,
@@ -185,6 +194,8 @@ class Job:
         self.shadowing = Shadowing(
             options.sample, options.once, self.timing, options.nprocs, options.seed
         )
+        self.folding = Folding(options.fold, self.timing.stopwatch)
+        self.most_data = _most_data(options.data)
         self.deadlock: Deadlock | None = None
         self.on_start: Callable[[Simulation], Any] | None = None
         self._locals: dict[str, int] = {}
@@ -222,9 +233,11 @@ class Job:
                 shared=self.options.shared,
                 poll_cost=self.settings.number("smpi/wtime"),
                 stopwatch=self.timing.stopwatch,
-                start_fiber=simulation.start_thread,
+                start_fiber=self._start_thread,
                 shadowing=self.shadowing,
             ) as self.interpreter,
+            self.folding,
+            PAYLOAD.skipping(self.most_data),
         ):
             self.universe_size = spawner.universe_size()
             whole = Part(self.program, self.slots, 0)
@@ -267,6 +280,7 @@ class Job:
 
     def _live(self, rank: Rank, program: Program | None = None) -> Any:
         interpreter = self.interpreter
+        self.folding.enter(rank)
         try:
             value = interpreter.live(rank.program, program)
             _finalize(rank)
@@ -278,6 +292,13 @@ class Job:
         finally:
             interpreter.forget(rank)
         return value
+
+    def _start_thread(self, rank: Rank, body: Callable[[], Any]) -> Any:
+        def folded() -> Any:
+            self.folding.enter(rank)
+            return body()
+
+        return self.simulation.start_thread(rank, folded if self.folding.rules else body)
 
     def _deadlock(self, simulation: Simulation) -> bool:
         found = find_deadlock(simulation)
@@ -326,6 +347,8 @@ class Job:
             error=error,
             deadlock=self.deadlock,
             shadow=self.shadowing.report(),
+            folding=self.folding.report(),
+            data=self.options.data,
         )
 
 
@@ -387,6 +410,18 @@ def _finalize(rank: Rank, leave: SystemExit | None = None) -> None:
             if leave is not None and not isinstance(leave.code, int | None):
                 print(leave.code, file=sys.stderr)
             rank.abort(status)
+
+
+def _most_data(text: str) -> int:
+    """Bytes of the largest message that carries its data: what `--data` says."""
+    if text == "all":
+        return NEVER
+    if text == "none":
+        return 0
+    try:
+        return parse_size(text)
+    except UsageError as error:
+        raise UsageError(f"--data {text}: {error}; or all, or none") from None
 
 
 def _mpi_options(settings: Settings) -> dict[str, Any]:

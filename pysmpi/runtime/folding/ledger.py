@@ -1,0 +1,233 @@
+"""Which ranks hold which shared block of memory.
+
+A block belongs to a line of the program, a class of sizes, and an ordinal: a rank whose line
+allocates while earlier arrays of that line and class are still alive gets the next block. So two
+living arrays of one rank never share memory, and the n-th array of each rank shares with the n-th
+of every other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from heapq import heappop, heappush
+from typing import Any
+
+PAGE = 4096
+# Blocks that no rank holds stay at hand up to so many bytes: what is freed and allocated again
+# and again need not be mapped each time.
+IDLE = 256 << 20
+
+
+def size_class(nbytes: int) -> int:
+    """The bytes of the block for an array: ranks with a row more or less share one.
+
+    Classes are an eighth of a power of two apart, and whole pages.
+    """
+    step = max(PAGE, 1 << max(0, nbytes.bit_length() - 4))
+    return -(-nbytes // step) * step
+
+
+class Block:
+    """A piece of memory, and how many ranks hold it. `fresh` until a rank has had it."""
+
+    __slots__ = ("address", "fresh", "holders", "line", "nbytes", "ordinal")
+
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.address = address
+        self.nbytes = nbytes
+        self.holders = 0
+        self.fresh = True
+        self.line: Line | None = None
+        self.ordinal = 0
+
+
+class Tally:
+    """What one line of the program has allocated, in bytes.
+
+    `live` is what the arrays of all ranks hold together, `taken` the blocks that they lie in.
+    """
+
+    __slots__ = ("arrays", "live", "most_live", "most_taken", "taken")
+
+    def __init__(self) -> None:
+        self.arrays = self.live = self.taken = self.most_live = self.most_taken = 0
+
+    def add(self, nbytes: int) -> None:
+        """One more array."""
+        self.arrays += 1
+        self.live += nbytes
+        if self.live > self.most_live:
+            self.most_live = self.live
+
+    def grow(self, nbytes: int) -> None:
+        """One more block."""
+        self.taken += nbytes
+        if self.taken > self.most_taken:
+            self.most_taken = self.taken
+
+
+class Line:
+    """The blocks of one line of the program and one class of sizes, by ordinal."""
+
+    __slots__ = ("blocks", "tally")
+
+    def __init__(self, tally: Tally) -> None:
+        self.blocks: list[Block | None] = []
+        self.tally = tally
+
+
+class Ordinals:
+    """The ordinals of a line that one rank has to spare: those freed, and all from `following`."""
+
+    __slots__ = ("following", "freed")
+
+    def __init__(self) -> None:
+        self.following = 0
+        self.freed: list[int] = []
+
+    def take(self) -> int:
+        """The lowest."""
+        if self.freed:
+            return heappop(self.freed)
+        self.following += 1
+        return self.following - 1
+
+    def give(self, ordinal: int) -> None:
+        """One is free again."""
+        heappush(self.freed, ordinal)
+
+
+class Owner:
+    """One rank: its blocks and the bytes it asked for by address, and its bytes now and at most."""
+
+    __slots__ = ("held", "live", "ordinals", "peak")
+
+    def __init__(self) -> None:
+        self.held: dict[int, tuple[Block, int]] = {}
+        self.ordinals: dict[Line, Ordinals] = {}
+        self.live = 0
+        self.peak = 0
+
+
+class Ledger:
+    """All blocks of a run.
+
+    `allocate(nbytes)` returns the address of fresh memory, `release(address, nbytes)` takes it
+    back.
+    """
+
+    def __init__(
+        self,
+        allocate: Callable[[int], int],
+        release: Callable[[int, int], Any],
+        most_idle: int = IDLE,
+    ) -> None:
+        self.allocate = allocate
+        self.release = release
+        self.most_idle = most_idle
+        self.lines: dict[tuple[Hashable, int], Line] = {}
+        self.tallies: dict[Hashable, Tally] = {}
+        self.owners: list[Owner] = []
+        self.idle: dict[int, list[Block]] = {}
+        self.idle_bytes = 0
+        self.taken = 0  # bytes of all blocks, idle ones included
+        self.most_taken = 0
+
+    @property
+    def needed(self) -> int:
+        """Bytes that the arrays of all ranks would take unfolded, each rank's at its peak."""
+        return sum(owner.peak for owner in self.owners)
+
+    def owner(self) -> Owner:
+        """One more rank."""
+        owner = Owner()
+        self.owners.append(owner)
+        return owner
+
+    def take(self, owner: Owner, place: Hashable, nbytes: int) -> Block:
+        """A block of at least `nbytes` for a rank, allocated at a place of the program."""
+        size = size_class(nbytes)
+        line = self.lines.get((place, size))
+        if line is None:
+            line = self.lines[place, size] = Line(self.tallies.setdefault(place, Tally()))
+        ordinals = owner.ordinals.get(line)
+        if ordinals is None:
+            ordinals = owner.ordinals[line] = Ordinals()
+        ordinal = ordinals.take()
+        blocks = line.blocks
+        if ordinal >= len(blocks):
+            blocks.extend([None] * (ordinal + 1 - len(blocks)))
+        block = blocks[ordinal]
+        if block is None:
+            try:
+                block = self._block(size)
+            except BaseException:
+                ordinals.give(ordinal)
+                raise
+            blocks[ordinal] = block
+            block.line, block.ordinal = line, ordinal
+            line.tally.grow(size)
+        block.holders += 1
+        owner.held[block.address] = (block, nbytes)
+        line.tally.add(nbytes)
+        owner.live += nbytes
+        owner.peak = max(owner.peak, owner.live)
+        return block
+
+    def give(self, owner: Owner, address: int) -> int:
+        """A rank lets go of its array at an address; the bytes of the array."""
+        block, nbytes = owner.held.pop(address)
+        line = block.line
+        assert line is not None
+        owner.live -= nbytes
+        owner.ordinals[line].give(block.ordinal)
+        tally = line.tally
+        tally.live -= nbytes
+        block.holders -= 1
+        block.fresh = False
+        if block.holders == 0:
+            line.blocks[block.ordinal] = block.line = None
+            tally.taken -= block.nbytes
+            self._idle(block)
+        return nbytes
+
+    def close(self) -> None:
+        """Give back the blocks that nobody holds, now and from now on."""
+        self.most_idle = 0
+        for blocks in self.idle.values():
+            for block in blocks:
+                self._give_back(block)
+        self.idle.clear()
+        self.idle_bytes = 0
+
+    def _block(self, size: int) -> Block:
+        """A block that nobody holds: the one used last, else a new one."""
+        idle = self.idle.get(size)
+        if idle:
+            self.idle_bytes -= size
+            return idle.pop()
+        block = Block(self.allocate(size), size)
+        self.taken += size
+        self.most_taken = max(self.most_taken, self.taken)
+        return block
+
+    def _idle(self, block: Block) -> None:
+        """Keep a block that nobody holds, and give others back if these become too many."""
+        if block.nbytes > self.most_idle:
+            self._give_back(block)
+            return
+        self.idle.setdefault(block.nbytes, []).append(block)
+        self.idle_bytes += block.nbytes
+        while self.idle_bytes > self.most_idle:
+            # The size that was used least recently is the first one whose blocks go.
+            size = next(iter(self.idle))
+            blocks = self.idle[size]
+            if blocks:
+                self.idle_bytes -= size
+                self._give_back(blocks.pop(0))
+            if not blocks:
+                del self.idle[size]
+
+    def _give_back(self, block: Block) -> None:
+        self.taken -= block.nbytes
+        self.release(block.address, block.nbytes)

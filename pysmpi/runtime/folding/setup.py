@@ -1,0 +1,366 @@
+"""`--fold`: what is folded in a run, and what came of it."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Iterable
+from operator import index
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+from pysmpi import arrays
+from pysmpi.errors import UsageError
+from pysmpi.mpi.payload import PAYLOAD
+from pysmpi.mpi.rank import current, outside
+from pysmpi.platform.units import parse_size
+from pysmpi.runtime.folding.arena import Arena
+from pysmpi.runtime.folding.faults import Faults
+from pysmpi.runtime.folding.handler import Handlers
+from pysmpi.runtime.folding.ledger import PAGE, Ledger, Owner, Tally
+from pysmpi.runtime.folding.partial import Partial, array_at, runs_of
+from pysmpi.runtime.private import Stopwatch
+
+# Smaller arrays (bytes) of a named function are not worth a look at the stack.
+LEAST = 1 << 16
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
+# Frames of libraries that allocate on behalf of whoever called them.
+_BEHALF = ("numpy", "pysmpi.runtime.shadow", "pysmpi.sampling", "pysmpi.runtime.folding")
+
+_process: list[Any] = []  # the arena and the handlers, which arrays may need after a run
+
+
+class Rules:
+    """What `--fold` names: arrays of at least `size` bytes, and those of some functions.
+
+    `off` says that `pysmpi.shared_empty` allocates private memory too.
+    """
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.size: int | None = None
+        self.functions: set[tuple[str, str]] = set()
+        self.off = False
+        for word in words:
+            if word == "none":
+                self.off = True
+            elif word[:1].isdigit():
+                self.size = self._size(word)
+            else:
+                module, colon, path = word.partition(":")
+                if not (colon and _NAME.match(module) and _NAME.match(path)):
+                    raise UsageError(
+                        f"--fold {word}: expected a size such as 1MiB, MODULE:FUNCTION such as "
+                        "__main__:new_field, or none"
+                    )
+                self.functions.add((module, path))
+        if self.off and self:
+            raise UsageError("--fold none: expected no other --fold with it")
+
+    def _size(self, word: str) -> int:
+        try:
+            size = parse_size(word)
+        except UsageError as error:
+            raise UsageError(f"--fold {word}: {error}") from None
+        if size < PAGE:
+            raise UsageError(f"--fold {word}: expected a size from 4KiB on")
+        return size
+
+    def __bool__(self) -> bool:
+        return self.size is not None or bool(self.functions)
+
+    @property
+    def least(self) -> int:
+        """The size (bytes) from which arrays have to be looked at."""
+        sizes = [] if self.size is None else [self.size]
+        return min(sizes + [LEAST] if self.functions else sizes, default=1 << 62)
+
+
+class Folding:
+    """The folded memory of one run; a context manager."""
+
+    def __init__(self, words: Iterable[str], stopwatch: Stopwatch) -> None:
+        self.rules = Rules(words)
+        self.stopwatch = stopwatch
+        self.ledger: Ledger | None = None
+        self.partial: Partial | None = None
+        self._owners: dict[int, RankMemory] = {}  # by pid
+        self._matches: dict[CodeType, bool] = {}
+        self._ours: dict[str, int] = {}
+
+    def __enter__(self) -> Folding:
+        if self.rules:
+            self._begin()
+        _running.append(self)
+        arrays.allocate = None if self.rules.off else self.shared_empty
+        return self
+
+    def _begin(self) -> None:
+        """Get what folding needs; only a run that folds does."""
+        if self.ledger is not None:
+            return
+        if not sys.platform.startswith("linux"):
+            raise UsageError(f"--fold: found platform {sys.platform}, expected Linux")
+        if not _process:
+            arena = Arena()
+            _process[:] = arena, Handlers(arena.start, arena.stop)
+        arena, handlers = _process
+        self.arena: Arena = arena
+        self.handlers: Handlers = handlers
+        self.stopwatch.pause()
+        try:
+            self.ledger = Ledger(arena.allocate, arena.release)
+            self.partial = Partial(arena.pages)
+            self.faults = Faults()
+            handlers.begin(self.rules.least, self.stopwatch.charge)
+        finally:
+            self.stopwatch.resume()
+        PAYLOAD.fold(arena.start, arena.stop, PAGE, self.partial.shared)
+
+    def __exit__(self, *exception: object) -> None:
+        _running.remove(self)
+        arrays.allocate = None
+        if self.ledger is not None and self.partial is not None:
+            self.handlers.end()
+            PAYLOAD.unfold()
+            self.ledger.close()
+            self.partial.close()
+
+    def enter(self, rank: Any) -> None:
+        """Fold the arrays of a rank from now on, in the greenlet that runs."""
+        if self.rules:
+            self.handlers.install(self.memory_of(rank.pid).capsule)
+
+    def memory_of(self, pid: int) -> RankMemory:
+        """The folded arrays of a rank."""
+        memory = self._owners.get(pid)
+        if memory is None:
+            self._begin()
+            assert self.ledger is not None
+            memory = self._owners[pid] = RankMemory(self, self.ledger.owner())
+            memory.capsule = self.handlers.capsule(memory)
+        return memory
+
+    def shared_empty(
+        self, shape: Any, dtype: np.dtype[Any], private: list[Any], frame: FrameType
+    ) -> np.ndarray | None:
+        """What `pysmpi.shared_empty` returns; None for `numpy.empty`."""
+        rank = current()
+        shape = (shape,) if hasattr(shape, "__index__") else tuple(shape)
+        shape = tuple(map(index, shape))
+        nbytes = dtype.itemsize * math.prod(shape)
+        if rank is outside or nbytes == 0 or min(shape, default=1) < 0 or dtype.hasobject:
+            return None
+        place = frame.f_code, frame.f_lineno
+        self.stopwatch.pause()
+        _state.busy = True
+        try:
+            memory = self.memory_of(rank.pid)
+            if not private:
+                address = memory.take(place, nbytes, False)
+                return array_at(address, shape, dtype, memory.free, address)
+            runs = [run for item in private for run in runs_of(shape, dtype, item)]
+            assert self.partial is not None
+            address = self.partial.allocate(rank.pid, place, nbytes, runs)
+            return array_at(address, shape, dtype, self.partial.free, rank.pid, address)
+        finally:
+            _state.done()
+            self.stopwatch.resume()
+
+    def place(self, nbytes: int, frame: FrameType | None) -> tuple[CodeType, int] | None:
+        """The line of the program that allocates an array; None if it is not to be folded."""
+        # The innermost line that is not of numpy; none at all is folded on behalf of pysmpi.
+        while frame is not None:
+            kind = self._kind(frame)
+            if kind == _PROGRAM:
+                break
+            if kind == _SIMULATOR:
+                return None
+            frame = frame.f_back
+        if frame is None:
+            return None
+        place = frame.f_code, frame.f_lineno
+        size = self.rules.size
+        if size is not None and nbytes >= size:
+            return place
+        matches = self._matches
+        while frame is not None:
+            code = frame.f_code
+            match = matches.get(code)
+            if match is None:
+                name = frame.f_globals.get("__name__", ""), code.co_qualname
+                match = matches[code] = name in self.rules.functions
+            if match:
+                return place
+            frame = frame.f_back
+        return None
+
+    def _kind(self, frame: FrameType) -> int:
+        name = frame.f_globals.get("__name__") or ""
+        kind = self._ours.get(name)
+        if kind is None:
+            if any(name == root or name.startswith(root + ".") for root in _BEHALF):
+                kind = _LIBRARY
+            else:
+                simulator = name == "pysmpi" or name.startswith("pysmpi.")
+                kind = _SIMULATOR if simulator else _PROGRAM
+            self._ours[name] = kind
+        return kind
+
+    def report(self) -> dict[str, Any] | None:
+        """What was folded, in bytes; None if nothing was.
+
+        `needed_bytes` is the sum over ranks of the most that the arrays of each held at once,
+        `taken_bytes` the most memory that was shared among them, `resident_bytes` the most that
+        this process held, `job_bytes` what it would have held without folding.
+        """
+        parts = [self.ledger, self.partial.ledger if self.partial is not None else None]
+        ledgers = [ledger for ledger in parts if ledger is not None]
+        tallies = [item for ledger in ledgers for item in ledger.tallies.items()]
+        if not tallies or self.partial is None:
+            return None
+        needed = sum(ledger.needed for ledger in ledgers)
+        taken = sum(ledger.most_taken for ledger in ledgers) + self.partial.most_private
+        resident = resident_bytes()
+        lines = sorted(tallies, key=lambda item: -item[1].most_live)
+        return {
+            "needed_bytes": needed,
+            "taken_bytes": taken,
+            "resident_bytes": resident,
+            "job_bytes": None if resident is None else resident + max(0, needed - taken),
+            "arrays": sum(tally.arrays for _, tally in lines),
+            "lines": [_line(place, tally) for place, tally in lines],
+        }
+
+
+def _line(place: Any, tally: Tally) -> dict[str, Any]:
+    code, number = place
+    return {
+        "place": f"{code.co_filename}:{number}",
+        "function": code.co_qualname,
+        "arrays": tally.arrays,
+        "needed_bytes": tally.most_live,
+        "taken_bytes": tally.most_taken,
+    }
+
+
+class RankMemory:
+    """The folded arrays of one rank: what its handler asks."""
+
+    __slots__ = ("capsule", "folding", "owner")
+
+    capsule: Any
+
+    def __init__(self, folding: Folding, owner: Owner) -> None:
+        self.folding = folding
+        self.owner = owner
+
+    def allocate(self, nbytes: int, zero: bool) -> int:
+        """The address for a new array; 0 to leave it to numpy."""
+        if _state.busy:
+            return 0
+        folding = self.folding
+        stopwatch = folding.stopwatch
+        stopwatch.pause()
+        _state.busy = True
+        try:
+            place = folding.place(nbytes, sys._getframe(2))
+            return 0 if place is None else self.take(place, nbytes, zero)
+        finally:
+            _state.done()
+            stopwatch.resume()
+
+    def take(self, place: Any, nbytes: int, zero: bool) -> int:
+        """The address for an array that is allocated at a place of the program."""
+        folding = self.folding
+        ledger, owner = folding.ledger, self.owner
+        assert ledger is not None
+        before = owner.peak
+        block = ledger.take(owner, place, nbytes)
+        if block.fresh:
+            return block.address
+        if zero and block.holders == 1:
+            folding.arena.clear(block.address, block.nbytes)
+        else:
+            cost = folding.faults.cost(nbytes, owner.peak - before)
+            folding.stopwatch.charge(cost)
+        return block.address
+
+    def resize(self, address: int, nbytes: int) -> bool:
+        """Let the array at an address grow or shrink in its block, if it can."""
+        block, before = self.owner.held[address]
+        if nbytes > block.nbytes:
+            return False
+        owner = self.owner
+        owner.held[address] = block, nbytes
+        owner.live += nbytes - before
+        owner.peak = max(owner.peak, owner.live)
+        assert block.line is not None
+        block.line.tally.live += nbytes - before
+        return True
+
+    def size(self, address: int) -> int:
+        """The bytes of the array at an address."""
+        return self.owner.held[address][1]
+
+    def free(self, address: int) -> None:
+        """The array at an address is gone."""
+        if _state.busy:
+            _state.waiting.append((self, address))
+            return
+        stopwatch = self.folding.stopwatch
+        stopwatch.pause()
+        _state.busy = True
+        try:
+            self.give(address)
+        finally:
+            _state.done()
+            stopwatch.resume()
+
+    def give(self, address: int) -> None:
+        """Let go of the array at an address."""
+        ledger = self.folding.ledger
+        assert ledger is not None
+        ledger.give(self.owner, address)
+
+
+class _State:
+    """Whether an allocation is under way, and the arrays that were freed meanwhile.
+
+    The collector may free arrays while another is being allocated: they wait until that is done.
+    """
+
+    def __init__(self) -> None:
+        self.busy = False
+        self.waiting: list[tuple[RankMemory, int]] = []
+
+    def done(self) -> None:
+        """The allocation is done."""
+        while self.waiting:
+            memory, address = self.waiting.pop()
+            memory.give(address)
+        self.busy = False
+
+
+_PROGRAM, _LIBRARY, _SIMULATOR = range(3)
+_state = _State()
+_running: list[Folding] = []
+
+
+def running() -> Folding | None:
+    """The folding of the run that is under way."""
+    return _running[-1] if _running else None
+
+
+def resident_bytes() -> int | None:
+    """The most memory that this process has held so far; None where the system does not say."""
+    try:
+        with open("/proc/self/status") as stream:
+            for line in stream:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return None
