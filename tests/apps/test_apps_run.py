@@ -25,6 +25,12 @@ CASES = [
         r"(?m)^(?:energy|centre|check).*$",
         id="nbody",
     ),
+    pytest.param(
+        "dft.py",
+        ["--grid", "16", "--orbitals", "7", "--iterations", "3"],
+        r"(?m)^(?:iteration|electrons|VERIFICATION).*$",
+        id="dft",
+    ),
 ]
 EXPECTED = {
     "npb_cg.py": [" VERIFICATION SUCCESSFUL", " Zeta is       0.859717750786E+01"],
@@ -34,6 +40,13 @@ EXPECTED = {
         "energy    -0.17525821",
         "centre    0.07335726",
         "check     as on one rank",
+    ],
+    "dft.py": [
+        "iteration   1      0.54593317 hartree",
+        "iteration   2      0.42107080 hartree",
+        "iteration   3      0.27503745 hartree",
+        "electrons          7.00000000",
+        "VERIFICATION SUCCESSFUL",
     ],
 }
 
