@@ -174,7 +174,7 @@ class Poisson:
         """The potential of a slab of the density."""
         mine, grid = self.planes.shape[:2]
         transform_planes(density, self.planes)
-        pack(self.planes.reshape(mine, -1), self.starts * grid, self.sizes * grid, self.moved)
+        pack(self.planes.reshape(mine, grid**2), self.starts * grid, self.sizes * grid, self.moved)
         move = [self.counts, self.offsets]
         self.comm.Alltoallv(
             [self.moved, *move, MPI.C_DOUBLE_COMPLEX], [self.lines, *move, MPI.C_DOUBLE_COMPLEX]
@@ -183,7 +183,7 @@ class Poisson:
         self.comm.Alltoallv(
             [self.lines, *move, MPI.C_DOUBLE_COMPLEX], [self.moved, *move, MPI.C_DOUBLE_COMPLEX]
         )
-        unpack(self.moved, self.starts * grid, self.sizes * grid, self.planes.reshape(mine, -1))
+        unpack(self.moved, self.starts * grid, self.sizes * grid, self.planes.reshape(mine, grid**2))
         potential = np.empty((mine, grid, grid))
         transform_back(self.planes, potential)
         return potential
@@ -237,7 +237,7 @@ class Calculation:
     def to_points(self):
         """From whole orbitals to some points of all."""
         mine = len(self.orbitals)
-        pack(self.orbitals.reshape(mine, -1), self.starts, self.sizes, self.packed)
+        pack(self.orbitals.reshape(mine, self.grid**3), self.starts, self.sizes, self.packed)
         share = self.sizes[self.comm.Get_rank()]
         self.comm.Alltoallv(
             [self.packed, (mine * self.sizes, mine * self.starts), MPI.DOUBLE],
@@ -252,7 +252,7 @@ class Calculation:
             [self.points, (self.counts * share, self.firsts * share), MPI.DOUBLE],
             [self.packed, (mine * self.sizes, mine * self.starts), MPI.DOUBLE],
         )
-        unpack(self.packed, self.starts, self.sizes, self.orbitals.reshape(mine, -1))
+        unpack(self.packed, self.starts, self.sizes, self.orbitals.reshape(mine, self.grid**3))
 
     def orthonormalise(self):
         """Make the orbitals orthonormal."""

@@ -81,8 +81,8 @@ class Rules:
 class Folding:
     """The folded memory of one run; a context manager."""
 
-    def __init__(self, words: Iterable[str], stopwatch: Stopwatch) -> None:
-        self.rules = Rules(words)
+    def __init__(self, words: Iterable[str] | str, stopwatch: Stopwatch) -> None:
+        self.rules = Rules([words] if isinstance(words, str) else words)
         self.stopwatch = stopwatch
         self.ledger: Ledger | None = None
         self.partial: Partial | None = None
