@@ -174,7 +174,8 @@ class Poisson:
         """The potential of a slab of the density."""
         mine, grid = self.planes.shape[:2]
         transform_planes(density, self.planes)
-        pack(self.planes.reshape(mine, grid**2), self.starts * grid, self.sizes * grid, self.moved)
+        planes = self.planes.reshape(mine, grid**2)
+        pack(planes, self.starts * grid, self.sizes * grid, self.moved)
         move = [self.counts, self.offsets]
         self.comm.Alltoallv(
             [self.moved, *move, MPI.C_DOUBLE_COMPLEX], [self.lines, *move, MPI.C_DOUBLE_COMPLEX]
@@ -183,7 +184,7 @@ class Poisson:
         self.comm.Alltoallv(
             [self.lines, *move, MPI.C_DOUBLE_COMPLEX], [self.moved, *move, MPI.C_DOUBLE_COMPLEX]
         )
-        unpack(self.moved, self.starts * grid, self.sizes * grid, self.planes.reshape(mine, grid**2))
+        unpack(self.moved, self.starts * grid, self.sizes * grid, planes)
         potential = np.empty((mine, grid, grid))
         transform_back(self.planes, potential)
         return potential
