@@ -14,7 +14,7 @@ from pysmpi.text import seconds
 
 if TYPE_CHECKING:
     from pysmpi.memory.primitives.placement import Latencies, Position
-    from pysmpi.memory.primitives.study import Study
+    from pysmpi.memory.primitives.study import Figures, Study
 
 FAILED = 1
 
@@ -71,6 +71,13 @@ def programs() -> None:
     "--mapping",
     metavar="M.N.P,M.N.P...",
     help="Instead, module, node and processor of each process.",
+)
+@click.option(
+    "--home",
+    "homes",
+    multiple=True,
+    metavar="VARIABLE=PROCESS",
+    help="Put a variable in the node of a process; * stands for anything; repeatable.",
 )
 @click.option(
     "--latencies",
@@ -131,6 +138,7 @@ def study_command(
     protocols: tuple[str, ...],
     distances: tuple[int, ...],
     mapping: str | None,
+    homes: tuple[str, ...],
     machine: str,
     transfers: str,
     turns: int,
@@ -165,7 +173,7 @@ def study_command(
                 study(
                     found, table, positions, priced, transfers, solve=not no_chain, turns=turns,
                     seed=seed, distribution=distribution, limit=limit,
-                    count_interleaved=interleaved,
+                    count_interleaved=interleaved, homes=dict(_home(text) for text in homes),
                 )
             )  # fmt: skip
     if as_json:
@@ -182,6 +190,13 @@ def _setting(text: str) -> tuple[str, str]:
     if not equals:
         raise UsageError(f'--set: expected NAME=VALUE, got "{text}"')
     return name, value
+
+
+def _home(text: str) -> tuple[str, int]:
+    name, equals, process = text.rpartition("=")
+    if not equals or not process.isdecimal():
+        raise UsageError(f'--home: expected VARIABLE=PROCESS, got "{text}"')
+    return name, int(process)
 
 
 def _places(
@@ -209,43 +224,20 @@ def _show_study(found: Study) -> None:
         f"{found.program} on {found.protocol}, latencies {found.latencies}, "
         f"{found.transfers} transfers, processes at {_mapping(found.positions)}\n"
     )
-    sizes = found.sizes
-    spaces: list[Sequence[str]] = [
-        ("state space", "states", "transitions"),
-        ("  functional", f"{sizes.functional_states:,}", f"{sizes.functional_transitions:,}"),
-        ("  Markov chain", f"{sizes.chain_states:,}", f"{sizes.chain_transitions:,}"),
-        ("  lumped", f"{sizes.lumped_states:,}", f"{sizes.lumped_transitions:,}"),
-    ]
-    if sizes.interleaved is not None:
-        states, transitions = sizes.interleaved
-        spaces.append(("  interleaved", f"{states:,}", f"{transitions:,}"))
-    print_rows(spaces)
+    _show_sizes(found)
     click.echo()
     print_rows(
         [(each.name, "holds" if each.holds else "FAILS", each.detail) for each in found.checks]
     )
-    if not found.ok:
+    shown = found.solved or found.simulated
+    if shown is None:
         return
     click.echo()
     for label, figures in (("chain", found.solved), ("simulation", found.simulated)):
-        if figures is None:
-            continue
-        error = f" +- {seconds(figures.error)}" if label == "simulation" else ""
-        click.echo(
-            f"{label}: {seconds(figures.latency)}{error} a {found.unit}, {figures.total:.2f} misses"
-        )
-    shown = found.solved or found.simulated
-    assert shown is not None
-    total = shown.total or 1.0
+        if figures is not None:
+            click.echo(f"{label}: {_latency(figures)} a {found.unit}, {figures.total:.2f} misses")
     click.echo()
-    rows = [(f"misses a {found.unit}", "by all", "share", *_processes(found))]
-    for kind, value in shown.by_kind.items():
-        rows.append((f"all of kind {kind}", f"{value:.2f}", f"{100 * value / total:.0f} %",
-                     *("" for _ in found.positions)))  # fmt: skip
-    for each in shown.misses:
-        rows.append((each.variable, f"{each.total:.2f}", f"{100 * each.total / total:.0f} %",
-                     *(f"{value:.2f}" for value in each.by_process)))  # fmt: skip
-    print_rows(rows)
+    _show_misses(found, shown)
     click.echo()
     print_rows(
         [("transfer/distance", f"a {found.unit}")]
@@ -253,8 +245,40 @@ def _show_study(found: Study) -> None:
     )
 
 
-def _processes(found: Study) -> list[str]:
-    return [f"by {i}" for i in range(len(found.positions))]
+def _show_sizes(found: Study) -> None:
+    sizes = found.sizes
+    rows: list[Sequence[str]] = [
+        ("state space", "states", "transitions"),
+        ("  functional", f"{sizes.functional_states:,}", f"{sizes.functional_transitions:,}"),
+        ("  Markov chain", f"{sizes.chain_states:,}", f"{sizes.chain_transitions:,}"),
+        ("  lumped", f"{sizes.lumped_states:,}", f"{sizes.lumped_transitions:,}"),
+    ]
+    if sizes.interleaved is not None:
+        states, transitions = sizes.interleaved
+        rows.append(("  interleaved", f"{states:,}", f"{transitions:,}"))
+    print_rows(rows)
+
+
+def _latency(figures: Figures) -> str:
+    """The latency, and how far off a simulated one may be; nothing varies if latencies do not."""
+    if figures.error < 1e-9 * figures.latency:
+        return seconds(figures.latency)
+    return f"{seconds(figures.latency)} +- {seconds(figures.error)}"
+
+
+def _show_misses(found: Study, shown: Figures) -> None:
+    total = shown.total or 1.0
+    processes = [f"by {i}" for i in range(len(found.positions))]
+    rows: list[Sequence[str]] = [(f"misses a {found.unit}", "by all", "share", *processes)]
+    for kind, value in shown.by_kind.items():
+        nothing = ["" for _ in processes]
+        rows.append(
+            (f"all of kind {kind}", f"{value:.2f}", f"{100 * value / total:.0f} %", *nothing)
+        )
+    for each in shown.misses:
+        by = [f"{value:.2f}" for value in each.by_process]
+        rows.append((each.variable, f"{each.total:.2f}", f"{100 * each.total / total:.0f} %", *by))
+    print_rows(rows)
 
 
 def _compare(studies: Sequence[Study]) -> None:
@@ -276,11 +300,7 @@ def _compare(studies: Sequence[Study]) -> None:
             continue
         row.append(seconds(each.solved.latency) if each.solved else "")
         if simulated:
-            row.append(
-                f"{seconds(each.simulated.latency)} +- {seconds(each.simulated.error)}"
-                if each.simulated
-                else ""
-            )
+            row.append(_latency(each.simulated) if each.simulated else "")
         total = shown.total or 1.0
         row.append(f"{shown.total:.2f}")
         for kind in kinds:

@@ -175,6 +175,17 @@ def test_a_farther_process_costs_more():
     assert near < far
 
 
+def test_where_a_variable_is_matters():
+    """A packet is written by the process that owns it: best where its memory is near to that."""
+    own = found("sr2", far=2).solved
+    swapped = {"header[0.*]": 1, "header[1.*]": 0, "payload[0.*]": 1, "payload[1.*]": 0}
+    other = found("sr2", far=2, homes=swapped).solved
+    assert other.latency > own.latency
+    assert other.total == pytest.approx(own.total)
+    assert own.transfers["invalidation/0"] == pytest.approx(2)
+    assert "invalidation/0" not in other.transfers
+
+
 def test_the_chain_of_two_flags_is_known():
     """One process writes, the other waits and writes back: every figure can be had by hand."""
     flags = [Variable(f"flag[{i}]", 0, "flag", i) for i in (0, 1)]

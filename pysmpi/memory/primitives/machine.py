@@ -5,8 +5,9 @@ States of the parts are numbered, so that a state of the whole is a short tuple 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pysmpi.errors import UsageError
@@ -68,7 +69,9 @@ class Machine:
     """A program, a protocol, and where each process runs.
 
     `updates_at_once`: whether a transfer changes the caches when it begins (atomic), or only when
-    `update` is called (two-phase). A hit, which transfers nothing, always does at once.
+    `update` is called (two-phase). A hit, which transfers nothing, always does at once. `homes`
+    puts variables in the node of another process than the program says, by patterns such as
+    `header[*]`; the last that fits counts.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class Machine:
         positions: Sequence[Position],
         latencies: Latencies,
         updates_at_once: bool = True,
+        homes: Mapping[str, int] | None = None,
     ) -> None:
         if len(positions) != len(program.processes):
             raise UsageError(
@@ -93,6 +97,7 @@ class Machine:
             LocalStates(make, i, program.name) for i, make in enumerate(program.processes)
         ]
         self.variables = list(program.variables)
+        self.homes = _homes(program, homes or {})
         self._index = {variable.name: i for i, variable in enumerate(self.variables)}
         self.memories: Numbering[tuple[Any, ...]] = Numbering()
         self.caches: Numbering[tuple[States, ...]] = Numbering()
@@ -177,9 +182,29 @@ class Machine:
         lines = self.caches.values[caches]
         operation = WRITE if access.writes else READ
         line, transfer = self.protocol.access(operation, lines[access.variable], access.process)
-        home = self.variables[access.variable].home
+        home = self.homes[access.variable]
         kind = type_of(transfer, access.process, home, self.positions)
         if line == lines[access.variable]:
             return caches, kind
         changed = (*lines[: access.variable], line, *lines[access.variable + 1 :])
         return self.caches.of(changed), kind
+
+
+def _homes(program: Program, patterns: Mapping[str, int]) -> list[int]:
+    """The home of each variable of a program. Raises UsageError for a pattern that fits none."""
+    homes = [variable.home for variable in program.variables]
+    for pattern, home in patterns.items():
+        if not 0 <= home < len(program.processes):
+            raise UsageError(
+                f"home of {pattern}: expected a process among 0 to {len(program.processes) - 1}, "
+                f"got {home}"
+            )
+        # Brackets are part of names here, so only * and ? stand for something else.
+        escaped = pattern.replace("[", "[[]")
+        fitting = [i for i, v in enumerate(program.variables) if fnmatchcase(v.name, escaped)]
+        if not fitting:
+            known = ", ".join(variable.name for variable in program.variables)
+            raise UsageError(f'home: expected a variable among {known}, got "{pattern}"')
+        for i in fitting:
+            homes[i] = home
+    return homes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -118,13 +118,15 @@ def study(
     distribution: str = EXPONENTIAL,
     limit: int = 2_000_000,
     count_interleaved: bool = False,
+    homes: Mapping[str, int] | None = None,
 ) -> Study:
     """Check a program, solve its chain, and simulate `turns` turns of process 0 if not 0.
 
     transfers: atomic, where caches change when a transfer begins, or two-phase, where they change
-    in its middle. limit: of states. Raises UsageError where the program or the mapping is wrong.
+    in its middle. limit: of states. homes: as for `Machine`. Raises UsageError where the program
+    or the mapping is wrong.
     """
-    machine = Machine(program, protocol, positions, latencies, transfers == ATOMIC)
+    machine = Machine(program, protocol, positions, latencies, transfers == ATOMIC, homes)
     functional = model(machine, limit)
     chain = generate(machine, limit)
     lumped, _ = lump(chain)
