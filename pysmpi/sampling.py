@@ -41,7 +41,8 @@ class sample:
     chance. `name` names the place in reports, and joins places of the same name.
 
     For functions, `by` says which calls are alike: "shape", "type" or "none"; what is skipped
-    returns what the last call returned, and with `outputs` "keep" writes what it wrote.
+    returns what the last call returned, and with `outputs` "keep" writes what it wrote; with
+    "scale" both grow and shrink with the arrays that it reads, with "leave" nothing is written.
 
     A loop that is skipped in the midst leaves its variable at the last pass that ran, and a block
     leaves its variables as they were.
@@ -84,8 +85,8 @@ class sample:
             raise ValueError(f"by: expected shape, type or none, found {by!r}")
         if charge not in ("mean", "draw"):
             raise ValueError(f"charge: expected mean or draw, found {charge!r}")
-        if outputs not in ("keep", "leave"):
-            raise ValueError(f"outputs: expected keep or leave, found {outputs!r}")
+        if outputs not in ("keep", "scale", "leave"):
+            raise ValueError(f"outputs: expected keep, scale or leave, found {outputs!r}")
         if iters is not None and iters < 1:
             raise ValueError(f"iters: expected at least 1, found {iters}")
         if precision is not None and not 0.0 < precision < 1.0:

@@ -153,6 +153,19 @@ def test_results_are_copies_of_arrays():
     assert two[0].tolist() == [0.0, 1.0, 2.0] and two[1][0].tolist() == [0.0, 1.0, 2.0]
 
 
+def test_outputs_grow_with_what_is_read():
+    a, out, index = np.full(4, 2.0), np.full(3, 5.0), np.arange(3)
+    outputs = Outputs((np.ones(2), index), (a, out), {}, [1], scaled=True)
+    target = np.zeros(3)
+    values, positions = outputs.leave((np.full(4, 6.0), target), {})
+    assert target.tolist() == [15.0] * 3 and values.tolist() == [3.0, 3.0]
+    assert positions.tolist() == [0, 1, 2]
+    outputs.leave((np.zeros(4), target), {})
+    assert target.tolist() == [0.0] * 3
+    outputs.leave((np.full(4, np.inf), target), {})
+    assert target.tolist() == [5.0] * 3
+
+
 def test_a_constructor_leaves_its_object():
     made = Thing(5)
     outputs = Outputs(None, (made, 5), {}, [], constructor=True)

@@ -186,7 +186,7 @@ class Automatic:
             entry.estimate.mean = 0.0  # what is counted here is no compute of the rank
             entry.estimate.values = [0.0]
         entry.done = True
-        entry.outputs = Outputs(result, args, kwargs, entry.written or [])
+        entry.outputs = Outputs(result, args, kwargs, entry.written or [], scaled=True)
         if not candidate.chosen:
             candidate.chosen = True
             self.shadow.points.append(point)

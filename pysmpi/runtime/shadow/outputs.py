@@ -3,11 +3,16 @@
 A call that is skipped leaves behind what the last call that ran left: so programs go on with
 numbers of the usual kind, instead of zeros and whatever a buffer held. Arrays are copied each
 time, as the program may change them; other objects in a result are the same object each time.
+
+Where outputs are scaled, they grow and shrink with the arrays that the function reads, as those of
+a linear function do. An iterative solver divides one by the other: with outputs that stay as they
+are, it leaves the range of numbers within a few steps.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -74,12 +79,15 @@ class Outputs:
         kwargs: Mapping[str, Any],
         written: list[Any],
         constructor: bool = False,
+        scaled: bool = False,
     ) -> None:
         self._written = [
             (place, array.copy(order="K"))
             for place in written
             if isinstance(array := _find(place, args, kwargs), np.ndarray)
         ]
+        self._norm = _norm(args, kwargs, written) if scaled else None
+        self._places = written
         self._state = dict(vars(args[0])) if constructor else None
         # An argument that the function hands back, such as `out`.
         self._given: Any = None
@@ -95,14 +103,48 @@ class Outputs:
         """Leave the same behind after a call that is skipped; returns the result."""
         if self._state is not None:
             vars(args[0]).update(self._state)
+        scale = None
+        if self._norm:
+            norm = _norm(args, kwargs, self._places)
+            if norm is not None:
+                scale = norm / self._norm
         for place, values in self._written:
             array = _find(place, args, kwargs)
             if isinstance(array, np.ndarray) and array.shape == values.shape:
                 if array.flags.writeable:
-                    np.copyto(array, values, casting="unsafe")
+                    if scale is not None and values.dtype.kind in "fc":
+                        np.multiply(values, scale, out=array, casting="unsafe")
+                    else:
+                        np.copyto(array, values, casting="unsafe")
         if self._given is not None:
             return _find(self._given, args, kwargs)
+        if scale is not None:
+            return _scaled(self._result, scale)
         return _copied(self._result)
+
+
+def _norm(args: tuple[Any, ...], kwargs: Mapping[str, Any], written: list[Any]) -> float | None:
+    """The Euclidean norm of all arrays among the arguments that a call only reads.
+
+    None where there are none, or where it is no number.
+    """
+    total, found = 0.0, False
+    for place, array in [*enumerate(args), *kwargs.items()]:
+        if isinstance(array, np.ndarray) and array.dtype.kind in "fc" and place not in written:
+            found = True
+            flat = array.ravel(order="K")
+            with np.errstate(all="ignore"):
+                total += float(np.vdot(flat, flat).real)
+    return math.sqrt(total) if found and 0.0 <= total < math.inf else None
+
+
+def _scaled(value: Any, scale: float, depth: int = 0) -> Any:
+    """`value` with multiples of the arrays in it and in its lists and tuples."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
+        return (value * scale).astype(value.dtype, copy=False)
+    if type(value) in (tuple, list) and depth < _DEEPEST:
+        return type(value)(_scaled(element, scale, depth + 1) for element in value)
+    return _copied(value, depth)
 
 
 def _copied(value: Any, depth: int = 0) -> Any:

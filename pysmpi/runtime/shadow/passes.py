@@ -119,7 +119,8 @@ class Point:
         self.collective = scope == "collective"
         self.key = key_function(by)
         self.draws = charge == "draw"
-        self.keep = outputs == "keep"
+        self.keep = outputs != "leave"
+        self.scaled = outputs == "scale"
         self.entries: dict[Hashable, Entry] = {}
         self.activity = Activity()
         self.ran = 0
@@ -283,7 +284,9 @@ class Shadow:
             if watch is not None and entry.written is None:
                 entry.written = watch.written()
             if entry.done:
-                entry.outputs = Outputs(result, args, kwargs, entry.written or [], constructor)
+                entry.outputs = Outputs(
+                    result, args, kwargs, entry.written or [], constructor, point.scaled
+                )
         return result
 
     def report(self) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
 SCOPES = ("local", "global", "collective")
 BY = ("shape", "type", "none")
 CHARGES = ("mean", "draw")
-OUTPUTS = ("keep", "leave")
+OUTPUTS = ("keep", "scale", "leave")
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Target:
     own (`local`), all share them (`global`), or all ranks pass together and may communicate
     (`collective`). `by` says which calls are alike (see `keys.py`). A call that is skipped takes
     the mean of the measures or one drawn from them (`charge`), and leaves behind what the last
-    call that ran left (`outputs="keep"`), or nothing.
+    call that ran left (`outputs="keep"`), that in proportion to what it reads ("scale"), or
+    nothing ("leave").
     """
 
     module: str
