@@ -351,7 +351,8 @@ def _write_picture(picture: Any, output: str) -> None:
             import cairosvg
         except ImportError:
             raise UsageError(
-                f"--output {output}: PNG needs the package cairosvg; expected .svg or .txt"
+                f"--output {output}: PNG needs the package cairosvg (pip install 'pysmpi[png]');"
+                " expected .svg or .txt"
             ) from None
         data = cairosvg.svg2png(drawing.as_svg(picture).encode(), scale=2)
     else:

@@ -1,0 +1,159 @@
+"""Collectives in the background overlap with the program; node-aware ones follow the placement."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pysmpi
+from pysmpi.collectives import registry
+from pysmpi.collectives.call import Call
+from pysmpi.collectives.selection import Selection
+from pysmpi.runtime.job import Job, Options
+from pysmpi.runtime.loader import FunctionProgram
+
+RANKS = 6
+VECTOR = 12_000  # bytes
+COUNT = 20_000  # doubles: beyond the size from which a send waits for its receive
+CALLS = {
+    "bcast": "Bcast", "reduce": "Reduce", "allreduce": "Allreduce", "scan": "Scan",
+    "exscan": "Exscan", "gather": "Gather", "scatter": "Scatter", "allgather": "Allgather",
+    "alltoall": "Alltoall", "reduce_scatter_block": "Reduce_scatter_block",
+}  # fmt: skip
+
+
+def timed(op: str, form: str, pause: float) -> tuple[float, float]:
+    """The seconds from entry to the end of the call, with a pause inside, and those of the wait."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    size = comm.size
+    whole, block = np.zeros(COUNT * size), np.zeros(COUNT)
+    name = CALLS[op]
+    arguments = {
+        "bcast": (block,), "gather": (block, whole), "allgather": (block, whole),
+        "scatter": (whole, block), "alltoall": (whole, whole.copy()),
+        "reduce_scatter_block": (whole, block),
+    }.get(op, (block, block.copy()))  # fmt: skip
+    persistent = getattr(comm, f"{name}_init")(*arguments) if form == "persistent" else None
+    time.sleep(1.0 - MPI.Wtime() % 1.0)
+    start = MPI.Wtime()
+    if form == "blocking":
+        getattr(comm, name)(*arguments)
+        return MPI.Wtime() - start, 0.0
+    if persistent is not None:
+        request = persistent
+        request.Start()
+    else:
+        request = getattr(comm, f"I{name.lower()}")(*arguments)
+    time.sleep(pause)
+    waited = MPI.Wtime()
+    request.Wait()
+    return MPI.Wtime() - start, MPI.Wtime() - waited
+
+
+def seconds(op: str, form: str, pause: float = 0.0, **options) -> list[tuple[float, float]]:
+    common = {"compute": "none", "cfg": {"smpi/wtime": "0"}}
+    return pysmpi.run(timed, RANKS, args=(op, form, pause), **common, **options).returns
+
+
+@pytest.mark.parametrize("op", CALLS)
+@pytest.mark.parametrize("selector", ["ompi5", "mpich4", "default"])
+def test_the_library_s_choice_runs_in_the_background(op: str, selector: str) -> None:
+    count = COUNT * (RANKS if op == "reduce_scatter_block" else 1)
+    call = Call(op, 0, RANKS, count=count, type_size=8, nonblocking=True)
+    name = Selection(selector).choose(call)
+    assert name.partition(":")[0] in registry.algorithms_of(op)
+    alone = seconds(op, "blocking", selector=selector, coll={op: name})
+    longest = max(total for total, _ in alone)
+    for form in ("nonblocking", "persistent"):
+        # At once, it takes as long as the blocking call by the same algorithm.
+        for (got, _), (expected, _) in zip(seconds(op, form, selector=selector), alone):
+            assert got == pytest.approx(expected, rel=1e-6, abs=1e-7)
+        # Behind a pause that is longer, it takes no time.
+        for total, wait in seconds(op, form, 2 * longest, selector=selector):
+            assert wait < 1e-6 and total == pytest.approx(2 * longest, rel=1e-6)
+        # Half of it is hidden by a pause of half the length.
+        for (total, _), (expected, _) in zip(
+            seconds(op, form, longest / 2, selector=selector), alone
+        ):
+            assert total == pytest.approx(max(expected, longest / 2), rel=1e-6, abs=1e-7)
+
+
+class Flows:
+    """Adds up the bytes of data between hosts, as the recorder of an engine."""
+
+    def __init__(self) -> None:
+        self.between = 0
+        self.hosts: list[str] = []
+
+    def watch(self, simulation) -> None:
+        simulation.engine.recorder = self
+        self.hosts = [slot.host.name for slot in simulation.slots]
+
+    def flow_started(self, send, now: float) -> None:
+        members = send.context.members
+        ends = members[send.source].slot, members[send.destination].slot
+        # The small ones are those by which ranks learn of their nodes.
+        if self.hosts[ends[0]] != self.hosts[ends[1]] and send.nbytes > 100:
+            self.between += send.nbytes
+
+    def flow_ended(self, send, now: float) -> None:
+        """Only the start counts."""
+
+
+def one_call(op: str) -> None:
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    data = np.zeros(VECTOR, np.int8)
+    if op == "bcast":
+        comm.Bcast(data)
+    elif op == "allreduce":
+        comm.Allreduce(data.copy(), data)
+    else:
+        comm.Reduce(data.copy(), data)
+
+
+AWARE = [
+    ("bcast", "SMP_binomial", 1),
+    ("bcast", "two_level:binomial_tree,flattree", 1),
+    ("bcast", "binomial_tree", None),
+    ("reduce", "mvapich2_two_level:binomial,binomial", 1),
+    ("reduce", "two_level:binomial,binomial", 1),
+    ("allreduce", "smp_rdb", 2),
+    ("allreduce", "smp_binomial", 2),
+    ("allreduce", "mvapich2_two_level:rdb,binomial", 2),
+]
+
+
+@pytest.mark.parametrize("placement", ["blocked", "cyclic", "by node"])
+@pytest.mark.parametrize(("op", "name", "expected"), AWARE)
+def test_node_aware_algorithms_follow_the_placement(
+    op: str, name: str, expected: int | None, placement: str, tmp_path: Path
+) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text(
+        {
+            "blocked": "node-0 slots=4\nnode-1 slots=4\n",
+            "cyclic": "node-0\nnode-1\n" * 4,
+            "by node": "node-0 slots=4\nnode-1 slots=4\n",
+        }[placement]
+    )
+    map_by = "node" if placement == "by node" else None
+    options = Options(8, "cluster", hostfile=hosts, map_by=map_by, coll={op: name}, compute="none")
+    job = Job(FunctionProgram(one_call, (op,)), options)
+    flows = Flows()
+    job.on_start = flows.watch
+    assert job.run().exit_status == 0
+    ends = [flows.hosts[rank] for rank in range(8)]
+    assert sorted(ends) == ["node-0"] * 4 + ["node-1"] * 4
+    assert (ends[1] == "node-0") == (placement == "blocked")
+    if expected is not None:
+        # However ranks are placed, the vector crosses between the two nodes once each way.
+        assert flows.between == expected * VECTOR
+    elif placement != "blocked":
+        assert flows.between == 4 * VECTOR  # a plain tree does not know
