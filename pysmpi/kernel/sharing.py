@@ -141,6 +141,7 @@ class System:
     def __init__(self, queue: EventQueue) -> None:
         self.queue: EventQueue = queue
         self.bundles: dict[object, Bundle] = {}
+        self.twins: dict[int, Bundle] = {}  # by the id of their list of constraints
         self.dirty: list[Constraint] = []
         self.fresh: list[Bundle] = []
         self.cooling: list[Constraint] = []
@@ -268,13 +269,23 @@ class System:
     def _bundle_for(self, activity: Activity, contended: int) -> Bundle:
         """The bundle of those like `activity`, or a new one."""
         if contended == len(activity.constraints):
-            # With all its resources contended it has hardly a like: not worth a search.
+            # With all its resources contended it has hardly a like, but those of its own kind,
+            # with which it shares its very list of constraints.
+            bundle = self.twins.get(id(activity.constraints))
+            if (
+                bundle is not None
+                and bundle.penalty == activity.penalty
+                and bundle.bound == activity.bound
+                and bundle.weights is activity.weights
+            ):
+                return bundle
             bundle = Bundle(
                 self, activity.penalty, activity.bound, activity.constraints, activity.weights
             )
             for i in range(contended):
                 activity.constraints[i].bundles[bundle] = activity.weights[i]
             bundle.updated = self.queue.now
+            self.twins[id(activity.constraints)] = bundle
             return bundle
         constraints: list[Constraint] = []
         weights: list[float] = []
@@ -308,6 +319,8 @@ class System:
             bundle.goals = []
             if bundle.key is not None:
                 del self.bundles[bundle.key]
+            elif self.twins.get(id(bundle.constraints)) is bundle:
+                del self.twins[id(bundle.constraints)]
 
     def _touch(self, constraint: Constraint) -> None:
         if not constraint.dirty:

@@ -146,6 +146,7 @@ def new_receive(
     if not (type(source) is int and 0 <= source < core.remote.size and type(tag) is int
             and tag >= 0):  # fmt: skip
         check_source(comm, core, source, tag)
+        source, tag = cint(source), cint(tag)
         if source == PROC_NULL:
             return None
         source = ANY if source == ANY_SOURCE else source

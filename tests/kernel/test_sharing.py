@@ -141,6 +141,23 @@ def test_those_that_share_alike_are_solved_as_one():
     assert rates(system, flows) == [pytest.approx(0.1)] * 100
 
 
+def test_messages_of_one_pair_are_one_bundle():
+    # Every constraint of theirs is contended.
+    system, links = new_system(), [Constraint(10.0), Constraint(10.0)]
+    weights = [1.0, 0.05]
+    activities = [Activity(100.0, 1.0, 10.0, links, weights) for _ in range(400)]
+    for activity in activities:
+        system.add(activity)
+        solve(system)
+    assert all(link.contended for link in links)
+    assert {len(link.bundles) for link in links} == {1}
+    assert_fair(system, activities, links)
+    for activity in activities[:-1]:
+        system.remove(activity)
+        solve(system)
+    assert rates(system, activities[-1:]) == [10.0]
+
+
 def test_capacity_can_change():
     system = new_system()
     link = Constraint(10.0)
