@@ -464,7 +464,7 @@ for _ in range(60):
     norm(a)
     tiny(a)
     counter.count(a)
-print(sorted(calls.items()), counter.n)
+print(sorted(calls.items()), counter.n, hasattr(tiny, "__wrapped__"), hasattr(kernel, "__wrapped__"))
 """
 
 
@@ -476,6 +476,7 @@ def test_dominating_functions_are_found(outcome):
     for line in lines:
         assert "('norm', 60), ('step', 60), ('tiny', 60)] 60" in line
         assert "('count', 60)" in line
+        assert line.endswith("False True")
     reasons = {one["place"]: one["reason"] for one in result.shadow["not_sampled"]}
     assert reasons.get("__main__:norm", "returns a float") == "returns a float"
     assert "__main__:tiny" not in reasons

@@ -112,11 +112,13 @@ class Automatic:
         watched = candidate
 
         def call(rank: Rank, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-            if watched.why_not is not None:
-                return function(*args, **kwargs)
             return self._call(watched, rank, function, args, kwargs)
 
         return call
+
+    def settled(self, place: str) -> bool:
+        """Whether a function is certain not to be sampled, so that it can go back."""
+        return self.candidates[place].why_not is not None
 
     def _call(
         self,

@@ -13,7 +13,7 @@ from pysmpi.runtime.private import ImportSystem
 from pysmpi.runtime.shadow import source as sources
 from pysmpi.runtime.shadow.annotations import Annotations
 from pysmpi.runtime.shadow.automatic import LIBRARIES, Automatic
-from pysmpi.runtime.shadow.install import Installer, Replacement, called_by_pysmpi, like
+from pysmpi.runtime.shadow.install import Installer, Replacement, called_by_pysmpi, like, put_back
 from pysmpi.runtime.shadow.once import READERS, Once, names_file
 from pysmpi.runtime.shadow.passes import Point, Shadow, running
 from pysmpi.runtime.shadow.targets import OnceTarget, Target, parse_once, parse_sample
@@ -159,7 +159,16 @@ class Shadowing:
         assert automatic is not None
 
         def replace(function: Any, constructor: bool) -> Any:
-            return _in_place_of(function, automatic.replace(place, function))
+            watched = automatic.replace(place, function)
+
+            def call(rank: Rank, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+                if automatic.settled(place):
+                    put_back(place, function, replaced)
+                    return function(*args, **kwargs)
+                return watched(rank, args, kwargs)
+
+            replaced = _in_place_of(function, call)
+            return replaced
 
         return Replacement(place, "--sample", replace, optional)
 
