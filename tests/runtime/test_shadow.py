@@ -464,7 +464,8 @@ for _ in range(60):
     norm(a)
     tiny(a)
     counter.count(a)
-print(sorted(calls.items()), counter.n, hasattr(tiny, "__wrapped__"), hasattr(kernel, "__wrapped__"))
+replaced = [hasattr(function, "__wrapped__") for function in (tiny, kernel)]
+print(sorted(calls.items()), counter.n, *replaced)
 """
 
 
