@@ -117,6 +117,7 @@ class Comparison:
     calls: int
     differing: int  # ranks whose calls differ
     first: Difference | None
+    again: Comparison | None = None  # of two runs in full, to know how far they differ
 
     @property
     def error(self) -> float:
@@ -153,6 +154,23 @@ class Comparison:
         if shadow.shadow is None and self.first is None:
             found.append("check: no shadow option had an effect")
         found.append("check: passed" if self.passed else "check: FAILED")
+        if self.again is not None:
+            found += self._own_spread(self.again)
+        return found
+
+    def _own_spread(self, again: Comparison) -> list[str]:
+        """What two runs in full say about a check that has failed."""
+        found = []
+        if abs(again.error) > self.tolerance:
+            found.append(
+                f"check: but two runs in full differ by {again.error:+.2%} themselves: "
+                "measure where the computer has less else to do, or allow more"
+            )
+        if again.first is not None:
+            found.append(
+                "check: but two runs in full make different MPI calls themselves: the program's "
+                "messages depend on time; --compute none or SECONDS makes runs repeat"
+            )
         return found
 
     def report(self) -> dict[str, object]:
@@ -166,6 +184,7 @@ class Comparison:
             "calls": self.calls,
             "ranks_that_differ": self.differing,
             "first_difference": None if self.first is None else str(self.first),
+            "relative_error_in_full": None if self.again is None else self.again.error,
         }
 
 
