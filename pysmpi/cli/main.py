@@ -19,6 +19,7 @@ COMMANDS = {
     "collectives": ("pysmpi.cli.collectives", "List collective algorithms, or ask a selector."),
     "platform": ("pysmpi.cli.platform", "Check or show the description of a machine."),
     "coherence": ("pysmpi.cli.coherence", "Study how the caches of a node work together."),
+    "calibrate": ("pysmpi.cli.calibrate", "Measure this computer, to describe it as a machine."),
     "explain": ("pysmpi.cli.explain", "Explain a diagnostic, such as PSM101."),
 }
 

@@ -1,0 +1,117 @@
+"""Reads and writes of memory by functions of the C library, called through ctypes.
+
+Python alone is too slow to see a cache. `memchr` for a byte that does not occur is a stream of
+loads, `memset` one of stores, `memmove` a copy, and `tfind` in a tree that is one long branch
+follows a pointer from line to line, each of which must have come before the next is known. What a
+call costs besides is measured on nothing, and taken off.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import random
+from collections.abc import Sequence
+from time import perf_counter_ns
+
+from pysmpi.errors import UsageError
+
+LINE = 64
+ABSENT = 1  # a byte that no buffer holds
+
+
+class Library:
+    """The functions of the C library that touch memory."""
+
+    def __init__(self) -> None:
+        libc = ctypes.PyDLL(None)  # without letting go of the interpreter lock: quicker
+        try:
+            self.memchr, self.memset = libc.memchr, libc.memset
+            self.memmove, self.tfind = libc.memmove, libc.tfind
+            order = libc.strverscmp
+        except AttributeError as error:
+            raise UsageError(
+                f"calibrate memory: the C library has no such function ({error}), expected glibc"
+            ) from None
+        address, length, byte = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+        self.memchr.argtypes, self.memchr.restype = (address, byte, length), None
+        self.memset.argtypes, self.memset.restype = (address, byte, length), None
+        self.memmove.argtypes, self.memmove.restype = (address, address, length), None
+        self.tfind.argtypes, self.tfind.restype = (address, address, address), None
+        self.order = ctypes.cast(order, address)
+        self._key = ctypes.create_string_buffer(b"a")
+        self.key = ctypes.addressof(self._key)
+
+    def load(self, address: int, nbytes: int) -> None:
+        """Read a buffer."""
+        self.memchr(address, ABSENT, nbytes)
+
+    def store(self, address: int, nbytes: int) -> None:
+        """Write a buffer."""
+        self.memset(address, 0, nbytes)
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy a buffer."""
+        self.memmove(target, source, nbytes)
+
+    def follow(self, root: int) -> None:
+        """Follow a chain of lines to its end; `root` is the address of its first pointer."""
+        self.tfind(self.key, root, self.order)
+
+
+class Arena:
+    """Memory that a process shares with those that it forks, at the same address in all.
+
+    `take` gives addresses of parts of it, none of which share a page.
+    """
+
+    def __init__(self, nbytes: int) -> None:
+        self._map = mmap.mmap(-1, nbytes)
+        self._view = ctypes.c_char.from_buffer(self._map)
+        self.address = ctypes.addressof(self._view)
+        self.size = nbytes
+        self._used = 0
+
+    def take(self, nbytes: int) -> int:
+        """The address of so many zero bytes."""
+        begin = self._used
+        self._used += -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+        if self._used > self.size:
+            raise ValueError(f"the arena holds {self.size} bytes, not {self._used}")
+        return self.address + begin
+
+    def close(self) -> None:
+        """Give the memory back."""
+        del self._view
+        self._map.close()
+
+
+class Chain:
+    """Lines in random order, each of which points to the next, laid out as a tree of `tfind`.
+
+    A node is the address of its key, which is in the same line, its left and its right subtree.
+    """
+
+    def __init__(self, arena: Arena, lines: int, seed: int = 1) -> None:
+        self.lines = lines
+        self.nbytes = lines * LINE
+        self.address = arena.take(self.nbytes)
+        self.root = arena.take(mmap.PAGESIZE)
+        self.empty = arena.take(mmap.PAGESIZE)
+        order = list(range(lines))
+        random.Random(seed).shuffle(order)
+        places = [self.address + i * LINE for i in order]
+        ctypes.c_uint64.from_address(self.root).value = places[0]
+        for here, following in zip(places, [*places[1:], 0], strict=True):
+            node = (ctypes.c_uint64 * 3).from_address(here)
+            node[0], node[1], node[2] = here + 24, following, 0
+            ctypes.memmove(here + 24, b"b\0", 2)
+
+
+def calls(function: object, arguments: Sequence[object], times: int = 1) -> float:
+    """Seconds that one call of a function takes, of `times` in a row."""
+    run = range(times)
+    begin = perf_counter_ns()
+    for _ in run:
+        function(*arguments)  # type: ignore[operator]
+    return (perf_counter_ns() - begin) / times * 1e-9

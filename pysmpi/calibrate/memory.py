@@ -1,0 +1,270 @@
+"""What reads and writes of memory cost here: throughputs by state and size, latencies of a line.
+
+Each round first brings the lines of a buffer into a state, with the help of the partner on another
+core where it takes one, and then times one access. A cold call of the same function on nothing goes
+before, and rounds in which the timed call is on nothing too tell what is no access. Both are taken
+at their lower quartile: a busy or virtual computer delays some rounds, and a single lucky one
+should not count. Access names are those of `platform.node_description`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pysmpi.calibrate.accesses import LINE, Arena, Chain, Library, calls
+from pysmpi.calibrate.partner import Partner, pin
+from pysmpi.calibrate.topology import Topology
+
+SIZES = tuple(1 << k for k in range(12, 24))  # 4 KiB to 8 MiB
+ROUNDS = 40  # for buffers that are in some cache
+FEW = 8  # where each round first empties all caches
+HITS, MISSES = ("LHM", "SHM"), ("SHS", "LMM", "SMM")
+FROM_MEMORY = ("LMI", "SMI")
+LATENCIES = ("LHM", "LHE", "LHS", "LMM", "LME", "LMI")
+STEADY = 0.3  # part by which the latency of a line may differ from what it was
+CHAIN_IN_MEMORY = 4096  # lines, several pages
+Tick = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A measured quantity: its value, and what the quartiles of the rounds say."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass
+class Measured:
+    """What was measured, by access and distance (-1: no other core): bytes/s and seconds.
+
+    `overlap` is the part of the shorter of a copy's load and store that hides behind the longer.
+    """
+
+    topology: Topology
+    curves: dict[tuple[str, int], dict[int, Figure]] = field(default_factory=dict)
+    latencies: dict[tuple[str, int], Figure] = field(default_factory=dict)
+    overlap: dict[int, float] = field(default_factory=dict)
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    """(lower quartile, median, upper quartile)."""
+    ordered = sorted(values)
+    last = len(ordered) - 1
+    return tuple(ordered[round(last * part)] for part in (0.25, 0.5, 0.75))  # type: ignore[return-value]
+
+
+class Bench:
+    """One core that measures, one that helps, and the memory that both use."""
+
+    def __init__(self, topology: Topology, largest: int, flooded: bool = True) -> None:
+        """`flooded` says that caches are going to be emptied."""
+        self.topology = topology
+        self.library = Library()
+        last = topology.caches[-1]
+        # Reading three times what the last cache holds leaves nothing else in it.
+        self.flood = 3 * last.size if flooded else 4096
+        first = topology.caches[0].size
+        chain = max(64, first // LINE // 2)
+        pages = 1 << 16
+        self.arena = Arena(self.flood + 3 * largest + (4 * CHAIN_IN_MEMORY + chain) * LINE + pages)
+        self.near = Chain(self.arena, chain)
+        self.wide = Chain(self.arena, CHAIN_IN_MEMORY)
+        self.image = self.arena.take(self.near.nbytes)
+        self.library.copy(self.image, self.near.address, self.near.nbytes)
+        self.buffer = self.arena.take(largest)
+        self.target = self.arena.take(largest)
+        self.water = self.arena.take(self.flood)
+        self.library.store(self.water, self.flood)
+        self.library.store(self.buffer, largest)
+        self.library.store(self.target, largest)
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self.arena.close()
+
+    def empty(self) -> None:
+        """Push everything else out of the caches."""
+        self.library.load(self.water, self.flood)
+
+    def timed(
+        self, prepare: Callable[[], None], function: Callable[..., None],
+        full: tuple[int, ...], nothing: tuple[int, ...], rounds: int,
+    ) -> tuple[float, float, float]:  # fmt: skip
+        """Quartiles of the seconds that a call takes above one on nothing."""
+        busy, idle = [], []
+        for _ in range(rounds):
+            for arguments, times in ((full, busy), (nothing, idle)):
+                prepare()
+                calls(function, nothing)
+                times.append(calls(function, arguments))
+        besides = quartiles(idle)[0]
+        low, middle, high = (max(seconds - besides, 1e-10) for seconds in quartiles(busy))
+        return low, middle, high
+
+    def stream(self, access: str, partner: Partner, nbytes: int, rounds: int = ROUNDS) -> Figure:
+        """Bytes/s of an access to a buffer."""
+        library, address = self.library, self.buffer
+
+        def prepare() -> None:
+            if access in FROM_MEMORY:
+                self.empty()
+            elif access in HITS:
+                library.store(address, nbytes)
+            elif access == "SHS":
+                library.store(address, nbytes)
+                partner.load(address, nbytes)
+            else:
+                partner.store(address, nbytes)
+
+        function = library.memchr if access[0] == "L" else library.memset
+        byte = 1 if access[0] == "L" else 0
+        low, middle, high = self.timed(
+            prepare, function, (address, byte, nbytes), (address, byte, 0), rounds
+        )
+        return Figure(nbytes / low, nbytes / high, nbytes / middle)
+
+    def latency(self, access: str, partner: Partner, rounds: int = ROUNDS) -> Figure:
+        """Seconds until one line has come that the next address depends on."""
+        library = self.library
+        chain = self.wide if access == "LMI" else self.near
+        place = chain.address, chain.nbytes
+
+        def prepare() -> None:
+            if access == "LMI":
+                self.empty()
+            elif access == "LMM":
+                partner.copy(place[0], self.image, place[1])
+            elif access == "LME":
+                self.empty()
+                partner.load(*place)
+            else:
+                library.copy(place[0], self.image, place[1])
+                if access == "LHS":
+                    partner.load(*place)
+                library.follow(chain.root)
+
+        follow = library.tfind
+        full = (library.key, chain.root, library.order)
+        nothing = (library.key, chain.empty, library.order)
+        found = self.timed(prepare, follow, full, nothing, rounds)
+        low, middle, high = (seconds / chain.lines for seconds in found)
+        return Figure(low, low, max(middle, high))
+
+    def overlap(self, partner: Partner, nbytes: int, load: float, store: float) -> float:
+        """How much of a copy's shorter half hides: a load from the partner, a store at home.
+
+        `load` and `store` are the throughputs of the two (bytes/s).
+        """
+        library = self.library
+
+        def prepare() -> None:
+            library.store(self.target, nbytes)
+            partner.store(self.buffer, nbytes)
+
+        pair = self.target, self.buffer
+        seconds, _, _ = self.timed(prepare, library.memmove, (*pair, nbytes), (*pair, 0), ROUNDS)
+        a, b = nbytes / load, nbytes / store
+        return min(1.0, max(0.0, (a + b - seconds) / min(a, b)))
+
+
+def measure(
+    topology: Topology, sizes: Sequence[int] = SIZES, tick: Tick = lambda what: None
+) -> Measured:
+    """Measure this computer. `tick` is told what was just done; see `steps`."""
+    measured = Measured(topology)
+    bench = Bench(topology, max(sizes))
+    allowed = os.sched_getaffinity(0)
+    pin(topology.cpus[0])
+    try:
+        for number, near in enumerate(topology.distances):
+            with Partner(near.cpu) as partner:
+                _latencies(measured, bench, partner, number, tick)
+                _curves(measured, bench, partner, number, sizes, tick)
+    finally:
+        bench.close()
+        os.sched_setaffinity(0, allowed)
+    return measured
+
+
+def steps(topology: Topology, sizes: Sequence[int] = SIZES) -> int:
+    """How often `measure` ticks."""
+    distances = len(topology.distances)
+    alone = len(HITS) + len(FROM_MEMORY)
+    curves = len(sizes) * (alone + (len(MISSES) + 1) * distances)
+    lines = sum(_place(access, number) is not None
+                for access in LATENCIES for number in range(distances))  # fmt: skip
+    return curves + lines
+
+
+def _place(access: str, number: int) -> tuple[str, int] | None:
+    """Under which distance an access is kept; None where another distance has it already."""
+    if access in MISSES or access == "LME":
+        return access, number
+    return (access, -1) if number == 0 else None
+
+
+def _latencies(measured: Measured, bench: Bench, partner: Partner, number: int, tick: Tick) -> None:
+    for access in LATENCIES:
+        place = _place(access, number)
+        if place is None:
+            continue
+        rounds = FEW if access in ("LMI", "LME") else ROUNDS
+        measured.latencies[place] = bench.latency(access, partner, rounds)
+        tick(f"line {access}")
+
+
+def _curves(
+    measured: Measured, bench: Bench, partner: Partner, number: int, sizes: Sequence[int],
+    tick: Tick,
+) -> None:  # fmt: skip
+    for access in (*HITS, *MISSES, *FROM_MEMORY):
+        place = _place(access, number)
+        if place is None:
+            continue
+        curve = measured.curves[place] = {}
+        for nbytes in sizes:
+            rounds = FEW if access in FROM_MEMORY else ROUNDS
+            curve[nbytes] = bench.stream(access, partner, nbytes, rounds)
+            tick(f"{access} {nbytes} B")
+    for nbytes in sizes:
+        load = measured.curves["LMM", number][nbytes].value
+        store = measured.curves["SHM", -1][nbytes].value
+        part = bench.overlap(partner, nbytes, load, store)
+        if number == 0:
+            measured.overlap[nbytes] = part
+        tick(f"overlap {nbytes} B")
+
+
+class Probe:
+    """Tells whether a line still takes as long between two cores as it did.
+
+    Virtual machines move cores about: nearer, farther, onto the hardware threads of one core. What
+    was measured before says little about afterwards.
+    """
+
+    def __init__(self, topology: Topology, expected: float) -> None:
+        self.topology = topology
+        self.expected = expected
+        self.seen: list[float] = []
+
+    def __call__(self) -> bool:
+        """Measure once more; whether it is within `STEADY` of what is expected."""
+        self.seen.append(line_latency(self.topology))
+        return abs(self.seen[-1] / self.expected - 1.0) <= STEADY
+
+
+def line_latency(topology: Topology) -> float:
+    """Seconds of a line that the nearest other core has modified."""
+    bench = Bench(topology, 4096, flooded=False)
+    allowed = os.sched_getaffinity(0)
+    pin(topology.cpus[0])
+    try:
+        with Partner(topology.distances[0].cpu) as partner:
+            return bench.latency("LMM", partner).value
+    finally:
+        bench.close()
+        os.sched_setaffinity(0, allowed)

@@ -1,0 +1,23 @@
+"""`pysmpi calibrate`: measures this computer, to describe it as a machine."""
+
+from __future__ import annotations
+
+import click
+
+from pysmpi.cli.groups import Subcommands
+
+
+class Calibrate(Subcommands):
+    """The subcommands, one file each."""
+
+    homes = {
+        "memory": (
+            "pysmpi.cli.calibrate_memory",
+            "Throughputs and line latencies of this computer's caches and memory.",
+        ),
+    }
+
+
+@click.group("calibrate", cls=Calibrate)
+def command() -> None:
+    """Measure this computer, to describe it as a machine."""
