@@ -92,6 +92,13 @@ def test_misses_of_sr1_with_two_phases_are_nearer_to_the_papers():
         assert share["lock"] == pytest.approx(0.35, abs=0.025)
 
 
+def test_sr1_that_looks_before_it_locks_has_fewer_misses():
+    looking = found("sr1", settings={"look": "true"})
+    assert looking.ok
+    assert looking.solved.total == pytest.approx(17, abs=0.05)
+    assert looking.solved.by_kind["lock"] == pytest.approx(5, abs=0.05)
+
+
 def test_misses_of_sr2_are_the_papers(cases):
     for each in cases["FAME-A", "sr2"]:
         assert each.solved.total == pytest.approx(12, abs=0.01)
@@ -323,6 +330,29 @@ def test_loops_are_told_apart_by_what_is_on_the_stack_only():
 
     solved = found(Program("loops", [cell], [process]), processes=1).solved
     assert solved.transfers == {"hit": pytest.approx(6)}
+
+
+def with_leftovers(leftovers):
+    """A process whose last value stays in a variable, though nothing depends on it any more."""
+    cell, other = Variable("cell", 0), Variable("other", 0)
+
+    def process():
+        value = None
+        while True:
+            yield start()
+            for wanted in (1, 2):
+                yield store(cell, wanted)
+                value = yield load(cell)
+                if not leftovers:
+                    del value
+                yield load(other)
+
+    return Program("leftovers", [cell, other], [process])
+
+
+def test_what_is_not_used_any_more_makes_no_states():
+    sizes = [found(with_leftovers(each), processes=1).sizes for each in (True, False)]
+    assert sizes[0] == sizes[1]
 
 
 def test_an_endless_count_is_refused():

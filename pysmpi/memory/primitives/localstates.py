@@ -64,13 +64,14 @@ class LocalStates:
         self.states: list[LocalState] = []
         self._known: dict[Hashable, LocalState] = {}
         self._kept: dict[int, object] = {}
+        self._merged: dict[int, LocalState] = {}
         self.first = self._reach(self._made(), None, None, frozenset())
 
     def next(self, state: LocalState, answer: Any) -> LocalState:
         """The state after `state` whose operation gave `answer`."""
         known = state.after.get(answer)
         if known is not None:
-            return known
+            return self._merged.get(known.number, known)
         live, state.live = state.live, None
         if live is None:
             live = self._again(state)
@@ -83,6 +84,31 @@ class LocalStates:
         reached = self._reach(live, state, answer, inside)
         state.after[answer] = reached
         return reached
+
+    def merge(self) -> None:
+        """From now on take states for one that differ only in what no longer matters.
+
+        A variable keeps its value after its last use, and how long depends on the compiler. Two
+        states are the same if they ask for the same, and whatever the answer, go to the same.
+        """
+        classes: dict[int, int] = {}
+        keys: dict[int, Hashable] = {
+            state.number: (state.operation, state.inside, frozenset(state.after))
+            for state in self.states
+        }
+        known = 0
+        while True:
+            numbers: dict[Hashable, int] = {}
+            classes = {n: numbers.setdefault(key, len(numbers)) for n, key in keys.items()}
+            if len(numbers) == known:
+                break
+            known = len(numbers)
+            for state in self.states:
+                after = [(answer, classes[to.number]) for answer, to in state.after.items()]
+                keys[state.number] = (classes[state.number], frozenset(after))
+        first: dict[int, LocalState] = {}
+        for state in self.states:
+            self._merged[state.number] = first.setdefault(classes[state.number], state)
 
     def _made(self) -> Generator[Operation, Any, Any]:
         made = self._guard(self.make)

@@ -108,6 +108,11 @@ class Machine:
         self._begun: dict[tuple[int, int, int, int], Begun | None] = {}
         self._updated: dict[tuple[int, int], int] = {}
 
+    def merge(self) -> None:
+        """Take local states of a process that do the same for one; see `LocalStates.merge`."""
+        for states in self.locals:
+            states.merge()
+
     def begin(self, process: int, local: int, memory: int, caches: int) -> Begun | None:
         """Let a process pass its marks and begin its next access; None if it has ended."""
         key = (process, local, memory, caches)

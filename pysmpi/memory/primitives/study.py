@@ -127,6 +127,9 @@ def study(
     or the mapping is wrong.
     """
     machine = Machine(program, protocol, positions, latencies, transfers == ATOMIC, homes)
+    # Once every local state is known, those that do the same are merged.
+    model(machine, limit)
+    machine.merge()
     functional = model(machine, limit)
     chain = generate(machine, limit)
     lumped, _ = lump(chain)

@@ -37,7 +37,9 @@ class _List:
         packets: list[str],
         following: Mapping[str, Variable],
         has_tail: bool,
+        look: bool,
     ) -> None:
+        self.look = look
         self.following = following
         first, last = (packets[0], packets[-1]) if packets else (None, None)
         self.lock = Variable(f"{name}[{owner}].lock", 0, "lock", owner)
@@ -49,6 +51,8 @@ class _List:
         """Take the first packet, as soon as there is one."""
         packet = None
         while packet is None:
+            while self.look and (yield load(self.head)) is None:
+                pass
             yield from acquire(self.lock)
             packet = yield load(self.head)
             if packet is not None:
@@ -78,11 +82,12 @@ class _List:
         yield from release(self.lock)
 
 
-def program(packets: int = 1, fifo: bool = False) -> Program:
+def program(packets: int = 1, fifo: bool = False, look: bool = False) -> Program:
     """Ping-pong over SR1, with `packets` packets a process.
 
     fifo: packets come back to the end of the list of available ones, which then has a tail too;
-    in MPICH they come back to its head.
+    in MPICH they come back to its head. look: a process locks a list only when it has seen that
+    there is a packet, as MPICH does.
     """
     check_packets(packets)
     both = (0, 1)
@@ -93,8 +98,8 @@ def program(packets: int = 1, fifo: bool = False) -> Program:
             following[name] = Variable(f"next[{name}]", after, "pointer", i)
             header[name] = Variable(f"header[{name}]", None, "packet", i)
             payload[name] = Variable(f"payload[{name}]", None, "packet", i)
-    available = [_List("available", i, names[i], following, fifo) for i in both]
-    incoming = [_List("incoming", i, [], following, True) for i in both]
+    available = [_List("available", i, names[i], following, fifo, look) for i in both]
+    incoming = [_List("incoming", i, [], following, True, look) for i in both]
 
     def send(me: int, message: int, mine: dict[str, int]) -> Step:
         packet = yield from available[me].take()
