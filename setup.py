@@ -15,7 +15,8 @@ ROOMS = [
     *(
         f"pysmpi/memory/transfer/{name}.py"
         for name in (
-            "buffers", "caches", "channel", "kinds", "packing", "pipeline", "room", "single_copy"
+            "buffers", "caches", "channel", "doorway", "kinds", "packing", "pipeline", "room",
+            "single_copy",
         )
     ),
 ]

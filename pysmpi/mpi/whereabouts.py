@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from pysmpi.mpi.exporting import address_of
 from pysmpi.mpi.placement import Message
@@ -19,10 +20,10 @@ def locate(payload: Any) -> Place | None:
         return None
     data = payload.data
     if data is not None:
-        owner = data.obj
-        if owner.__class__ is np.ndarray and owner.base is None and data.nbytes == owner.nbytes:
-            return owner, 0, data.nbytes, 1
-        return _within(data, owner, 0, data.nbytes, 1)
+        owner, nbytes = data.obj, payload.nbytes
+        if owner.__class__ is ndarray and owner.nbytes == nbytes and owner.base is None:
+            return owner, 0, nbytes, 1
+        return _within(data, owner, 0, nbytes, 1)
     plan, memory = payload.plan, payload.memory
     first = payload.origin + plan.low
     return _within(memory, memory.obj, first, first + plan.high - plan.low, plan.pieces)

@@ -111,7 +111,10 @@ def test_any_accesses_leave_the_caches_coherent_and_within_their_sizes(name, acc
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 5)), max_size=80))
 @settings(max_examples=100, deadline=None)
 def test_one_core_alone_sees_least_recently_used_caches(uses):
-    """Against a plain list of blocks a level, most recent last."""
+    """Against a plain list of blocks a level, most recent last.
+
+    A level sees what the one before does not have, and takes what that one lets go.
+    """
     found = caches()
     buffers = [[Buffer(0) for _ in range(6)] for _ in range(6)]
     lists = [[], [], []]
@@ -121,12 +124,19 @@ def test_one_core_alone_sees_least_recently_used_caches(uses):
         key = (which, lines)
         expected = next((i + 1 for i, held in enumerate(lists) if key in held), 0)
         assert level == expected
-        for held, cache in zip(lists, NODE.caches):
+
+        def add(i, key):
+            held = lists[i]
             if key in held:
                 held.remove(key)
             held.append(key)
-            while sum(lines for _, lines in held) * LINE > cache.size:
-                held.pop(0)
+            while sum(lines for _, lines in held) * LINE > NODE.caches[i].size:
+                victim = held.pop(0)
+                if i < 2 and victim not in lists[i + 1]:
+                    add(i + 1, victim)
+
+        for i in reversed(range(expected or 3)):
+            add(i, key)
 
 
 def test_a_part_of_a_buffer_is_where_the_whole_was():

@@ -33,7 +33,8 @@ class Block:
 
     `core` is the one core whose own caches hold it, in the state `letter`; with `SEVERAL`,
     `holders` has the state of each. `below` is its state in caches that cores share, as they left
-    it. `home` is the NUMA node of its memory.
+    it. `home` is the NUMA node of its memory. `last` is the core that used it last; `spread` says
+    whether caches off the path of that core may have it.
     """
 
     def __init__(self, start: int, end: int, home: int) -> None:
@@ -46,6 +47,8 @@ class Block:
         self.below: str = "I"
         self.holders: dict[int, str] = {}
         self.used: bool = False
+        self.last: int = NOBODY
+        self.spread: bool = False
 
 
 class Buffer:
@@ -60,7 +63,8 @@ class Buffer:
 class Cache:
     """One cache of `capacity` bytes; `core` is the one that has it for itself, else `NOBODY`.
 
-    `content` has the bytes of each block, least recently used first.
+    `content` has the bytes of each block, least recently used first. What leaves the cache is in
+    the `next` one, if there is one.
     """
 
     def __init__(self, capacity: int, core: int, first: int) -> None:
@@ -69,6 +73,7 @@ class Cache:
         self.first: int = first  # of the cores that share it
         self.used: int = 0
         self.content: dict[Block, int] = {}
+        self.next: Optional[Cache] = None
 
     def drop(self, block: Block) -> None:
         """Take a block out, if it is here."""
@@ -94,6 +99,13 @@ class Caches:
                     self.shared.append(cache)
                 for core in range(first, first + level.cores):
                     self.paths[core].append(cache)
+        for path in self.paths:
+            for i in range(len(path) - 1):
+                path[i].next = path[i + 1]
+        self.distances: list[list[int]] = [
+            [node.distance(one, other) for other in range(node.cores)]
+            for one in range(node.cores)
+        ]
         self.steps: dict[str, Step] = {}
         for key, rule in protocol.rules.items():
             self.steps[key[0][0] + key[1] + key[2]] = Step(rule.becomes, dict(rule.others))
@@ -110,6 +122,10 @@ class Caches:
                 access = what + self.alias[letter]
                 if access in NUMBERS:
                     self.numbers[what + letter] = NUMBERS[access] * ACCESS
+
+    def distance(self, one: int, other: int) -> int:
+        """The number of the distance between two cores."""
+        return self.distances[one][other]
 
     # Blocks.
 
@@ -189,6 +205,8 @@ class Caches:
         made.below = old.below
         made.holders = dict(old.holders)
         made.used = old.used
+        made.last = old.last
+        made.spread = old.spread
         for cache in places:
             cache.content[made] = made.size
             cache.used += made.size
@@ -224,9 +242,17 @@ class Caches:
         return kind
 
     def touch(self, core: int, block: Block) -> None:
-        """A block passes through the caches of a core, which hold it then as far as it fits."""
+        """A block passes through the caches of a core, which hold it then as far as it fits.
+
+        The caches beyond the one that had it do not see it.
+        """
         path = self.paths[core]
-        i = len(path)
+        i = 0
+        last = len(path)
+        while i < last:
+            i += 1
+            if block in path[i - 1].content:
+                break
         while i > 0:
             i -= 1
             cache = path[i]
@@ -245,6 +271,8 @@ class Caches:
         letter = block.letter
         if not write:
             return self.numbers["LH" + letter] + level
+        if block.spread:
+            self._gather(core, block)
         block.letter = block.below = self.steps["w" + letter + self.invalid].becomes
         return self.numbers["SH" + letter] + level
 
@@ -286,31 +314,31 @@ class Caches:
             return self.numbers[operation + "M" + other] + (near + 1) * DISTANCE
         for cache in self.shared:
             if block in cache.content:
-                away = self.node.distance(core, cache.first)
+                away = self.distance(core, cache.first)
                 return self.numbers[operation + "M" + block.below] + (away + 1) * DISTANCE
         block.below = self.invalid  # memory has it as it is
         away = NOBODY
         if self.node.numa_of(core) != block.home:
-            away = self.node.distance(core, block.home * self.node.cores // self.node.numa)
+            away = self.distance(core, block.home * self.node.cores // self.node.numa)
         return self.numbers[operation + "M" + self.invalid] + (away + 1) * DISTANCE
 
     def _nearest(self, core: int, block: Block, letter: str) -> int:
         """The distance of the nearest core that holds a block in a state."""
         if block.core != SEVERAL:
-            return self.node.distance(core, block.core)
+            return self.distance(core, block.core)
         near = len(self.node.distances)
         for peer, held in block.holders.items():
             if held == letter and peer != core:
-                near = min(near, self.node.distance(core, peer))
+                near = min(near, self.distance(core, peer))
         return near
 
     def _farthest(self, core: int, block: Block) -> int:
         """The distance of the farthest core that holds a block."""
         if block.core != SEVERAL:
-            return self.node.distance(core, block.core) if block.core >= 0 else NOBODY
+            return self.distance(core, block.core) if block.core >= 0 else NOBODY
         far = NOBODY
         for peer in block.holders:
-            far = max(far, self.node.distance(core, peer))
+            far = max(far, self.distance(core, peer))
         return far
 
     def _change(self, core: int, block: Block, step: Step, write: bool) -> None:
@@ -328,10 +356,11 @@ class Caches:
                 del holders[peer]
             else:
                 holders[peer] = letter
-        if write:
-            for cache in self.shared:
-                if cache not in self.paths[core]:
-                    cache.drop(block)
+        if block.last != core:
+            block.spread = block.spread or block.last != NOBODY
+            block.last = core
+        if write and block.spread:
+            self._gather(core, block)
         if write or block.below == self.invalid:
             block.below = step.becomes
         if self.private == 0:
@@ -345,6 +374,14 @@ class Caches:
             block.core = SEVERAL
             block.holders = holders
 
+    def _gather(self, core: int, block: Block) -> None:
+        """A core has written a block: shared caches of other cores lose it."""
+        path = self.paths[core]
+        for cache in self.shared:
+            if cache not in path:
+                cache.drop(block)
+        block.spread = False
+
     # What does not fit any more.
 
     def _evict(self, cache: Cache) -> None:
@@ -352,7 +389,14 @@ class Caches:
         content = cache.content
         while cache.used > cache.capacity:
             oldest = next(iter(content))
-            cache.used -= content.pop(oldest)
+            size = content.pop(oldest)
+            cache.used -= size
+            below = cache.next
+            if below is not None and oldest not in below.content:
+                below.content[oldest] = size
+                below.used += size
+                if below.used > below.capacity:
+                    self._evict(below)
             if cache.core >= 0:
                 self._left(cache.core, oldest)
 

@@ -1,18 +1,16 @@
 """Messages between two cores of a node, priced when they are sent and when they are matched."""
 
-from typing import Final, Optional
+from typing import Optional
 
 from pysmpi.kernel.plan import Plan, Pricing
 from pysmpi.kernel.requests import Receive, Send, Transfer
 from pysmpi.kernel.sharing import INFINITY, Constraint
 from pysmpi.memory.transfer.buffers import Place
 from pysmpi.memory.transfer.caches import Block
-from pysmpi.memory.transfer.kinds import NOBODY, kind_of
+from pysmpi.memory.transfer.kinds import kind_of
 from pysmpi.memory.transfer.packing import pack_seconds
 from pysmpi.memory.transfer.pipeline import pipelined
-from pysmpi.memory.transfer.room import REMEMBERED, Pool, Room
-
-LOCAL: Final = kind_of("LHM", NOBODY, 1)
+from pysmpi.memory.transfer.room import LOADED, REMEMBERED, STORED, Pool, Room
 
 
 class Channel(Pricing):
@@ -35,13 +33,16 @@ class Channel(Pricing):
         # The receiver sees the line that says that there is a message.
         self.signal: float = room.latency("LMM", distance) if sender != receiver else 0.0
         self.plans: dict[object, Plan] = {}
+        # Of the last transfer, which the next one is often like.
+        self.before: Optional[Plan] = None
+        self.kinds: tuple[int, int, int, int, int] = (0, 0, 0, 0, -1)
 
     def plan(self, nbytes: int) -> Plan:
         """The plan of messages of a size, before their state is known."""
         library = self.room.library
         eager = nbytes <= library.eager
         overhead = library.overhead
-        bound = self.room.speed(LOCAL, nbytes)
+        bound = self.room.speed(LOADED, nbytes)
         return Plan(
             self.signal, 0.0 if eager else float(nbytes), bound, 1.0, 1.0, [], [],
             overhead, overhead, overhead, eager, eager, self,
@@ -59,8 +60,8 @@ class Channel(Pricing):
         out = self._sent(place, send.payload, nbytes)
         load = room.caches.access(self.sender, out, False)
         store = room.store(self.pool, self.sender, self.receiver, nbytes)
-        shared = max(nbytes, room.footprint(self.pool, nbytes))
-        send.start_cost += room.library.control + nbytes * room.copy(load, store, nbytes, shared)
+        shared = max(nbytes, room.footprint(nbytes))
+        send.start_cost += room.control + nbytes * room.copy(load, store, nbytes, shared)
         if place is not None and place[3] > 1:
             send.start_cost += pack_seconds(room, load, place, nbytes)
 
@@ -80,18 +81,18 @@ class Channel(Pricing):
             return
         load = room.load(self.pool, self.receiver, self.sender)
         store = room.caches.access(self.receiver, into, True)
-        shared = max(nbytes, room.footprint(self.pool, nbytes))
-        seconds = room.library.control + nbytes * room.copy(load, store, shared, nbytes)
+        shared = max(nbytes, room.footprint(nbytes))
+        seconds = room.control + nbytes * room.copy(load, store, shared, nbytes)
         if place is not None and place[3] > 1:
             seconds += pack_seconds(room, store, place, nbytes)
-        receive.finish_cost = room.library.overhead + seconds
+        receive.finish_cost = room.overhead + seconds
 
     def moving(self, transfer: Transfer) -> None:
         """Bytes of a window: whoever asks for them copies them once."""
         room = self.room
         nbytes = transfer.nbytes
         store = kind_of("SMM", self.distance, 0)
-        seconds = nbytes * room.copy(LOCAL, store, nbytes, nbytes)
+        seconds = nbytes * room.copy(LOADED, store, nbytes, nbytes)
         transfer.plan = self._plan(nbytes, seconds, {})
 
     # What it comes to.
@@ -104,7 +105,7 @@ class Channel(Pricing):
         """
         room = self.room
         block = room.of(self.source, self.sender).block(place, payload, nbytes)
-        fresh = room.library.warm and not block.used
+        fresh = room.warm and not block.used
         if fresh or (place is None and payload is not None):
             room.caches.access(self.sender, block, True)
         return block
@@ -122,9 +123,9 @@ class Channel(Pricing):
         # Packing is part of the copy that it slows down: both sides' pipelines run at that pace.
         seconds = nbytes / plan.bound if plan.bound > 0.0 else 0.0
         if origin is not None and origin[3] > 1:
-            seconds += pack_seconds(room, kind_of("LHM", NOBODY, 1), origin, nbytes)
+            seconds += pack_seconds(room, LOADED, origin, nbytes)
         if place is not None and place[3] > 1:
-            seconds += pack_seconds(room, kind_of("SHM", NOBODY, 1), place, nbytes)
+            seconds += pack_seconds(room, STORED, place, nbytes)
         weights = dict(zip(plan.constraints, plan.weights))
         return self._plan(nbytes, seconds, weights)
 
@@ -135,11 +136,17 @@ class Channel(Pricing):
         two = room.store(self.pool, self.sender, self.receiver, nbytes)
         three = room.load(self.pool, self.receiver, self.sender)
         four = room.caches.access(self.receiver, into, True)
-        key = (nbytes, one, two, three, four, out.home, into.home)
+        kinds = self.kinds
+        if (
+            nbytes == kinds[4] and one == kinds[0] and two == kinds[1] and three == kinds[2]
+            and four == kinds[3] and self.before is not None
+        ):  # fmt: skip
+            return self.before
+        key = (one, two, three, four, nbytes)
         found = self.plans.get(key)
         if found is None:
             library = room.library
-            shared = max(nbytes, room.footprint(self.pool, nbytes))
+            shared = max(nbytes, room.footprint(nbytes))
             send = room.copy(one, two, nbytes, shared)
             receive = room.copy(three, four, shared, nbytes)
             seconds = pipelined(
@@ -154,6 +161,8 @@ class Channel(Pricing):
             room.use(weights, self.receiver, four, nbytes, into.home)
             found = self._plan(nbytes, seconds, weights)
             self._keep(key, found)
+        self.kinds = key
+        self.before = found
         return found
 
     def _keep(self, key: object, plan: Plan) -> None:
@@ -163,7 +172,7 @@ class Channel(Pricing):
 
     def _plan(self, nbytes: int, seconds: float, weights: dict[Constraint, float]) -> Plan:
         """A transfer of some seconds, if it has for itself what it uses."""
-        overhead = self.room.library.overhead
+        overhead = self.room.overhead
         bound = nbytes / seconds if seconds > 0.0 else INFINITY
         return Plan(
             self.signal + 2.0 * overhead, float(nbytes), bound, 1.0, 1.0,

@@ -13,6 +13,9 @@ from pysmpi.platform.node_description import NodeDescription
 
 # Speeds and plans that are remembered, before all are forgotten.
 REMEMBERED: Final = 1 << 14
+FRESH: Final = kind_of("SMI", NOBODY, 0)
+STORED: Final = kind_of("SHM", NOBODY, 1)
+LOADED: Final = kind_of("LHM", NOBODY, 1)
 
 
 class Pool:
@@ -39,6 +42,12 @@ class Room:
         self.locate: Any = locate  # callable(payload) -> Place or None
         self.caches: Caches = Caches(node, protocol)
         self.sizes: list[int] = [cache.size for cache in node.caches]
+        # Of the library, where it is asked for each message.
+        self.control: float = library.control
+        self.overhead: float = library.overhead
+        self.pooled: int = library.cells * library.chunk
+        self.in_turn: bool = library.in_turn
+        self.warm: bool = library.warm
         self.buffers: dict[int, Buffers] = {}  # by slot
         self.pools: dict[int, Pool] = {}
         self.speeds: dict[tuple[int, int], float] = {}
@@ -50,6 +59,14 @@ class Room:
         self.writers: str = self._letter(states[0])
         self.readers: str = self._letter(states[1])
         self.writes_back: bool = transfer.write_back is not None
+        # Kinds of the stores of who wrote, or read, last, and of the loads of who reads now; by
+        # the distance of the other.
+        far = range(-1, len(node.distances))
+        self.again: list[int] = [self._reused(self.writers, self.readers, d) for d in far]
+        self.turned: list[int] = [self._reused(self.readers, self.writers, d) for d in far]
+        self.loads: list[int] = [
+            LOADED if d < 0 else kind_of("LM" + self.dirty, d, 0) for d in far
+        ]
         # A core copies one thing at a time: a second of it is used up by a second of copying.
         self.cores: list[Constraint] = [Constraint(1.0, f"core {i}") for i in range(node.cores)]
         self.controllers: list[Optional[Constraint]] = [None] * node.numa
@@ -104,34 +121,32 @@ class Room:
             self.pools[key] = found
         return found
 
-    def footprint(self, pool: Pool, nbytes: int) -> int:
+    def footprint(self, nbytes: int) -> int:
         """How many bytes of shared buffers a message goes through until it meets them again."""
-        library = self.library
-        whole = library.cells * library.chunk
-        if library.in_turn:
-            return whole
-        return min(nbytes, whole)
+        if self.in_turn or nbytes > self.pooled:
+            return self.pooled
+        return nbytes
 
     def store(self, pool: Pool, core: int, reader: int, nbytes: int) -> int:
         """The kind of a sender's stores to shared buffers that `reader` will read."""
-        footprint = self.footprint(pool, nbytes)
+        footprint = self.footprint(nbytes)
         fresh = pool.writer == NOBODY or pool.warm < footprint
         if fresh:
-            pool.warm = min(pool.warm + nbytes, footprint) if self.library.in_turn else footprint
+            pool.warm = min(pool.warm + nbytes, footprint) if self.in_turn else footprint
             pool.block.size = pool.warm
             pool.block.end = pool.warm
         before, other = pool.writer, pool.reader
         pool.writer, pool.reader = core, reader
         self.caches.touch(core, pool.block)
         if fresh:
-            return kind_of("SMI", NOBODY, 0)
-        if core == other and before == core:
-            return kind_of("SHM", NOBODY, 1)
+            return FRESH
         if core == before:
-            return self._reused(self.writers, self.readers, self.node.distance(core, other))
-        return self._reused(self.readers, self.writers, self.node.distance(core, before))
+            return self.again[self.caches.distances[core][other] + 1]
+        return self.turned[self.caches.distances[core][before] + 1]
 
     def _reused(self, own: str, other: str, distance: int) -> int:
+        if distance < 0:
+            return STORED
         if own == "I":
             return kind_of("SM" + other, distance, 0)
         far = distance if own in "SOF" else NOBODY
@@ -140,9 +155,7 @@ class Room:
     def load(self, pool: Pool, core: int, writer: int) -> int:
         """The kind of a receiver's loads of what `writer` has just stored there."""
         self.caches.touch(core, pool.block)
-        if core == writer:
-            return kind_of("LHM", NOBODY, 1)
-        return kind_of("LM" + self.dirty, self.node.distance(core, writer), 0)
+        return self.loads[self.caches.distances[core][writer] + 1]
 
     # What it takes.
 

@@ -4,54 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pysmpi.kernel.plan import Plan, Pricing, Transport
-from pysmpi.kernel.requests import Receive, Send
+from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.memory.coherence import protocol
 from pysmpi.memory.transfer.buffers import Place
 from pysmpi.memory.transfer.channel import Channel
 from pysmpi.memory.transfer.choice import Locate, described
+from pysmpi.memory.transfer.doorway import Doorway, Side
 from pysmpi.memory.transfer.library import read_library
 from pysmpi.memory.transfer.models import Builder
-from pysmpi.memory.transfer.packing import pack_seconds
 from pysmpi.memory.transfer.room import Room
 from pysmpi.options import Settings
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
-
-
-class Doorway(Pricing):
-    """Messages that leave or enter a described node: their buffers pass through its caches."""
-
-    def __init__(
-        self, sender: tuple[Room, int, int] | None, receiver: tuple[Room, int, int] | None
-    ) -> None:
-        self.sender = sender  # room, slot, core
-        self.receiver = receiver
-
-    def sending(self, send: Send) -> None:
-        """The library reads the buffer, and packs it if it is strided."""
-        if self.sender is not None:
-            send.start_cost += _through(self.sender, send, send.nbytes, False)
-
-    def matched(self, send: Send, receive: Receive) -> None:
-        """The library writes the buffer, and unpacks it if it is strided."""
-        if self.receiver is not None:
-            nbytes = min(send.nbytes, receive.nbytes)
-            receive.finish_cost += _through(self.receiver, receive, nbytes, True)
-
-
-def _through(
-    side: tuple[Room, int, int], request: Send | Receive, nbytes: int, write: bool
-) -> float:
-    if nbytes == 0:
-        return 0.0
-    room, slot, core = side
-    place = room.place(request.payload)
-    block = room.of(slot, core).block(place, request.payload, nbytes)
-    kind = room.caches.access(core, block, write)
-    if place is None or place[3] <= 1:
-        return 0.0
-    return pack_seconds(room, kind, place, nbytes, network=True)
 
 
 class MemoryTransport(Transport):
@@ -113,6 +77,6 @@ class MemoryTransport(Transport):
             block = room.of(slot, core).block(place, None, nbytes)
             room.caches.access(core, block, write)
 
-    def _side(self, slot: int) -> tuple[Room, int, int] | None:
+    def _side(self, slot: int) -> Side | None:
         place = self.places[slot]
-        return (self.room(place.host), slot, place.core) if described(place.host) else None
+        return Side(self.room(place.host), slot, place.core) if described(place.host) else None

@@ -1,0 +1,48 @@
+"""Messages that leave or enter a described node: their buffers pass through its caches."""
+
+from typing import Optional
+
+from pysmpi.kernel.plan import Pricing
+from pysmpi.kernel.requests import Receive, Send
+from pysmpi.memory.transfer.packing import pack_seconds
+from pysmpi.memory.transfer.room import Room
+
+
+class Side:
+    """One end of a message: the ranks on a slot, on a core of a node."""
+
+    def __init__(self, room: Room, slot: int, core: int) -> None:
+        self.room: Room = room
+        self.slot: int = slot
+        self.core: int = core
+
+    def through(self, payload: object, nbytes: int, write: bool) -> float:
+        """Seconds that the library takes to pack or unpack, whose core uses the buffer."""
+        if nbytes == 0:
+            return 0.0
+        room = self.room
+        place = room.place(payload)
+        block = room.of(self.slot, self.core).block(place, payload, nbytes)
+        kind = room.caches.access(self.core, block, write)
+        if place is None or place[3] <= 1:
+            return 0.0
+        return pack_seconds(room, kind, place, nbytes, True)
+
+
+class Doorway(Pricing):
+    """The network's price, and what the library does at the ends that are described."""
+
+    def __init__(self, sender: Optional[Side], receiver: Optional[Side]) -> None:
+        self.sender: Optional[Side] = sender
+        self.receiver: Optional[Side] = receiver
+
+    def sending(self, send: Send) -> None:
+        """The library reads the buffer, and packs it if it is strided."""
+        if self.sender is not None:
+            send.start_cost += self.sender.through(send.payload, send.nbytes, False)
+
+    def matched(self, send: Send, receive: Receive) -> None:
+        """The library writes the buffer, and unpacks it if it is strided."""
+        if self.receiver is not None:
+            nbytes = min(send.nbytes, receive.nbytes)
+            receive.finish_cost += self.receiver.through(receive.payload, nbytes, True)
