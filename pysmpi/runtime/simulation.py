@@ -268,8 +268,10 @@ class Simulation:
         """Run all ranks to their end, or until one of them fails or aborts the job."""
         engine = self.engine
         thresholds = gc.get_threshold()
-        # A simulation makes many short-lived objects and hardly a cycle: look for cycles rarely.
-        gc.set_threshold(max(thresholds[0], 100_000), *thresholds[1:])
+        # A simulation makes many short-lived objects and hardly a cycle: look for cycles rarely,
+        # more so the more ranks there are to search.
+        often = max(thresholds[0], 100_000, 20 * len(self.universe.ranks))
+        gc.set_threshold(often, *thresholds[1:])
         try:
             while True:
                 engine.run()

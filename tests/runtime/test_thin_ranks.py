@@ -1,0 +1,111 @@
+"""What a rank costs before it begins, while it runs, and after it has ended."""
+
+import os
+import subprocess
+import sys
+import weakref
+
+import pytest
+
+import pysmpi
+from pysmpi.mpi.rank import current
+
+RING = """
+from mpi4py import MPI
+import numpy as np
+comm = MPI.COMM_WORLD
+rank, size = comm.rank, comm.size
+token = np.array([rank])
+comm.Sendrecv_replace(token, (rank + 1) % size, 0, (rank - 1) % size, 0)
+comm.Barrier()
+part = comm.Split(rank % 10, rank)
+assert part.allreduce(1) == size // 10
+"""
+MACHINE = """
+name: wide
+description: Enough cores for a test of many ranks.
+clusters:
+  - name: nodes
+    hosts: node-[0-99]
+    speed: 10Gf
+    cores: 64
+    link: {bandwidth: 100Gbps, latency: 500ns}
+    loopback: {bandwidth: 8GBps, latency: 300ns}
+"""
+
+
+def peak(ranks, code, directory):
+    """Peak resident bytes of a whole run."""
+    machine = directory / "wide.yaml"
+    machine.write_text(MACHINE)
+    command = [sys.executable, "-m", "pysmpi", "run", "-n", str(ranks), "--compute", "none"]
+    command += ["--platform", str(machine), "--map-by", "core", "-c", code]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    with process.stderr:
+        errors = process.stderr.read().decode()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, errors
+    return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def test_memory_grows_in_proportion_to_the_ranks(tmp_path):
+    few, some, many = (peak(ranks, RING, tmp_path) for ranks in (100, 2000, 4000))
+    assert (many - few) / 3900 < 25_000
+    assert (many - some) / 2000 < 1.5 * (some - few) / 1900 + 2000
+
+
+def test_ranks_that_have_ended_cost_hardly_anything(tmp_path):
+    code = "from mpi4py import MPI; print(MPI.COMM_WORLD.rank)"
+    few, many = (peak(ranks, code, tmp_path) for ranks in (100, 5000))
+    assert (many - few) / 4900 < 5_000
+
+
+class Thing:
+    """Something that a rank has."""
+
+
+def test_a_rank_lets_go_of_what_it_had():
+    things = []
+    left = []
+
+    def main():
+        from mpi4py import MPI
+
+        thing = Thing()
+        things.append(weakref.ref(thing))
+        current().storage["thing"] = thing
+        del thing
+        if MPI.COMM_WORLD.rank == 3:
+            MPI.COMM_WORLD.recv(source=0)
+            left.extend(current().universe.ranks)
+            assert [each() is None for each in things] == [True, True, True, False]
+        elif MPI.COMM_WORLD.rank == 0:
+            MPI.COMM_WORLD.send(None, dest=3)
+
+    pysmpi.run(main, nprocs=4, compute="none")
+    assert [rank.fiber for rank in left] == [None] * 4
+    assert [rank.program for rank in left] == [None] * 4
+
+
+def test_ranks_begin_when_it_is_their_turn():
+    begun = []
+
+    def main():
+        rank = current()
+        begun.append([other.fiber is not None for other in rank.universe.ranks])
+
+    pysmpi.run(main, nprocs=3, compute="none")
+    assert begun == [[True, False, False], [False, True, False], [False, False, True]]
+
+
+def test_a_rank_that_never_begins_is_stopped():
+    def main():
+        if current().index == 0:
+            current().abort(7)
+
+    with pytest.raises(pysmpi.ProgramError) as caught:
+        pysmpi.run(main, nprocs=3, compute="none")
+    states = [rank["state"] for rank in caught.value.result.ranks]
+    assert states == ["stopped", "stopped", "stopped"]
+    assert caught.value.result.exit_status == 7
