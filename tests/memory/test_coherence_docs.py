@@ -9,6 +9,7 @@ import pytest
 
 from pysmpi.cli.main import status_of
 from pysmpi.memory.coherence import protocol
+from pysmpi.memory.primitives.placement import TransferType, latencies
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "coherence.md").read_text()
 
@@ -23,15 +24,26 @@ def commands():
 
 
 def test_the_table_is_the_one_that_ships(tmp_path):
-    (text,) = blocks("yaml")
     path = tmp_path / "table.yaml"
-    path.write_text(text)
+    path.write_text(blocks("yaml")[0])
     assert protocol(path).rules == protocol("MESI").rules
 
 
-def test_the_code_runs():
-    (code,) = [block for block in blocks("python") if "assert" in block]
-    exec(code, {})
+def test_the_file_of_latencies_is_one(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(blocks("yaml")[1])
+    priced = latencies(path)
+    assert priced.of(TransferType("upgrade", 0)) == pytest.approx(30e-9)
+    assert priced.of(TransferType("lookup", 0)) == pytest.approx(80e-9)
+    assert priced.of(TransferType("upgrade", 1)) == pytest.approx(150e-9)
+
+
+def test_the_code_runs(capsys):
+    codes = [block for block in blocks("python") if "assert" in block]
+    assert len(codes) == 2
+    for code in codes:
+        exec(code, {})
+    assert "'index'" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
@@ -57,3 +69,21 @@ def test_the_figures_are_true(capsys):
         for cell, name in zip(shown, ("sr1", "sr2")):
             near, _, far = (float(part) for part in cell.split(" / "))
             assert [near, far] == pytest.approx(rows[name][position], abs=0.0051)
+
+
+def test_the_figures_of_barriers_are_true(capsys):
+    for name, cells in re.findall(
+        r"^\| [a-z ]*\(`(barrier-\w+)`\) \| (.*) \|$", PAGE, re.MULTILINE
+    ):
+        shown = re.findall(r"([\d.]+) \(([\d.]+)\)", cells)
+        computed = []
+        for processes in ("2", "3"):
+            words = ["coherence", "study", name, "--set", f"processes={processes}"]
+            assert status_of([*words, "--protocol", "FAME-A", "--protocol", "FAME-B"]) == 0
+            out = capsys.readouterr().out
+            for latency, unit, misses in re.findall(r"hold +([\d.]+) (ns|us) +([\d.]+)", out):
+                computed.append((float(latency) * {"ns": 1e-3, "us": 1}[unit], float(misses)))
+        assert len(shown) == len(computed) == 4
+        for (latency, misses), figures in zip(shown, computed):
+            assert (float(latency), float(misses)) == pytest.approx(figures, abs=0.051)
+            assert float(latency) == pytest.approx(figures[0], abs=0.00051)

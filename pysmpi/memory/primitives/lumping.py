@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from pysmpi.memory.primitives.chain import Chain
 
-# Rates of a class are sums of the same few numbers in another order: compared to 10 digits.
-_DIGITS = 10
+# Rates are compared as integers, of which the largest has so many digits.
+_DIGITS = 15
 
 
 def lump(chain: Chain, labels: NDArray[np.int64] | None = None) -> tuple[Chain, NDArray[np.int64]]:
