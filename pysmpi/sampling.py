@@ -35,9 +35,10 @@ class sample:
 
     Parameters: passes are measured until there are `iters` of them or the relative standard error
     of their mean is at most `precision`, whichever is first (30 and 0.01 if neither is given);
-    the first `warmup` passes do not count. `scope` is "local": each rank measures its own passes,
-    "global": all ranks together, or "collective": passes of all ranks together, which may
-    communicate; then only `iters` decides. `charge` is "mean" or "draw": one of the measures, by
+    the first `warmup` passes do not count; afterwards, if `every` is given, one pass in so many is
+    measured again. `scope` is "local": each rank measures its own passes, "global": all ranks
+    together, or "collective": passes of all ranks together, which may communicate; then only
+    `iters` decides. `charge` is "mean" or "draw": one of the measures, by
     chance. `name` names the place in reports, and joins places of the same name.
 
     For functions, `by` says which calls are alike: "shape", "type" or "none"; what is skipped
@@ -59,6 +60,7 @@ class sample:
         iters: int | None = None,
         precision: float | None = None,
         warmup: int = 1,
+        every: int | None = None,
         scope: str = "local",
         by: str = "shape",
         charge: str = "mean",
@@ -73,6 +75,7 @@ class sample:
         self.iters = iters
         self.precision = precision
         self.warmup = warmup
+        self.every = every
         self.options = {"scope": scope, "by": by, "charge": charge, "outputs": outputs}
         self._function: Callable[..., Any] | None = None
         if callable(what) and not isinstance(what, Iterable):
@@ -93,6 +96,8 @@ class sample:
             raise ValueError(f"precision: expected a relative error below 1, found {precision}")
         if warmup < 0:
             raise ValueError(f"warmup: expected 0 or more passes, found {warmup}")
+        if every is not None and every < 2:
+            raise ValueError(f"every: expected 2 or more passes, found {every}")
         if scope == "collective" and precision is not None:
             raise ValueError("precision: expected none with scope='collective', only iters")
 

@@ -305,6 +305,26 @@ def test_annotations_are_nothing_outside_a_run():
     assert "'l': 60" in done.stdout
 
 
+def test_passes_are_measured_again_now_and_then(outcome):
+    text = """
+    import pysmpi
+    from mpi4py import MPI
+    loop, calls = [], []
+    for i in pysmpi.sample(range(30), iters=2, warmup=0, every=5):
+        loop.append(i)
+    def f(i):
+        calls.append(int(i))
+        MPI.COMM_WORLD.barrier()
+    for i in range(23):
+        f(float(i))
+    print(loop, calls)
+    """
+    sample = ["__main__:f:scope=collective,iters=1,every=10"]
+    result, lines = outcome(text, sample=sample, compute="3us")
+    assert lines == ["[0, 1, 6, 11, 16, 21, 26] [0, 1, 11, 21]"] * 2
+    assert sorted(point["skipped"] for point in result.shadow["sampled"]) == [2 * 19, 2 * 23]
+
+
 def test_blocks_that_end_early(outcome):
     text = """
     import sys, pysmpi

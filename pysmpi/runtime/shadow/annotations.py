@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from types import FrameType
 from typing import Any
 
@@ -87,8 +88,10 @@ class Annotations:
             entry = point.entry(rank, None)
             if entry.done:
                 with shadow.paused():
-                    shadow.skip(point, entry, rank, 1 + sum(1 for _ in items))
-                return
+                    rest = None if entry.left < 0 else entry.left - 1
+                    passes = 1 + sum(1 for _ in islice(items, rest))
+                    shadow.skip(point, entry, rank, passes)
+                continue
             meter = shadow.begin(point, entry, rank)
             whole = False
             try:
@@ -133,10 +136,10 @@ def _place(rank: Rank, sample: Any) -> tuple[int, int]:
 def _rule(sample: Any) -> Rule:
     iters, precision = sample.iters, sample.precision
     if sample.options["scope"] == "collective":
-        return Rule(FEWEST if iters is None else iters, None, sample.warmup)
+        return Rule(FEWEST if iters is None else iters, None, sample.warmup, sample.every)
     if iters is None and precision is None:
-        return Rule(warmup=sample.warmup)
-    return Rule(iters, precision, sample.warmup)
+        return Rule(warmup=sample.warmup, every=sample.every)
+    return Rule(iters, precision, sample.warmup, sample.every)
 
 
 def _skip_body(frame: FrameType) -> None:

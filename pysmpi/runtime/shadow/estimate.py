@@ -19,11 +19,13 @@ class Rule:
     After `warmup` passes that do not count, since caches are cold and libraries set up their
     tables, passes are measured until there are `iters` of them, or until the relative standard
     error of their mean, sigma / (sqrt(n) mean), is at most `precision`. None: no such limit.
+    From then on one pass in `every` is measured; None: no more.
     """
 
     iters: int | None = ITERS
     precision: float | None = PRECISION
     warmup: int = 1
+    every: int | None = None
 
     def __post_init__(self) -> None:
         if self.iters is None and self.precision is None:
@@ -34,6 +36,8 @@ class Rule:
             raise ValueError(f"precision: expected a positive number, found {self.precision}")
         if self.warmup < 0:
             raise ValueError(f"warmup: expected 0 or more passes, found {self.warmup}")
+        if self.every is not None and self.every < 2:
+            raise ValueError(f"every: expected 2 or more passes, found {self.every}")
 
 
 class Estimate:

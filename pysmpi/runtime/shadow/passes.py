@@ -85,12 +85,13 @@ class Entry:
     """What is known of one kind of pass: the measures, and what the last one left behind."""
 
     __slots__ = (
-        "estimate", "done", "outputs", "written", "host", "random", "shares", "blocks",
+        "estimate", "done", "left", "outputs", "written", "host", "random", "shares", "blocks",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.estimate = Estimate()
-        self.done = False
+        self.done = False  # whether the next pass can be skipped
+        self.left = 0  # passes to skip before one is measured again; negative: all
         self.outputs: Outputs | None = None
         self.written: list[Any] | None = None  # places of arrays that a pass writes to
         self.host = 0  # ns of this machine that the passes took
@@ -232,11 +233,15 @@ class Shadow:
             entry.estimate.add(meter.measured(), point.rule)
             meter.note(entry)
             entry.done = not self.dry and entry.estimate.enough(point.rule)
+            entry.left = -1 if point.rule.every is None else point.rule.every - 1
         self.clock.resume()
 
     def skip(self, point: Point, entry: Entry, rank: Rank, passes: int = 1) -> None:
         """Charge passes that do not run; the clock is paused."""
         estimate = entry.estimate
+        entry.left -= passes
+        if entry.left == 0:
+            entry.done = False
         point.skipped += passes
         point.saved += passes * entry.host * 1e-9 / estimate.passes
         if point.draws:

@@ -68,6 +68,7 @@ def parse_sample(text: str) -> Target:
         "iters": _count(1),
         "precision": _precision,
         "warmup": _count(0),
+        "every": _count(2),
         "scope": _one_of(SCOPES),
         "by": _one_of(BY),
         "charge": _one_of(CHARGES),
@@ -82,7 +83,7 @@ def parse_sample(text: str) -> Target:
                 f"--sample {text}: found {wrong} with scope=collective, expected iters: "
                 "all ranks have to stop at the same pass"
             )
-        rule = Rule(said.pop("iters", FEWEST), None, said.pop("warmup", 1))
+        rule = Rule(said.pop("iters", FEWEST), None, said.pop("warmup", 1), said.pop("every", None))
         said["by"] = "none"
     else:
         # Whoever gives one limit means that one.
@@ -91,6 +92,7 @@ def parse_sample(text: str) -> Target:
             said.pop("iters", None if one else Rule.iters),
             said.pop("precision", None if one else Rule.precision),
             said.pop("warmup", 1),
+            said.pop("every", None),
         )
     return Target(module, path, rule, **said)
 
