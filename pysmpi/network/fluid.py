@@ -137,6 +137,7 @@ class FluidTransport(Transport):
         self.starting = Overheads(settings, "smpi/ois", hosts)
         self.receiving = Overheads(settings, "smpi/or", hosts)
         self.constraints: dict[int, Constraint] = {}
+        self.weights: dict[tuple[float, ...], list[float]] = {}  # most pairs have the same
         self.paths: dict[tuple[int, int], Path] = {}
         self.sizes: dict[int, Sized] = {}
 
@@ -217,7 +218,7 @@ class FluidTransport(Transport):
             bound,
             penalty,
             [known.get(index) or self._constraint(index) for index in weights],
-            list(weights.values()),
+            self.weights.setdefault(tuple(weights.values()), list(weights.values())),
         )
 
     def _constraint(self, index: int) -> Constraint:

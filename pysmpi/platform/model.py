@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pysmpi.platform.zones import Zone
 
 # How many routes a platform remembers. A route is a few hundred bytes, so this bounds the memory
-# to some tens of megabytes however many pairs of hosts talk; the oldest are computed again.
+# to some tens of megabytes however many pairs of hosts talk; then all are computed again.
 ROUTE_CACHE = 1 << 16
 
 
@@ -176,7 +176,7 @@ class Platform:
             latency += link.latency
         route = Route(links, latency)
         if len(self._routes) >= ROUTE_CACHE:
-            del self._routes[next(iter(self._routes))]
+            self._routes.clear()
         self._routes[key] = route
         return route
 
