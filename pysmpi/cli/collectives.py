@@ -12,6 +12,7 @@ from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
     from pysmpi.collectives.call import Call
+    from pysmpi.collectives.selection import Selection
 
 
 class Collectives(click.Group):
@@ -71,8 +72,8 @@ def list_command(
 
     selection = Selection(selector)
     if selection.automatic:
-        tuner, _ = _tuner(platform, nprocs, None, "hybrid", ())
-        selection = selection.tried_on(tuner)
+        tuner, slots = _tuner(platform, nprocs, None, "hybrid", ())
+        selection = _on_lines(selection.tried_on(tuner), slots)
     elif platform is not None:
         raise UsageError("--platform: expected --selector automatic with it")
     _choices(wanted, selection, nprocs, nbytes, per_node, as_json)
@@ -193,8 +194,9 @@ def example(
 def _tuner(
     platform: str | None, nprocs: int, hostfile: str | None, model: str, cfg: Sequence[str]
 ) -> tuple[Any, Any]:
-    """What tries algorithms on a machine, and where its ranks are."""
+    """What tries algorithms on a machine, and the places of its ranks."""
     from pysmpi.collectives.tuning import Tuner
+    from pysmpi.memory.transfer.choice import over
     from pysmpi.network.models import find
     from pysmpi.options import Settings, parse
     from pysmpi.platform.loader import DEFAULT, load
@@ -203,9 +205,20 @@ def _tuner(
     options = parse(cfg)
     machine = load(platform or DEFAULT, options)
     settings = Settings(machine.config, options)
-    hosts = [slot.host for slot in place(machine, nprocs, hostfile)]
+    slots = place(machine, nprocs, hostfile)
+    hosts = [slot.host for slot in slots]
     network = find(model)
-    return Tuner(lambda: network.build(machine, hosts, settings), nprocs), hosts
+    tuner = Tuner(lambda: over(network.build(machine, hosts, settings), slots, settings), nprocs)
+    return tuner, slots
+
+
+def _on_lines(selection: Selection, slots: Sequence[Any]) -> Selection:
+    """The selection with the line costs of the hosts, where their insides are described."""
+    if all(slot.host.node is None for slot in slots):
+        return selection
+    from pysmpi.memory.lines.machine import HostLines
+
+    return selection.on_lines(HostLines(slots))
 
 
 @command.command("tune")
@@ -242,8 +255,8 @@ def tune_command(
     lengths = sorted({_size(text.strip()) for text in sizes.split(",")})
     with ExitStack() as stack:
         target = None if output is None else stack.enter_context(Target("--output", output))
-        tuner, hosts = _tuner(platform, nprocs, hostfile, model, cfg)
-        found = _tune(tuner, hosts, wanted, lengths, as_json)
+        tuner, slots = _tuner(platform, nprocs, hostfile, model, cfg)
+        found = _tune(tuner, slots, wanted, lengths, as_json)
         if target is not None:
             from pysmpi.collectives.tuning import selection_file
 
@@ -257,14 +270,16 @@ LIBRARIES = ("ompi5", "mpich4", "ompi", "mpich", "mvapich2", "impi")
 
 
 def _tune(
-    tuner: Any, hosts: Sequence[Any], operations: list[str], sizes: list[int], as_json: bool
+    tuner: Any, slots: Sequence[Any], operations: list[str], sizes: list[int], as_json: bool
 ) -> dict[str, list[tuple[int, str]]]:
     """Try everything and print it; the winners by operation and size."""
     from pysmpi.collectives.layout import Nodes
+    from pysmpi.collectives.selection import Selection
     from pysmpi.collectives.tuning import PRIVATE_COUNTS, tune
 
-    numbers = Nodes(host.index for host in hosts)
+    numbers = Nodes(slot.host.index for slot in slots)
     nodes = numbers if len(set(numbers)) < len(numbers) else None
+    selection = _on_lines(Selection(), slots)
     winners: dict[str, list[tuple[int, str]]] = {}
     rows = []
     if not as_json:
@@ -272,7 +287,7 @@ def _tune(
         click.echo(f"{'operation':20s} {'bytes':>9s}  {'fastest':28s} {'seconds':>11s}  {names}")
     for op in operations:
         for size in [0] if op == "barrier" or op in PRIVATE_COUNTS else sizes:
-            call = example(op, len(hosts), size)
+            call = example(op, len(slots), size, selection=selection)
             call.nodes = nodes
             winner, seconds, theirs = tune(tuner, call, LIBRARIES)
             winners.setdefault(op, []).append((size, winner))

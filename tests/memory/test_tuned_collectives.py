@@ -1,5 +1,6 @@
 """Collectives tuned to cache lines, as the simulator runs them."""
 
+import json
 import time
 
 import numpy as np
@@ -143,3 +144,18 @@ def test_hosts_that_nobody_has_described_have_no_costs():
     platform = load("cluster")
     slots = place(platform, 2, None, "core")
     assert HostLines(slots).of(slots[0].host.index) is None
+
+
+def test_tuning_on_a_described_machine_knows_its_lines():
+    from click.testing import CliRunner
+
+    from pysmpi.cli.main import command
+
+    args = ["collectives", "tune", "--platform", PHI, "-n", "8", "--ops", "barrier", "--json"]
+    args += ["--cfg", "memory/overhead:1us"]
+    result = CliRunner().invoke(command, args, standalone_mode=False)
+    assert result.exception is None, result.exception
+    (row,) = json.loads(result.output)
+    assert row["algorithm"] == "coherence_tuned"
+    m, _ = barrier.best_partners(COSTS, 8)
+    assert row["seconds"] == pytest.approx(barrier.barrier(COSTS, 8, m))
