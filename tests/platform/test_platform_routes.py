@@ -116,7 +116,7 @@ def test_routes_are_kept_in_bounded_number(monkeypatch):
     flat = load(PLATFORMS / "flat.default.xml")
     for host in flat.hosts:
         flat.route(flat.hosts[0], host)
-    assert len(flat._routes) == 10
+        assert 1 <= len(flat._routes) <= 10
 
 
 def test_a_dragonfly_with_more_groups_than_blades_reaches_every_group():
