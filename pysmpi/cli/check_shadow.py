@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from pysmpi.runtime.loader import Program
     from pysmpi.trace.comparison import Sequences
 
-# Options without which a program runs in full. Those of `--sample` are kept, without any effect
-# but on how calls are counted.
-_SHADOW = ("once", "fold", "data")
+# With these a program runs in full: what it says of its own arrays does not hold either. `--sample`
+# is kept, without any effect but on how calls are counted.
+_FULL: dict[str, Any] = {"once": (), "fold": ("none",), "data": "all"}
 
 
 def tolerance(text: str) -> float:
@@ -48,13 +48,7 @@ def check(
     if options.trace is not None or options.record_compute is not None:
         wrong = "--trace" if options.trace is not None else "--record-compute"
         raise UsageError(f"--check-shadow: runs a program twice, expected no {wrong}")
-    plain: dict[str, Any] = {}
-    for field in fields(options):
-        if field.name in _SHADOW:
-            made = field.default_factory
-            plain[field.name] = field.default if made is MISSING else made()
-    plain["fold"] = ("none",)  # what the program says of its arrays does not hold either
-    unsampled = replace(options, **plain)
+    unsampled = replace(options, **_FULL)
     full, one = _run(program(), unsampled, "in full", dry=True)
     if full.error:
         return full.exit_status

@@ -233,10 +233,16 @@ def _conclude(result: Result, quiet: bool) -> None:
 def _write_report(result: Result, path: str) -> None:
     """Write the figures; where compute is not measured, nothing that differs between runs."""
     import json
+    from copy import deepcopy
 
-    figures = result.report()
+    figures = deepcopy(result.report())
     if result.compute != "native":
         figures["wall_seconds"] = None
+        for part in ("sampled", "once", "not_sampled"):
+            for place in (figures["shadow"] or {}).get(part, ()):
+                for name in ("saved_seconds", "host_seconds"):
+                    if name in place:
+                        place[name] = None
         if figures["folding"] is not None:
             figures["folding"]["resident_bytes"] = figures["folding"]["job_bytes"] = None
     with open(path, "w", encoding="utf-8") as stream:
