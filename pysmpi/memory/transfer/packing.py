@@ -1,14 +1,22 @@
 """What a strided message costs besides its copy: the middleware's latency of log_nP.
 
 A datatype whose pieces lie apart is packed by a loop over the pieces, which loads (or stores) the
-lines that hold them rather than the bytes alone.
+lines that hold them rather than the bytes alone. A message to another node finds its buffer in
+memory: the network's traffic has passed through the caches since it was last used. Pieces farther
+apart than prefetchers look are then one access to memory each.
 
 Sources: Cameron, Ge and Sun, log_nP and log_3P (IEEE Transactions on Computers 56, 2007); Tu, Fan,
 Zhan and Zhao, Accurate Analytical Models for Message Passing on Multi-core Clusters (PDP 2009).
 """
 
+from typing import Final
+
 from pysmpi.memory.transfer.buffers import Place
+from pysmpi.memory.transfer.kinds import NOBODY, access_of, kind_of
 from pysmpi.memory.transfer.room import Room
+
+# Bytes between pieces from which on each costs an access of its own: assumed.
+FAR: Final = 256
 
 
 def touched_lines(nbytes: int, span: int, pieces: int, line: int) -> int:
@@ -25,8 +33,13 @@ def pack_seconds(room: Room, kind: int, place: Place, nbytes: int, network: bool
     _, start, end, pieces = place
     node = room.node
     span = end - start
-    beyond = touched_lines(nbytes, span, pieces, node.line) * node.line - nbytes
-    seconds = pieces * (node.packing[1] if network else node.packing[0])
-    if beyond > 0:
-        seconds += beyond / room.speed(kind, span)
-    return seconds
+    lines = touched_lines(nbytes, span, pieces, node.line)
+    beyond = lines * node.line - nbytes
+    if not network:
+        seconds = pieces * node.packing[0]
+        return seconds + beyond / room.speed(kind, span) if beyond > 0 else seconds
+    seconds = pieces * node.packing[1]
+    memory = kind_of(access_of(kind)[0] + "MI", NOBODY, 0)
+    if beyond > 0 and span >= pieces * FAR and len(node.latencies) > 0:
+        return seconds + lines * node.latency("LMI")
+    return seconds + beyond / room.speed(memory, span) if beyond > 0 else seconds

@@ -1,0 +1,198 @@
+"""The middleware costs and broadcasts of Tu, Fan, Zhan and Zhao (2009), on their machine simulated.
+
+    python benchmarks/middleware_costs.py
+
+Messages of 1, 4 and 16 KiB with strides of 8, 64 and 512 bytes between 4-byte elements: overhead
+and latency inside a node and between nodes; then linear and binomial broadcasts of 64 ranks on 8
+nodes as the simulator runs them ("measured"), and as log_3P and 2log_{2,3}P predict them from the
+costs of single messages. docs/memory.md has the paper's figures beside these.
+"""
+
+from __future__ import annotations
+
+import sys
+from statistics import mean
+
+from side_by_side import TOP, parser, run, table, write_json
+
+sys.path.insert(0, str(TOP))
+
+import pysmpi  # noqa: E402
+from pysmpi.memory.middleware import (  # noqa: E402
+    Cost,
+    binomial_2log,
+    binomial_log_3p,
+    linear_2log,
+    linear_log_3p,
+)
+
+MACHINE, NODES, RANKS = "multicore-cluster", 8, 64
+SIZES, STRIDES, ELEMENT = (1024, 4096, 16384), (8, 64, 512), 4
+
+
+def buffer(size: int, stride: int):
+    """A message of `size` bytes in elements `stride` bytes apart; 0: contiguous."""
+    import numpy as np
+    from mpi4py import MPI
+
+    if not stride:
+        return np.zeros(size, "b")
+    count = size // ELEMENT
+    vector = MPI.INT.Create_vector(count, 1, stride // ELEMENT).Commit()
+    return [np.zeros(count * stride // ELEMENT, "i"), 1, vector]
+
+
+def messages(size: int, stride: int, peer: int):
+    """Seconds of a message one way, of its send, and of a receive that comes late."""
+    from mpi4py import MPI
+
+    comm, data = MPI.COMM_WORLD, buffer(size, stride)
+    way = send = receive = 0.0
+    for _ in range(4):
+        begin = MPI.Wtime()
+        if comm.rank == 0:
+            comm.Send(data, peer)
+            send = MPI.Wtime() - begin
+            comm.Recv(data, peer)
+            way = (MPI.Wtime() - begin) / 2
+        elif comm.rank == peer:
+            comm.Recv(data, 0)
+            comm.Send(data, 0)
+        comm.Barrier()
+    if comm.rank == 0:
+        comm.Send(data, peer)
+    comm.Barrier()
+    if comm.rank == peer:
+        from time import sleep
+
+        sleep(0.1)
+        begin = MPI.Wtime()
+        comm.Recv(data, 0)
+        receive = MPI.Wtime() - begin
+    return way, send, comm.bcast(receive, peer)
+
+
+def linear(size: int, stride: int):
+    """Seconds that the root takes for its sends, its own node first."""
+    from mpi4py import MPI
+
+    comm, data = MPI.COMM_WORLD, buffer(size, stride)
+    seconds = 0.0
+    for _ in range(3):
+        comm.Barrier()
+        begin = MPI.Wtime()
+        if comm.rank == 0:
+            for peer in range(1, comm.size):
+                comm.Send(data, peer)
+        else:
+            comm.Recv(data, 0)
+        seconds = MPI.Wtime() - begin
+    return seconds
+
+
+def binomial(size: int, stride: int):
+    """Seconds from the root's start until the last rank of the broadcast has its message."""
+    from mpi4py import MPI
+
+    comm, data = MPI.COMM_WORLD, buffer(size, stride)
+    seconds = 0.0
+    for _ in range(3):
+        comm.Barrier()
+        begin = MPI.Wtime()
+        mask = 1
+        while mask < comm.size and not comm.rank & mask:
+            mask <<= 1
+        if comm.rank:
+            comm.Recv(data, comm.rank - mask)
+        mask >>= 1
+        while mask:
+            comm.Send(data, comm.rank + mask)
+            mask >>= 1
+        end = MPI.Wtime()
+        seconds = comm.allreduce(end, MPI.MAX) - comm.bcast(begin)
+    return seconds
+
+
+def simulate(program, ranks: int, map_by: str, *args):
+    """What rank 0 returns."""
+    return pysmpi.run(program, ranks, args=args, platform=MACHINE, map_by=map_by,
+                      compute="none").returns[0]  # fmt: skip
+
+
+def cost(size: int, stride: int, inside: bool) -> Cost:
+    """The cost of a message as the paper takes it apart."""
+    where = "core" if inside else "node"
+    way, send, receive = simulate(messages, 2, where, size, 0, 1)
+    network = 0.0 if inside else way - send - receive
+    overhead = way - network
+    strided = simulate(messages, 2, where, size, stride, 1)[0]
+    return Cost(overhead, strided - way, network)
+
+
+def compare(sizes=SIZES, strides=STRIDES) -> list[dict[str, float]]:
+    """All figures of each size and stride."""
+    rows = []
+    for size in sizes:
+        for stride in strides:
+            inside, between = cost(size, stride, True), cost(size, stride, False)
+            root = simulate(linear, RANKS, "core", size, stride)
+            tree = simulate(binomial, RANKS, "core", size, stride)
+            rows.append({
+                "size": size, "stride": stride,
+                "o": inside.overhead, "o'": between.overhead,
+                "l": inside.latency, "l'": between.latency, "net": between.network,
+                "linear": root + between.network,
+                "linear log_3P": linear_log_3p(RANKS, between),
+                "linear 2log": linear_2log(RANKS, NODES, inside, between),
+                "binomial": tree,
+                "binomial log_3P": binomial_log_3p(RANKS, between),
+                "binomial 2log": binomial_2log(RANKS, 3, inside, between),
+            })  # fmt: skip
+    return rows
+
+
+def summary(rows: list[dict[str, float]]) -> dict[str, float]:
+    """The figures that the paper states, in percent."""
+
+    def less(small, large):
+        return [100 * (1 - small(row) / large(row)) for row in rows]
+
+    def errors(kind, model):
+        return [100 * (row[f"{kind} {model}"] / row[kind] - 1) for row in rows]
+
+    found = {
+        "overhead inside less, mean": mean(less(lambda r: r["o"], lambda r: r["o'"])),
+        "latency inside less, largest": max(less(lambda r: r["l"], lambda r: r["l'"])),
+        "latency inside less, smallest": min(less(lambda r: r["l"], lambda r: r["l'"])),
+        "middleware inside less, mean": mean(
+            less(lambda r: r["o"] + r["l"], lambda r: r["o'"] + r["l'"])
+        ),
+    }
+    for kind in ("linear", "binomial"):
+        for model in ("log_3P", "2log"):
+            off = [abs(error) for error in errors(kind, model)]
+            found[f"{kind} {model}, mean error"] = mean(off)
+            found[f"{kind} {model}, largest error"] = max(off)
+    return found
+
+
+def main() -> int:
+    """Print the tables."""
+    chosen = parser("middleware costs of the mlog_nP paper", repeats=1).parse_args()
+    rows = compare()
+    heads = ("message", "o", "o'", "l", "l'", "net", "linear", "log_3P", "2log", "binomial",
+             "log_3P", "2log")  # fmt: skip
+    lines = [
+        (f"{row['size'] // 1024}K{row['stride']}S",
+         *(f"{value * 1e6:.1f}" for key, value in row.items() if key not in ("size", "stride")))
+        for row in rows
+    ]  # fmt: skip
+    print("microseconds; o, l inside a node, o', l', net between nodes")
+    print(table(heads, lines))
+    print(table(("figure", "percent"), [(k, f"{v:.1f}") for k, v in summary(rows).items()]))
+    write_json(chosen.json, "middleware costs", rows)
+    return 0
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,65 @@
+"""Models of messages by their middleware costs: log_3P and 2log_{2,3}P, and broadcasts by them.
+
+A message costs `overhead` (o: contiguous data through the middleware on both sides), `latency` (l:
+what packing and unpacking strided data adds) and `network` (o_net). log_3P knows one such cost,
+that between nodes; 2log_{2,3}P also knows that inside a node, which has no network.
+
+Source: Tu, Fan, Zhan and Zhao, Accurate Analytical Models for Message Passing on Multi-core
+Clusters (PDP 2009), equations 3 and 4 and section IV-B. All times are seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one message of some size and stride costs."""
+
+    overhead: float
+    latency: float
+    network: float = 0.0
+
+    @property
+    def middleware(self) -> float:
+        """o_mw + l_mw, on both sides together."""
+        return self.overhead + self.latency
+
+    @property
+    def message(self) -> float:
+        """T = o_mw + l_mw + o_net (equations 3 and 4)."""
+        return self.middleware + self.network
+
+
+def linear_log_3p(ranks: int, between: Cost) -> float:
+    """The root sends to each other rank: P (o' + l') / 2 + o'_net."""
+    return ranks * between.middleware / 2 + between.network
+
+
+def linear_2log(ranks: int, nodes: int, inside: Cost, between: Cost) -> float:
+    """The same, the ranks of the root's node first.
+
+    (P/n - 1) (o + l) / 2 + (P - (P/n - 1) - 1) (o' + l') / 2 + o'_net
+    """
+    local = ranks // nodes - 1
+    remote = ranks - local - 1
+    return (
+        local * inside.middleware / 2 + remote * between.middleware / 2 + between.network
+    )
+
+
+def binomial_log_3p(ranks: int, between: Cost) -> float:
+    """log2 P messages one after the other: (o' + l' + o'_net) log2 P."""
+    return between.message * _steps(ranks)
+
+
+def binomial_2log(ranks: int, local: int, inside: Cost, between: Cost) -> float:
+    """The same with `local` of them inside nodes."""
+    return inside.message * local + between.message * (_steps(ranks) - local)
+
+
+def _steps(ranks: int) -> int:
+    if ranks < 1:
+        raise ValueError(f"ranks: expected at least 1, found {ranks}")
+    return (ranks - 1).bit_length()
