@@ -158,6 +158,41 @@ def test_garbage_freed_in_another_rank_is_not_its_own():
     assert run(main, 2).returns == [True, True]
 
 
+def test_arrays_that_an_exception_frees():
+    """numpy frees them while the exception is on its way."""
+
+    def fails(n):
+        large, small = np.ones(n), np.ones(4)
+        raise ValueError(float(large[0] + small[0]))
+
+    def main():
+        caught = []
+        for _ in range(50):
+            try:
+                fails(MIB)
+            except ValueError as error:
+                caught.append(error.args[0])
+        try:
+            np.linalg.cholesky(-np.eye(400))
+        except np.linalg.LinAlgError:
+            caught.append(-1.0)
+        return sum(caught)
+
+    result = run(main, 2)
+    assert result.returns == [99.0, 99.0]
+    # Each was free before the next: there was never more than one.
+    assert result.folding["lines"][0]["taken_bytes"] == 8 * MIB
+
+
+def test_arrays_are_used_again():
+    def main():
+        held = [np.full(8192, float(i)) for i in range(20)]
+        del held
+        return [np.full(8192, float(i))[0] for i in range(20)]
+
+    assert run(main, 2, fold=["64KiB"]).returns[1] == [float(i) for i in range(20)]
+
+
 def test_messages_between_folded_buffers_move_nothing():
     def main():
         from mpi4py import MPI

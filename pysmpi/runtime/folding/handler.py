@@ -6,8 +6,7 @@ frees it in another rank. numpy takes the handler from a context variable, and e
 a context of its own: so nothing outside the ranks is touched. An array keeps its handler, which
 may outlive the run; hence the functions are never freed.
 
-Arrays that are not folded go on to numpy's own allocator. Both ways take about a microsecond more
-than without a handler, which is not charged to the program.
+Arrays that are not folded go on to numpy's own allocator, see `stubs.py`.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from __future__ import annotations
 import contextvars
 import ctypes
 from _thread import interrupt_main, start_new_thread
-from collections.abc import Callable
-from time import sleep, thread_time_ns
+from time import sleep
 from typing import Any, Protocol
 
 import numpy as np
 
 from pysmpi.errors import UsageError
+from pysmpi.runtime.folding.stubs import Stubs
 
 _NAME = b"mem_handler"
 # Places in numpy's table of C functions, numpy 1.22 and later.
@@ -31,7 +30,6 @@ _pointer, _size = ctypes.c_void_p, ctypes.c_size_t
 _Malloc = ctypes.PYFUNCTYPE(_pointer, _pointer, _size)
 _Calloc = ctypes.PYFUNCTYPE(_pointer, _pointer, _size, _size)
 _Realloc = ctypes.PYFUNCTYPE(_pointer, _pointer, _pointer, _size)
-_Free = ctypes.PYFUNCTYPE(None, _pointer, _pointer, _size)
 
 
 class _Allocator(ctypes.Structure):
@@ -97,46 +95,43 @@ class _Numpy:
                 f"{found.version}, expected 1"
             )
         theirs = found.allocator
+        self.addresses = theirs.malloc, theirs.calloc, theirs.realloc, theirs.free
         self.context = theirs.context
         self.malloc = _Malloc(theirs.malloc)
         self.calloc = _Calloc(theirs.calloc)
-        self.realloc = _Realloc(theirs.realloc)
-        self.free = _Free(theirs.free)
 
 
 class Handlers:
-    """Handlers of ranks, for all runs: arrays with addresses from `start` to `stop` are ours.
-
-    `least` is the size (bytes) from which arrays are offered to the rank's `Allocations`;
-    `discount(ns)` takes time off the program's compute.
-    """
+    """Handlers of ranks, for all runs: arrays with addresses from `start` to `stop` are ours."""
 
     def __init__(self, start: int, stop: int) -> None:
-        self.numpy = _Numpy()
+        self.numpy = numpy = _Numpy()
         self.users: dict[int, Allocations] = {}
-        self.settings: list[Any] = [1 << 62, _nothing, 0]  # least, discount, its nanoseconds
         self._structures: list[_Handler] = []
-        self._functions = _functions(self.numpy, self.users, self.settings, start, stop)
+        self._functions = _functions(numpy, self.users)
         for function in self._functions:
             # They may be called when modules are being taken down.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(function))
+        large = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in self._functions]
+        self._stubs = Stubs(
+            numpy.addresses, (large[0], large[1], large[2]), numpy.context or 0, start, stop
+        )
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
-    def begin(self, least: int, discount: Callable[[int], Any]) -> None:
-        """A run begins; the cost of a call is measured, to be discounted."""
-        self.settings[:] = [1 << 62, _nothing, 0]
-        least_cost = self._overhead()
-        self.settings[:] = [least, discount, least_cost]
+    def offer(self, least: int) -> None:
+        """Offer arrays of at least `least` bytes to their ranks' `Allocations`."""
+        self._stubs.offer(least)
 
-    def end(self) -> None:
-        """The run has ended: all arrays from now on are numpy's own."""
-        self.settings[:] = [1 << 62, _nothing, 0]
+    def collect(self) -> None:
+        """Tell who it concerns of the arrays that were freed."""
+        for number, address in self._stubs.freed():
+            self.users[number].free(address)
 
     def capsule(self, user: Allocations) -> Any:
         """A handler that asks `user`, for `install`."""
         number = len(self._structures) + 1
         self.users[number] = user
-        addresses = [ctypes.cast(f, ctypes.c_void_p).value for f in self._functions]
-        structure = _Handler(b"pysmpi fold", 1, _Allocator(number, *addresses))
+        structure = _Handler(b"pysmpi fold", 1, _Allocator(number, *self._stubs.addresses))
         self._structures.append(structure)
         return self.numpy.new_capsule(ctypes.addressof(structure), _NAME, None)
 
@@ -144,52 +139,22 @@ class Handlers:
         """Use a handler in the running context from now on; returns the one before."""
         return self.numpy.set(capsule)
 
-    def _overhead(self) -> int:
-        """Nanoseconds that a call of a handler takes more than numpy's own."""
-        capsule = self.capsule(None)  # type: ignore[arg-type]
 
-        def loop() -> int:
-            empty = np.empty
-            begun = thread_time_ns()
-            for _ in range(500):
-                empty(8)
-            return thread_time_ns() - begun
-
-        usual = min(loop() for _ in range(5))
-        before = self.install(capsule)
-        try:
-            hooked = min(loop() for _ in range(5))
-        finally:
-            self.install(before)
-        return max(0, (hooked - usual) // 1000)
-
-
-def _nothing(nanoseconds: int) -> None:
-    """No clock runs."""
-
-
-def _functions(
-    numpy: _Numpy, users: dict[int, Allocations], settings: list[Any], start: int, stop: int
-) -> tuple[Any, ...]:
-    """The four functions of all handlers.
+def _functions(numpy: _Numpy, users: dict[int, Allocations]) -> tuple[Any, ...]:
+    """What is called for large arrays: malloc, calloc, and realloc for folded ones.
 
     They know what they need themselves, since they may be called late. An exception cannot pass
     through numpy: what fails for want of memory returns none, and an interrupt is raised again
     a little later.
     """
-    malloc_, calloc_, realloc_, free_ = numpy.malloc, numpy.calloc, numpy.realloc, numpy.free
+    malloc_, calloc_ = numpy.malloc, numpy.calloc
     context = numpy.context
     move = ctypes.memmove
     again = _again
 
     def malloc(rank: int, nbytes: int) -> int | None:
         try:
-            if nbytes >= settings[0]:
-                address = users[rank].allocate(nbytes, False)
-                if address:
-                    return address
-            settings[1](-settings[2])
-            return malloc_(context, nbytes)
+            return users[rank].allocate(nbytes, False) or malloc_(context, nbytes)
         except MemoryError:
             return None
         except KeyboardInterrupt:
@@ -198,27 +163,19 @@ def _functions(
 
     def calloc(rank: int, number: int, each: int) -> int | None:
         try:
-            if number * each >= settings[0]:
-                address = users[rank].allocate(number * each, True)
-                if address:
-                    return address
-            settings[1](-settings[2])
-            return calloc_(context, number, each)
+            return users[rank].allocate(number * each, True) or calloc_(context, number, each)
         except MemoryError:
             return None
         except KeyboardInterrupt:
             again()
             return calloc_(context, number, each)
 
-    def realloc(rank: int, address: int | None, nbytes: int) -> int | None:
+    def realloc(rank: int, address: int, nbytes: int) -> int | None:
         try:
-            if address is None or not start <= address < stop:
-                # The size of what numpy allocated is not known here, so it stays numpy's.
-                return realloc_(context, address, nbytes)
             user = users[rank]
             if user.resize(address, nbytes):
                 return address
-            moved = malloc(rank, nbytes)
+            moved = user.allocate(nbytes, False) or malloc_(context, nbytes)
             if moved is not None:
                 move(moved, address, min(nbytes, user.size(address)))
                 user.free(address)
@@ -226,18 +183,7 @@ def _functions(
         except MemoryError:
             return None
 
-    def free(rank: int, address: int, nbytes: int) -> None:
-        try:
-            if start <= address < stop:
-                users[rank].free(address)
-                return
-            settings[1](-settings[2])
-        except KeyboardInterrupt:
-            again()
-            return
-        free_(context, address, nbytes)
-
-    return _Malloc(malloc), _Calloc(calloc), _Realloc(realloc), _Free(free)
+    return _Malloc(malloc), _Calloc(calloc), _Realloc(realloc)
 
 
 def _again() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from operator import index
 from types import CodeType, FrameType
 from typing import Any
@@ -26,6 +26,7 @@ from pysmpi.runtime.private import Stopwatch
 
 # Smaller arrays (bytes) of a named function are not worth a look at the stack.
 LEAST = 1 << 16
+_NEVER = 1 << 62
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
 # Frames of libraries that allocate on behalf of whoever called them.
 _BEHALF = ("numpy", "pysmpi.runtime.shadow", "pysmpi.sampling", "pysmpi.runtime.folding")
@@ -75,7 +76,7 @@ class Rules:
     def least(self) -> int:
         """The size (bytes) from which arrays have to be looked at."""
         sizes = [] if self.size is None else [self.size]
-        return min(sizes + [LEAST] if self.functions else sizes, default=1 << 62)
+        return min(sizes + [LEAST] if self.functions else sizes, default=_NEVER)
 
 
 class Folding:
@@ -114,7 +115,7 @@ class Folding:
             self.ledger = Ledger(arena.allocate, arena.release)
             self.partial = Partial(arena.pages)
             self.faults = Faults()
-            handlers.begin(self.rules.least, self.stopwatch.charge)
+            handlers.offer(self.rules.least)
         finally:
             self.stopwatch.resume()
         PAYLOAD.fold(arena.start, arena.stop, PAGE, self.partial.shared)
@@ -123,7 +124,8 @@ class Folding:
         _running.remove(self)
         arrays.allocate = None
         if self.ledger is not None and self.partial is not None:
-            self.handlers.end()
+            self.handlers.offer(_NEVER)
+            self.handlers.collect()
             PAYLOAD.unfold()
             self.ledger.close()
             self.partial.close()
@@ -158,16 +160,24 @@ class Folding:
         _state.busy = True
         try:
             memory = self.memory_of(rank.pid)
+            self.handlers.collect()
             if not private:
                 address = memory.take(place, nbytes, False)
-                return array_at(address, shape, dtype, memory.free, address)
+                return array_at(address, shape, dtype, memory.drop, address)
             runs = [run for item in private for run in runs_of(shape, dtype, item)]
             assert self.partial is not None
             address = self.partial.allocate(rank.pid, place, nbytes, runs)
-            return array_at(address, shape, dtype, self.partial.free, rank.pid, address)
+            return array_at(address, shape, dtype, self._drop, rank.pid, address)
         finally:
             _state.done()
             self.stopwatch.resume()
+
+    def _drop(self, pid: int, address: int) -> None:
+        assert self.partial is not None
+        if _state.busy:
+            _state.waiting.append((self.partial.free, (pid, address)))
+        else:
+            self.partial.free(pid, address)
 
     def place(self, nbytes: int, frame: FrameType | None) -> tuple[CodeType, int] | None:
         """The line of the program that allocates an array; None if it is not to be folded."""
@@ -266,6 +276,7 @@ class RankMemory:
         stopwatch.pause()
         _state.busy = True
         try:
+            folding.handlers.collect()
             place = folding.place(nbytes, sys._getframe(2))
             return 0 if place is None else self.take(place, nbytes, zero)
         finally:
@@ -307,23 +318,16 @@ class RankMemory:
 
     def free(self, address: int) -> None:
         """The array at an address is gone."""
-        if _state.busy:
-            _state.waiting.append((self, address))
-            return
-        stopwatch = self.folding.stopwatch
-        stopwatch.pause()
-        _state.busy = True
-        try:
-            self.give(address)
-        finally:
-            _state.done()
-            stopwatch.resume()
-
-    def give(self, address: int) -> None:
-        """Let go of the array at an address."""
         ledger = self.folding.ledger
         assert ledger is not None
         ledger.give(self.owner, address)
+
+    def drop(self, address: int) -> None:
+        """An array of `shared_empty` is gone, perhaps while another is being allocated."""
+        if _state.busy:
+            _state.waiting.append((self.free, (address,)))
+        else:
+            self.free(address)
 
 
 class _State:
@@ -334,13 +338,13 @@ class _State:
 
     def __init__(self) -> None:
         self.busy = False
-        self.waiting: list[tuple[RankMemory, int]] = []
+        self.waiting: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
 
     def done(self) -> None:
         """The allocation is done."""
         while self.waiting:
-            memory, address = self.waiting.pop()
-            memory.give(address)
+            free, arguments = self.waiting.pop()
+            free(*arguments)
         self.busy = False
 
 
