@@ -103,13 +103,19 @@ class _MainProgram(Program):
         surroundings.modules["__main__"] = module
         exec(self.code, namespace)
 
-    def _compiled(self, source: str | bytes | None, name: str) -> CodeType:
-        if self.rewriter is not None and self.rewriter.concerns("__main__"):
-            rewritten: CodeType = self.rewriter.compiled(
-                "__main__", source, name, self.flags.optimize
-            )
+    def _rewritten(self, source: str | bytes | None, name: str) -> CodeType | None:
+        """The code with other functions in it; None if there are none to replace."""
+        if self.rewriter is None or not self.rewriter.concerns("__main__"):
+            return None
+        code: CodeType | None = self.rewriter.compiled(
+            "__main__", source, name, self.flags.optimize
+        )
+        return code
+
+    def _compiled(self, source: str | bytes, name: str) -> CodeType:
+        rewritten = self._rewritten(source, name)
+        if rewritten is not None:
             return rewritten
-        assert source is not None
         code: CodeType = compile(
             source, name, "exec", dont_inherit=True, optimize=self.flags.optimize
         )
@@ -185,13 +191,14 @@ class ScriptProgram(_MainProgram):
             raise UsageError(f"{self.name}: cannot be read: {error.strerror}") from None
         if data.startswith(importlib.util.MAGIC_NUMBER):
             self.loader = SourcelessFileLoader("__main__", self.path)
-            if self.rewriter is not None and self.rewriter.concerns("__main__"):
-                self._compiled(None, self.path)
+            self._rewritten(None, self.path)
             self.code = self.loader.get_code("__main__")
             return
         self.loader = SourceFileLoader("__main__", self.path)
         try:
             self.code = self._compiled(data, self.path)
+        except UsageError:
+            raise
         except ValueError as error:
             raise UsageError(f"{self.name}: {error}, expected a Python program") from None
 
@@ -200,9 +207,9 @@ class ScriptProgram(_MainProgram):
         code = None
         if spec is not None and spec.loader is not None:
             code = spec.loader.get_code("__main__")  # type: ignore[attr-defined]
-            if self.rewriter is not None and self.rewriter.concerns("__main__"):
+            if self.rewriter is not None:
                 source = spec.loader.get_source("__main__")  # type: ignore[attr-defined]
-                code = self._compiled(source, spec.origin or self.path)
+                code = self._rewritten(source, spec.origin or self.path) or code
         if spec is None or code is None:
             raise UsageError(f"{self.name}: found no __main__ module in it, expected one")
         self.code = code
@@ -221,7 +228,7 @@ class ModuleProgram(_MainProgram):
         self.module = module
         self.arguments = ["-m", *arguments]
         self.path_entry = os.getcwd()
-        self._rewritten: CodeType | None = None
+        self._replaced: CodeType | None = None  # the code with other functions in it
         self.root = module.partition(".")[0]
         if self.root not in sys.stdlib_module_names and self.root not in _NOT_PROGRAMS:
             self.private = (self.root,)
@@ -248,11 +255,11 @@ class ModuleProgram(_MainProgram):
             raise UsageError(f"-m {self.module}: {error}, expected a module or package") from None
         assert self.spec is not None
         self.loader = self.spec.loader
-        if self.rewriter is not None and self.rewriter.concerns("__main__"):
-            if self._rewritten is None:
+        if self.rewriter is not None:
+            if self._replaced is None:
                 source = self.loader.get_source(self.spec.name)
-                self._rewritten = self._compiled(source, self.spec.origin or name)
-            self.code = self._rewritten
+                self._replaced = self._rewritten(source, self.spec.origin or name) or self.code
+            self.code = self._replaced
         self.file = self.spec.origin
         self.cached = self.spec.cached
         self.package = self.spec.parent

@@ -72,7 +72,7 @@ class PrivateLoader:
                 get_source = getattr(self.loader, "get_source", lambda name: None)
                 file = self.loader.get_filename(name)
                 self._code = rewriter.compiled(name, get_source(name), file)
-            else:
+            if self._code is None:
                 self._code = self.loader.get_code(name)
         return self._code
 

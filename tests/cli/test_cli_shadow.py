@@ -161,6 +161,25 @@ elif comm.rank == 0:
     assert "and nothing more with shadow options" in err
 
 
+def test_every_kind_of_program(status, program, tmp_path):
+    import py_compile
+    import zipfile
+
+    sample = ["run", "--compute", "none", "--sample", "__main__:work:iters=3"]
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__main__.py").write_text(PROGRAM)
+    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
+        archive.writestr("__main__.py", PROGRAM)
+    py_compile.compile(program, "compiled.pyc")
+    for words in (["-c", PROGRAM], ["-m", "package"], ["package"], ["archive.zip"]):
+        code, _, err = status(*sample, *words)
+        assert code == 0, err
+        assert "4 passes ran, 26 were skipped" in err
+    code, _, err = status(*sample, "compiled.pyc")
+    assert code == 2 and "compiled.pyc comes without source" in err
+    assert status("run", "--compute", "none", "--sample", "auto", "compiled.pyc")[0] == 0
+
+
 def test_reports_of_sampled_runs_repeat(status, program, tmp_path):
     texts = []
     for name in ("a.json", "b.json"):

@@ -72,11 +72,16 @@ class Installer:
 
     def compiled(
         self, module: str, source: str | bytes | None, file: str, optimize: int = -1
-    ) -> CodeType:
-        """The code of a module with its functions replaced. Raises `UsageError`."""
+    ) -> CodeType | None:
+        """The code of a module with its functions replaced; None if it has no source.
+
+        Raises `UsageError` where that was wanted of a module without source.
+        """
         mine = self._by_module.get(module, ())
         if source is None:
-            one = next(iter(mine))
+            one = next(iter(mine), None)
+            if one is None:
+                return None
             raise UsageError(f"{one.option} {one.name}: {file} comes without source, expected it")
         tree = ast.parse(source, file)
         for one in mine:
