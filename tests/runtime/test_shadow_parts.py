@@ -144,6 +144,26 @@ def test_arrays_that_a_call_writes_to_are_found_and_written_again():
     assert again.field.tolist() == [1.0] * 3
 
 
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros(3, "M8[s]"),
+        np.zeros((2, 3, 4)).transpose(1, 0, 2),
+        np.zeros((4, 6), np.complex64)[::2, 1::2],
+        np.ma.zeros(3),
+        np.array(0.0),
+        np.zeros(3, [("a", "i4"), ("b", "f8")]),
+        np.zeros(3, np.float16),
+        np.zeros(3, bool),
+    ],
+)
+def test_a_change_is_found_in_any_array(array):
+    watch = Watch((array, np.empty(0), np.array(["x", None])), {})
+    assert watch.written() == []
+    array[...] = np.ones((), array.dtype) if array.dtype.names else 1
+    assert watch.written() == [0]
+
+
 def test_results_are_copies_of_arrays():
     first = np.arange(3.0)
     outputs = Outputs((first, [first, "x"]), (), {}, [])

@@ -48,10 +48,10 @@ def _find(place: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
 
 def _sum(array: np.ndarray) -> int | None:
     """A check sum of an array's bytes; None for what cannot have one."""
-    if array.dtype.hasobject:
+    if array.dtype.hasobject or array.dtype.itemsize == 0:
         return None
-    flat = array if array.flags.forc else np.ascontiguousarray(array)
-    return zlib.crc32(flat.T if flat.flags.f_contiguous and not flat.flags.c_contiguous else flat)
+    # As bytes, since not every dtype has a buffer.
+    return zlib.crc32(np.asarray(array).ravel(order="K").view(np.uint8))
 
 
 class Watch:
@@ -132,7 +132,7 @@ def _norm(args: tuple[Any, ...], kwargs: Mapping[str, Any], written: list[Any]) 
     for place, array in [*enumerate(args), *kwargs.items()]:
         if isinstance(array, np.ndarray) and array.dtype.kind in "fc" and place not in written:
             found = True
-            flat = array.ravel(order="K")
+            flat = np.asarray(array).ravel(order="K")
             with np.errstate(all="ignore"):
                 total += float(np.vdot(flat, flat).real)
     return math.sqrt(total) if found and 0.0 <= total < math.inf else None
