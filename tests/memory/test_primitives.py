@@ -250,7 +250,8 @@ def test_a_lock_that_does_not_exclude_is_caught():
     assert not each.ok and each.solved is None
     failed = [check for check in each.checks if not check.holds]
     assert [check.name for check in failed] == ["mutual exclusion"]
-    assert failed[0].detail == "processes 0 and 1 are both in lock"
+    assert failed[0].detail.startswith("processes 0 and 1 are both in lock: process 0 at ")
+    assert "test_primitives.py:" in failed[0].detail
 
 
 def test_a_deadlock_is_caught():
@@ -391,6 +392,7 @@ CELL = Variable("cell", 0)
     [
         ([lambda: 3], "expected a generator function, got one that returns int"),
         ([endless("x")], "expected an operation such as load"),
+        ([endless(None)], "expected an operation such as load(x) to be yielded, got None"),
         ([endless(load(Variable("other")))], 'got "other", which is not among its variables'),
         ([endless(store(CELL, []))], "expected a number, a text or a tuple to store, got a list"),
         ([endless(store(3, 1))], "expected a Variable to store, got 3"),
@@ -404,6 +406,23 @@ def test_mistakes_in_a_program_are_told(processes, complaint):
         found(Program("wrong", [CELL], processes), processes=1)
     assert complaint in str(raised.value)
     assert "program wrong, process 0" in str(raised.value)
+
+
+ELSEWHERE = [0]
+
+
+def test_a_program_that_keeps_something_elsewhere_is_told():
+    def process(me):
+        while True:
+            yield start()
+            value = yield load(CELL)
+            ELSEWHERE[0] += 1
+            yield store(CELL, ELSEWHERE[0] % 7)
+            yield store(CELL, 1 - me if value else me)
+
+    made = Program("elsewhere", [CELL], [lambda: process(0), lambda: process(1)])
+    with pytest.raises(UsageError, match="expected the same program on every run"):
+        found(made)
 
 
 @pytest.mark.parametrize(
@@ -432,7 +451,7 @@ def test_an_error_of_the_program_is_told_with_its_line():
         yield load(CELL)
         raise KeyError("gone")
 
-    with pytest.raises(UsageError, match=r"process 0: KeyError at line \d+: 'gone'"):
+    with pytest.raises(UsageError, match=r"primitives.py:\d+: .*process 0: KeyError: 'gone'"):
         found(Program("raises", [CELL], [process]), processes=1)
 
 

@@ -65,7 +65,7 @@ def model(machine: Machine, limit: int = 2_000_000) -> Model:
                 continue
             label, answer, memory = TAU, None, state[-1]
             if operation.name not in MARKS:
-                _, answer, memory = machine.touch(process, operation, memory)
+                _, answer, memory = machine.touch(process, local, memory)
             elif operation.name == MARK:
                 label = operation.argument
             elif operation.name == START:
@@ -104,10 +104,8 @@ def mutual_exclusion(machine: Machine, found: Model) -> Check:
             for section in states.states[state[process]].inside:
                 sections.add(section)
                 if section in inside:
-                    return Check(
-                        name, False,
-                        f"processes {inside[section]} and {process} are both in {section}",
-                    )  # fmt: skip
+                    both = f"processes {inside[section]} and {process} are both in {section}"
+                    return Check(name, False, f"{both}: {_situation(machine, state)}")
                 inside[section] = process
     return Check(name, True, f"{count(len(sections), 'section')}")
 
@@ -129,15 +127,21 @@ def progress(machine: Machine, found: Model) -> Check:
                     queue.append(before)
         if len(alive) < len(found.states):
             stuck = next(i for i in range(len(found.states)) if i not in alive)
-            values = machine.memories.values[found.states[stuck][-1]]
-            shown = ", ".join(
-                f"{variable.name} = {value}"
-                for variable, value in list(zip(machine.variables, values))[:_SHOWN]
-            )
-            return Check(
-                name, False, f"process {process} never begins another turn from where {shown}"
-            )
+            detail = f"process {process} never begins another turn from where "
+            return Check(name, False, detail + _situation(machine, found.states[stuck]))
     return Check(name, True, f"{len(found.starts)} processes, {count(len(found.states), 'state')}")
+
+
+def _situation(machine: Machine, state: tuple[int, ...]) -> str:
+    """Where each process is in its program, and what memory holds."""
+    places = [
+        f"process {process} at {states.states[number].place}"
+        for process, (states, number) in enumerate(zip(machine.locals, state))
+    ]
+    values = machine.memories.values[state[-1]]
+    held = [f"{variable.name} = {value}" for variable, value in zip(machine.variables, values)]
+    more = ["..."] if len(held) > _SHOWN else []
+    return ", ".join([*places, *held[:_SHOWN], *more])
 
 
 def coherence(machine: Machine) -> Check:

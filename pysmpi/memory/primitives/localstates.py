@@ -25,16 +25,19 @@ from pysmpi.memory.primitives.operations import (
 from pysmpi.text import count
 
 # A process with more local states than this counts something without end.
-LIMIT = 20_000
+LIMIT = 10_000
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
-_FINISHED = ("finished",)
+_FINISHED: Hashable = ("finished",)
 
 
 class LocalState:
-    """Where a process is: its number, what it asks for (None at its end), what it is inside."""
+    """Where a process is: its number, what it asks for (None at its end), what it is inside.
 
-    __slots__ = ("number", "operation", "inside", "before", "answer", "after", "live")
+    place: the file and line of what it asks for.
+    """
+
+    __slots__ = ("number", "operation", "inside", "before", "answer", "after", "live", "place")
 
     def __init__(
         self,
@@ -44,6 +47,7 @@ class LocalState:
         before: LocalState | None,
         answer: Any,
         live: Generator[Operation, Any, Any] | None,
+        place: str,
     ) -> None:
         self.number = number
         self.operation = operation
@@ -52,6 +56,7 @@ class LocalState:
         self.answer = answer
         self.after: dict[Any, LocalState] = {}
         self.live = live
+        self.place = place
 
 
 class LocalStates:
@@ -121,19 +126,20 @@ class LocalStates:
 
     def _again(self, state: LocalState) -> Generator[Operation, Any, Any]:
         """A generator that has been brought to `state`."""
-        answers = []
-        at: LocalState | None = state
-        while at is not None:
-            answers.append(at.answer)
-            at = at.before
+        way = [state]
+        while way[-1].before is not None:
+            way.append(way[-1].before)
         live = self._made()
-        for answer in reversed(answers):
-            asked = self._guard(live.send, answer)
-        if asked != state.operation:
-            raise UsageError(
-                f"{self.where}: expected the same program on every run, got {asked} after "
-                f"{state.operation}: it depends on something other than its local variables"
-            )
+        for step in reversed(way):
+            try:
+                asked = self._guard(live.send, step.answer)
+            except StopIteration:
+                asked = None
+            if asked != step.operation:
+                raise UsageError(
+                    f"{step.place}: {self.where}: expected the same program on every run, got "
+                    "another one: it depends on something other than its local variables"
+                )
         return live
 
     def _reach(
@@ -143,12 +149,16 @@ class LocalStates:
         answer: Any,
         inside: frozenset[str],
     ) -> LocalState:
+        operation: Operation | None = None
+        line, place = "its end", _FINISHED
         try:
             operation = self._guard(live.send, answer)
         except StopIteration:
-            operation = None
-        self._check(operation, live)
-        place = _FINISHED if operation is None else self._place(live)
+            pass
+        else:
+            line = _line(live)
+            self._check(operation, line)
+            place = self._place(live)
         key = (operation, inside, place)
         known = self._known.get(key)
         if known is not None:
@@ -160,7 +170,7 @@ class LocalStates:
                 f"{self.where}: expected a finite number of local states, got more than "
                 f"{count(LIMIT, 'state')}: is there a local variable that only grows?"
             )
-        state = LocalState(len(self.states), operation, inside, before, answer, live)
+        state = LocalState(len(self.states), operation, inside, before, answer, live, line)
         self.states.append(state)
         self._known[key] = state
         return state
@@ -174,38 +184,34 @@ class LocalStates:
             trace = error.__traceback__
             while trace is not None and trace.tb_next is not None:
                 trace = trace.tb_next
-            line = "" if trace is None else f" at line {trace.tb_lineno}"
+            assert trace is not None
+            line = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
             raise UsageError(
-                f"{self.where}: {type(error).__name__}{line}: {error or 'no message'}"
+                f"{line}: {self.where}: {type(error).__name__}: {error or 'no message'}"
             ) from error
 
-    def _check(self, operation: Any, live: Any) -> None:
-        if operation is None:
-            return
-        line = "" if live.gi_frame is None else f" at line {_innermost(live).f_lineno}"
+    def _check(self, operation: Any, line: str) -> None:
+        where = f"{line}: {self.where}"
         if not isinstance(operation, Operation):
             raise UsageError(
-                f"{self.where}{line}: expected an operation such as load(x) to be yielded, got "
-                f"{operation!r} (a helper generator needs `yield from`)"
+                f"{where}: expected an operation such as load(x) to be yielded, got {operation!r} "
+                "(a helper generator needs `yield from`)"
             )
-        if operation.name in (MARK, ENTER, LEAVE):
-            if not isinstance(operation.argument, str) or not operation.argument:
-                raise UsageError(
-                    f"{self.where}{line}: {operation.name}: expected a text, got "
-                    f"{operation.argument!r}"
-                )
-        elif operation.name != START:
+        name, argument = operation.name, operation.argument
+        if name in (MARK, ENTER, LEAVE):
+            if not isinstance(argument, str) or not argument:
+                raise UsageError(f"{where}: {name}: expected a text, got {argument!r}")
+        elif name != START:
             if not isinstance(operation.variable, Variable):
                 raise UsageError(
-                    f"{self.where}{line}: expected a Variable to {operation.name}, got "
-                    f"{operation.variable!r}"
+                    f"{where}: expected a Variable to {name}, got {operation.variable!r}"
                 )
             try:
-                hash(operation.argument)
+                hash(argument)
             except TypeError:
                 raise UsageError(
-                    f"{self.where}{line}: expected a number, a text or a tuple to "
-                    f"{operation.name}, got a {type(operation.argument).__name__}"
+                    f"{where}: expected a number, a text or a tuple to {name}, got a "
+                    f"{type(argument).__name__}"
                 ) from None
 
     def _place(self, live: Any) -> Hashable:
@@ -258,7 +264,8 @@ class LocalStates:
         return (type(value).__name__, value)
 
 
-def _innermost(live: Any) -> Any:
+def _line(live: Any) -> str:
+    """The file and line at which a generator, or the innermost that it delegates to, stands."""
     while isinstance(live.gi_yieldfrom, GeneratorType):
         live = live.gi_yieldfrom
-    return live.gi_frame
+    return f"{live.gi_frame.f_code.co_filename}:{live.gi_frame.f_lineno}"

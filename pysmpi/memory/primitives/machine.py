@@ -13,8 +13,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from pysmpi.errors import UsageError
 from pysmpi.memory.coherence import Protocol, States
 from pysmpi.memory.coherence.protocol import READ, WRITE
-from pysmpi.memory.primitives.localstates import LocalStates
-from pysmpi.memory.primitives.operations import MARKS, START, Operation, Program, outcome
+from pysmpi.memory.primitives.localstates import LocalState, LocalStates
+from pysmpi.memory.primitives.operations import MARKS, START, Program, outcome
 from pysmpi.memory.primitives.placement import (
     HIT,
     Latencies,
@@ -133,15 +133,18 @@ class Machine:
             known = self._updated[key] = self._change(caches, done)[0]
         return known
 
-    def touch(self, process: int, operation: Operation, memory: int) -> tuple[int, Any, int]:
-        """What an access does to memory: its variable's number, what it gives, the new memory.
+    def touch(self, process: int, state: LocalState, memory: int) -> tuple[int, Any, int]:
+        """What the access that a process asks for does to memory, without any cache.
+
+        Returns its variable's number, what it gives, the number of the new memory.
 
         Raises UsageError for a variable that the program does not list, or a value that the
         operation does not take.
         """
+        operation = state.operation
+        assert operation is not None and operation.variable is not None
         asked = operation.variable
-        assert asked is not None
-        where = self.locals[process].where
+        where = f"{state.place}: {self.locals[process].where}"
         variable = self._index.get(asked.name)
         if variable is None or self.variables[variable] != asked:
             raise UsageError(
@@ -165,8 +168,8 @@ class Machine:
         while state.operation is not None and state.operation.name in MARKS:
             if state.number in passed:
                 raise UsageError(
-                    f"{states.where}: expected an access between two passes of a loop, got marks "
-                    "only: the loop takes no time"
+                    f"{state.place}: {states.where}: expected an access between two passes of a "
+                    "loop, got marks only: the loop takes no time"
                 )
             passed.add(state.number)
             starts += state.operation.name == START
@@ -174,7 +177,7 @@ class Machine:
         operation = state.operation
         if operation is None or operation.variable is None:
             return None
-        variable, answer, memory = self.touch(process, operation, memory)
+        variable, answer, memory = self.touch(process, state, memory)
         access = Access(process, variable, operation.writes, TransferType(HIT), starts)
         after, kind = self._change(caches, access)
         access = access._replace(type=kind)
