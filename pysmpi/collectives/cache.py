@@ -8,6 +8,8 @@ from pysmpi.collectives.call import Call
 from pysmpi.collectives.selection import DEFAULT, build
 from pysmpi.kernel.schedule import Schedule
 
+SCHEDULE = 16  # steps that take as much memory as a schedule without any
+
 
 class Cache:
     """Keeps the schedules that were asked for most recently, up to a number of steps.
@@ -48,8 +50,9 @@ class Cache:
         build(schedule, call, algorithm)
         entry.share(schedule)
         entry.schedules[call.rank] = schedule
-        entry.steps += len(schedule)
-        self.steps += len(schedule)
+        # The schedule itself takes as much memory as some steps.
+        entry.steps += len(schedule) + SCHEDULE
+        self.steps += len(schedule) + SCHEDULE
         if call.ready != before:
             entry.ready[call.rank] = call.ready
         while self.steps > self.max_steps and len(self._entries) > 1:

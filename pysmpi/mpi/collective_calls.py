@@ -45,6 +45,8 @@ UNDECIDED = Schedule()
 
 # Different calls whose schedules a communicator keeps at hand.
 LATEST = 16
+# About how many schedules of its calls, a rank of each, a communicator keeps.
+KEPT = 1_000_000
 
 # What the message of an error says, by its class.
 _DETAILS = {
@@ -232,7 +234,7 @@ def schedule_of(part: Part) -> tuple[Schedule, Context, int]:
             kept = core.storage["schedules"] = {}
         found = kept.get(key)
         if found is None:
-            if len(kept) == LATEST:
+            if len(kept) >= min(LATEST, 1 + KEPT // core.size):
                 kept.clear()
             found = kept[key] = {}
         schedule = found.get(call.rank)
