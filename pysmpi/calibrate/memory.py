@@ -16,14 +16,19 @@ from dataclasses import dataclass, field
 from pysmpi.calibrate.accesses import LINE, Arena, Chain, Library, calls
 from pysmpi.calibrate.partner import Partner, pin
 from pysmpi.calibrate.topology import Topology
+from pysmpi.errors import PysmpiError
 
 SIZES = tuple(1 << k for k in range(12, 24))  # 4 KiB to 8 MiB
 ROUNDS = 40  # for buffers that are in some cache
-FEW = 8  # where each round first empties all caches
-HITS, MISSES = ("LHM", "SHM"), ("SHS", "LMM", "SMM")
+FEW = 12  # where each round first empties all caches
+# By who brings the lines into their state. SHS is told by distance, as the other holder is.
+OWN = ("LHM", "SHM", "LHS", "LHE", "SHE")
+WITH_PARTNER = ("SHS", "LMM", "SMM", "LME")
 FROM_MEMORY = ("LMI", "SMI")
+EMPTIED = {"LHE", "SHE", "LME", *FROM_MEMORY}  # all caches are emptied first
 LATENCIES = ("LHM", "LHE", "LHS", "LMM", "LME", "LMI")
 STEADY = 0.3  # part by which the latency of a line may differ from what it was
+LONG = 256 << 10  # bytes
 CHAIN_IN_MEMORY = 4096  # lines, several pages
 Tick = Callable[[str], None]
 
@@ -92,39 +97,56 @@ class Bench:
 
     def timed(
         self, prepare: Callable[[], None], function: Callable[..., None],
-        full: tuple[int, ...], nothing: tuple[int, ...], rounds: int,
-    ) -> tuple[float, float, float]:  # fmt: skip
-        """Quartiles of the seconds that a call takes above one on nothing."""
-        busy, idle = [], []
-        for _ in range(rounds):
+        full: tuple[int, ...], nothing: tuple[int, ...], rounds: int, often: int = 1,
+    ) -> tuple[float, float, float] | None:  # fmt: skip
+        """Quartiles of the seconds that a call takes above one on nothing.
+
+        Every `often`-th round times the call on nothing too. None if the two differ by no more
+        than calls on nothing do among themselves.
+        """
+        busy: list[float] = []
+        idle: list[float] = []
+        for i in range(rounds):
             for arguments, times in ((full, busy), (nothing, idle)):
+                if times is idle and i % often:
+                    continue
                 prepare()
                 calls(function, nothing)
                 times.append(calls(function, arguments))
-        besides = quartiles(idle)[0]
-        low, middle, high = (max(seconds - besides, 1e-10) for seconds in quartiles(busy))
-        return low, middle, high
+        besides, usual, _ = quartiles(idle)
+        low, middle, high = (seconds - besides for seconds in quartiles(busy))
+        return None if low <= usual - besides or low <= 0.0 else (low, middle, high)
 
-    def stream(self, access: str, partner: Partner, nbytes: int, rounds: int = ROUNDS) -> Figure:
-        """Bytes/s of an access to a buffer."""
+    def stream(
+        self, access: str, partner: Partner, nbytes: int, rounds: int = ROUNDS
+    ) -> Figure | None:
+        """Bytes/s of an access to a buffer; None if it is too short to be seen."""
         library, address = self.library, self.buffer
 
         def prepare() -> None:
-            if access in FROM_MEMORY:
+            if access in EMPTIED:
                 self.empty()
-            elif access in HITS:
+            if access in ("LHM", "SHM", "LHS", "SHS"):
                 library.store(address, nbytes)
-            elif access == "SHS":
-                library.store(address, nbytes)
+            if access in ("LHE", "SHE"):
+                library.load(address, nbytes)
+            if access in ("LHS", "SHS", "LME"):
                 partner.load(address, nbytes)
-            else:
+            if access == "LHS":  # a modified line may have moved to its reader altogether
+                library.load(address, nbytes)
+            if access in ("LMM", "SMM"):
                 partner.store(address, nbytes)
 
         function = library.memchr if access[0] == "L" else library.memset
         byte = 1 if access[0] == "L" else 0
-        low, middle, high = self.timed(
-            prepare, function, (address, byte, nbytes), (address, byte, 0), rounds
+        # To empty the caches takes long, and next to a large buffer a call takes little.
+        often = 4 if access in EMPTIED and nbytes >= LONG else 1
+        found = self.timed(
+            prepare, function, (address, byte, nbytes), (address, byte, 0), rounds, often
         )
+        if found is None:
+            return None
+        low, middle, high = found
         return Figure(nbytes / low, nbytes / high, nbytes / middle)
 
     def latency(self, access: str, partner: Partner, rounds: int = ROUNDS) -> Figure:
@@ -134,8 +156,10 @@ class Bench:
         place = chain.address, chain.nbytes
 
         def prepare() -> None:
-            if access == "LMI":
+            if access in ("LMI", "LHE"):
                 self.empty()
+                if access == "LHE":
+                    library.follow(chain.root)
             elif access == "LMM":
                 partner.copy(place[0], self.image, place[1])
             elif access == "LME":
@@ -151,10 +175,12 @@ class Bench:
         full = (library.key, chain.root, library.order)
         nothing = (library.key, chain.empty, library.order)
         found = self.timed(prepare, follow, full, nothing, rounds)
+        if found is None:
+            raise PysmpiError(f"calibrate memory: this computer is too busy to see {access}")
         low, middle, high = (seconds / chain.lines for seconds in found)
         return Figure(low, low, max(middle, high))
 
-    def overlap(self, partner: Partner, nbytes: int, load: float, store: float) -> float:
+    def overlap(self, partner: Partner, nbytes: int, load: float, store: float) -> float | None:
         """How much of a copy's shorter half hides: a load from the partner, a store at home.
 
         `load` and `store` are the throughputs of the two (bytes/s).
@@ -166,9 +192,11 @@ class Bench:
             partner.store(self.buffer, nbytes)
 
         pair = self.target, self.buffer
-        seconds, _, _ = self.timed(prepare, library.memmove, (*pair, nbytes), (*pair, 0), ROUNDS)
+        found = self.timed(prepare, library.memmove, (*pair, nbytes), (*pair, 0), ROUNDS)
+        if found is None:
+            return None
         a, b = nbytes / load, nbytes / store
-        return min(1.0, max(0.0, (a + b - seconds) / min(a, b)))
+        return min(1.0, max(0.0, (a + b - found[0]) / min(a, b)))
 
 
 def measure(
@@ -193,8 +221,8 @@ def measure(
 def steps(topology: Topology, sizes: Sequence[int] = SIZES) -> int:
     """How often `measure` ticks."""
     distances = len(topology.distances)
-    alone = len(HITS) + len(FROM_MEMORY)
-    curves = len(sizes) * (alone + (len(MISSES) + 1) * distances)
+    alone = len(OWN) + len(FROM_MEMORY)
+    curves = len(sizes) * (alone + (len(WITH_PARTNER) + 1) * distances)
     lines = sum(_place(access, number) is not None
                 for access in LATENCIES for number in range(distances))  # fmt: skip
     return curves + lines
@@ -202,7 +230,7 @@ def steps(topology: Topology, sizes: Sequence[int] = SIZES) -> int:
 
 def _place(access: str, number: int) -> tuple[str, int] | None:
     """Under which distance an access is kept; None where another distance has it already."""
-    if access in MISSES or access == "LME":
+    if access in WITH_PARTNER:
         return access, number
     return (access, -1) if number == 0 else None
 
@@ -221,21 +249,31 @@ def _curves(
     measured: Measured, bench: Bench, partner: Partner, number: int, sizes: Sequence[int],
     tick: Tick,
 ) -> None:  # fmt: skip
-    for access in (*HITS, *MISSES, *FROM_MEMORY):
+    for access in (*OWN, *WITH_PARTNER, *FROM_MEMORY):
         place = _place(access, number)
         if place is None:
             continue
         curve = measured.curves[place] = {}
         for nbytes in sizes:
-            rounds = FEW if access in FROM_MEMORY else ROUNDS
-            curve[nbytes] = bench.stream(access, partner, nbytes, rounds)
+            rounds = ROUNDS if access not in EMPTIED else FEW if nbytes < LONG else FEW // 2
+            figure = bench.stream(access, partner, nbytes, rounds)
+            if figure is None and nbytes == sizes[-1]:
+                figure = bench.stream(access, partner, nbytes, 4 * rounds)
+            if figure is not None:
+                curve[nbytes] = figure
             tick(f"{access} {nbytes} B")
+        if not curve:
+            raise PysmpiError(
+                f"calibrate memory: found no buffer large enough to see {access}, expected a "
+                "larger --max-size, or less else that runs"
+            )
     for nbytes in sizes:
-        load = measured.curves["LMM", number][nbytes].value
-        store = measured.curves["SHM", -1][nbytes].value
-        part = bench.overlap(partner, nbytes, load, store)
-        if number == 0:
-            measured.overlap[nbytes] = part
+        load = measured.curves["LMM", number].get(nbytes)
+        store = measured.curves["SHM", -1].get(nbytes)
+        if number == 0 and load is not None and store is not None:
+            part = bench.overlap(partner, nbytes, load.value, store.value)
+            if part is not None:
+                measured.overlap[nbytes] = part
         tick(f"overlap {nbytes} B")
 
 

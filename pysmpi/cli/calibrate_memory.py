@@ -41,9 +41,9 @@ def command(
 ) -> None:  # fmt: skip
     """Measure throughputs and line latencies of this computer's caches and memory.
 
-    Without -o the platform file goes to standard output. Takes about 10 s, with --check a minute;
-    the less else is running the better. Lower quartiles are taken, and the spread is written beside
-    them.
+    Without -o the platform file goes to standard output. Takes some 10 s, with --check a minute or
+    two; the less else is running the better. Lower quartiles are taken, and the spread is written
+    beside them.
     """
     from pysmpi.calibrate import curves
     from pysmpi.calibrate.topology import find_topology

@@ -1,6 +1,7 @@
 """Measuring this computer: the parts by themselves, and a small measurement from end to end."""
 
 import ctypes
+import itertools
 import json
 import os
 
@@ -12,7 +13,7 @@ from pysmpi.calibrate import library
 from pysmpi.calibrate.accesses import LINE, Arena, Chain, Library
 from pysmpi.calibrate.check import Comparison
 from pysmpi.calibrate.fragment import fragment
-from pysmpi.calibrate.memory import Figure, Measured, quartiles
+from pysmpi.calibrate.memory import Bench, Figure, Measured, quartiles
 from pysmpi.calibrate.pingpong import OPERATIONS, PATTERNS, really, simulated
 from pysmpi.calibrate.topology import CacheLevel, Near, Topology, find_topology
 from pysmpi.cli.main import command, status_of
@@ -105,6 +106,24 @@ def test_quartiles():
     assert quartiles([4, 1, 3, 2, 5]) == (2, 3, 4)
 
 
+def test_what_cannot_be_told_from_the_call_is_no_figure(monkeypatch):
+    bench = Bench(TWO, 4096, flooded=False)
+    idle = itertools.cycle((300e-9, 320e-9, 340e-9))
+
+    def timed(access):
+        pretended = {"full": 300e-9 + access}
+        monkeypatch.setattr(
+            "pysmpi.calibrate.memory.calls",
+            lambda function, what: pretended.get(what[0]) or next(idle),
+        )
+        return bench.timed(lambda: None, None, ("full",), ("nothing",), 12)
+
+    assert timed(10e-9) is None
+    low, middle, high = timed(200e-9)
+    assert 150e-9 < low <= middle <= high <= 200e-9 + 1e-12
+    bench.close()
+
+
 def measured():
     found = Measured(TWO)
     sizes = (4096, 65536, 1 << 20)
@@ -194,7 +213,7 @@ def test_errors_of_predictions():
 @two_cores
 def test_a_small_measurement_from_the_command_line(tmp_path):
     path = tmp_path / "here.yaml"
-    args = ["calibrate", "memory", "--max-size", "4KiB", "-o", str(path)]
+    args = ["calibrate", "memory", "--max-size", "32KiB", "-o", str(path)]
     before = os.sched_getaffinity(0)
     result = CliRunner().invoke(command, args, standalone_mode=False)
     assert result.exception is None, result.exception
