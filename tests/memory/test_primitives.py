@@ -268,7 +268,8 @@ def test_a_deadlock_is_caught():
     made = Program("crossed", [one, two], [lambda: process(one, two), lambda: process(two, one)])
     failed = [check for check in found(made).checks if not check.holds]
     assert [check.name for check in failed] == ["no deadlock or livelock"]
-    assert "one = 1, two = 1" in failed[0].detail
+    assert failed[0].detail.endswith("one = 1, two = 1")
+    assert failed[0].detail.count("test_primitives.py:") == 2
 
 
 def flag_program(reset):

@@ -13,6 +13,7 @@ from types import CellType, FunctionType, GeneratorType
 from typing import Any
 
 from pysmpi.errors import UsageError
+from pysmpi.memory.primitives import operations
 from pysmpi.memory.primitives.operations import (
     ENTER,
     LEAVE,
@@ -265,7 +266,10 @@ class LocalStates:
 
 
 def _line(live: Any) -> str:
-    """The file and line at which a generator, or the innermost that it delegates to, stands."""
+    """The file and line at which a generator stands: the innermost that is not one of ours."""
+    frame = live.gi_frame
     while isinstance(live.gi_yieldfrom, GeneratorType):
         live = live.gi_yieldfrom
-    return f"{live.gi_frame.f_code.co_filename}:{live.gi_frame.f_lineno}"
+        if live.gi_code.co_filename != operations.__file__:
+            frame = live.gi_frame
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
