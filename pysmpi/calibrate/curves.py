@@ -33,14 +33,18 @@ def draw(measured: Measured, path: Path) -> None:
     from pysmpi.calibrate.fragment import cpu_model, size
 
     figure, axes = pyplot.subplots(figsize=(8, 5), layout="constrained")
+    colors: dict[str, str] = {}  # of states; loads and stores differ by their lines
     names = [near.name for near in measured.topology.distances]
     for (access, number), points in measured.curves.items():
         sizes = list(points)
         label = access if number < 0 else f"{access} ({names[number]})"
-        (line,) = axes.plot(sizes, [f.value / 1e9 for f in points.values()], "o-", label=label)
+        state = access[1:] if number <= 0 else f"{access[1:]} {number}"
+        color = colors.setdefault(state, f"C{len(colors) % 10}")
+        style = "o-" if access[0] == "L" else "s--"
+        axes.plot(sizes, [f.value / 1e9 for f in points.values()], style, label=label, color=color)
         low = [f.low / 1e9 for f in points.values()]
         high = [f.value / 1e9 for f in points.values()]
-        axes.fill_between(sizes, low, high, alpha=0.15, color=line.get_color())
+        axes.fill_between(sizes, low, high, alpha=0.15, color=color)
     for cache in measured.topology.caches:
         axes.axvline(cache.size, color="0.8", zorder=0)
         axes.annotate(f"L{cache.level}", (cache.size, 0.98), xycoords=("data", "axes fraction"))
