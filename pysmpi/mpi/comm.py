@@ -10,10 +10,6 @@ from pysmpi.mpi.buffered import BufferedSends
 from pysmpi.mpi.collectives import Collectives
 from pysmpi.mpi.connecting import forget_parent, join, parent_of
 from pysmpi.mpi.constants import (
-    COMM_TYPE_HW_GUIDED,
-    COMM_TYPE_HW_UNGUIDED,
-    COMM_TYPE_RESOURCE_GUIDED,
-    COMM_TYPE_SHARED,
     CONGRUENT,
     ERR_ARG,
     ERR_COMM,
@@ -29,6 +25,7 @@ from pysmpi.mpi.exceptions import cint, cstring, fail
 from pysmpi.mpi.fault_tolerance import FaultTolerance
 from pysmpi.mpi.groups import Group, Members
 from pysmpi.mpi.handles import Handle, wrong_type
+from pysmpi.mpi.hardware import split_color
 from pysmpi.mpi.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.operations import Operation
 from pysmpi.mpi.partitioned import PartitionedCommunication
@@ -249,7 +246,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         """Split communicator by split type."""
         split_type = cint(split_type)
         check_info(info)
-        color = split_color(current(), split_type, info)
+        color = split_color(current(), self._usable(), split_type, info)
         if color is None:
             fail(ERR_ARG, f"split_type is {split_type}, which is no type of split", self)
         return self.Split(color, key)
@@ -546,24 +543,6 @@ def _by_color(values: Colored) -> dict[int, list[int]]:
         if color != UNDEFINED:
             colors.setdefault(color, []).append((key, rank))
     return {color: [rank for _, rank in sorted(colors[color])] for color in sorted(colors)}
-
-
-def split_color(rank: Rank, split_type: int, info: Info) -> int | None:
-    """The color of a rank in `Split_type`; None if there is no such type of split."""
-    if split_type == UNDEFINED:
-        return UNDEFINED
-    if split_type == COMM_TYPE_SHARED:
-        return rank.host.index if rank.host is not None else 0
-    if split_type in (COMM_TYPE_HW_GUIDED, COMM_TYPE_RESOURCE_GUIDED):
-        wanted = info.Get("mpi_hw_resource_type") if info else None
-        if wanted is None or split_type == COMM_TYPE_RESOURCE_GUIDED:
-            wanted = info.Get("mpi_pset_name") if info and wanted is None else wanted
-        if wanted == "mpi_shared_memory":
-            return rank.host.index if rank.host is not None else 0
-        return UNDEFINED
-    if split_type == COMM_TYPE_HW_UNGUIDED:
-        return UNDEFINED
-    return None
 
 
 def _hints(rank: Rank, comm: Comm, info: Info | None) -> Any:

@@ -15,6 +15,7 @@ from .constants import (
     THREAD_SINGLE,
 )
 from .exceptions import cint, fail
+from .hardware import resources
 from .info import Info
 from .rank import Rank, current
 
@@ -362,9 +363,8 @@ def Get_processor_name() -> str:
 
 def Get_hw_resource_info() -> Info:
     """Obtain information about the hardware platform of the calling processor."""
-    # A key is a kind of resource; "true" says that the process stays within one instance of it.
-    # A rank is placed on one core of one host (MPI 4.1, section 9.1.2).
-    return Info.Create({"hwloc://Machine": "true", "hwloc://Core": "true"})
+    # "true" says that the process stays within one instance of the kind of resource.
+    return Info.Create(dict.fromkeys(resources(current()), "true"))
 
 
 def Wtime() -> float:

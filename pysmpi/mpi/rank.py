@@ -69,7 +69,7 @@ class Rank:
 
     __slots__ = (
         "pid", "world", "universe", "engine", "process", "storage", "timer", "host", "program",
-        "fiber", "self_core", "polls", "__weakref__",
+        "fiber", "self_core", "polls", "core", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, pid: int, world: World, process: Process) -> None:
@@ -81,6 +81,7 @@ class Rank:
         self.storage: dict[str, Any] = {}
         self.timer: Any = None  # native timing of compute: `stop() -> seconds`, `start()`
         self.host: Any = None  # the platform's host that it runs on
+        self.core = 0  # and the number of its core there
         self.program: Any = None  # its private surroundings
         self.fiber: Any = None  # of its main thread
         self.self_core: Any = None  # of COMM_SELF, once somebody asks

@@ -122,7 +122,7 @@ class Simulation:
         process.resume = self._to_begin
         process.suspend = self._to_hub
         rank = Rank(pid, world, process)
-        rank.host = place.host
+        rank.host, rank.core = place.host, place.core
         universe.processes.append(process)
         universe.ranks.append(rank)
         self.outcomes.append(Outcome())
