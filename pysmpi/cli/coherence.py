@@ -31,6 +31,10 @@ class Coherence(Subcommands):
             "pysmpi.cli.coherence_study:latencies_command",
             "List the machines whose latencies ship, or show those of one.",
         ),
+        "pingpong": (
+            "pysmpi.cli.coherence_pingpong",
+            "Time to hand one line, or several, from one core to another.",
+        ),
         "tune": (
             "pysmpi.cli.coherence_tune",
             "Collectives tuned to the cache lines of a node: trees, best and worst case.",

@@ -50,3 +50,24 @@ def test_bad_input_is_one_line(args, message, capsys):
     assert status_of(["coherence", "tune", *args]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
+
+
+def test_pingpongs_of_the_paper():
+    args = ["coherence", "pingpong", "--lines", "1,100", "--json"]
+    result = CliRunner().invoke(command, args, standalone_mode=False)
+    assert result.exception is None, result.exception
+    found = json.loads(result.output)
+    assert found["one_line_ns"]["exclusive"]["exclusive"] == pytest.approx(479.1)
+    # Printed as 748.1, from a table with one decimal.
+    assert found["one_line_ns"]["invalid"]["exclusive"] == pytest.approx(748.1, abs=0.15)
+    assert found["lines_ns"]["100"]["exclusive"] == pytest.approx(7600 + 1521.0 - 10.96)
+    assert found["lines_ns"]["100"]["invalid"] == pytest.approx(9490 + 2750.0 - 20.175)
+
+
+def test_pingpongs_as_a_table(capsys):
+    assert status_of(["coherence", "pingpong", "--machine", "xeon-e5-2650", "--cores", "2"]) == 0
+    near = capsys.readouterr().out
+    assert status_of(["coherence", "pingpong", "--machine", "xeon-e5-2650"]) == 0
+    assert near.count("\n") == 11 and capsys.readouterr().out != near
+    assert status_of(["coherence", "pingpong", "--lines", "0"]) == 2
+    assert "expected whole numbers above 0" in capsys.readouterr().err

@@ -1,0 +1,73 @@
+"""`pysmpi coherence pingpong`: what it takes to hand lines from one core to another."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from pysmpi.errors import UsageError
+
+NS = 1e-9
+STATES = ("modified", "exclusive", "shared", "invalid")
+
+
+@click.command("pingpong")
+@click.option(
+    "--machine",
+    metavar="FILE|NAME",
+    default="xeon-phi-5110p",
+    show_default=True,
+    help="A platform; the first computer whose inside it describes.",
+)
+@click.option(
+    "--cores",
+    type=int,
+    metavar="N",
+    default=0,
+    help="The farthest two of the first N cores (default: of all).",
+)
+@click.option(
+    "--lines",
+    metavar="N,N...",
+    default="2,8,32,128",
+    show_default=True,
+    help="Lengths of longer messages.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def command(machine: str, cores: int, lines: str, as_json: bool) -> None:
+    """Show the time to hand over one line, by the states of the buffers, and several."""
+    from pysmpi.memory.lines.machine import costs_of
+    from pysmpi.memory.lines.pingpong import multi_line, single_line
+
+    try:
+        counts = [int(text) for text in lines.split(",")]
+    except ValueError:
+        counts = [0]
+    if min(counts) < 1:
+        raise UsageError(f"--lines: found {lines!r}, expected whole numbers above 0")
+    if cores and cores < 2:
+        raise UsageError(f"--cores: found {cores}, expected at least 2")
+    costs = costs_of(machine, cores)
+    one = {
+        send: {
+            receive: single_line(costs, send, receive, simplified=False) / NS
+            for receive in STATES[:-1]
+        }
+        for send in STATES
+    }
+    many = {
+        n: {state: multi_line(costs, n, state) / NS for state in ("exclusive", "invalid")}
+        for n in counts
+    }
+    if as_json:
+        found = {"machine": machine, "one_line_ns": one, "lines_ns": many}
+        click.echo(json.dumps(found, indent=1))
+        return
+    click.echo(f"{machine}: nanoseconds from one core to another")
+    click.echo("one line, send buffer  " + "".join(f"receive {s}".rjust(19) for s in STATES[:-1]))
+    for send, row in one.items():
+        click.echo(send.rjust(21) + "  " + "".join(f"{ns:19.1f}" for ns in row.values()))
+    click.echo("lines, both buffers    " + "exclusive".rjust(19) + "invalid".rjust(19))
+    for n, pair in many.items():
+        click.echo(str(n).rjust(21) + "  " + "".join(f"{ns:19.1f}" for ns in pair.values()))
