@@ -321,6 +321,8 @@ def fan(comm, step):
     else:
         MPI.Request.Waitall(requests, statuses)
     MPI.Request.Waitall(sends)
+    # A wildcard must not take what the next step sends.
+    comm.Barrier()
     seen = [
         [place.shown(), *told(status, datatype, step["type"])]
         for place, status in zip(places, statuses)
@@ -355,6 +357,8 @@ def objects(comm, step):
         else:
             got = comm.recv(None, MPI.ANY_SOURCE, tag, status)
         request.wait()
+    # A wildcard must not take what the next step sends.
+    comm.Barrier()
     return [got, status.Get_source(), status.Get_tag()]
 
 
@@ -372,18 +376,24 @@ def packing(comm, step):
     box = np.full(datatype.Pack_size(count, comm) + 8, SENTINEL, "u1")
     end = datatype.Pack(out.memory[:length], box, 4, comm)
     datatype.Unpack(box, 4, into.memory[:length], comm)
+    seen = [
+        plain.Get_size(), *plain.Get_extent(), *plain.Get_true_extent(), plain.Get_envelope()[:-1],
+        *datatype.Get_extent(), show(box[4:end]), end, into.shown(),
+    ]  # fmt: skip
+    if "struct" not in json.dumps(step["type"]):
+        seen += external(datatype, count, out, length)
+    datatype.Free()
+    plain.Free()
+    return seen
+
+
+def external(datatype, count, out, length):
+    """Items through external32: MPICH 5.0.2 crashes on some structs."""
     size = datatype.Pack_external_size("external32", count)
     outer, back = np.zeros(size, "u1"), Place(datatype, count)
     datatype.Pack_external("external32", out.memory[:length], outer, 0)
     datatype.Unpack_external("external32", outer, 0, back.memory[:length])
-    seen = [
-        plain.Get_size(), *plain.Get_extent(), *plain.Get_true_extent(), plain.Get_envelope()[:-1],
-        *datatype.Get_extent(), show(box[4:end]), end, into.shown(), size, show(outer),
-        back.shown(),
-    ]  # fmt: skip
-    datatype.Free()
-    plain.Free()
-    return seen
+    return [size, show(outer), back.shown()]
 
 
 def perform(comm, step):
