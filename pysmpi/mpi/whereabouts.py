@@ -21,8 +21,15 @@ def locate(payload: Any) -> Place | None:
     data = payload.data
     if data is not None:
         owner, nbytes = data.obj, payload.nbytes
-        if owner.__class__ is ndarray and owner.nbytes == nbytes and owner.base is None:
-            return owner, 0, nbytes, 1
+        if owner.__class__ is ndarray and owner.nbytes == nbytes:
+            whole = owner.base
+            if whole is None:
+                return owner, 0, nbytes, 1
+            if whole.__class__ is ndarray and whole.base is None:
+                first = (
+                    owner.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+                )
+                return whole, first, first + nbytes, 1
         return _within(data, owner, 0, nbytes, 1)
     plan, memory = payload.plan, payload.memory
     first = payload.origin + plan.low

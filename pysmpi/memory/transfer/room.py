@@ -54,11 +54,10 @@ class Room:
         self.copies: dict[tuple[int, int, int, int], float] = {}
         # What a line is to the writer and the reader of a shared buffer once it has been read.
         written, _ = protocol.write(protocol.initial(2), 0)
-        states, transfer = protocol.read(written, 1)
+        states, _ = protocol.read(written, 1)
         self.dirty: str = self._letter(written[0])
         self.writers: str = self._letter(states[0])
         self.readers: str = self._letter(states[1])
-        self.writes_back: bool = transfer.write_back is not None
         # Kinds of the stores of who wrote, or read, last, and of the loads of who reads now; by
         # the distance of the other.
         far = range(-1, len(node.distances))
