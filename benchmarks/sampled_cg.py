@@ -21,7 +21,7 @@ WALL = 0.1  # of the wall time in full
 
 SAMPLED = [
     "--once", "__main__:random_vectors:iters=3",
-    "--sample", "__main__:Solver.solve:scope=collective,iters=2",
+    "--sample", "__main__:Solver.solve:scope=collective,iters=2,every=25",
 ]  # fmt: skip
 
 
