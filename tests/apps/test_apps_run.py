@@ -1,8 +1,14 @@
 """The applications print the same check values for any number of ranks, real or simulated."""
 
+import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+
+APPS = Path(__file__).resolve().parents[2] / "apps"
 
 # program, arguments, the lines that are the same for any number of ranks
 CASES = [
@@ -123,3 +129,22 @@ def test_cg_wants_a_power_of_two(mpiexec):
     done = mpiexec(3, "npb_cg.py")
     assert done.returncode != 0
     assert "found 3 ranks, expected a power of two" in done.stderr
+
+
+def test_dft_folded_takes_the_same_time_and_a_fraction_of_the_memory(tmp_path):
+    found = []
+    for options in ([], ["--fold", "64KiB"], ["--data", "none"]):
+        report = tmp_path / "report.json"
+        command = [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "8", "--compute", "1ms"]
+        command += [*options, "--report", str(report), str(APPS / "dft.py")]
+        done = subprocess.run(
+            [*command, "--grid", "24", "--orbitals", "16", "--iterations", "2"],
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        found.append(json.loads(report.read_text()))
+    plain, folded, without = found
+    for other in (folded, without):
+        assert other["simulated_seconds"] == plain["simulated_seconds"]
+        assert other["messages"] == plain["messages"] and other["bytes"] == plain["bytes"]
+    assert folded["folding"]["needed_bytes"] > 6 * folded["folding"]["taken_bytes"]
