@@ -20,6 +20,7 @@ ROOMS = [
         )
     ),
 ]
+LINK_TIME = ["-flto", "-O3"]
 
 
 class OptionalBuild(build_ext):
@@ -27,7 +28,13 @@ class OptionalBuild(build_ext):
 
     def run(self):
         try:
-            super().run()
+            try:
+                super().run()
+            except Exception:  # not every compiler optimises at link time
+                for extension in self.extensions:
+                    for arguments in (extension.extra_compile_args, extension.extra_link_args):
+                        arguments[:] = [each for each in arguments if each not in LINK_TIME]
+                super().run()
         except Exception as error:  # any compiler trouble leaves a working pure-Python package
             self.extensions = []
             print(f"pysmpi: not compiled, runs interpreted ({error})", file=sys.stderr)
@@ -41,7 +48,13 @@ def extensions():
     except ImportError:
         return []
     sources = sorted(path for room in ROOMS for path in glob(room) if "__init__" not in path)
-    return mypycify(sources, opt_level="3", debug_level="0", group_name="pysmpi")
+    made = mypycify(sources, opt_level="3", debug_level="0", group_name="pysmpi")
+    if sys.platform != "win32":
+        # The compiled code is many small functions in several files: a tenth faster together.
+        for extension in made:
+            extension.extra_compile_args += LINK_TIME
+            extension.extra_link_args += LINK_TIME
+    return made
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuild})
