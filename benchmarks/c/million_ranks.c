@@ -25,7 +25,7 @@ int main(int argc, char **argv)
     if (argc == 1) {
         int parts = size / 10 < 1000 ? (size / 10 > 1 ? size / 10 : 1) : 1000;
         MPI_Comm part;
-        MPI_Comm_split(MPI_COMM_WORLD, rank % parts, rank, &part);
+        MPI_Comm_split(MPI_COMM_WORLD, (int)((long)rank * parts / size), rank, &part);
         MPI_Allreduce(&token, &total, 1, MPI_LONG, MPI_SUM, part);
         MPI_Comm_free(&part);
     }

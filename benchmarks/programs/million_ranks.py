@@ -28,12 +28,13 @@ def main():
     assert total[0] == size * (size - 1) // 2
     dates.append(MPI.Wtime())
 
-    part = comm.Split(rank % parts, rank)
+    color = rank * parts // size
+    part = comm.Split(color, rank)
     dates.append(MPI.Wtime())
 
     part.Allreduce(token, total, op=MPI.SUM)
-    color, members = rank % parts, part.Get_size()
-    assert total[0] == color * members + parts * (members * (members - 1) // 2)
+    first, last = -(-color * size // parts), -(-(color + 1) * size // parts) - 1
+    assert total[0] == (first + last) * part.Get_size() // 2
     dates.append(MPI.Wtime())
 
     if rank == 0:
