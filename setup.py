@@ -20,8 +20,6 @@ ROOMS = [
         )
     ),
 ]
-LINK_TIME = "-flto"
-
 
 class OptionalBuild(build_ext):
     """Builds the extensions if it can, and says so if it cannot."""
@@ -33,15 +31,6 @@ class OptionalBuild(build_ext):
             self.extensions = []
             print(f"pysmpi: not compiled, runs interpreted ({error})", file=sys.stderr)
 
-    def build_extensions(self):
-        try:
-            super().build_extensions()
-        except Exception:  # not every compiler optimises at link time
-            for extension in self.extensions:
-                for arguments in (extension.extra_compile_args, extension.extra_link_args):
-                    arguments[:] = [each for each in arguments if each != LINK_TIME]
-            super().build_extensions()
-
 
 def extensions():
     if os.environ.get("PYSMPI_PURE") == "1":
@@ -51,13 +40,7 @@ def extensions():
     except ImportError:
         return []
     sources = sorted(path for room in ROOMS for path in glob(room) if "__init__" not in path)
-    made = mypycify(sources, opt_level="3", debug_level="0", group_name="pysmpi")
-    if sys.platform != "win32":
-        # Many small functions in several files: faster when inlined into each other.
-        for extension in made:
-            extension.extra_compile_args.append(LINK_TIME)
-            extension.extra_link_args.append(LINK_TIME)
-    return made
+    return mypycify(sources, opt_level="3", debug_level="0", group_name="pysmpi")
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuild})
