@@ -1,13 +1,16 @@
 """Memory and time of many ranks on one machine, up to a million.
 
-    python benchmarks/scale.py --ranks 1000 10000 100000 1000000 --draw scale.png
-    python benchmarks/scale.py --ranks 1000 --smpi
+    python benchmarks/scale.py --ranks 1000 10000 100000 1000000 --smpi --draw scale.png
+    python benchmarks/scale.py --ranks 1000 --jacobi 10000 100000
 
 Each rank says hello and does a ring exchange, a barrier, an allreduce, a split into (at most) a
-thousand communicators, and an allreduce in its own; 64 ranks share a node.  With `--smpi` the
-same program in C, on one node a rank, runs under SMPI with twice as many ranks each time, until
-it fails or takes too long; the largest number that it could start is then run by pysmpi.
-Exit status 1 when a rank costs more memory than wanted.
+thousand communicators, and an allreduce in its own; 64 ranks share a node.  Barriers and gathers
+are trees: linear ones, the default, have all ranks wait for a single one.
+
+With `--smpi` the same program in C, on one node a rank, runs under SMPI with twice as many ranks
+each time, until it fails or takes too long; the same numbers of ranks, on the same machine with
+the same algorithms, are then run by pysmpi.  With `--jacobi` ten iterations of apps/jacobi2d.py
+run on as many nodes of one core.  Exit status 1 when a rank costs more memory than wanted.
 """
 
 from __future__ import annotations
@@ -15,10 +18,13 @@ from __future__ import annotations
 import math
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from side_by_side import (
     HERE,
+    TOP,
     BenchmarkError,
     Measurement,
     need,
@@ -26,15 +32,16 @@ from side_by_side import (
     pysmpi,
     run,
     table,
-    take_turns,
     write_cluster,
     write_json,
 )
 
 CORES = 64
 PROGRAM = "million_ranks"
+TREES = {"barrier": "ompi_tree", "gather": "ompi_binomial"}
+PATIENCE = 7200.0  # seconds for one run of ours
 NODES = """name: nodes
-description: Nodes of 64 cores on a 100 Gb/s network, for measuring the simulator.
+description: Nodes of {cores} cores on a 100 Gb/s network, for measuring the simulator.
 config:
   smpi/async-small-thresh: 16384
   smpi/send-is-detached-thresh: 16384
@@ -42,7 +49,7 @@ clusters:
   - name: nodes
     hosts: node-[0-{last}]
     speed: 10Gf
-    cores: 64
+    cores: {cores}
     link: {{bandwidth: 100Gbps, latency: 500ns}}
     loopback: {{bandwidth: 8GBps, latency: 300ns}}
 """
@@ -57,19 +64,54 @@ def main() -> int:
     options.add_argument("--draw", type=Path, metavar="FILE.png", help="draw both against ranks")
     options.add_argument("--smpi", action="store_true", help="also find SMPI's largest number")
     options.add_argument("--patience", type=float, default=600.0, help="seconds for one SMPI run")
+    options.add_argument(
+        "--jacobi", type=int, nargs="+", default=[], metavar="RANKS", help="also run jacobi2d.py"
+    )
     chosen = options.parse_args()
+    if chosen.draw is not None:
+        _pyplot()
 
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        measured = {ranks: ours(ranks, directory, chosen.repeats) for ranks in chosen.ranks}
-        peers = side_by_side(directory, chosen.patience) if chosen.smpi else []
+        measured = {
+            ranks: ours(ranks, directory, CORES, chosen.repeats, *trees("--coll", "="), program())
+            for ranks in chosen.ranks
+        }
+        grids = {ranks: jacobi(ranks, directory, chosen.repeats) for ranks in chosen.jacobi}
+        theirs, mine = side_by_side(directory, chosen.patience) if chosen.smpi else ({}, {})
 
+    missed = show(measured, chosen.limit)
+    if grids:
+        print("\njacobi2d.py, 10 iterations, a node each:")
+        show(grids, None)
+    if theirs:
+        print("\nA node each, SMPI and pysmpi:")
+        rows = []
+        for ranks in theirs:
+            rows += [row("SMPI", ranks, theirs[ranks]), row("pysmpi", ranks, mine[ranks])]
+        print(table(("simulator", "ranks", "wall s", "CPU s", "peak MB", "kB a rank"), rows))
+    groups = {"pysmpi": measured, "jacobi2d": grids, "SMPI": theirs, "pysmpi, a node each": mine}
+    records = [
+        {"runs": group, "ranks": ranks, **each.record()}
+        for group, runs in groups.items()
+        for ranks, each in runs.items()
+    ]
+    write_json(chosen.json, "scale", records)
+    if chosen.draw is not None:
+        draw({name: groups[name] for name in ("pysmpi", "SMPI") if groups[name]}, chosen.draw)
+    if missed:
+        print(f"missed: more than {chosen.limit:g} kB a rank", file=sys.stderr)
+    return 1 if missed else 0
+
+
+def show(measured: dict[int, Measurement], limit: float | None) -> bool:
+    """Print a table; whether a rank takes more than `limit` kB."""
     least = min(measured)
     lines, missed = [], False
     for ranks, each in measured.items():
         # What the interpreter and its libraries take is in the smallest run.
         more = (each.peak - measured[least].peak) / max(ranks - least, 1)
-        missed |= ranks > least and more > chosen.limit * 1e3
+        missed |= limit is not None and ranks > least and more > limit * 1e3
         lines.append(
             (
                 f"{ranks:,}",
@@ -82,27 +124,32 @@ def main() -> int:
         )
     heads = ("ranks", "wall s", "CPU s", "CPU us a rank", "peak MB", "kB a further rank")
     print(table(heads, lines))
-    if peers:
-        print()
-        print(table(("simulator", "ranks", "wall s", "CPU s", "peak MB", "kB a rank"), peers))
-    records = [{"ranks": ranks, **each.record()} for ranks, each in measured.items()]
-    write_json(chosen.json, "scale", records)
-    if chosen.draw is not None:
-        draw(measured, chosen.draw)
-    if missed:
-        print(f"missed: more than {chosen.limit:g} kB a rank", file=sys.stderr)
-    return 1 if missed else 0
+    return missed
 
 
-def ours(ranks: int, directory: Path, repeats: int) -> Measurement:
-    """Our runs with as many ranks."""
-    machine = directory / f"nodes-{ranks}.yaml"
-    machine.write_text(NODES.format(last=math.ceil(ranks / CORES) - 1))
+def ours(ranks: int, directory: Path, cores: int, repeats: int, *words: object) -> Measurement:
+    """Our runs with as many ranks, `cores` of them on a node."""
+    machine = directory / f"nodes-{cores}-{ranks}.yaml"
+    machine.write_text(NODES.format(cores=cores, last=math.ceil(ranks / cores) - 1))
     measurement = Measurement(
-        pysmpi("-n", ranks, "--platform", machine, "--map-by", "core", program())
+        pysmpi("-n", ranks, "--platform", machine, "--map-by", "core", *words)
     )
-    take_turns((measurement,), repeats)
+    for _ in range(repeats):
+        measurement.run(PATIENCE)
     return measurement
+
+
+def jacobi(ranks: int, directory: Path, repeats: int) -> Measurement:
+    """Ten iterations on some four by four points a rank, which share nothing but the network."""
+    size = 4 * math.isqrt(2 * ranks)
+    words = (TOP / "apps" / "jacobi2d.py", "--size", size, "--iterations", 10)
+    return ours(ranks, directory, 1, repeats, *trees("--coll", "="), *words)
+
+
+def trees(option: str, between: str, prefix: str = "") -> list[str]:
+    """The options that choose `TREES`: those of pysmpi, or of SMPI."""
+    chosen = [f"{prefix}{operation}{between}{name}" for operation, name in TREES.items()]
+    return [word for one in chosen for word in ((option, one) if option else (one,))]
 
 
 def program() -> Path:
@@ -110,44 +157,42 @@ def program() -> Path:
     return HERE / "programs" / f"{PROGRAM}.py"
 
 
-def side_by_side(directory: Path, patience: float) -> list[tuple[str, ...]]:
-    """SMPI with more and more ranks, and pysmpi with the most that SMPI managed."""
+def side_by_side(
+    directory: Path, patience: float
+) -> tuple[dict[int, Measurement], dict[int, Measurement]]:
+    """SMPI with more and more ranks as long as it manages, and pysmpi with the same."""
     need("smpirun", HINT)
     binary = directory / PROGRAM
     compiler = need("smpicc", HINT)
     Measurement([compiler, "-O2", str(HERE / "c" / f"{PROGRAM}.c"), "-o", str(binary)]).run()
-    rows: list[tuple[str, ...]] = []
-    ranks, last = 1000, 0
+    theirs: dict[int, Measurement] = {}
+    mine: dict[int, Measurement] = {}
+    ranks = 1000
     while True:
         machine, hosts = write_cluster(directory, ranks)
         # Stacks of 64 KiB without guard pages, and no copy of the data segment a rank: the
         # leanest that SMPI offers.
-        theirs = Measurement(
+        smpi = Measurement(
             ["smpirun", "-np", str(ranks), "-platform", str(machine), "-hostfile", str(hosts)]
             + ["--cfg=smpi/simulate-computation:no", "--cfg=smpi/privatization:no"]
             + ["--cfg=contexts/guard-size:0", "--cfg=contexts/stack-size:64"]
+            + trees("", ":", "--cfg=smpi/")
             + ["--log=root.thres:critical", str(binary)]
         )
         try:
-            theirs.run(patience)
+            smpi.run(patience)
         except BenchmarkError as error:
             print(f"SMPI with {ranks:,} ranks: {error}\n", file=sys.stderr)
-            break
-        rows.append(row("SMPI", ranks, theirs))
-        last = ranks
+            return theirs, mine
+        theirs[ranks] = smpi
+        words = ("--platform", machine, "--hostfile", hosts, *trees("--coll", "="), program())
+        mine[ranks] = Measurement(pysmpi("-n", ranks, *words))
+        mine[ranks].run(PATIENCE)
         ranks *= 2
-    if last:
-        machine, hosts = write_cluster(directory, last)
-        mine = Measurement(
-            pysmpi("-n", last, "--platform", machine, "--hostfile", hosts, program())
-        )
-        mine.run()
-        rows.append(row("pysmpi", last, mine))
-    return rows
 
 
 def row(name: str, ranks: int, each: Measurement) -> tuple[str, ...]:
-    """A line of the second table."""
+    """A line of the table side by side."""
     return (
         name,
         f"{ranks:,}",
@@ -158,8 +203,7 @@ def row(name: str, ranks: int, each: Measurement) -> tuple[str, ...]:
     )
 
 
-def draw(measured: dict[int, Measurement], file: Path) -> None:
-    """Draw memory and processor time against the number of ranks."""
+def _pyplot() -> Any:
     try:
         import matplotlib
     except ImportError:
@@ -167,21 +211,33 @@ def draw(measured: dict[int, Measurement], file: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    ranks = sorted(measured)
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
-    peaks = [measured[n].peak / 1e6 for n in ranks]
-    times = [min(measured[n].processor) for n in ranks]
-    for axes, values, unit in ((left, peaks, "peak memory (MB)"), (right, times, "CPU time (s)")):
-        axes.loglog(ranks, values, "o-", label="measured")
+    return pyplot
+
+
+def draw(groups: dict[str, dict[int, Measurement]], file: Path) -> None:
+    """Draw memory and processor time against the number of ranks."""
+    pyplot = _pyplot()
+    figure, panels = pyplot.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+    quantities: tuple[tuple[str, Callable[[Measurement], float]], ...] = (
+        ("peak memory (MB)", lambda each: each.peak / 1e6),
+        ("processor time (s)", lambda each: min(each.processor)),
+    )
+    for axes, (unit, value) in zip(panels, quantities, strict=True):
+        for (name, runs), style in zip(groups.items(), ("o-", "s:"), strict=False):
+            ranks = sorted(runs)
+            axes.loglog(ranks, [value(runs[n]) for n in ranks], style, label=name)
+        ranks = sorted(groups["pysmpi"])
+        ends = [value(groups["pysmpi"][n]) for n in (ranks[0], ranks[-1])]
         # From the start-up of the smallest run, in proportion to the ranks.
-        slope = (values[-1] - values[0]) / max(ranks[-1] - ranks[0], 1)
-        linear = [values[0] + slope * (n - ranks[0]) for n in ranks]
-        axes.loglog(ranks, linear, "--", color="grey", label="linear")
+        slope = (ends[1] - ends[0]) / max(ranks[-1] - ranks[0], 1)
+        fine = [ranks[0] * (ranks[-1] / ranks[0]) ** (i / 60) for i in range(61)]
+        line = [ends[0] + slope * (n - ranks[0]) for n in fine]
+        axes.loglog(fine, line, "--", color="grey", linewidth=1, label="linear", zorder=0)
         axes.set_xlabel("ranks")
         axes.set_ylabel(unit)
-        axes.grid(True, which="both", alpha=0.25)
+        axes.grid(True, alpha=0.3)
         axes.legend()
-    figure.savefig(file, dpi=120)
+    figure.savefig(file, dpi=100)
     pyplot.close(figure)
 
 

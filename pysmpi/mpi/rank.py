@@ -10,6 +10,7 @@ from __future__ import annotations
 import platform
 import time
 from _thread import get_ident
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from greenlet import GreenletExit, getcurrent, greenlet
@@ -50,6 +51,8 @@ class World:
         self.size = size
         self.core: Any = None  # of COMM_WORLD, once somebody asks
         self.storage: dict[str, Any] = {}  # of chapters, such as the parent of a spawned world
+        self.main: Callable[[Rank], Any] | None = None  # what each of its ranks runs
+        self.equip: Callable[[Rank], Any] | None = None  # called just before a rank begins
 
 
 class Aborted(GreenletExit):

@@ -89,7 +89,7 @@ class Simulation:
         """
         universe = self.universe
         world = World(universe, len(universe.ranks), len(slots))
-        world.storage["begin"] = main, equip
+        world.main, world.equip = main, equip
         for slot in slots:
             self._add_rank(world, slot)
         for process in universe.processes[world.first :]:
@@ -132,7 +132,8 @@ class Simulation:
         """Start the rank whose process goes on for the first time."""
         rank = self.universe.ranks[self.engine.current.pid]
         process = rank.process
-        main, equip = rank.world.storage["begin"]
+        main, equip = rank.world.main, rank.world.equip
+        assert main is not None
         if equip is not None:
             equip(rank)
         fiber = rank.fiber = self._fiber(rank, process, partial(self._live, rank, main))

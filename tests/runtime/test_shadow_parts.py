@@ -213,6 +213,14 @@ def test_shared_results_are_read_only_or_ones_own(writable):
     assert np.array_equal(two["big"], big)
 
 
+def test_results_that_cannot_be_pickled_are_the_same_among_themselves():
+    shared = Shared(lambda: 1, writable=False)
+    assert shared.alone
+    assert shared.same(lambda: 1)
+    assert not shared.same([1])
+    assert not Shared([1], writable=False).same(lambda: 1)
+
+
 def test_targets():
     target = parse_sample("a.b:C.f:iters=5,by=type,scope=global,charge=draw,warmup=0")
     assert (target.module, target.path, target.name) == ("a.b", "C.f", "a.b:C.f")

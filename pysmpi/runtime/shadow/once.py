@@ -72,14 +72,17 @@ class Shared:
         return bytearray(kept) if self._writable else kept
 
     def same(self, result: Any) -> bool:
-        """Whether another rank's result is the same."""
+        """Whether another rank's result is the same, as far as pickle can tell.
+
+        Two that cannot be pickled are taken for the same; one that can and one that cannot differ.
+        """
         buffers: list[pickle.PickleBuffer] = []
         try:
             data = pickle.dumps(result, 5, buffer_callback=buffers.append)
         except Exception:
-            return True
-        if self.alone or len(buffers) != len(self._buffers):
             return self.alone
+        if self.alone or len(buffers) != len(self._buffers):
+            return False
         for buffer, kept in zip(buffers, self._buffers):
             if isinstance(kept, tuple):
                 with mmap.mmap(kept[0], kept[1], mmap.MAP_PRIVATE) as mapped:
