@@ -234,7 +234,7 @@ def current() -> Rank:
     """The rank whose code is running; outside a simulation, a rank that is alone."""
     try:
         return getcurrent().rank  # type: ignore[attr-defined]
-    except AttributeError:
+    except (AttributeError, RuntimeError):  # the latter at the exit of Python
         return outside
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable, Iterable
 from functools import partial
 from types import ModuleType
@@ -21,6 +22,7 @@ from pysmpi.runtime import (
     randomness,
     sockets,
     system,
+    teardown,
     threads,
     warning_filters,
 )
@@ -155,8 +157,10 @@ class Interpreter:
             value = (program or self.program).run()
         except (exits.HardExit, GreenletExit, KeyboardInterrupt):
             raise
-        except SystemExit:
+        except SystemExit as leave:
+            traceback.clear_frames(leave.__traceback__)
             self.finish(surroundings)
+            self._let_go(surroundings, program)
             raise
         except BaseException as error:
             hook = surroundings.excepthook
@@ -167,6 +171,7 @@ class Interpreter:
             self.finish(surroundings)
             raise SystemExit(1) from None
         self.finish(surroundings)
+        self._let_go(surroundings, program)
         return value
 
     def admit(self, program: Program) -> None:
@@ -182,6 +187,14 @@ class Interpreter:
         if self.threads is not None:
             self.threads.finish(surroundings)
         exits.run_exit_functions(surroundings)
+
+    def _let_go(self, surroundings: Surroundings, program: Program | None) -> None:
+        # What a function returns may need the modules that it has imported.
+        if not isinstance(program or self.program, FunctionProgram):
+            assert self.view is not None
+            if self.view.shown is ranks.current():
+                self.view.collect()
+            teardown.let_go(list(surroundings.modules.values()))
 
     def forget(self, rank: Any) -> None:
         """Let go of the modules of a rank that has ended."""

@@ -17,9 +17,10 @@ from greenlet import GreenletExit, getcurrent
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import PlanBook, Transport
 from pysmpi.kernel.process import Core, Process
-from pysmpi.mpi.rank import Aborted, Fiber, FreeTransport, Rank, Universe, World
+from pysmpi.mpi.rank import Aborted, Fiber, FreeTransport, Rank, Universe, World, current
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
+from pysmpi.runtime import collection
 from pysmpi.runtime.program_errors import CallSite, error_site
 
 Main = Callable[[Rank], Any]
@@ -188,7 +189,9 @@ class Simulation:
             process.finished = True
             process.core.residents -= 1
             self.running -= 1
-            rank.fiber = process.resume = process.suspend = None
+            rank.fiber = None
+            process.resume = _nothing
+            process.suspend = _refuse_ended
             rank.forget()
 
     def _fail(self, rank: Rank) -> None:
@@ -274,12 +277,13 @@ class Simulation:
         often = max(thresholds[0], 100_000, 20 * len(self.universe.ranks))
         gc.set_threshold(often, *thresholds[1:])
         try:
-            while True:
-                engine.run()
-                if engine.stopped or self.running == 0 or self.failed:
-                    break
-                if self.on_deadlock is None or not self.on_deadlock(self):
-                    break
+            with collection.announced():
+                while True:
+                    engine.run()
+                    if engine.stopped or self.running == 0 or self.failed:
+                        break
+                    if self.on_deadlock is None or not self.on_deadlock(self):
+                        break
         finally:
             self.close()
             gc.set_threshold(*thresholds)
@@ -322,8 +326,18 @@ def _refuse() -> None:
     raise GreenletExit
 
 
+def _refuse_ended() -> None:
+    """Refuse a call that would wait, from an object that outlives the program of its rank."""
+    rank = current()
+    rank.process.reset()
+    raise RuntimeError(
+        f"rank {rank.index} has ended: an object that it had left made an MPI call that waits for "
+        "other ranks (from a __del__ for instance); make that call before MPI.Finalize"
+    )
+
+
 def _nothing() -> None:
-    """Resume a thread that is no longer there."""
+    """Resume a thread or a rank that is no longer there."""
 
 
 def _thrower(fiber: Fiber, found: Any, usual: Callable[[], Any]) -> Callable[[], Any]:

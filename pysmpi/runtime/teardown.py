@@ -1,0 +1,61 @@
+"""What Python does last in a process: its modules let go of the program's objects.
+
+mpi4py finalizes MPI only after that, so a `__del__` may still free a communicator.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterable
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+from pysmpi.mpi.handles import Handle
+
+# What finalizers use by its name, and what has none itself.
+_KEPT = (
+    ModuleType, FunctionType, BuiltinFunctionType, type, Handle,
+    str, bytes, int, float, complex, type(None),
+)  # fmt: skip
+
+
+def let_go(modules: Iterable[ModuleType | None]) -> None:
+    """Take the objects that have a `__del__` out of the modules of the rank that is running.
+
+    Modules without a class that has one are left alone. First go the objects themselves, then
+    what holds such objects; where one still lives after that, cycles are looked for.
+    """
+    spaces = [vars(module) for module in modules if module is not None]
+    if not any(
+        isinstance(value, type) and hasattr(value, "__del__")
+        for space in spaces
+        for value in space.values()
+    ):
+        return
+    gone: list[weakref.ref[Any]] = []
+    for wanted in (_has_finalizer, _holds_finalizer):
+        for space in spaces:
+            for name in [name for name, value in space.items() if wanted(value)]:
+                value = space.pop(name)
+                try:
+                    gone.append(weakref.ref(value))
+                except TypeError:
+                    pass
+                del value
+    if any(reference() is not None for reference in gone):
+        gc.collect()
+
+
+def _has_finalizer(value: Any) -> bool:
+    return hasattr(type(value), "__del__") and not isinstance(value, _KEPT)
+
+
+def _holds_finalizer(value: Any) -> bool:
+    """Whether an object with a `__del__` is in `value`, or in a container or instance in it."""
+    if isinstance(value, _KEPT):
+        return False
+    inner = [thing for thing in gc.get_referents(value) if not isinstance(thing, _KEPT)]
+    return any(map(_has_finalizer, inner)) or any(
+        map(_has_finalizer, gc.get_referents(*inner))
+    )

@@ -1,0 +1,112 @@
+"""Objects with a `__del__` that calls MPI: at the end of their rank, in cycles, and after it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+START = """
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+
+class Thing:
+    def __init__(self, name):
+        self.name = name
+        self.comm = comm.Dup()
+    def __del__(self):
+        finish(self)
+"""
+
+
+def run(text: str, ranks: int = 2) -> subprocess.CompletedProcess[str]:
+    program = START + textwrap.dedent(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "run", "-q", "-n", str(ranks), "--compute", "none",
+         "-c", program],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "pysmpi/cli" not in done.stderr, done.stderr  # it has not crashed
+    return done
+
+
+def test_objects_of_modules_go_while_mpi_can_be_used():
+    done = run("""
+        def finish(thing):
+            assert not MPI.Is_finalized()
+            total = thing.comm.allreduce(comm.rank + 1)
+            thing.comm.Free()
+            print(thing.name, comm.rank, total)
+        things = [Thing("in a list")]
+        pair = {"one": things[0]}
+        alone = Thing("alone")
+    """)
+    assert done.stderr == ""
+    assert sorted(done.stdout.splitlines()) == [
+        "alone 0 3", "alone 1 3", "in a list 0 3", "in a list 1 3"
+    ]  # fmt: skip
+
+
+def test_so_do_local_objects_of_a_program_that_exits():
+    done = run("""
+        import sys
+        def finish(thing):
+            thing.comm.Barrier()
+            print(thing.name, comm.rank)
+        def main():
+            thing = Thing("local")
+            sys.exit()
+        main()
+    """)
+    assert done.stderr == ""
+    assert sorted(done.stdout.splitlines()) == ["local 0", "local 1"]
+
+
+def test_objects_in_cycles_ask_and_free():
+    done = run("""
+        def finish(thing):
+            thing.comm.Free()
+            print(thing.name, comm.rank)
+        thing = Thing("cycle")
+        thing.me = thing
+    """)
+    assert done.stderr == ""
+    assert sorted(done.stdout.splitlines()) == ["cycle 0", "cycle 1"]
+
+
+def test_objects_in_cycles_cannot_wait():
+    done = run("""
+        import gc, time
+        def finish(thing):
+            print(thing.name, comm.rank)
+            thing.wait()
+        for name, wait in ("barrier", comm.Barrier), ("sleep", lambda: time.sleep(1)):
+            thing = Thing(name)
+            thing.wait = wait
+            thing.me = thing
+            del thing
+            gc.collect()
+        comm.Barrier()
+    """)
+    assert done.stdout.count("barrier") == done.stdout.count("sleep") == 2
+    assert done.stderr.count("RuntimeError: Python's garbage collector cannot wait") == 4
+
+
+def test_what_outlives_its_rank_is_told_so():
+    done = run("""
+        def finish(thing):
+            print(thing.name, MPI.Is_finalized(), comm.rank)
+            if thing.name == "recv":
+                comm.recv()
+            else:
+                comm.Barrier()
+        for name in "recv", "barrier":
+            comm.Set_attr(MPI.Comm.Create_keyval(), Thing(name))
+    """)
+    assert sorted(done.stdout.splitlines()) == [
+        "barrier True 0", "barrier True 1", "recv True 0", "recv True 1"
+    ]  # fmt: skip
+    for rank in range(2):
+        assert done.stderr.count(f"RuntimeError: rank {rank} has ended: an object") == 2
