@@ -19,8 +19,8 @@ import math
 import sys
 import tempfile
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from side_by_side import (
     HERE,
@@ -68,8 +68,8 @@ def main() -> int:
         "--jacobi", type=int, nargs="+", default=[], metavar="RANKS", help="also run jacobi2d.py"
     )
     chosen = options.parse_args()
-    if chosen.draw is not None:
-        _pyplot()
+    if chosen.draw is not None and find_spec("matplotlib") is None:
+        raise BenchmarkError("--draw: needs matplotlib (pip install matplotlib)")
 
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
@@ -203,20 +203,14 @@ def row(name: str, ranks: int, each: Measurement) -> tuple[str, ...]:
     )
 
 
-def _pyplot() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise BenchmarkError("--draw: needs matplotlib (pip install matplotlib)") from None
+def draw(groups: dict[str, dict[int, Measurement]], file: Path) -> None:
+    """Draw memory and processor time against the number of ranks."""
+    # Not before the runs: Linux counts memory that is held here as that of a command started.
+    import matplotlib
+
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    return pyplot
-
-
-def draw(groups: dict[str, dict[int, Measurement]], file: Path) -> None:
-    """Draw memory and processor time against the number of ranks."""
-    pyplot = _pyplot()
     figure, panels = pyplot.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
     quantities: tuple[tuple[str, Callable[[Measurement], float]], ...] = (
         ("peak memory (MB)", lambda each: each.peak / 1e6),
