@@ -259,11 +259,12 @@ class Handle:
         return id(self._sync()) in self._named
 
     @classmethod
-    def _lookup(cls, number: int) -> Any:
+    def _lookup(cls, number: int, argument: str = "handle") -> Any:
         try:
             return cls._table.find(number)
         except KeyError:
-            fail(cls._error, f"handle: no {cls._family.__name__.lower()} has {number:#x}")
+            family = cls._family.__name__.lower()
+            fail(cls._error, f"{argument}: no {family} has the handle {number:#x}")
 
     # What programs see.
 
@@ -310,7 +311,7 @@ class Handle:
     @classmethod
     def fromint(cls, arg: int, /) -> Any:
         """Translate integer handle to object."""
-        return cls._wrap(cls._lookup(whole(arg) & _MASK))
+        return cls._wrap(cls._lookup(whole(arg) & _MASK, "arg"))
 
     def py2f(self) -> int:
         """Translate object to Fortran handle."""
@@ -319,7 +320,7 @@ class Handle:
     @classmethod
     def f2py(cls, arg: int) -> Any:
         """Translate Fortran handle to object."""
-        return cls._wrap(cls._lookup(whole(arg) & _MASK))
+        return cls._wrap(cls._lookup(whole(arg) & _MASK, "arg"))
 
     def free(self) -> None:
         """Free the object if it is not null or predefined."""

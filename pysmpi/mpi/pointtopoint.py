@@ -8,6 +8,7 @@ other; `keep` saves it where the sender may go on before that.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -98,7 +99,8 @@ def check_destination(comm: Any, core: Core, dest: Any, tag: Any) -> None:
     if not 0 <= dest < core.remote.size and dest != PROC_NULL:
         fail(ERR_RANK, f"dest is {dest}, expected 0 to {core.remote.size - 1} or PROC_NULL", comm)
     if tag < 0:
-        fail(ERR_TAG, f"tag is {tag}, expected 0 to {TAG_UB}", comm)
+        name = _tag_of("send")
+        fail(ERR_TAG, f"{name} is {tag}, expected 0 to {TAG_UB}", comm)
 
 
 def check_source(comm: Any, core: Core, source: Any, tag: Any) -> None:
@@ -113,7 +115,19 @@ def check_source(comm: Any, core: Core, source: Any, tag: Any) -> None:
             comm,
         )
     if tag < 0 and tag != ANY_TAG:
-        fail(ERR_TAG, f"tag is {tag}, expected 0 to {TAG_UB} or ANY_TAG", comm)
+        name = _tag_of("recv")
+        fail(ERR_TAG, f"{name} is {tag}, expected 0 to {TAG_UB} or ANY_TAG", comm)
+
+
+def _tag_of(direction: str) -> str:
+    """How the program's call names the tag of a message: some calls have two."""
+    name = f"{direction}tag"
+    frame: Any = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__package__") == __package__:
+        if name in frame.f_locals:
+            return name
+        frame = frame.f_back
+    return "tag"
 
 
 def _place(comm: Any, core: Core, rank: Rank) -> int:

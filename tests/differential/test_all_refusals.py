@@ -38,9 +38,8 @@ OTHERWISE = {
 NOT_THE_ARGUMENT = {
     r"null comm": "the call is made on a null communicator",
     r"where nothing has begun|that is not started|that does not receive": "the object is idle",
-    r"handle: no \w+ has 0x": "the argument of fromint and f2py stands for a handle",
     r"in both groups|in local_group and in remote_group": "right arguments that do not fit",
-    r"tag is -?\d+": "the tag of one of the two messages",
+    r"tag is -1: partitioned communication": "the other one is wrong now",
     r"invalid load key|a bytes-like object is required": "the error is that of module pickle",
     r"File does not exist: ": "the message shows the path",
     r"deadlock": "a right call, which waits for a message",
