@@ -12,6 +12,7 @@ from setuptools.command.build_ext import build_ext
 
 ROOMS = [
     "pysmpi/kernel/*.py",
+    "pysmpi/network/flows.py",
     *(
         f"pysmpi/memory/transfer/{name}.py"
         for name in (

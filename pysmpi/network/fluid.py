@@ -20,15 +20,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pysmpi.errors import UsageError
-from pysmpi.kernel.plan import Plan, Transport
-from pysmpi.kernel.sharing import INFINITY, Constraint
+from pysmpi.kernel.plan import Transport
+from pysmpi.network.flows import ENVELOPE, FlowTransport, Sized
 from pysmpi.network.models import model
 from pysmpi.network.piecewise import Piecewise, parse
 from pysmpi.options import Settings
 from pysmpi.platform.model import Host, Platform
-
-ENVELOPE = 16  # bytes of tag, destination and communicator that travel with each message
-CROSS_TRAFFIC = 0.05  # share of a flow's rate that its acknowledgements take on the way back
 
 
 @dataclass(frozen=True)
@@ -56,30 +53,6 @@ PRESETS = {
 }
 
 
-@dataclass(slots=True)
-class Path:
-    """What a pair of hosts shares and how far apart it is, whatever the size of a message."""
-
-    latency: float
-    bound: float
-    penalty: float
-    constraints: list[Constraint]
-    weights: list[float]
-
-
-@dataclass(slots=True)
-class Sized:
-    """What a size costs, whatever the pair of hosts; overheads of hosts without their own."""
-
-    latency_factor: float
-    bandwidth_factor: float
-    send_cost: float
-    isend_cost: float
-    recv_cost: float
-    eager: bool
-    detached: bool
-
-
 class Overheads:
     """One of the overheads of every host: its own where its properties name one."""
 
@@ -101,130 +74,51 @@ class Overheads:
         return found
 
 
-class FluidTransport(Transport):
-    """Plans of the flow models; `hosts[slot]` is the host of each slot.
-
-    Processes that a program spawns may be on slots that are new: `hosts` grows then.
-    """
-
-    def __init__(
-        self, platform: Platform, hosts: Sequence[Host], settings: Settings, preset: Preset
-    ) -> None:
-        self.platform = platform
-        self.hosts = hosts
-        self.latency_factor = _factor(settings, "network/latency-factor", preset.latency_factor)
-        self.bandwidth_factor = _factor(
-            settings, "network/bandwidth-factor", preset.bandwidth_factor
+def transport(
+    platform: Platform, hosts: Sequence[Host], settings: Settings, preset: Preset
+) -> Transport:
+    """The transport of a preset, with what the settings say otherwise; UsageError if they err."""
+    latency_factor = _factor(settings, "network/latency-factor", preset.latency_factor)
+    bandwidth_factor = _factor(settings, "network/bandwidth-factor", preset.bandwidth_factor)
+    said = settings.said
+    weight = preset.weight
+    if "network/weight-S" in said:
+        weight = settings.number("network/weight-S")
+    gamma = settings.number("network/TCP-gamma")
+    if preset.gamma is not None and "network/TCP-gamma" not in said:
+        gamma = preset.gamma
+    cross_traffic = settings.flag("network/crosstraffic", "yes" if preset.cross_traffic else "no")
+    eager_below = settings.number("smpi/async-small-thresh")
+    detached_below = settings.number("smpi/send-is-detached-thresh")
+    if eager_below > detached_below:
+        raise UsageError(
+            f"smpi/async-small-thresh ({eager_below:g}) must not be above "
+            f"smpi/send-is-detached-thresh ({detached_below:g})"
         )
-        said = settings.said
-        self.weight = (
-            settings.number("network/weight-S") if "network/weight-S" in said else preset.weight
-        )
-        self.gamma = settings.number("network/TCP-gamma")
-        if preset.gamma is not None and "network/TCP-gamma" not in said:
-            self.gamma = preset.gamma
-        self.cross_traffic = settings.flag(
-            "network/crosstraffic", "yes" if preset.cross_traffic else "no"
-        )
-        self.eager_below = settings.number("smpi/async-small-thresh")
-        self.detached_below = settings.number("smpi/send-is-detached-thresh")
-        if self.eager_below > self.detached_below:
-            raise UsageError(
-                f"smpi/async-small-thresh ({self.eager_below:g}) must not be above "
-                f"smpi/send-is-detached-thresh ({self.detached_below:g})"
-            )
-        self.sending = Overheads(settings, "smpi/os", hosts)
-        self.starting = Overheads(settings, "smpi/ois", hosts)
-        self.receiving = Overheads(settings, "smpi/or", hosts)
-        self.constraints: dict[int, Constraint] = {}
-        self.weights: dict[tuple[float, ...], list[float]] = {}  # most pairs have the same
-        self.paths: dict[tuple[int, int], Path] = {}
-        self.sizes: dict[int, Sized] = {}
+    sending = Overheads(settings, "smpi/os", hosts)
+    starting = Overheads(settings, "smpi/ois", hosts)
+    receiving = Overheads(settings, "smpi/or", hosts)
 
-    def plan(self, source: int, destination: int, nbytes: int) -> Plan:
-        """The plan of a message of `nbytes` between two slots."""
-        src, dst = self.hosts[source], self.hosts[destination]
-        path = self.paths.get((src.index, dst.index)) or self._path(src, dst)
-        sized = self.sizes.get(nbytes) or self._sized(nbytes)
-        send_cost, isend_cost, recv_cost = sized.send_cost, sized.isend_cost, sized.recv_cost
-        if src.properties:
-            send_cost = self.sending.of(src).affine(nbytes)
-            isend_cost = self.starting.of(src).affine(nbytes)
-        if dst.properties:
-            recv_cost = self.receiving.of(dst).affine(nbytes)
-        return Plan(
-            path.latency * sized.latency_factor,
-            float(nbytes + ENVELOPE),
-            path.bound,
-            path.penalty,
-            sized.bandwidth_factor,
-            path.constraints,
-            path.weights,
-            send_cost,
-            isend_cost,
-            recv_cost,
-            sized.eager,
-            sized.detached,
-        )
-
-    def place(self, slot: int) -> int:
-        """The host: its slots share all that this model knows of."""
-        return self.hosts[slot].index
-
-    def _sized(self, nbytes: int) -> Sized:
+    def sized(nbytes: int) -> Sized:
         wire = nbytes + ENVELOPE
-        sized = self.sizes[nbytes] = Sized(
-            self.latency_factor.factor(wire),
-            self.bandwidth_factor.factor(wire),
-            self.sending.common.affine(nbytes),
-            self.starting.common.affine(nbytes),
-            self.receiving.common.affine(nbytes),
-            nbytes < self.eager_below,
-            nbytes < self.detached_below,
-        )
-        return sized
-
-    def _path(self, src: Host, dst: Host) -> Path:
-        if len(self.paths) > 1 << 18:
-            self.paths.clear()
-        path = self.paths[src.index, dst.index] = self._new_path(src, dst)
-        return path
-
-    def _new_path(self, src: Host, dst: Host) -> Path:
-        route = self.platform.route(src, dst)
-        latency = route.latency
-        bound, resistance = INFINITY, 0.0
-        weights: dict[int, float] = {}
-        for link in route.links:
-            bandwidth = link.bandwidth
-            if bandwidth < bound:
-                bound = bandwidth
-            resistance += self.weight / bandwidth
-            # A fat pipe gives each flow all of its bandwidth: the bound says it already.
-            if link.sharing == "shared":
-                weights[link.index] = weights.get(link.index, 0.0) + 1.0
-        penalty = 1.0
-        if latency > 0.0:
-            if self.gamma > 0.0:
-                bound = min(bound, self.gamma / (2.0 * latency))
-            penalty = latency + resistance
-        if self.cross_traffic:
-            for link in self.platform.route(dst, src).links:
-                if link.sharing == "shared":
-                    weights[link.index] = weights.get(link.index, 0.0) + CROSS_TRAFFIC
-        known = self.constraints
-        return Path(
-            latency,
-            bound,
-            penalty,
-            [known.get(index) or self._constraint(index) for index in weights],
-            self.weights.setdefault(tuple(weights.values()), list(weights.values())),
+        return Sized(
+            latency_factor.factor(wire),
+            bandwidth_factor.factor(wire),
+            sending.common.affine(nbytes),
+            starting.common.affine(nbytes),
+            receiving.common.affine(nbytes),
+            nbytes < eager_below,
+            nbytes < detached_below,
         )
 
-    def _constraint(self, index: int) -> Constraint:
-        link = self.platform.links[index]
-        constraint = self.constraints[index] = Constraint(link.bandwidth, link.name)
-        return constraint
+    def overheads(src: Host, dst: Host, nbytes: int) -> tuple[float, float, float]:
+        return (
+            sending.of(src).affine(nbytes),
+            starting.of(src).affine(nbytes),
+            receiving.of(dst).affine(nbytes),
+        )
+
+    return FlowTransport(platform, hosts, weight, gamma, cross_traffic, sized, overheads)
 
 
 def _factor(settings: Settings, name: str, preset: str) -> Piecewise:
@@ -236,7 +130,7 @@ def _factor(settings: Settings, name: str, preset: str) -> Piecewise:
 
 def _preset(name: str) -> Callable[[Platform, Sequence[Host], Settings], Transport]:
     def build(platform: Platform, hosts: Sequence[Host], settings: Settings) -> Transport:
-        return FluidTransport(platform, hosts, settings, PRESETS[name])
+        return transport(platform, hosts, settings, PRESETS[name])
 
     return build
 
@@ -251,7 +145,7 @@ def hybrid(platform: Platform, hosts: Sequence[Host], settings: Settings) -> Tra
             if name not in ("IB", "Constant", "ns-3")
             else f"network/model: {name} is not available; there are {', '.join(PRESETS)}"
         )
-    return FluidTransport(platform, hosts, settings, PRESETS[name])
+    return transport(platform, hosts, settings, PRESETS[name])
 
 
 model("lv08", "fluid with the factors of Velho and Legrand 2008: 13.01 and 0.97")(_preset("LV08"))

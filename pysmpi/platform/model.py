@@ -166,11 +166,7 @@ class Platform:
         cached = self._routes.get(key)
         if cached is not None:
             return cached
-        links = resolve(src, dst)
-        if links is None or not links:
-            if src is not dst:
-                raise UsageError(f"{self.source}: there is no route from {src.name} to {dst.name}")
-            links = (self.loopback,)
+        links = self.way(src, dst)
         latency = 0.0
         for link in links:
             latency += link.latency
@@ -179,6 +175,15 @@ class Platform:
             self._routes.clear()
         self._routes[key] = route
         return route
+
+    def way(self, src: Host, dst: Host) -> tuple[Link, ...]:
+        """The links of the route from `src` to `dst`, found anew."""
+        links = resolve(src, dst)
+        if links:
+            return links
+        if src is not dst:
+            raise UsageError(f"{self.source}: there is no route from {src.name} to {dst.name}")
+        return (self.loopback,)
 
     def forget_routes(self) -> None:
         """Free the routes that are kept; they are found again when asked for."""

@@ -1,0 +1,222 @@
+"""Plans of messages that flow: what a pair of hosts and a size make of one.
+
+Compiled, since an alltoall asks for as many paths as there are pairs of ranks. What the factors
+and overheads of a size are, its user says.
+"""
+
+from typing import Any, Final
+
+from pysmpi.kernel.plan import Plan, Transport
+from pysmpi.kernel.sharing import INFINITY, Constraint
+
+ENVELOPE: Final = 16  # bytes of tag, destination and communicator that travel with each message
+CROSS_TRAFFIC: Final = 0.05  # share of a flow's rate that its acknowledgements take on the way back
+PATHS: Final = 1 << 18  # how many are kept
+
+
+class Resource:
+    """A link as flows see it: bandwidth (bytes/s), latency (s), weight-S / bandwidth (s).
+
+    A fat pipe gives each flow all of its bandwidth, so it is not `shared`.
+    """
+
+    def __init__(
+        self,
+        bandwidth: float,
+        latency: float,
+        resistance: float,
+        shared: bool,
+        constraint: Constraint,
+    ) -> None:
+        self.bandwidth: float = bandwidth
+        self.latency: float = latency
+        self.resistance: float = resistance
+        self.shared: bool = shared
+        self.constraint: Constraint = constraint
+
+
+class Path:
+    """What a pair of hosts shares and how far apart it is, whatever the size of a message."""
+
+    def __init__(
+        self,
+        latency: float,
+        bound: float,
+        penalty: float,
+        constraints: "list[Constraint]",
+        weights: "list[float]",
+    ) -> None:
+        self.latency: float = latency
+        self.bound: float = bound
+        self.penalty: float = penalty
+        self.constraints: list[Constraint] = constraints
+        self.weights: list[float] = weights
+
+
+class Sized:
+    """What a size costs, whatever the pair of hosts; overheads of hosts without their own."""
+
+    def __init__(
+        self,
+        latency_factor: float,
+        bandwidth_factor: float,
+        send_cost: float,
+        isend_cost: float,
+        recv_cost: float,
+        eager: bool,
+        detached: bool,
+    ) -> None:
+        self.latency_factor: float = latency_factor
+        self.bandwidth_factor: float = bandwidth_factor
+        self.send_cost: float = send_cost
+        self.isend_cost: float = isend_cost
+        self.recv_cost: float = recv_cost
+        self.eager: bool = eager
+        self.detached: bool = detached
+
+
+class FlowTransport(Transport):
+    """Plans of messages between hosts of a platform; `hosts[slot]` is the host of each slot.
+
+    Processes that a program spawns may be on slots that are new: `hosts` grows then. `weight`
+    (bytes) adds to the round-trip weight of a flow what its links' bandwidths make of it, `gamma`
+    (bytes) is twice the TCP window, 0 for none. `sized(nbytes)` returns the `Sized` of a size,
+    `overheads(src, dst, nbytes)` the costs of sending, starting and receiving between hosts of
+    which one has overheads of its own.
+    """
+
+    def __init__(
+        self,
+        platform: Any,
+        hosts: Any,
+        weight: float,
+        gamma: float,
+        cross_traffic: bool,
+        sized: Any,
+        overheads: Any,
+    ) -> None:
+        self.platform: Any = platform
+        self.hosts: Any = hosts
+        self.weight: float = weight
+        self.gamma: float = gamma
+        self.cross_traffic: bool = cross_traffic
+        self.sized: Any = sized
+        self.overheads: Any = overheads
+        self.resources: dict[object, Resource] = {}  # by link
+        self.weights: dict[tuple[float, ...], list[float]] = {}  # most pairs have the same
+        self.paths: dict[int, Path] = {}
+        self.sizes: dict[int, Sized] = {}
+
+    def plan(self, source: int, destination: int, nbytes: int) -> Plan:
+        """The plan of a message of `nbytes` between two slots."""
+        src = self.hosts[source]
+        dst = self.hosts[destination]
+        first: int = src.index
+        last: int = dst.index
+        path = self.paths.get(first << 32 | last)
+        if path is None:
+            path = self._new_path(src, dst, first, last)
+        sized = self.sizes.get(nbytes)
+        if sized is None:
+            sized = self.sized(nbytes)
+            self.sizes[nbytes] = sized
+        send_cost = sized.send_cost
+        isend_cost = sized.isend_cost
+        recv_cost = sized.recv_cost
+        if src.properties or dst.properties:
+            costs: tuple[float, float, float] = self.overheads(src, dst, nbytes)
+            send_cost, isend_cost, recv_cost = costs
+        return Plan(
+            path.latency * sized.latency_factor,
+            float(nbytes + ENVELOPE),
+            path.bound,
+            path.penalty,
+            sized.bandwidth_factor,
+            path.constraints,
+            path.weights,
+            send_cost,
+            isend_cost,
+            recv_cost,
+            sized.eager,
+            sized.detached,
+        )
+
+    def place(self, slot: int) -> int:
+        """The host: its slots share all that this model knows of."""
+        found: int = self.hosts[slot].index
+        return found
+
+    def _new_path(self, src: object, dst: object, first: int, last: int) -> Path:
+        """The path of a pair of hosts; kept with that of the way back where this one needs it."""
+        if len(self.paths) > PATHS:
+            self.paths.clear()
+        forth = self._way(src, dst)
+        back: list[Resource] = []
+        if self.cross_traffic:
+            back = forth if first == last else self._way(dst, src)
+            self.paths[last << 32 | first] = self._path(back, forth)
+        path = self._path(forth, back)
+        self.paths[first << 32 | last] = path
+        return path
+
+    def _path(self, forth: "list[Resource]", back: "list[Resource]") -> Path:
+        latency = 0.0
+        bound = INFINITY
+        resistance = 0.0
+        constraints: list[Constraint] = []
+        weights: list[float] = []
+        for resource in forth:
+            latency += resource.latency
+            if resource.bandwidth < bound:
+                bound = resource.bandwidth
+            resistance += resource.resistance
+            if resource.shared:
+                add_weight(constraints, weights, resource.constraint, 1.0)
+        penalty = 1.0
+        if latency > 0.0:
+            if self.gamma > 0.0:
+                window = self.gamma / (2.0 * latency)
+                if window < bound:
+                    bound = window
+            penalty = latency + resistance
+        for resource in back:
+            if resource.shared:
+                add_weight(constraints, weights, resource.constraint, CROSS_TRAFFIC)
+        key = tuple(weights)
+        known = self.weights.get(key)
+        if known is None:
+            self.weights[key] = weights
+        else:
+            weights = known
+        return Path(latency, bound, penalty, constraints, weights)
+
+    def _way(self, src: object, dst: object) -> "list[Resource]":
+        """The links from one host to another, as flows see them."""
+        way: list[Resource] = []
+        for link in self.platform.way(src, dst):
+            resource = self.resources.get(link)
+            if resource is None:
+                resource = self._resource(link)
+            way.append(resource)
+        return way
+
+    def _resource(self, link: Any) -> Resource:
+        bandwidth: float = link.bandwidth
+        latency: float = link.latency
+        shared = bool(link.sharing == "shared")
+        constraint = Constraint(bandwidth, link.name)
+        found = Resource(bandwidth, latency, self.weight / bandwidth, shared, constraint)
+        self.resources[link] = found
+        return found
+
+
+def add_weight(
+    constraints: "list[Constraint]", weights: "list[float]", constraint: Constraint, weight: float
+) -> None:
+    """Let a flow take more of a constraint; a way has few links, so looking at each is quick."""
+    for i in range(len(constraints)):
+        if constraints[i] is constraint:
+            weights[i] += weight
+            return
+    constraints.append(constraint)
+    weights.append(weight)
