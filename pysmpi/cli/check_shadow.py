@@ -43,6 +43,7 @@ def check(
     `program` finds the program anew.
     """
     from pysmpi.output import Target
+    from pysmpi.runtime.timing import MEASURED
     from pysmpi.trace.comparison import compare
 
     if options.trace is not None or options.record_compute is not None:
@@ -54,7 +55,7 @@ def check(
         return full.exit_status
     shadow, other = _run(program(), options, "with shadow options", dry=False)
     verdict = compare(full, shadow, one, other, limit)
-    if not verdict.passed and options.compute == "native":
+    if not verdict.passed and options.compute in MEASURED:
         again, calls = _run(program(), unsampled, "in full once more, since it failed", dry=True)
         verdict.again = compare(full, again, one, calls, limit)
     if report is not None:

@@ -61,9 +61,10 @@ class Run(click.Command):
 @click.option("--cfg", "-cfg", multiple=True, metavar="KEY:VALUE",
               help="A SimGrid option; repeatable. --cfg help lists them.")
 @click.option("--help-cfg", is_flag=True, help="List the options that --cfg takes.")
-@click.option("--compute", metavar="native|none|SECONDS|FILE", default="native",
+@click.option("--compute", metavar="native|steady|none|SECONDS|FILE", default="native",
               show_default=True, help="How long the program's own computation takes.")
-@click.option("--record-compute", metavar="FILE", help="Record native compute for --compute FILE.")
+@click.option("--record-compute", metavar="FILE",
+              help="Record what is measured, for --compute FILE.")
 @click.option("--host-speed", metavar="auto|FLOPS", default="auto", show_default=True,
               help="Speed of this computer, e.g. 8Gf.")
 @click.option("--reduction-order", type=click.Choice(["rank", "algorithm"]), default="rank",
@@ -235,8 +236,10 @@ def _write_report(result: Result, path: str) -> None:
     import json
     from copy import deepcopy
 
+    from pysmpi.runtime.timing import MEASURED
+
     figures = deepcopy(result.report())
-    if result.compute != "native":
+    if result.compute not in MEASURED:
         figures["wall_seconds"] = None
         for part in ("sampled", "once", "not_sampled"):
             for place in (figures["shadow"] or {}).get(part, ()):

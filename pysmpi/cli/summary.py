@@ -34,6 +34,8 @@ def summary(result: Result) -> str:
                 f"{text.seconds(first['end_seconds'])}; last: rank {last['rank']} "
                 f"({last['host']}) at {text.seconds(last['end_seconds'])}"
             )
+    if result.steady is not None:
+        lines.append(_steady(result.steady))
     if result.shadow is not None:
         lines += _shadow(result, result.shadow)
     if result.folding is not None:
@@ -42,6 +44,15 @@ def summary(result: Result) -> str:
         which = "messages" if result.data == "none" else f"messages above {result.data}"
         lines.append(f"{which} carried no data: what the program computes from it is wrong")
     return "\n".join(f"pysmpi: {line}" for line in lines)
+
+
+def _steady(steady: dict[str, float]) -> str:
+    """How far what was charged is from what was measured."""
+    measured, rare = steady["measured_seconds"], steady["rare_seconds"]
+    return (
+        f"steady: of {measured:.3g} s of compute {steady['charged_seconds']:.3g} s were charged; "
+        f"{rare:.3g} s were in blocks that took far more than usual"
+    )
 
 
 def _folding(folding: dict[str, Any]) -> list[str]:

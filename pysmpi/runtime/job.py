@@ -42,7 +42,7 @@ from pysmpi.runtime.shadow.setup import Shadowing
 from pysmpi.runtime.simulation import Simulation
 from pysmpi.runtime.spawning import Part, Spawner
 from pysmpi.runtime.surroundings import Surroundings
-from pysmpi.runtime.timing import find_timing
+from pysmpi.runtime.timing import SteadyTiming, find_timing
 from pysmpi.runtime.touching import followed_by
 from pysmpi.runtime.verdict import USAGE, verdict
 
@@ -114,6 +114,7 @@ class Result:
     deadlock: Deadlock | None = None
     shadow: dict[str, Any] | None = None
     folding: dict[str, Any] | None = None
+    steady: dict[str, float] | None = None
     data: str = "all"
 
     def __str__(self) -> str:
@@ -145,6 +146,7 @@ class Result:
             "events": self.events,
             "shadow": self.shadow,
             "folding": self.folding,
+            "steady": self.steady,
             "data": self.data,
             "exit_status": self.exit_status,
             "error": self.error,
@@ -348,6 +350,7 @@ class Job:
             deadlock=self.deadlock,
             shadow=self.shadowing.report(),
             folding=self.folding.report(),
+            steady=self.timing.report() if isinstance(self.timing, SteadyTiming) else None,
             data=self.options.data,
         )
 

@@ -6,12 +6,13 @@ a call, which returns the seconds that this block of compute takes on the rank's
 | mode | a block takes |
 | --- | --- |
 | `native` | what it took here, on the CPU clock of the thread, times host speed / core speed |
+| `steady` | the same, but what it usually takes where the same block has run before |
 | `none` | nothing |
 | seconds | always the same |
 | file | what the same block of an earlier run took, which was recorded there |
 
-Native timing leaves out imports, garbage collection, and its own overhead. All modes but `native`
-make a run exactly repeatable.
+Native timing leaves out imports, garbage collection, and its own overhead. All modes but
+`native` and `steady` make a run exactly repeatable.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from pysmpi.errors import UsageError
 from pysmpi.platform.units import parse_time
 from pysmpi.runtime.host_speed import host_speed
 from pysmpi.runtime.private import Stopwatch
+from pysmpi.runtime.steady import SteadyTimer, Tally
+
+MEASURED = ("native", "steady")  # modes with a clock, whose times differ from run to run
 
 
 class Timer(Protocol):
@@ -197,6 +201,30 @@ class NativeTiming:
         return timer
 
 
+class SteadyTiming(NativeTiming):
+    """`steady`: blocks that repeat take what they usually take."""
+
+    def __init__(self, speed: float, record: str | None = None) -> None:
+        super().__init__(speed, record)
+        self.tally = Tally()
+
+    def report(self) -> dict[str, float]:
+        """Seconds of this machine that blocks took, that they were charged, and that were rare.
+
+        `rare` is what blocks took that took far more than usual, and so were charged less.
+        """
+        tally = self.tally
+        return {
+            "measured_seconds": tally.measured * 1e-9,
+            "charged_seconds": tally.charged * 1e-9,
+            "rare_seconds": tally.rare * 1e-9,
+        }
+
+    def timer(self, pid: int, speed: float) -> Timer:
+        write = None if self._stream is None else self._stream.write
+        return SteadyTimer(self.clock, self.speed / speed * 1e-9, self.tally, pid, write)
+
+
 class _Quiet:
     """A timing without a clock."""
 
@@ -327,15 +355,17 @@ _DURATION = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*[a-z]*")
 def find_timing(
     compute: str | float = "native", speed: str | float = "auto", record: str | None = None
 ) -> Timing:
-    """The timing that `--compute` names: native, none, seconds (`1e-6`, `10us`), or a file.
+    """The timing that `--compute` names: native, steady, none, seconds (`1e-6`, `10us`), a file.
 
-    `speed` is what `--host-speed` says; `record` a file in which to record native blocks.
+    `speed` is what `--host-speed` says; `record` a file in which to record measured blocks.
     Raises `UsageError`.
     """
-    if record is not None and compute != "native":
-        raise UsageError(f"--compute {compute}: only native compute can be recorded")
+    if record is not None and compute not in MEASURED:
+        raise UsageError(f"--compute {compute}: only native or steady compute can be recorded")
     if compute == "native":
         return NativeTiming(host_speed(speed), record)
+    if compute == "steady":
+        return SteadyTiming(host_speed(speed), record)
     if compute == "none":
         return NoTiming()
     text = str(compute)
@@ -345,7 +375,8 @@ def find_timing(
         return ConstantTiming(_seconds(text))
     if not os.path.isfile(text):
         raise UsageError(
-            f"--compute {text}: found no such file, expected native, none, seconds or a recording"
+            f"--compute {text}: found no such file, expected native, steady, none, seconds or a "
+            "recording"
         )
     return PlaybackTiming(text)
 

@@ -11,14 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ranks_by_hand import run
 
+import pysmpi
 from pysmpi.errors import UsageError
 from pysmpi.runtime import host_speed as speeds
 from pysmpi.runtime.loader import ScriptProgram
+from pysmpi.runtime.steady import BATCH, FIRST, KEPT, Place, SteadyTimer, Tally
 from pysmpi.runtime.timing import (
     ConstantTiming,
     CpuClock,
     NativeTiming,
     PlaybackTiming,
+    SteadyTiming,
     find_timing,
     read_blocks,
 )
@@ -201,6 +204,8 @@ def test_modes_are_found_by_name(tmp_path):
         assert timing.timer(0, 1e9).stop() == pytest.approx(seconds)
     native = find_timing("native", "2Gf")
     assert isinstance(native, NativeTiming) and native.speed == 2e9
+    steady = find_timing("steady", "2Gf")
+    assert isinstance(steady, SteadyTiming) and steady.speed == 2e9
 
 
 @pytest.mark.parametrize("text", ["-1", "-5us", "3parsec", "1e999", "no/such/file", "nan"])
@@ -256,3 +261,87 @@ def test_wrong_speeds_are_refused(text):
 @given(st.floats(1.0, 1e15))
 def test_given_speeds_are_taken(speed):
     assert math.isclose(speeds.host_speed(repr(speed)), speed)
+
+
+def test_a_steady_block_takes_what_it_usually_takes():
+    place = Place()
+    noise = [0, 300, 20, 900_000, 50, 10, 700, 5, 80, 2_000, 40, 60]  # ns, now and then a lot
+    blocks = [100_000 + noise[i % len(noise)] for i in range(30 * BATCH)]
+    charged = [place.usual(block) for block in blocks]
+    assert charged[:FIRST] == blocks[:FIRST]
+    assert all(100_000 <= each <= 100_100 for each in charged[FIRST:])
+
+
+def test_a_slow_while_is_not_the_programs():
+    place = Place()
+    charged = [place.usual(100_000) for _ in range(3 * BATCH)]
+    charged += [place.usual(150_000) for _ in range((KEPT - 1) * BATCH)]
+    assert set(charged) == {100_000}
+
+
+def test_blocks_whose_work_varies_take_what_is_measured():
+    place = Place()
+    blocks = [(100_000, 400_000)[i % 2] for i in range(10 * BATCH)]
+    charged = [place.usual(block) for block in blocks]
+    assert charged[BATCH:] == blocks[BATCH:]
+
+
+def test_a_program_that_does_more_from_now_on_is_charged_for_it():
+    place = Place()
+    for _ in range(3 * BATCH):
+        place.usual(100_000)
+    charged = [place.usual(400_000) for _ in range(3 * BATCH)]
+    assert charged[-2 * BATCH :] == [400_000] * (2 * BATCH)
+
+
+class _Clock:
+    """A clock that tells what it was told."""
+
+    def __init__(self) -> None:
+        self.block = 0
+
+    def start(self) -> None:
+        """A block begins."""
+
+    def stop(self) -> int:
+        return self.block
+
+
+def test_a_place_is_the_way_to_the_calls_around_a_block():
+    clock = _Clock()
+    tally = Tally()
+    timer = SteadyTimer(clock, 1.0, tally, 0)
+
+    def call(block):
+        clock.block = block
+        return timer.stop()
+
+    def often(block):
+        return call(block)
+
+    def seldom(block):
+        return call(block)
+
+    for block in [1_000] * 40 + [900_000]:
+        assert often(block) == 1_000.0
+        assert seldom(5_000_000) == 5_000_000.0
+    assert (tally.measured - tally.charged, tally.rare) == (899_000, 900_000)
+
+
+def test_steady_compute_of_a_run(tmp_path):
+    def main():
+        from mpi4py import MPI
+
+        for _ in range(30):
+            sum(range(2_000))
+            MPI.COMM_WORLD.Barrier()
+
+    record = str(tmp_path / "blocks")
+    result = pysmpi.run(main, 2, compute="steady", record_compute=record)
+    steady = result.report()["steady"]
+    assert 0.0 < steady["charged_seconds"] <= steady["measured_seconds"]
+    _, blocks = read_blocks(record)
+    charged = sum(sum(each) for each in blocks.values()) * 1e-9
+    assert charged == pytest.approx(steady["charged_seconds"])
+    assert pysmpi.run(main, 2, compute=record).seconds == pytest.approx(result.seconds)
+    assert pysmpi.run(main, 2, compute="none").report()["steady"] is None

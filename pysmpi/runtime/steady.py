@@ -1,0 +1,127 @@
+"""`--compute steady`: blocks of compute that repeat take what they take undisturbed.
+
+A computer that shares its cores, caches and memory with other work is slower at times, for
+microseconds or for minutes. Ranks that wait for each other wait for whichever was disturbed last,
+so a prediction from blocks as they were measured holds far more of this noise than its share.
+
+A block is known by its place: the rank, and the paths of calls by which the program came to the
+two calls of MPI around it. Once it has been measured a few times it takes its usual time: the low
+end of what the last executions took, best of some batches of them. Noise only ever adds, so the
+low end is steady where a mean is not. At places whose work varies, blocks take what is measured.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import insort
+from collections.abc import Callable
+from typing import Any, Final
+
+FIRST: Final = 3  # executions of a place that take what is measured: caches warm up
+BATCH: Final = 16  # executions that are looked at together
+KEPT: Final = 8  # batches whose low ends are remembered
+# A place varies if a quarter of a batch takes more than so many times its low end, and so much.
+SPREAD: Final = 2.0
+SLACK: Final = 10_000  # ns
+
+
+class Place:
+    """What the blocks at one place of one rank took."""
+
+    __slots__ = ("seen", "batch", "ends", "varies")
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.batch: list[int] = []  # ns, ascending
+        self.ends: list[int] = []  # low ends of the last batches (ns)
+        self.varies = False
+
+    def usual(self, elapsed: int) -> int:
+        """What a block that was measured to take `elapsed` is charged (ns)."""
+        batch = self.batch
+        insort(batch, elapsed)
+        count = len(batch)
+        if count == BATCH:
+            low = batch[1]
+            self.varies = batch[3 * BATCH // 4] > SPREAD * low + SLACK
+            if self.ends and low > SPREAD * min(self.ends) + SLACK:
+                self.ends.clear()  # the program does more now
+            self.ends.append(low)
+            del self.ends[:-KEPT]
+            batch.clear()
+        if self.seen < FIRST:
+            self.seen += 1
+            return elapsed
+        if self.varies:
+            return elapsed
+        ends = self.ends
+        if not ends:
+            # The second lowest, once there are so many that the lowest is an exception.
+            return batch[0] if count <= BATCH // 2 else batch[1]
+        lowest = min(ends)
+        if BATCH // 2 <= count < BATCH and batch[1] < lowest:
+            return batch[1]
+        return lowest
+
+
+class Tally:
+    """What all blocks of a run took and were charged (ns)."""
+
+    def __init__(self) -> None:
+        self.measured = 0
+        self.charged = 0
+        self.rare = 0  # measured, of blocks that took far more than usual
+
+
+class SteadyTimer:
+    """Times the blocks of one rank, and charges what they usually take.
+
+    `write` is told what was charged, if blocks are to be recorded.
+    """
+
+    __slots__ = ("start", "_stop", "_factor", "_places", "_last", "_tally", "_pid", "_write")
+
+    def __init__(
+        self,
+        clock: Any,
+        factor: float,
+        tally: Tally,
+        pid: int,
+        write: Callable[[str], Any] | None = None,
+    ) -> None:
+        self.start = clock.start
+        self._stop = clock.stop
+        self._factor = factor  # simulated seconds a nanosecond of this machine
+        self._places: dict[int, Place] = {}
+        self._last = 0  # path of the call before this block
+        self._tally = tally
+        self._pid = pid
+        self._write = write
+
+    def stop(self) -> float:
+        """The block ends; returns its seconds on the simulated core."""
+        elapsed = self._stop()
+        here = path(sys._getframe(1))
+        key = 3 * self._last + here
+        self._last = here
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = Place()
+        charged = place.usual(elapsed)
+        tally = self._tally
+        tally.measured += elapsed
+        tally.charged += charged
+        if elapsed > SPREAD * charged + SLACK:
+            tally.rare += elapsed
+        if self._write is not None:
+            self._write(f"{self._pid} {charged}\n")
+        return charged * self._factor
+
+
+def path(frame: Any) -> int:
+    """A number for the calls that led to a frame."""
+    found = 0
+    while frame is not None:
+        found = hash((found, id(frame.f_code), frame.f_lasti))
+        frame = frame.f_back
+    return found
