@@ -274,7 +274,7 @@ class Simulation:
         thresholds = gc.get_threshold()
         # A simulation makes many short-lived objects and hardly a cycle: look for cycles rarely,
         # more so the more ranks there are to search.
-        often = max(thresholds[0], 100_000, 20 * len(self.universe.ranks))
+        often = max(thresholds[0], 400_000, 20 * len(self.universe.ranks))
         gc.set_threshold(often, *thresholds[1:])
         try:
             with collection.announced():
