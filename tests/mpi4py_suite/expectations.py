@@ -37,26 +37,29 @@ KNOWN_FAILURES: dict[str, str] = {}
 
 #: CPU seconds of the files that take longest, a rank, to share them out among processes.
 SECONDS = {
-    "util_dtlib": 21.0,
-    "cco_ngh_buf": 8.0,
-    "msgspec": 7.0,
-    "rma_nb": 6.8,
-    "io": 6.6,
+    "util_dtlib": 28.0,
+    "rma_nb": 6.1,
     "rma": 6.1,
-    "cco_pr_vec": 4.0,
-    "cco_pr_ngh_buf": 3.5,
-    "cco_vec": 3.5,
-    "cco_nb_vec": 3.2,
-    "pack": 3.0,
-    "cco_pr_buf": 2.9,
+    "io": 5.5,
+    "msgspec": 5.1,
+    "cco_ngh_buf": 4.2,
+    "pack": 3.2,
     "datatype": 2.8,
-    "p2p_buf_part": 2.5,
-    "cco_nb_buf": 2.0,
-    "p2p_buf": 1.7,
+    "cco_pr_vec": 2.5,
+    "p2p_buf_part": 2.2,
+    "cco_nb_vec": 2.1,
+    "cco_vec": 2.0,
+    "cco_pr_ngh_buf": 2.0,
     "cco_buf": 1.7,
-    "util_pkl5": 0.5,
+    "cco_pr_buf": 1.6,
+    "p2p_buf": 1.6,
+    "cco_nb_buf": 1.4,
+    "address": 0.4,
+    "util_pkl5": 0.4,
+    "cco_buf_inter": 0.3,
+    "cco_vec_inter": 0.3,
 }
-OTHERS = 0.1  # of each of the other files
+OTHERS = 0.03  # of each of the other files
 
 
 def shared_out(files: Sequence[str], jobs: int) -> list[list[str]]:

@@ -1,8 +1,9 @@
 """mpi4py's own test suite, unmodified, in simulations: its verdict is the worst over all ranks.
 
 A test here is a file of the suite on a number of ranks; what it reports is which of the file's
-tests failed, on which rank. All chosen files run in one or two simulations, since ranks of a
-simulation go on after an error: a rank that waits for another that has failed is told so.
+tests failed, on which rank; at the end a line counts the suite's tests. All chosen files run in one
+or two simulations, since ranks of a simulation go on after an error: a rank that waits for another
+that has failed is told so.
 
 The default is 3 ranks; PYSMPI_SUITE_RANKS=1,2,3,5,8 asks for others. PYSMPI_SUITE_JOBS=1 runs all
 files in one process, one after the other. PYSMPI_SUITE_OPTIONS="selector=ompi" gives options to
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -73,6 +75,21 @@ class Run:
 
     verdicts: dict[str, dict[str, Verdict]] = field(default_factory=dict)
     log: str = ""
+    seconds: float = 0.0  # of the processor
+
+    def summary(self, nprocs: int) -> str:
+        """How many tests there were, and what became of them on their worst rank."""
+        total = {"passed": 0, "skipped": 0, "failed": 0}
+        for verdicts in self.verdicts.values():
+            for verdict in verdicts.values():
+                if verdict.trouble(nprocs):
+                    total["failed"] += 1
+                elif "skipped" in verdict.outcomes.values():
+                    total["skipped"] += 1
+                else:
+                    total["passed"] += 1
+        said = ", ".join(f"{number} {outcome}" for outcome, number in total.items())
+        return f"mpi4py's suite on {nprocs} ranks: {said}; {self.seconds:.0f} s of CPU time"
 
 
 def file_of(test: str) -> str:
@@ -90,6 +107,7 @@ def run_suite(folder: Path, nprocs: int, files: Sequence[str], place: Path) -> R
     paths = [str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     started = []
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     for number, group in enumerate(shared_out(files, JOBS)):
         records, log = place / f"records-{number}.jsonl", place / f"log-{number}.txt"
         command = [sys.executable, str(HERE / "suite_run.py"), str(nprocs), str(records),
@@ -113,6 +131,8 @@ def run_suite(folder: Path, nprocs: int, files: Sequence[str], place: Path) -> R
             verdicts = run.verdicts.setdefault(file_of(record["test"]), {})
             verdict = verdicts.setdefault(record["test"], Verdict())
             verdict.hear(record["rank"], record["outcome"], record["text"])
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run.seconds = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     return run
 
 
@@ -150,11 +170,13 @@ def test_file(
     runs: dict[int, Run],
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
+    summaries: list[str],
 ):
     if nprocs not in runs:
         files = chosen_files(request.session.items, nprocs)
         place = tmp_path_factory.mktemp(f"suite-{nprocs}")
         runs[nprocs] = run_suite(folder, nprocs, files, place)
+        summaries.append(runs[nprocs].summary(nprocs))
     run = runs[nprocs]
     verdicts = run.verdicts.get(file, {})
     assert verdicts, f"no test of test_{file}.py has run:\n{run.log[-3000:]}"
