@@ -79,6 +79,28 @@ def test_scripts_that_call_a_launcher(demos: Path) -> None:
     assert done.stderr.count("test_mpi40.py") == 1
 
 
+def test_examples_of_the_complete_reference(demos: Path) -> None:
+    """MPI - The Complete Reference, volume 1."""
+    done = run(
+        ["sh", "runtests.sh"], demos / "mpi-ref-v1",
+        MPIEXEC=" ".join(LAUNCHER), PYTHON="python", NP="3",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stderr.count("ex-3.13.py") == 1
+
+
+def test_how_programs_end_under_mpi4py_run(demos: Path) -> None:
+    """What `python -m mpi4py.run` makes of exceptions, of `sys.exit` and of interrupts."""
+    done = run(
+        [sys.executable, "test_run.py", "TestRunCommand", "TestRunScript.testSysExitCode",
+         "TestRunScript.testSysExitMess", "TestRunScript.testInterrupt"],
+        demos / "test-run",
+        MPIEXEC=" ".join(LAUNCHER),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "Ran 6 tests" in done.stderr
+
+
 def test_makefiles_that_call_a_launcher(demos: Path, tmp_path: Path) -> None:
     (tmp_path / "makefile").write_text(
         "run:\n\t$(MPIEXEC) -np 2 --oversubscribe -x HOME $(PYTHON) -c "
