@@ -37,6 +37,7 @@ CHAPTERS = (
     "windows",
     "files",
     "handles",
+    "capi",
     "environment",
 )
 

@@ -26,7 +26,6 @@ SKIPS = {
     "numba": "no GPU",
     "dill": "not installed",
     "cffi": "not installed",
-    "cython": "there is no C interface",
     "mpi-world-size<2": "needs more ranks",
     "mpi-world-size>1": "needs a rank alone",
     "comm.size==1": "needs more ranks",
