@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from pysmpi.collectives.algorithms.bcast_nodes import to_leaders
+from pysmpi.collectives.algorithms.reduce_more import from_leaders
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.registry import algorithm
 from pysmpi.collectives.shared_lines import Shared
@@ -163,15 +164,8 @@ def reduce(s: Schedule, c: Call) -> None:
     if on_one_node(c):
         up_tree(Shared(s, c))
         return
-    layout = c.layout
     c.on_node(s, "reduce", TUNED)
-    c.on_leaders(s, "reduce", c.part(0, BETWEEN), root=layout.leader_index[c.root])
-    leader = layout.local[c.root][0]
-    if leader != c.root:
-        if c.rank == leader:
-            s.send(c.root, c.nbytes)
-        elif c.rank == c.root:
-            s.recv(leader, c.nbytes)
+    from_leaders(s, c, BETWEEN)
 
 
 @algorithm("allreduce", TUNED, "tuned reduction in nodes, leaders, tuned broadcast in nodes")

@@ -207,7 +207,12 @@ def two_level(s: Schedule, c: Call) -> None:
     if inside == "ompi_basic_linear" and not (fits and c.commutative):
         inside = "mvapich2_knomial"
     c.on_node(s, "reduce", inside)
-    c.on_leaders(s, "reduce", c.part(0, "mpich"), root=layout.leader_index[c.root])
+    from_leaders(s, c, "mpich")
+
+
+def from_leaders(s: Schedule, c: Call, otherwise: str | None) -> None:
+    """Combine what the leaders have, by the chosen algorithm or `otherwise`, for the root."""
+    c.on_leaders(s, "reduce", c.part(0, otherwise), root=c.layout.leader_index[c.root])
     hand_to_root(s, c)
 
 

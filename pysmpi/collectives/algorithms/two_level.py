@@ -7,6 +7,7 @@ taken to exist: no message is spent on finding them.
 from __future__ import annotations
 
 from pysmpi.collectives.algorithms.bcast_nodes import to_leaders
+from pysmpi.collectives.algorithms.reduce_more import from_leaders
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.registry import algorithm
 from pysmpi.kernel.schedule import Schedule
@@ -30,15 +31,8 @@ def bcast(s: Schedule, c: Call) -> None:
 @algorithm("reduce", "two_level", "inside nodes, among leaders, leader to root")
 def reduce(s: Schedule, c: Call) -> None:
     """MPICH's composition; for commutative operators."""
-    layout = c.layout
     c.on_node(s, "reduce", c.part(1, None))
-    c.on_leaders(s, "reduce", c.part(0, None), root=layout.leader_index[c.root])
-    leader = layout.local[c.root][0]
-    if leader != c.root:
-        if c.rank == leader:
-            s.send(c.root, c.nbytes)
-        elif c.rank == c.root:
-            s.recv(leader, c.nbytes)
+    from_leaders(s, c, None)
 
 
 @algorithm("allreduce", "two_level", "reduce in nodes, allreduce among leaders, bcast in nodes")
