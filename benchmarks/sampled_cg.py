@@ -13,9 +13,9 @@ that are skipped free nothing: their callers then compute slower.
 
 The full run is done once, the sampled one `--repeats` times.  What disturbs the machine for longer
 than a sampled run takes only ever adds: the least that the repeats predict must come within 3 % of
-the full run, and each must take a tenth of its wall time at most.  With `--play-back` the full run records its compute, and is sampled once more with that played back,
-where nothing but sampling differs.  The sampled program prints a wrong eigenvalue and ends with
-status 1, as it should.
+the full run, and each must take a tenth of its wall time at most.  With `--play-back` the full
+run records its compute, and is sampled once more with that played back, where nothing but sampling
+differs.  The sampled program prints a wrong eigenvalue and ends with status 1, as it should.
 """
 
 from __future__ import annotations
