@@ -16,11 +16,19 @@ ROOMS = [
     *(
         f"pysmpi/memory/transfer/{name}.py"
         for name in (
-            "buffers", "caches", "channel", "doorway", "kinds", "packing", "pipeline", "room",
+            "buffers",
+            "caches",
+            "channel",
+            "doorway",
+            "kinds",
+            "packing",
+            "pipeline",
+            "room",
             "single_copy",
         )
     ),
 ]
+
 
 class OptionalBuild(build_ext):
     """Builds the extensions if it can, and says so if it cannot."""
