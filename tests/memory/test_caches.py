@@ -92,7 +92,7 @@ def test_any_accesses_leave_the_caches_coherent_and_within_their_sizes(name, acc
             # Nobody else has it in a cache of their own, nor the caches of the other socket.
             for peer in range(4):
                 if peer != core:
-                    assert found.state(peer, block) == found.invalid
+                    assert found.state(peer, block) == "I"
                     assert not {1, 2} & set(found.holds(peer, block))
                     if peer // 2 != core // 2:
                         assert not found.holds(peer, block)

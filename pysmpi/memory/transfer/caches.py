@@ -15,6 +15,7 @@ from pysmpi.memory.transfer.kinds import ACCESS, DISTANCE, NOBODY, NUMBERS
 from pysmpi.platform.node_description import NodeDescription
 
 SEVERAL: Final = -2
+INVALID: Final = 0  # the state of what a core does not have; others count from the strongest, 1
 LETTERS: Final = "MOESFI"
 # More pieces of one buffer than this are forgotten, and the buffer is new.
 PIECES: Final = 4096
@@ -23,16 +24,16 @@ PIECES: Final = 4096
 class Step:
     """What an access makes of the states of a line: its own, and others' by the old one."""
 
-    def __init__(self, becomes: str, others: "dict[str, str]") -> None:
-        self.becomes: str = becomes
-        self.others: dict[str, str] = others
+    def __init__(self, becomes: int, others: "list[int]") -> None:
+        self.becomes: int = becomes
+        self.others: list[int] = others
 
 
 class Block:
     """Bytes `start` to `end` of a buffer; `size` is what they take in a cache.
 
-    `core` is the one core whose own caches hold it, in the state `letter`; with `SEVERAL`,
-    `holders` has the state of each. `below` is its state in caches that cores share, as they left
+    `core` is the one core whose own caches hold it, in `state`; with `SEVERAL`, `holders` has the
+    state of each. `below` is its state in caches that cores share, as they left
     it. `home` is the NUMA node of its memory. `last` is the core that used it last; `spread` says
     whether caches off the path of that core may have it.
     """
@@ -43,9 +44,9 @@ class Block:
         self.size: int = end - start
         self.home: int = home
         self.core: int = NOBODY
-        self.letter: str = "I"
-        self.below: str = "I"
-        self.holders: dict[int, str] = {}
+        self.state: int = INVALID
+        self.below: int = INVALID
+        self.holders: dict[int, int] = {}
         self.used: bool = False
         self.last: int = NOBODY
         self.spread: bool = False
@@ -80,12 +81,16 @@ class Cache:
         self.used -= self.content.pop(block, 0)
 
 
+def kind_from(access: str) -> int:
+    """The kind of an access, at no distance and no level; -1 if there is no such access."""
+    return NUMBERS[access] * ACCESS if access in NUMBERS else -1
+
+
 class Caches:
     """All caches of one node. Cores are numbered as in its description."""
 
     def __init__(self, node: NodeDescription, protocol: Protocol) -> None:
         self.node: NodeDescription = node
-        self.invalid: str = protocol.invalid
         self.line: int = node.line
         self.private: int = 0  # levels of caches that belong to one core
         self.paths: list[list[Cache]] = [[] for _ in range(node.cores)]
@@ -106,22 +111,39 @@ class Caches:
             [node.distance(one, other) for other in range(node.cores)]
             for one in range(node.cores)
         ]
-        self.steps: dict[str, Step] = {}
-        for key, rule in protocol.rules.items():
-            self.steps[key[0][0] + key[1] + key[2]] = Step(rule.becomes, dict(rule.others))
-        ranks = list(protocol.states)
-        self.dirty: list[str] = [name for name, state in protocol.states.items() if state.dirty]
-        self.ranks: dict[str, int] = {letter: i for i, letter in enumerate(ranks)}
-        # States under names of their own are shared ones, as far as throughput goes.
-        self.alias: dict[str, str] = {
-            letter: letter if letter in LETTERS else "S" for letter in ranks
-        }
-        self.numbers: dict[str, int] = {}
-        for letter in ranks:
-            for what in ("LH", "LM", "SH", "SM"):
-                access = what + self.alias[letter]
-                if access in NUMBERS:
-                    self.numbers[what + letter] = NUMBERS[access] * ACCESS
+        self.letters: list[str] = [protocol.invalid] + [
+            letter for letter in protocol.states if letter != protocol.invalid
+        ]
+        count = len(self.letters)
+        number = {letter: i for i, letter in enumerate(self.letters)}
+        # By state of one's own, then by the strongest of others; None where a table has no rule.
+        self.reads: list[Optional[Step]] = [None] * (count * count)
+        self.writes: list[Optional[Step]] = [None] * (count * count)
+        for (operation, own, other), rule in protocol.rules.items():
+            others = [number[rule.others.get(letter, letter)] for letter in self.letters]
+            step = Step(number[rule.becomes], others)
+            where = number[own] * count + number[other]
+            if operation == "read":
+                self.reads[where] = step
+            elif operation == "write":
+                self.writes[where] = step
+        self.dirty: list[bool] = [protocol.states[letter].dirty for letter in self.letters]
+        names = [self.name(letter) for letter in self.letters]
+        self.sharing: list[bool] = [name in "SF" for name in names]
+        # Kinds of hits and misses, by state.
+        self.load_hits: list[int] = [kind_from("LH" + name) for name in names]
+        self.load_misses: list[int] = [kind_from("LM" + name) for name in names]
+        self.store_hits: list[int] = [kind_from("SH" + name) for name in names]
+        self.store_misses: list[int] = [kind_from("SM" + name) for name in names]
+
+    def name(self, letter: str) -> str:
+        """The state that throughputs are known for.
+
+        States under names of their own are shared ones, as far as throughput goes.
+        """
+        if letter == self.letters[INVALID]:
+            return "I"
+        return letter if letter in LETTERS else "S"
 
     def distance(self, one: int, other: int) -> int:
         """The number of the distance between two cores."""
@@ -201,7 +223,7 @@ class Caches:
     def _copy(self, old: Block, places: "list[Cache]", made: Block) -> None:
         """Let `made` be where `old` was, in the same states, as far as it fits."""
         made.core = old.core
-        made.letter = old.letter
+        made.state = old.state
         made.below = old.below
         made.holders = dict(old.holders)
         made.used = old.used
@@ -212,7 +234,7 @@ class Caches:
             cache.used += made.size
         for cache in places:
             if cache.used > cache.capacity:
-                self._evict(cache)
+                self._evict(cache, cache.capacity)
 
     def _forget(self, block: Block) -> None:
         for cache in self._with(block):
@@ -256,11 +278,20 @@ class Caches:
         while i > 0:
             i -= 1
             cache = path[i]
+            if block.size > cache.capacity:
+                self._pass(cache, block)
+                continue
             content = cache.content
             cache.used += block.size - content.pop(block, 0)
             content[block] = block.size
             if cache.used > cache.capacity:
-                self._evict(cache)
+                self._evict(cache, cache.capacity)
+
+    def _pass(self, cache: Cache, block: Block) -> None:
+        """A block too large for a cache takes everything else out of it and does not stay."""
+        cache.drop(block)
+        self._evict(cache, 0)
+        self._fall(cache, block, block.size)
 
     def _own(self, core: int, block: Block, write: bool) -> int:
         """The only core that holds a block accesses it."""
@@ -268,67 +299,70 @@ class Caches:
         level = 1
         while block not in path[level - 1].content:
             level += 1
-        letter = block.letter
+        state = block.state
         if not write:
-            return self.numbers["LH" + letter] + level
+            return self.load_hits[state] + level
         if block.spread:
             self._gather(core, block)
-        block.letter = block.below = self.steps["w" + letter + self.invalid].becomes
-        return self.numbers["SH" + letter] + level
+        step = self.writes[state * len(self.letters) + INVALID]
+        assert step is not None
+        block.state = block.below = step.becomes
+        return self.store_hits[state] + level
 
     def _general(self, core: int, block: Block, write: bool) -> int:
         """Other cores hold a block, or none does."""
-        own = self.invalid
-        other = self.invalid
+        own = other = INVALID
         if block.core == SEVERAL:
             own = block.holders.get(core, own)
-            for peer, letter in block.holders.items():
-                if peer != core and self.ranks[letter] < self.ranks[other]:
-                    other = letter
+            for peer, state in block.holders.items():
+                if peer != core and (other == INVALID or state < other):
+                    other = state
         elif block.core >= 0:
-            other = block.letter
+            other = block.state
         kind = self._kind(core, block, write, own, other)
-        step = self.steps[("w" if write else "r") + own + other]
+        where = own * len(self.letters) + other
+        step = self.writes[where] if write else self.reads[where]
+        assert step is not None
         self._change(core, block, step, write)
         return kind
 
-    def _kind(self, core: int, block: Block, write: bool, own: str, other: str) -> int:
+    def _kind(self, core: int, block: Block, write: bool, own: int, other: int) -> int:
         """What an access is, by the state of the core's own copy and the strongest other."""
         path = self.paths[core]
-        operation = "S" if write else "L"
-        if own != self.invalid:
+        hits = self.store_hits if write else self.load_hits
+        if own != INVALID:
             level = 1
             while block not in path[level - 1].content:
                 level += 1
             far = self._farthest(core, block) + 1 if write else 0
-            return self.numbers[operation + "H" + own] + far * DISTANCE + level
-        nobody = other == self.invalid
-        if nobody or self.alias[other] in "SF":
+            return hits[own] + far * DISTANCE + level
+        nobody = other == INVALID
+        if nobody or self.sharing[other]:
             for i in range(self.private, len(path)):
                 if block in path[i].content:
-                    letter = block.below if nobody else other
                     far = self._farthest(core, block) + 1 if write and not nobody else 0
-                    return self.numbers[operation + "H" + letter] + far * DISTANCE + i + 1
+                    return hits[block.below if nobody else other] + far * DISTANCE + i + 1
+        misses = self.store_misses if write else self.load_misses
         if not nobody:
             near = self._nearest(core, block, other)
-            return self.numbers[operation + "M" + other] + (near + 1) * DISTANCE
+            return misses[other] + (near + 1) * DISTANCE
         for cache in self.shared:
             if block in cache.content:
                 away = self.distance(core, cache.first)
-                return self.numbers[operation + "M" + block.below] + (away + 1) * DISTANCE
-        block.below = self.invalid  # memory has it as it is
+                return misses[block.below] + (away + 1) * DISTANCE
+        block.below = INVALID  # memory has it as it is
         away = NOBODY
         if self.node.numa_of(core) != block.home:
             away = self.distance(core, block.home * self.node.cores // self.node.numa)
-        return self.numbers[operation + "M" + self.invalid] + (away + 1) * DISTANCE
+        return misses[INVALID] + (away + 1) * DISTANCE
 
-    def _nearest(self, core: int, block: Block, letter: str) -> int:
+    def _nearest(self, core: int, block: Block, state: int) -> int:
         """The distance of the nearest core that holds a block in a state."""
         if block.core != SEVERAL:
             return self.distance(core, block.core)
         near = len(self.node.distances)
         for peer, held in block.holders.items():
-            if held == letter and peer != core:
+            if held == state and peer != core:
                 near = min(near, self.distance(core, peer))
         return near
 
@@ -343,36 +377,52 @@ class Caches:
 
     def _change(self, core: int, block: Block, step: Step, write: bool) -> None:
         """Bring the states up to date."""
-        holders = block.holders if block.core == SEVERAL else {}
-        if block.core >= 0:
-            holders[block.core] = block.letter
-        for peer in list(holders):
-            if peer == core:
-                continue
-            letter = step.others.get(holders[peer], holders[peer])
-            if letter == self.invalid:
-                for i in range(self.private):
-                    self.paths[peer][i].drop(block)
-                del holders[peer]
-            else:
-                holders[peer] = letter
         if block.last != core:
             block.spread = block.spread or block.last != NOBODY
             block.last = core
         if write and block.spread:
             self._gather(core, block)
-        if write or block.below == self.invalid:
+        if write or block.below == INVALID:
             block.below = step.becomes
+        if block.core == SEVERAL:
+            self._share(core, block, step)
+            return
+        peer = block.core
+        state = INVALID
+        if peer >= 0 and peer != core:
+            state = step.others[block.state]
+            if state == INVALID:
+                self._lose(peer, block)
         if self.private == 0:
             return
+        block.state = step.becomes
+        block.core = core
+        if state != INVALID:
+            block.holders = {peer: state, core: step.becomes}
+            block.core = SEVERAL
+
+    def _share(self, core: int, block: Block, step: Step) -> None:
+        """As `_change`, of a block that several cores hold."""
+        holders: dict[int, int] = {}
+        for peer, held in block.holders.items():
+            state = step.becomes if peer == core else step.others[held]
+            if state == INVALID:
+                self._lose(peer, block)
+            else:
+                holders[peer] = state
         holders[core] = step.becomes
+        block.core = SEVERAL
+        block.holders = holders
         if len(holders) == 1:
             block.core = core
-            block.letter = step.becomes
+            block.state = step.becomes
             block.holders = {}
-        else:
-            block.core = SEVERAL
-            block.holders = holders
+
+    def _lose(self, core: int, block: Block) -> None:
+        """A block is invalid in a core's own caches."""
+        path = self.paths[core]
+        for i in range(self.private):
+            path[i].drop(block)
 
     def _gather(self, core: int, block: Block) -> None:
         """A core has written a block: shared caches of other cores lose it."""
@@ -384,21 +434,25 @@ class Caches:
 
     # What does not fit any more.
 
-    def _evict(self, cache: Cache) -> None:
-        """Let the least recently used blocks go until the rest fits."""
+    def _evict(self, cache: Cache, capacity: int) -> None:
+        """Let the least recently used blocks go until the rest fits in `capacity` bytes."""
         content = cache.content
-        while cache.used > cache.capacity:
+        while cache.used > capacity:
             oldest = next(iter(content))
             size = content.pop(oldest)
             cache.used -= size
-            below = cache.next
-            if below is not None and oldest not in below.content:
-                below.content[oldest] = size
-                below.used += size
-                if below.used > below.capacity:
-                    self._evict(below)
-            if cache.core >= 0:
-                self._left(cache.core, oldest)
+            self._fall(cache, oldest, size)
+
+    def _fall(self, cache: Cache, block: Block, size: int) -> None:
+        """A block has left a cache: the next one has it, if it had not."""
+        below = cache.next
+        if below is not None and block not in below.content:
+            below.content[block] = size
+            below.used += size
+            if below.used > below.capacity:
+                self._evict(below, below.capacity)
+        if cache.core >= 0:
+            self._left(cache.core, block)
 
     def _left(self, core: int, block: Block) -> None:
         """A block has left one of a core's own caches, perhaps the last one that had it."""
@@ -407,16 +461,16 @@ class Caches:
             if block in path[i].content:
                 return
         if block.core == core:
-            block.below = block.letter
+            block.below = block.state
             block.core = NOBODY
         elif block.core == SEVERAL and core in block.holders:
-            letter = block.holders.pop(core)
-            if letter in self.dirty:
-                block.below = letter
+            state = block.holders.pop(core)
+            if self.dirty[state]:
+                block.below = state
             if len(block.holders) == 1:
                 for peer, held in block.holders.items():
                     block.core = peer
-                    block.letter = held
+                    block.state = held
                 block.holders = {}
 
     def holds(self, core: int, block: Block) -> "list[int]":
@@ -425,7 +479,8 @@ class Caches:
         return [i + 1 for i in range(len(path)) if block in path[i].content]
 
     def state(self, core: int, block: Block) -> str:
-        """The state of a block in a core's own caches."""
+        """The letter of a block's state in a core's own caches."""
         if block.core == core:
-            return block.letter
-        return block.holders.get(core, self.invalid) if block.core == SEVERAL else self.invalid
+            return self.letters[block.state]
+        held = block.holders.get(core, INVALID) if block.core == SEVERAL else INVALID
+        return self.letters[held]

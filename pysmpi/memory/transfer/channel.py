@@ -5,12 +5,22 @@ from typing import Optional
 from pysmpi.kernel.plan import Plan, Pricing
 from pysmpi.kernel.requests import Receive, Send, Transfer
 from pysmpi.kernel.sharing import INFINITY, Constraint
-from pysmpi.memory.transfer.buffers import Place
+from pysmpi.memory.transfer.buffers import Buffers, Place
 from pysmpi.memory.transfer.caches import Block
 from pysmpi.memory.transfer.kinds import kind_of
 from pysmpi.memory.transfer.packing import pack_seconds
 from pysmpi.memory.transfer.pipeline import pipelined
 from pysmpi.memory.transfer.room import LOADED, REMEMBERED, STORED, Pool, Room
+
+
+class Copy:
+    """The last copy of short messages on one side, which the next one is often like."""
+
+    def __init__(self) -> None:
+        self.load: int = 0
+        self.store: int = 0
+        self.nbytes: int = -1
+        self.seconds: float = 0.0  # of the whole message
 
 
 class Channel(Pricing):
@@ -28,11 +38,15 @@ class Channel(Pricing):
         self.sender: int = sender  # cores
         self.receiver: int = receiver
         self.pool: Pool = room.pool(sender, receiver)
+        self.senders: Buffers = room.of(source, sender)
+        self.receivers: Buffers = room.of(destination, receiver)
         distance = room.node.distance(sender, receiver)
         self.distance: int = distance
         # The receiver sees the line that says that there is a message.
         self.signal: float = room.latency("LMM", distance) if sender != receiver else 0.0
         self.plans: dict[object, Plan] = {}
+        self.into_pool: Copy = Copy()
+        self.out_of_pool: Copy = Copy()
         # Of the last transfer, which the next one is often like.
         self.before: Optional[Plan] = None
         self.kinds: tuple[int, int, int, int, int] = (0, 0, 0, 0, -1)
@@ -60,8 +74,12 @@ class Channel(Pricing):
         out = self._sent(place, send.payload, nbytes)
         load = room.caches.access(self.sender, out, False)
         store = room.store(self.pool, self.sender, self.receiver, nbytes)
-        shared = max(nbytes, room.footprint(nbytes))
-        send.start_cost += room.control + nbytes * room.copy(load, store, nbytes, shared)
+        copy = self.into_pool
+        if nbytes != copy.nbytes or load != copy.load or store != copy.store:
+            shared = max(nbytes, room.footprint(nbytes))
+            copy.seconds = room.control + nbytes * room.copy(load, store, nbytes, shared)
+            copy.nbytes, copy.load, copy.store = nbytes, load, store
+        send.start_cost += copy.seconds
         if place is not None and place[3] > 1:
             send.start_cost += pack_seconds(room, load, place, nbytes)
 
@@ -74,15 +92,19 @@ class Channel(Pricing):
             return
         room = self.room
         place = room.place(receive.payload)
-        into = room.of(self.destination, self.receiver).block(place, receive.payload, nbytes)
+        into = self.receivers.block(place, receive.payload, nbytes)
         if not (send.eager and send.detached):
             send.plan = self._transfer(send, into, nbytes, place)
             receive.finish_cost = 0.0
             return
         load = room.load(self.pool, self.receiver, self.sender)
         store = room.caches.access(self.receiver, into, True)
-        shared = max(nbytes, room.footprint(nbytes))
-        seconds = room.control + nbytes * room.copy(load, store, shared, nbytes)
+        copy = self.out_of_pool
+        if nbytes != copy.nbytes or load != copy.load or store != copy.store:
+            shared = max(nbytes, room.footprint(nbytes))
+            copy.seconds = room.control + nbytes * room.copy(load, store, shared, nbytes)
+            copy.nbytes, copy.load, copy.store = nbytes, load, store
+        seconds = copy.seconds
         if place is not None and place[3] > 1:
             seconds += pack_seconds(room, store, place, nbytes)
         receive.finish_cost = room.overhead + seconds
@@ -104,7 +126,7 @@ class Channel(Pricing):
         is seen for the first time: programs write what they send.
         """
         room = self.room
-        block = room.of(self.source, self.sender).block(place, payload, nbytes)
+        block = self.senders.block(place, payload, nbytes)
         fresh = room.warm and not block.used
         if fresh or (place is None and payload is not None):
             room.caches.access(self.sender, block, True)

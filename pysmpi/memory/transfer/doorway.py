@@ -4,6 +4,7 @@ from typing import Optional
 
 from pysmpi.kernel.plan import Pricing
 from pysmpi.kernel.requests import Receive, Send
+from pysmpi.memory.transfer.buffers import Buffers
 from pysmpi.memory.transfer.packing import pack_seconds
 from pysmpi.memory.transfer.room import Room
 
@@ -13,8 +14,8 @@ class Side:
 
     def __init__(self, room: Room, slot: int, core: int) -> None:
         self.room: Room = room
-        self.slot: int = slot
         self.core: int = core
+        self.buffers: Buffers = room.of(slot, core)
 
     def through(self, payload: object, nbytes: int, write: bool) -> float:
         """Seconds that the library takes to pack or unpack, whose core uses the buffer."""
@@ -22,7 +23,7 @@ class Side:
             return 0.0
         room = self.room
         place = room.place(payload)
-        block = room.of(self.slot, self.core).block(place, payload, nbytes)
+        block = self.buffers.block(place, payload, nbytes)
         kind = room.caches.access(self.core, block, write)
         if place is None or place[3] <= 1:
             return 0.0

@@ -55,9 +55,9 @@ class Room:
         # What a line is to the writer and the reader of a shared buffer once it has been read.
         written, _ = protocol.write(protocol.initial(2), 0)
         states, _ = protocol.read(written, 1)
-        self.dirty: str = self._letter(written[0])
-        self.writers: str = self._letter(states[0])
-        self.readers: str = self._letter(states[1])
+        self.dirty: str = self.caches.name(written[0])
+        self.writers: str = self.caches.name(states[0])
+        self.readers: str = self.caches.name(states[1])
         # Kinds of the stores of who wrote, or read, last, and of the loads of who reads now; by
         # the distance of the other.
         far = range(-1, len(node.distances))
@@ -87,9 +87,6 @@ class Room:
                     self.shared[cache.level, group] = Constraint(
                         cache.bandwidth, f"L{cache.level} {group}"
                     )
-
-    def _letter(self, letter: str) -> str:
-        return "I" if letter == self.caches.invalid else self.caches.alias[letter]
 
     # Where messages are.
 
