@@ -289,8 +289,9 @@ class Caches:
 
     def _pass(self, cache: Cache, block: Block) -> None:
         """A block too large for a cache takes everything else out of it and does not stay."""
-        cache.drop(block)
-        self._evict(cache, 0)
+        if cache.used > 0:
+            cache.drop(block)
+            self._evict(cache, 0)
         self._fall(cache, block, block.size)
 
     def _own(self, core: int, block: Block, write: bool) -> int:
@@ -456,6 +457,8 @@ class Caches:
 
     def _left(self, core: int, block: Block) -> None:
         """A block has left one of a core's own caches, perhaps the last one that had it."""
+        if block.core == NOBODY:
+            return
         path = self.paths[core]
         for i in range(self.private):
             if block in path[i].content:
