@@ -78,7 +78,9 @@ class Cache:
 
     def drop(self, block: Block) -> None:
         """Take a block out, if it is here."""
-        self.used -= self.content.pop(block, 0)
+        if block in self.content:
+            self.used -= self.content[block]
+            del self.content[block]
 
 
 def kind_from(access: str) -> int:
@@ -234,7 +236,7 @@ class Caches:
             cache.used += made.size
         for cache in places:
             if cache.used > cache.capacity:
-                self._evict(cache, cache.capacity)
+                self._evict(cache)
 
     def _forget(self, block: Block) -> None:
         for cache in self._with(block):
@@ -258,8 +260,10 @@ class Caches:
         block.used = True
         if block.core == core:
             kind = self._own(core, block, write)
+        elif block.core == NOBODY:
+            kind = self._fetch(core, block, write)
         else:
-            kind = self._general(core, block, write)
+            kind = self._ask(core, block, write)
         self.touch(core, block)
         return kind
 
@@ -282,16 +286,21 @@ class Caches:
                 self._pass(cache, block)
                 continue
             content = cache.content
-            cache.used += block.size - content.pop(block, 0)
-            content[block] = block.size
+            size = block.size
+            if block in content:
+                cache.used -= content[block]
+                del content[block]
+            cache.used += size
+            content[block] = size
             if cache.used > cache.capacity:
-                self._evict(cache, cache.capacity)
+                self._evict(cache)
 
     def _pass(self, cache: Cache, block: Block) -> None:
         """A block too large for a cache takes everything else out of it and does not stay."""
         if cache.used > 0:
             cache.drop(block)
-            self._evict(cache, 0)
+            for other in list(cache.content):
+                self._push_out(cache, other)
         self._fall(cache, block, block.size)
 
     def _own(self, core: int, block: Block, write: bool) -> int:
@@ -310,21 +319,50 @@ class Caches:
         block.state = block.below = step.becomes
         return self.store_hits[state] + level
 
-    def _general(self, core: int, block: Block, write: bool) -> int:
-        """Other cores hold a block, or none does."""
+    def _fetch(self, core: int, block: Block, write: bool) -> int:
+        """A core accesses a block that no core has in caches of its own."""
+        kind = self._below(core, block, write)
+        step = self.writes[INVALID] if write else self.reads[INVALID]
+        assert step is not None
+        self._leave_below(core, block, step.becomes, write)
+        if self.private > 0:
+            block.core = core
+            block.state = step.becomes
+        return kind
+
+    def _below(self, core: int, block: Block, write: bool) -> int:
+        """What it is to find a block in a cache that cores share, or in memory."""
+        path = self.paths[core]
+        for i in range(self.private, len(path)):
+            if block in path[i].content:
+                return (self.store_hits if write else self.load_hits)[block.below] + i + 1
+        misses = self.store_misses if write else self.load_misses
+        for cache in self.shared:
+            if block in cache.content:
+                away = self.distance(core, cache.first)
+                return misses[block.below] + (away + 1) * DISTANCE
+        block.below = INVALID  # memory has it as it is
+        away = NOBODY
+        if self.node.numa_of(core) != block.home:
+            away = self.distance(core, block.home * self.node.cores // self.node.numa)
+        return misses[INVALID] + (away + 1) * DISTANCE
+
+    def _ask(self, core: int, block: Block, write: bool) -> int:
+        """A core accesses a block that other cores have."""
         own = other = INVALID
         if block.core == SEVERAL:
             own = block.holders.get(core, own)
             for peer, state in block.holders.items():
                 if peer != core and (other == INVALID or state < other):
                     other = state
-        elif block.core >= 0:
+        else:
             other = block.state
         kind = self._kind(core, block, write, own, other)
         where = own * len(self.letters) + other
         step = self.writes[where] if write else self.reads[where]
         assert step is not None
-        self._change(core, block, step, write)
+        self._leave_below(core, block, step.becomes, write)
+        self._change(core, block, step)
         return kind
 
     def _kind(self, core: int, block: Block, write: bool, own: int, other: int) -> int:
@@ -337,25 +375,13 @@ class Caches:
                 level += 1
             far = self._farthest(core, block) + 1 if write else 0
             return hits[own] + far * DISTANCE + level
-        nobody = other == INVALID
-        if nobody or self.sharing[other]:
+        if self.sharing[other]:
             for i in range(self.private, len(path)):
                 if block in path[i].content:
-                    far = self._farthest(core, block) + 1 if write and not nobody else 0
-                    return hits[block.below if nobody else other] + far * DISTANCE + i + 1
+                    far = self._farthest(core, block) + 1 if write else 0
+                    return hits[other] + far * DISTANCE + i + 1
         misses = self.store_misses if write else self.load_misses
-        if not nobody:
-            near = self._nearest(core, block, other)
-            return misses[other] + (near + 1) * DISTANCE
-        for cache in self.shared:
-            if block in cache.content:
-                away = self.distance(core, cache.first)
-                return misses[block.below] + (away + 1) * DISTANCE
-        block.below = INVALID  # memory has it as it is
-        away = NOBODY
-        if self.node.numa_of(core) != block.home:
-            away = self.distance(core, block.home * self.node.cores // self.node.numa)
-        return misses[INVALID] + (away + 1) * DISTANCE
+        return misses[other] + (self._nearest(core, block, other) + 1) * DISTANCE
 
     def _nearest(self, core: int, block: Block, state: int) -> int:
         """The distance of the nearest core that holds a block in a state."""
@@ -376,48 +402,40 @@ class Caches:
             far = max(far, self.distance(core, peer))
         return far
 
-    def _change(self, core: int, block: Block, step: Step, write: bool) -> None:
-        """Bring the states up to date."""
+    def _leave_below(self, core: int, block: Block, becomes: int, write: bool) -> None:
+        """Bring up to date what the caches that cores share have of a block."""
         if block.last != core:
             block.spread = block.spread or block.last != NOBODY
             block.last = core
         if write and block.spread:
             self._gather(core, block)
         if write or block.below == INVALID:
-            block.below = step.becomes
+            block.below = becomes
+
+    def _change(self, core: int, block: Block, step: Step) -> None:
+        """Bring the states of a block up to date that other cores have."""
+        holders: dict[int, int] = {}
         if block.core == SEVERAL:
-            self._share(core, block, step)
-            return
-        peer = block.core
-        state = INVALID
-        if peer >= 0 and peer != core:
+            for peer, held in block.holders.items():
+                state = step.becomes if peer == core else step.others[held]
+                if state == INVALID:
+                    self._lose(peer, block)
+                else:
+                    holders[peer] = state
+        else:
             state = step.others[block.state]
             if state == INVALID:
-                self._lose(peer, block)
-        if self.private == 0:
-            return
-        block.state = step.becomes
-        block.core = core
-        if state != INVALID:
-            block.holders = {peer: state, core: step.becomes}
-            block.core = SEVERAL
-
-    def _share(self, core: int, block: Block, step: Step) -> None:
-        """As `_change`, of a block that several cores hold."""
-        holders: dict[int, int] = {}
-        for peer, held in block.holders.items():
-            state = step.becomes if peer == core else step.others[held]
-            if state == INVALID:
-                self._lose(peer, block)
+                self._lose(block.core, block)
             else:
-                holders[peer] = state
+                holders[block.core] = state
         holders[core] = step.becomes
-        block.core = SEVERAL
-        block.holders = holders
         if len(holders) == 1:
             block.core = core
             block.state = step.becomes
             block.holders = {}
+        else:
+            block.core = SEVERAL
+            block.holders = holders
 
     def _lose(self, core: int, block: Block) -> None:
         """A block is invalid in a core's own caches."""
@@ -435,14 +453,19 @@ class Caches:
 
     # What does not fit any more.
 
-    def _evict(self, cache: Cache, capacity: int) -> None:
-        """Let the least recently used blocks go until the rest fits in `capacity` bytes."""
+    def _evict(self, cache: Cache) -> None:
+        """Let the least recently used blocks go until the rest fits."""
         content = cache.content
-        while cache.used > capacity:
-            oldest = next(iter(content))
-            size = content.pop(oldest)
-            cache.used -= size
-            self._fall(cache, oldest, size)
+        while cache.used > cache.capacity:
+            for oldest in content:
+                self._push_out(cache, oldest)
+                break
+
+    def _push_out(self, cache: Cache, block: Block) -> None:
+        size = cache.content[block]
+        del cache.content[block]
+        cache.used -= size
+        self._fall(cache, block, size)
 
     def _fall(self, cache: Cache, block: Block, size: int) -> None:
         """A block has left a cache: the next one has it, if it had not."""
@@ -451,7 +474,7 @@ class Caches:
             below.content[block] = size
             below.used += size
             if below.used > below.capacity:
-                self._evict(below, below.capacity)
+                self._evict(below)
         if cache.core >= 0:
             self._left(cache.core, block)
 
