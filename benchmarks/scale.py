@@ -10,7 +10,8 @@ are trees: linear ones, the default, have all ranks wait for a single one.
 With `--smpi` the same program in C, on one node a rank, runs under SMPI with twice as many ranks
 each time, until it fails or takes too long; the same numbers of ranks, on the same machine with
 the same algorithms, are then run by pysmpi.  With `--jacobi` ten iterations of apps/jacobi2d.py
-run on as many nodes of one core.  Exit status 1 when a rank costs more memory than wanted.
+run on nodes of one core, or of `--jacobi-cores`.  Exit status 1 when a rank costs more memory than
+wanted.
 """
 
 from __future__ import annotations
@@ -67,6 +68,9 @@ def main() -> int:
     options.add_argument(
         "--jacobi", type=int, nargs="+", default=[], metavar="RANKS", help="also run jacobi2d.py"
     )
+    options.add_argument(
+        "--jacobi-cores", type=int, default=1, metavar="N", help="cores of a node for that (1)"
+    )
     chosen = options.parse_args()
     if chosen.draw is not None and find_spec("matplotlib") is None:
         raise BenchmarkError("--draw: needs matplotlib (pip install matplotlib)")
@@ -77,12 +81,13 @@ def main() -> int:
             ranks: ours(ranks, directory, CORES, chosen.repeats, *trees("--coll", "="), program())
             for ranks in chosen.ranks
         }
-        grids = {ranks: jacobi(ranks, directory, chosen.repeats) for ranks in chosen.jacobi}
+        cores = chosen.jacobi_cores
+        grids = {ranks: jacobi(ranks, cores, directory, chosen.repeats) for ranks in chosen.jacobi}
         theirs, mine = side_by_side(directory, chosen.patience) if chosen.smpi else ({}, {})
 
     missed = show(measured, chosen.limit)
     if grids:
-        print("\njacobi2d.py, 10 iterations, a node each:")
+        print(f"\njacobi2d.py, 10 iterations, {cores} ranks a node:")
         show(grids, None)
     if theirs:
         print("\nA node each, SMPI and pysmpi:")
@@ -139,11 +144,11 @@ def ours(ranks: int, directory: Path, cores: int, repeats: int, *words: object) 
     return measurement
 
 
-def jacobi(ranks: int, directory: Path, repeats: int) -> Measurement:
+def jacobi(ranks: int, cores: int, directory: Path, repeats: int) -> Measurement:
     """Ten iterations on some four by four points a rank, which share nothing but the network."""
     size = 4 * math.isqrt(2 * ranks)
     words = (TOP / "apps" / "jacobi2d.py", "--size", size, "--iterations", 10)
-    return ours(ranks, directory, 1, repeats, *trees("--coll", "="), *words)
+    return ours(ranks, directory, cores, repeats, *trees("--coll", "="), *words)
 
 
 def trees(option: str, between: str, prefix: str = "") -> list[str]:
