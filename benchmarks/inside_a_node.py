@@ -6,7 +6,7 @@ Eight ranks run the same program on the cores of one described node (`multicore-
 such nodes by turns, so that messages share links as they share caches and buses inside, on eight
 such nodes, and on eight hosts of `graphene`, which has no descriptions, so that nobody follows its
 caches. Processor seconds a message from the first to the last one; the fastest of some repeats,
-taken in turn. Wanted: inside a node no more than between two, by the geometric mean.
+taken in turn. Wanted: inside a node no more than between nodes, by the geometric means, to 5 %.
 """
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ def seconds(program, place: str, nbytes: int, count: int, directory: Path) -> fl
 def main() -> int:
     """Measure all cases and print the table."""
     chosen = parser("messages inside a node beside those between nodes", repeats=5).parse_args()
-    lines, records, ratios = [], [], []
+    lines, records = [], []
+    ratios = {"two nodes": [], "a node each": []}
     with tempfile.TemporaryDirectory() as name:
         for program, nbytes, count in CASES:
             best = dict.fromkeys(PLACES, float("inf"))
@@ -125,7 +126,8 @@ def main() -> int:
                     found = seconds(program, place, nbytes, count, Path(name))
                     best[place] = min(best[place], found)
             ratio = {place: best["inside"] / best[place] for place in PLACES}
-            ratios.append(ratio["two nodes"])
+            for found in ratios:
+                ratios[found].append(ratio[found])
             micros = [f"{each * 1e6:.2f}" for each in best.values()]
             shares = [f"{ratio[place]:.2f}" for place in OTHERS]
             lines.append((program.__name__, f"{nbytes:,}", *micros, *shares))
@@ -133,10 +135,12 @@ def main() -> int:
     heads = ("program", "bytes", *(f"{place}, us" for place in PLACES),
              *(f"inside / {place}" for place in OTHERS))  # fmt: skip
     print(table(heads, lines))
-    mean = exp(sum(map(log, ratios)) / len(ratios))
-    print(f"geometric mean of inside / two nodes: {mean:.2f}")
+    means = [exp(sum(map(log, found)) / len(found)) for found in ratios.values()]
+    print("geometric means: " + ", ".join(
+        f"inside / {place} {mean:.2f}" for place, mean in zip(ratios, means)
+    ))  # fmt: skip
     write_json(chosen.json, "messages inside a node", records)
-    return 1 if mean > 1.0 else 0
+    return 1 if max(means) > 1.05 else 0
 
 
 if __name__ == "__main__":
