@@ -391,15 +391,16 @@ class System:
             for bundle in constraint.bundles:
                 self._enter(bundle, bundles)
         self.fresh = []
+        if len(bundles) == 0:
+            self._clean()
+            return bundles
         done = 0
         while True:
             done = self._close(bundles, done, region)
             self._fill(bundles, region)
             if not self._spread(region, bundles):
                 break
-        for constraint in self.dirty:
-            constraint.dirty = False
-        self.dirty = []
+        self._clean()
         changed: list[Bundle] = []
         for bundle in bundles:
             difference = bundle.share - bundle.rate
@@ -409,6 +410,11 @@ class System:
                 bundle.share = bundle.rate
         self._account(region)
         return changed
+
+    def _clean(self) -> None:
+        for constraint in self.dirty:
+            constraint.dirty = False
+        self.dirty = []
 
     def _enter(self, bundle: Bundle, bundles: "list[Bundle]") -> None:
         if bundle.stamp != self.stamp:

@@ -37,7 +37,9 @@ def tag_of(number: int, operation: str) -> int:
 
     Calls of different operations never match, whatever their numbers.
     """
-    code = _codes.setdefault(operation, len(_codes))
+    code = _codes.get(operation)
+    if code is None:
+        code = _codes[operation] = len(_codes)
     return ((number % _CALLS) * _OPERATIONS + code) * _STEPS
 
 

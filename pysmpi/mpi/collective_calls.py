@@ -94,8 +94,9 @@ class Part:
         if not self.collected:
             self.collected = True
             self.collect()
-        if self.needed():
-            self.release()
+        other = self.other
+        if other.left + (other is self.board) < self.core.remote.size:
+            self.release()  # a rank may still have to read what this one has brought
         self.core.exit(self.number, self.board)
         self.forget()
         return self.error
@@ -119,11 +120,6 @@ class Part:
 
     def release(self) -> None:
         """Save what others still have to read."""
-
-    def needed(self) -> bool:
-        """Whether a rank may still have to read what this one has brought."""
-        other = self.other
-        return other.left + (other is self.board) < self.core.remote.size
 
     def complete(self) -> bool:
         """Whether all ranks have entered."""
@@ -219,19 +215,20 @@ def schedule_of(part: Part) -> tuple[Schedule, Context, int]:
     """
     core, call = part.core, part.call
     call.selection = core.universe.selection
-    if core.inter:
+    if core.remote is not core:
         context, first, _ = joint(core)
         schedule = schedule_between(core, call)
         return schedule, part.context or context, first + call.rank
+    storage = core.storage
     # A persistent call counts where it was made.
     order = part.number if part.number >= 0 else -part.number >> 32
-    before = ready_before(core, order)
+    before = ready_before(core, order) if "ready" in storage else _NO_LEVELS
     if call.send_counts is None and call.recv_counts is None and not call.destinations:
         key = (call.op, call.root, call.count, call.type_size, call.commutative, call.in_place,
                call.nonblocking, before)  # fmt: skip
-        kept = core.storage.get("schedules")
+        kept = storage.get("schedules")
         if kept is None:
-            kept = core.storage["schedules"] = {}
+            kept = storage["schedules"] = {}
         found = kept.get(key)
         if found is None:
             if len(kept) >= min(LATEST, 1 + KEPT // core.size):
@@ -304,9 +301,10 @@ def run(rank: Rank, subject: Any, part: Part) -> None:
     """Do a blocking call."""
     process = rank.enter()
     try:
-        number = part.core.next_call(part.me)
+        core = part.core
+        number = core.next_call(part.me)
         part.begin(number)
-        if not alone(part):
+        if core.size != 1 or not alone(part):
             schedule, context, me = schedule_of(part)
             tag = tag_of(number, part.label)
             if schedule is not UNDECIDED:
@@ -314,7 +312,7 @@ def run(rank: Rank, subject: Any, part: Part) -> None:
             else:
                 for piece in decided(part, context, me, tag):
                     process.execute(piece, context, me, tag)
-        error = part.finish() if not part.core.revoked else part.interrupted(rank)
+        error = part.finish() if not core.revoked else part.interrupted(rank)
     finally:
         rank.leave()
     if error:

@@ -36,6 +36,15 @@ def transfer(source: Any, target: Message) -> int:
     return ERR_TRUNCATE if nbytes > target.nbytes else SUCCESS
 
 
+def copied(source: memoryview | None, target: memoryview | None) -> bool:
+    """Copy from memory to memory; False where that is not all there is to it."""
+    if source is None or target is None or source.nbytes != target.nbytes:
+        return False
+    if not (PAYLOAD.active and PAYLOAD.stays(source, target)):
+        target[:] = source
+    return True
+
+
 def packed(source: Any) -> Any:
     """The packed data of a message, or the packed data that it already is."""
     return source.pack() if source.__class__ is Message else source
@@ -145,9 +154,12 @@ class Gather(Part):
 
     def take(self, rank: int, part: Any) -> None:
         """At the root: take the block of one rank."""
-        if not part.delivered and self.blocks is not None:
+        blocks, message = self.blocks, part.message
+        if not part.delivered and blocks is not None:
             part.delivered = True
-            self.error = transfer(part.message, self.blocks.block(rank)) or self.error
+            whole = message.data if message.__class__ is Message else None
+            if not copied(whole, blocks.view(rank)):
+                self.error = transfer(message, blocks.block(rank)) or self.error
 
     def release(self) -> None:
         """Deliver a large block if the root has entered, else leave a copy."""
@@ -183,8 +195,12 @@ class Scatter(Part):
         origin = self.source(self.call.root)
         if origin is not None:
             kept = origin.kept.get(self.me)
-            source = origin.blocks.block(self.me) if kept is None else kept
-            self.error = transfer(source, message)
+            if kept is None:
+                blocks = origin.blocks
+                if copied(blocks.view(self.me), message.data):
+                    return
+                kept = blocks.block(self.me)
+            self.error = transfer(kept, message)
 
     def release(self) -> None:
         """Deliver to those that have entered, leave copies for the others."""
@@ -315,17 +331,9 @@ class Alltoall(Part):
         for rank in range(len(incoming)):
             if incoming.counts[rank]:
                 part = self.source(rank)
-                if part is not None and not self._copied(part.view_for(me), incoming.view(rank)):
+                if part is not None and not copied(part.view_for(me), incoming.view(rank)):
                     block = incoming.block(rank)
                     self.error = transfer(part.block_for(me), block) or self.error
-
-    def _copied(self, source: memoryview | None, target: memoryview | None) -> bool:
-        """Copy from memory to memory; False where that is not all there is to it."""
-        if source is None or target is None or source.nbytes != target.nbytes:
-            return False
-        if not (PAYLOAD.active and PAYLOAD.stays(source, target)):
-            target[:] = source
-        return True
 
     def _stays(self) -> bool:
         """Whether all data stays where it is."""

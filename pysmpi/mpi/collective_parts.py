@@ -74,7 +74,8 @@ def bcast(comm: Any, buf: Any, root: int) -> Part:
     core, me, place = where(comm)
     root = cint(root)
     message = arguments.broadcast(buf, root, place)
-    check_root(comm, core, root)
+    if not 0 <= root < place.size:
+        check_root(comm, core, root)
     call = call_of(core, me, "bcast", message, root)
     return Broadcast(core, me, call, message, root == (ROOT if place.inter else me))
 
@@ -84,7 +85,8 @@ def gather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: int) -> Part:
     core, me, place = where(comm)
     root = cint(root)
     send, blocks, in_place = arguments.gather(v, sendbuf, recvbuf, root, place)
-    check_root(comm, core, root)
+    if not 0 <= root < place.size:
+        check_root(comm, core, root)
     assert isinstance(blocks, Blocks)
     receives = root == (ROOT if place.inter else me)
     if receives:
@@ -108,7 +110,8 @@ def scatter(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: int) -> Part:
     core, me, place = where(comm)
     root = cint(root)
     blocks, receive, in_place = arguments.scatter(v, sendbuf, recvbuf, root, place)
-    check_root(comm, core, root)
+    if not 0 <= root < place.size:
+        check_root(comm, core, root)
     assert isinstance(blocks, Blocks)
     sends = root == (ROOT if place.inter else me)
     op = "scatterv" if v else "scatter"
@@ -195,7 +198,8 @@ def reduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any, root: int) -> Part:
     core, me, place = where(comm)
     root = cint(root)
     send, receive, in_place = arguments.reduce(sendbuf, recvbuf, root, place)
-    check_root(comm, core, root)
+    if not 0 <= root < place.size:
+        check_root(comm, core, root)
     assert isinstance(send, Message) and isinstance(receive, Message)
     takes = root == (ROOT if place.inter else me)
     brings = not place.inter or root >= 0

@@ -282,6 +282,8 @@ def no_integer(value: Any) -> TypeError:
 
 def cint(value: Any) -> int:
     """A C int: TypeError for what is no number, OverflowError for one that does not fit."""
+    if value.__class__ is int and -0x80000000 <= value <= 0x7FFFFFFF:
+        return value
     number = whole(value)
     if not -0x80000000 <= number <= 0x7FFFFFFF:
         raise OverflowError(f"{named(value)}{number} is too large to convert to a C int")

@@ -93,8 +93,8 @@ def _quick(spec: Any, writable: bool) -> Message | None:
         if not unit:
             return None
         nbytes = view.nbytes
-        count, rest = divmod(nbytes, unit)
-        if rest or not view.c_contiguous or (writable and view.readonly):
+        count = nbytes // unit
+        if count * unit != nbytes or not view.c_contiguous or (writable and view.readonly):
             return None
         made = Message.__new__(Message)
         made.data = view.cast("B") if nbytes else NOTHING

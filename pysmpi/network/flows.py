@@ -11,7 +11,7 @@ from pysmpi.kernel.sharing import INFINITY, Constraint
 
 ENVELOPE: Final = 16  # bytes of tag, destination and communicator that travel with each message
 CROSS_TRAFFIC: Final = 0.05  # share of a flow's rate that its acknowledgements take on the way back
-PATHS: Final = 1 << 18  # how many are kept
+PATHS: Final = 1 << 20  # how many are kept; each takes some 300 bytes
 
 
 class Resource:
