@@ -141,6 +141,12 @@ def ours(ranks: int, directory: Path, cores: int, repeats: int, *words: object) 
     )
     for _ in range(repeats):
         measurement.run(PATIENCE)
+    print(
+        f"{ranks:,} ranks: {min(measurement.processor):.1f} s of processor time, "
+        f"{measurement.peak / 1e6:,.0f} MB",
+        file=sys.stderr,
+        flush=True,
+    )
     return measurement
 
 
