@@ -69,24 +69,21 @@ def test_pi_asks_until_it_gets_zero(demos: Path, program: str) -> None:
     assert done.stdout.count("pi is approximately 3.14") == 2
 
 
-def test_scripts_that_call_a_launcher(demos: Path) -> None:
-    """All ways to initialize MPI: a shell script with `$MPIEXEC -n 2 $PYTHON test.py` lines."""
+@pytest.mark.parametrize(
+    "folder, script, ranks, last",
+    [("init-fini", "run.sh", "2", "test_mpi40.py"),
+     ("mpi-ref-v1", "runtests.sh", "3", "ex-3.13.py")],
+)  # fmt: skip
+def test_scripts_that_call_a_launcher(
+    demos: Path, folder: str, script: str, ranks: str, last: str
+) -> None:
+    """Ways to initialize MPI, and the examples of MPI - The Complete Reference."""
     done = run(
-        ["sh", "run.sh"], demos / "init-fini",
-        MPIEXEC=" ".join(LAUNCHER), PYTHON="python", NP="2",
+        ["sh", script], demos / folder,
+        MPIEXEC=" ".join(LAUNCHER), PYTHON="python", NP=ranks,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stderr.count("test_mpi40.py") == 1
-
-
-def test_examples_of_the_complete_reference(demos: Path) -> None:
-    """MPI - The Complete Reference, volume 1."""
-    done = run(
-        ["sh", "runtests.sh"], demos / "mpi-ref-v1",
-        MPIEXEC=" ".join(LAUNCHER), PYTHON="python", NP="3",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stderr.count("ex-3.13.py") == 1
+    assert done.stderr.count(last) == 1
 
 
 def test_how_programs_end_under_mpi4py_run(demos: Path) -> None:

@@ -33,8 +33,6 @@ class Channel(Pricing):
         self, room: Room, source: int, destination: int, sender: int, receiver: int
     ) -> None:
         self.room: Room = room
-        self.source: int = source
-        self.destination: int = destination
         self.sender: int = sender  # cores
         self.receiver: int = receiver
         self.pool: Pool = room.pool(sender, receiver)
