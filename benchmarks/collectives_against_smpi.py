@@ -130,9 +130,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         built = directory / "collective"
-        Measurement(
-            [compiler, "-O2", str(HERE / "c" / "collective.c"), "-o", str(built)]
-        ).run()
+        Measurement([compiler, "-O2", str(HERE / "c" / "collective.c"), "-o", str(built)]).run()
         machine, hosts = write_cluster(directory, chosen.ranks)
         for case in CASES:
             if chosen.only and case.op not in chosen.only:

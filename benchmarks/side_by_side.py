@@ -13,13 +13,16 @@ import argparse
 import json
 import os
 import platform
+import resource
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -65,37 +68,9 @@ class Measurement:
 
     def run(self, timeout: float = 1800.0) -> None:
         """Run the command once more; its standard output must come with a status that counts."""
-        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-            start = time.perf_counter()
-            process = subprocess.Popen(self.command, stdout=out, stderr=err)
-            deadline = start + timeout
-            try:
-                # wait4 gives the peak memory of this one command and what it waited for.
-                while True:
-                    pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-                    if pid:
-                        break
-                    if time.perf_counter() > deadline:
-                        raise BenchmarkError(f"stopped after {timeout:g} s: {self.shown}")
-                    time.sleep(0.002)
-            except BaseException:
-                process.kill()
-                process.wait()
-                raise
-            self.wall.append(time.perf_counter() - start)
-            self.processor.append(usage.ru_utime + usage.ru_stime)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            # Linux counts in KiB, macOS in bytes.
-            unit = 1 if sys.platform == "darwin" else 1024
-            self.peak = max(self.peak, usage.ru_maxrss * unit)
-            out.seek(0)
-            err.seek(0)
-            self.output = out.read()
-            if process.returncode not in self.statuses:
-                last = err.read().strip().splitlines()[-5:]
-                raise BenchmarkError(
-                    f"exit status {process.returncode}: {self.shown}\n  " + "\n  ".join(last)
-                )
+        with Running(self) as running:
+            if not running.wait(timeout):
+                raise BenchmarkError(f"stopped after {timeout:g} s: {self.shown}")
 
     @property
     def shown(self) -> str:
@@ -117,11 +92,98 @@ class Measurement:
         return known | {"fastest": self.fastest, "median": self.median}
 
 
+class Running:
+    """One run of a measurement, which can be held; at its end the measurement knows what it took.
+
+    Leaving the context kills a run that has not ended.
+    """
+
+    def __init__(self, measurement: Measurement) -> None:
+        self.measurement = measurement
+        self.wall = 0.0  # seconds in which it was not held
+        self.ended = False
+
+    def __enter__(self) -> Running:
+        self._out = tempfile.TemporaryFile("w+")
+        self._err = tempfile.TemporaryFile("w+")
+        # In a session of its own, so that what it starts is held with it.
+        self._process = subprocess.Popen(
+            self.measurement.command, stdout=self._out, stderr=self._err, start_new_session=True
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self.ended:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self._out.close()
+        self._err.close()
+
+    def wait(self, seconds: float) -> bool:
+        """Let it run for so long; whether it has ended."""
+        begun = time.perf_counter()
+        while True:
+            # wait4 gives the peak memory of this one command and what it waited for.
+            pid, status, usage = os.wait4(self._process.pid, os.WNOHANG)
+            elapsed = time.perf_counter() - begun
+            if pid:
+                self.wall += elapsed
+                self._end(status, usage)
+                return True
+            if elapsed > seconds:
+                self.wall += elapsed
+                return False
+            time.sleep(0.002)
+
+    def hold(self) -> None:
+        """Stop it until `go_on`."""
+        os.killpg(self._process.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Continue it."""
+        os.killpg(self._process.pid, signal.SIGCONT)
+
+    def _end(self, status: int, usage: resource.struct_rusage) -> None:
+        self.ended = True
+        code = self._process.returncode = os.waitstatus_to_exitcode(status)
+        measurement = self.measurement
+        measurement.wall.append(self.wall)
+        measurement.processor.append(usage.ru_utime + usage.ru_stime)
+        # Linux counts in KiB, macOS in bytes.
+        unit = 1 if sys.platform == "darwin" else 1024
+        measurement.peak = max(measurement.peak, usage.ru_maxrss * unit)
+        self._out.seek(0)
+        self._err.seek(0)
+        measurement.output = self._out.read()
+        if code not in measurement.statuses:
+            last = self._err.read().strip().splitlines()[-5:]
+            raise BenchmarkError(f"exit status {code}: {measurement.shown}\n  " + "\n  ".join(last))
+
+
 def take_turns(measurements: Sequence[Measurement], repeats: int) -> None:
     """Run each command `repeats` times, one after the other."""
     for _ in range(repeats):
         for measurement in measurements:
             measurement.run()
+
+
+def take_slices(measurements: Sequence[Measurement], seconds: Sequence[float]) -> None:
+    """Run each command once, a slice of so many seconds at a time, while the others are held.
+
+    A machine that slows down for a minute then does so for all of them, in proportion.
+    """
+    with ExitStack() as stack:
+        runs: list[Running | None] = [None] * len(measurements)
+        while any(run is None or not run.ended for run in runs):
+            for index, (run, length) in enumerate(zip(runs, seconds, strict=True)):
+                if run is None:
+                    run = runs[index] = stack.enter_context(Running(measurements[index]))
+                elif run.ended:
+                    continue
+                else:
+                    run.go_on()
+                if not run.wait(length):
+                    run.hold()
 
 
 def need(command: str, hint: str) -> str:

@@ -18,66 +18,146 @@ def key_of(source: int, tag: int) -> int:
     return (source << 33) + tag
 
 
+# Sources and tags of unexpected sends from which on a wildcard looks them up in lanes.
+MANY: Final = 8
+# Kinds of patterns with wildcards, as bits.
+ANY_TAG: Final = 1
+ANY_SOURCE: Final = 2
+ANY_MESSAGE: Final = 4
+# Sends taken, at least, before lanes are made anew.
+STALE: Final = 64
+
 # What a mailbox has where it has nothing: a million ranks have two mailboxes each.
 NO_CHAINS: Final[dict[int, Request]] = {}
-NO_RECEIVES: Final[list[Receive]] = []
+NO_PROBES: Final[list[Receive]] = []
+
+
+class Lane:
+    """The unexpected sends that one pattern of source and tag accepts, earliest first.
+
+    Those that were taken in another way are passed over when their turn comes.
+    """
+
+    def __init__(self) -> None:
+        self.sends: list[Send] = []
+        self.passed: int = 0
+
+    def first(self) -> Optional[Send]:
+        """The earliest send that is still there."""
+        while self.passed < len(self.sends):
+            send = self.sends[self.passed]
+            if send.unexpected:
+                return send
+            self.passed += 1
+        return None
+
+
+NO_LANES: Final[dict[int, Lane]] = {}
 
 
 class Mailbox:
     """The posted receives and unexpected sends of one destination in one context."""
 
     def __init__(self) -> None:
-        # First of a chain of requests (through `next`) with the same source and tag.
+        # First of a chain of requests (through `next`) with the same source and tag; those of
+        # receives may be wildcards.
         self.receives: dict[int, Request] = NO_CHAINS
         self.sends: dict[int, Request] = NO_CHAINS
-        self.wild: list[Receive] = NO_RECEIVES
-        self.probes: list[Receive] = NO_RECEIVES
+        self.wild: int = 0  # receives with a wildcard
+        self.unexpected: int = 0  # sends
+        # By pattern, of the kinds that were asked for while there were many sends.
+        self.lanes: dict[int, Lane] = NO_LANES
+        self.kinds: int = 0
+        self.taken: int = 0  # sends that may still be in lanes
+        self.probes: list[Receive] = NO_PROBES
 
     def empty(self) -> bool:
         """Whether nothing waits here."""
-        return not self.receives and not self.sends and not self.wild
+        return not self.receives and not self.sends
 
     def match_send(self, send: Send) -> Optional[Receive]:
         """Take the earliest posted receive that accepts `send`, or keep the send."""
         key = key_of(send.source, send.tag)
-        exact = self.receives.get(key)
-        if self.wild:
-            for i in range(len(self.wild)):
-                wild = self.wild[i]
-                if exact is not None and exact.order < wild.order:
-                    break
-                if accepts(wild, send):
-                    del self.wild[i]
-                    return wild
-        if exact is None:
+        found = self.receives.get(key)
+        if self.wild > 0:
+            for pattern in (key_of(send.source, ANY), key_of(ANY, send.tag), key_of(ANY, ANY)):
+                other = self.receives.get(pattern)
+                if other is not None and (found is None or other.order < found.order):
+                    found = other
+                    key = pattern
+        if found is None:
             if len(self.sends) == 0:
                 self.sends = {}
             append(self.sends, key, send)
+            send.unexpected = True
+            self.unexpected += 1
+            if self.kinds != 0:
+                self._line_up(send, self.kinds)
             return None
-        self._take_receive(key, exact)
-        assert isinstance(exact, Receive)
-        return exact
+        assert isinstance(found, Receive)
+        pop(self.receives, key, found)
+        self._forget_receive(found)
+        return found
 
     def match_receive(self, receive: Receive) -> Optional[Send]:
         """Take the earliest unexpected send that `receive` accepts, or keep the receive."""
+        send = self.peek(receive)
+        if send is not None:
+            return self.take(send)
+        if len(self.receives) == 0:
+            self.receives = {}
+        append(self.receives, key_of(receive.source, receive.tag), receive)
         if is_wild(receive):
-            candidates = self.candidates(receive)
-            if not candidates:
-                if len(self.wild) == 0:
-                    self.wild = []
-                self.wild.append(receive)
-                return None
-            return self.take(candidates[0])
+            self.wild += 1
+        return None
+
+    def peek(self, receive: Receive) -> Optional[Send]:
+        """The unexpected send that `receive` would take."""
         key = key_of(receive.source, receive.tag)
+        if is_wild(receive):
+            if len(self.sends) < MANY:
+                candidates = self.candidates(receive)
+                return candidates[0] if len(candidates) > 0 else None
+            kind = ANY_TAG
+            if receive.source == ANY:
+                kind = ANY_MESSAGE if receive.tag == ANY else ANY_SOURCE
+            if self.kinds & kind == 0:
+                self._open_lanes(kind)
+            lane = self.lanes.get(key)
+            return None if lane is None else lane.first()
         head = self.sends.get(key)
-        if head is None:
-            if len(self.receives) == 0:
-                self.receives = {}
-            append(self.receives, key, receive)
-            return None
-        self._take_send(key, head)
-        assert isinstance(head, Send)
+        assert head is None or isinstance(head, Send)
         return head
+
+    def _open_lanes(self, kind: int) -> None:
+        """Line up the sends by what receives of a kind look at."""
+        sends: list[Send] = []
+        for head in self.sends.values():
+            request: Optional[Request] = head
+            while request is not None:
+                assert isinstance(request, Send)
+                sends.append(request)
+                request = request.next
+        sends.sort(key=lambda send: send.order)
+        if self.kinds == 0:
+            self.lanes = {}
+        self.kinds |= kind
+        for send in sends:
+            self._line_up(send, kind)
+
+    def _line_up(self, send: Send, kinds: int) -> None:
+        if kinds & ANY_TAG != 0:
+            self._lane(key_of(send.source, ANY)).append(send)
+        if kinds & ANY_SOURCE != 0:
+            self._lane(key_of(ANY, send.tag)).append(send)
+        if kinds & ANY_MESSAGE != 0:
+            self._lane(key_of(ANY, ANY)).append(send)
+
+    def _lane(self, key: int) -> "list[Send]":
+        lane = self.lanes.get(key)
+        if lane is None:
+            lane = self.lanes[key] = Lane()
+        return lane.sends
 
     def candidates(self, receive: Receive) -> "list[Send]":
         """The sends that `receive` may take, one a source, earliest first.
@@ -97,15 +177,6 @@ class Mailbox:
             found.sort(key=lambda send: send.order)
         return found
 
-    def peek(self, receive: Receive) -> Optional[Send]:
-        """The unexpected send that `receive` would take."""
-        if is_wild(receive):
-            candidates = self.candidates(receive)
-            return candidates[0] if candidates else None
-        head = self.sends.get(key_of(receive.source, receive.tag))
-        assert head is None or isinstance(head, Send)
-        return head
-
     def watch(self, probe: Receive) -> None:
         """Keep a probe until there is a message that it accepts."""
         if len(self.probes) == 0:
@@ -122,28 +193,41 @@ class Mailbox:
 
     def take(self, send: Send) -> Send:
         """Take a given unexpected send, the first of its source and tag."""
-        self._take_send(key_of(send.source, send.tag), send)
+        pop(self.sends, key_of(send.source, send.tag), send)
+        self._forget_send(send)
         return send
-
-    def _take_send(self, key: int, head: Request) -> None:
-        pop(self.sends, key, head)
-        if len(self.sends) == 0:
-            self.sends = NO_CHAINS
-
-    def _take_receive(self, key: int, head: Request) -> None:
-        pop(self.receives, key, head)
-        if len(self.receives) == 0:
-            self.receives = NO_CHAINS
 
     def cancel(self, request: Envelope) -> bool:
         """Take out a request that has not been matched; False if it is not here."""
+        key = key_of(request.source, request.tag)
         if isinstance(request, Receive):
-            for i in range(len(self.wild)):
-                if self.wild[i] is request:
-                    del self.wild[i]
-                    return True
-            return unlink(self.receives, key_of(request.source, request.tag), request)
-        return unlink(self.sends, key_of(request.source, request.tag), request)
+            found = unlink(self.receives, key, request)
+            if found:
+                self._forget_receive(request)
+            return found
+        assert isinstance(request, Send)
+        found = unlink(self.sends, key, request)
+        if found:
+            self._forget_send(request)
+        return found
+
+    def _forget_send(self, send: Send) -> None:
+        send.unexpected = False
+        self.unexpected -= 1
+        if len(self.sends) == 0:
+            self.sends = NO_CHAINS
+        if self.kinds != 0:
+            self.taken += 1
+            if self.unexpected == 0 or self.taken > STALE and self.taken > 2 * self.unexpected:
+                self.lanes = NO_LANES
+                self.kinds = 0
+                self.taken = 0
+
+    def _forget_receive(self, receive: Receive) -> None:
+        if is_wild(receive):
+            self.wild -= 1
+        if len(self.receives) == 0:
+            self.receives = NO_CHAINS
 
 
 def mailbox_of(envelope: Envelope) -> Mailbox:

@@ -93,6 +93,7 @@ class Send(Envelope):
         super().__init__(context, source, destination, tag, nbytes)
         self.mode: int = mode
         self.plan: Optional[Plan] = None
+        self.unexpected: bool = False  # no receive was there for it, and none is yet
         self.detached: bool = False
         self.eager: bool = False
         self.flowing: bool = False

@@ -9,9 +9,10 @@ This is the fluid model of Casanova and Marchal that SimGrid solves under the na
 Three things keep it quick however many activities there are:
 
 - A constraint that could not be saturated even if all its members ran at their bounds is not
-  contended, and left out. An activity without a contended constraint is free: it runs at its
-  bound, and nobody has to solve anything.
-- Activities with equal penalty, bound and contended constraints always have equal rates: they
+  contended, and left out; so is one with a single member, which it merely bounds. The lowest of
+  all that bounds an activity is its limit. Without a contended constraint it is free: it runs at
+  its limit, and nobody has to solve anything.
+- Activities with equal penalty, limit and contended constraints always have equal rates: they
   are a `Bundle`, which is solved as one. A bundle knows how much work each member has done since
   it began; a member ends when that reaches its goal. So a thousand messages to one host cost as
   much as one.
@@ -30,6 +31,8 @@ SLACK: Final = 1e-9
 # Busy periods with contention, nearly in a row, after which a constraint is taken to be contended
 # from the start of the next. Programs repeat themselves, and a right guess saves bundling anew.
 HOT: Final = 3
+# Contended constraints with a single member, in one solution, that are worth being left out again.
+LONELY: Final = 32
 
 
 class Constraint:
@@ -74,6 +77,7 @@ class Activity(Event):
         self.work: float = work
         self.penalty: float = penalty
         self.bound: float = bound
+        self.limit: float = bound  # the rate that it has without contention
         self.constraints: list[Constraint] = constraints
         self.weights: list[float] = weights
         self.system: Optional[System] = None
@@ -99,13 +103,13 @@ class Bundle(Event):
         self,
         system: "System",
         penalty: float,
-        bound: float,
+        limit: float,
         constraints: "list[Constraint]",
         weights: "list[float]",
     ) -> None:
         self.system: System = system
         self.penalty: float = penalty
-        self.bound: float = bound
+        self.limit: float = limit
         self.constraints: list[Constraint] = constraints
         self.weights: list[float] = weights
         self.key: object = None
@@ -145,6 +149,7 @@ class System:
         self.dirty: list[Constraint] = []
         self.fresh: list[Bundle] = []
         self.cooling: list[Constraint] = []
+        self.lonely: list[Constraint] = []  # contended, with a single member, as last solved
         self.order: int = 0
         self.stamp: int = 0
         self.solutions: int = 0
@@ -159,20 +164,27 @@ class System:
         """Let an activity take its share from now on."""
         activity.system = self
         bound = activity.bound
+        limit = bound
         contended = 0
         for i in range(len(activity.constraints)):
             constraint = activity.constraints[i]
-            constraint.demand += demand_of(activity.weights[i], bound, constraint)
-            if constraint.demand > constraint.capacity * (1.0 + SLACK):
+            weight = activity.weights[i]
+            constraint.demand += demand_of(weight, bound, constraint)
+            if len(constraint.members) > 0 and (
+                constraint.demand > constraint.capacity * (1.0 + SLACK)
+            ):
                 constraint.exceeded = True
                 if not constraint.contended:
                     self._contend(constraint)
-            constraint.members[activity] = activity.weights[i]
+            constraint.members[activity] = weight
             if constraint.contended:
                 contended += 1
-        if contended == 0 and bound < INFINITY:
+            elif limit * weight > constraint.capacity:
+                limit = constraint.capacity / weight
+        activity.limit = limit
+        if contended == 0 and limit < INFINITY:
             activity.begun = self.queue.now
-            self.queue.push(self.queue.now + activity.work / bound, activity)
+            self.queue.push(self.queue.now + activity.work / limit, activity)
         else:
             self._join(activity, activity.work, contended)
 
@@ -204,14 +216,15 @@ class System:
     def rate_of(self, activity: Activity) -> float:
         """The present rate of an activity, in units of work a second."""
         bundle = activity.bundle
-        return activity.bound if bundle is None else bundle.rate
+        return activity.limit if bundle is None else bundle.rate
 
     def set_capacity(self, constraint: Constraint, capacity: float) -> None:
         """Change the capacity of a constraint."""
+        before = constraint.capacity
         constraint.capacity = capacity
         if constraint.contended:
             self._touch(constraint)
-        elif constraint.demand > capacity * (1.0 + SLACK):
+        elif constraint.demand > min(before, capacity) * (1.0 + SLACK):
             self._contend(constraint)
 
     def _contend(self, constraint: Constraint) -> None:
@@ -226,15 +239,20 @@ class System:
         for member in list(constraint.members):
             bundle = member.bundle
             if bundle is None:
-                left = member.work - member.bound * (now - member.begun)
+                left = member.work - member.limit * (now - member.begun)
             else:
                 bundle.settle(now)
                 left = member.goal - bundle.progress
                 self._leave(member, bundle)
+            limit = member.bound
             contended = 0
-            for other in member.constraints:
+            for i in range(len(member.constraints)):
+                other = member.constraints[i]
                 if other.contended:
                     contended += 1
+                elif limit * member.weights[i] > other.capacity:
+                    limit = other.capacity / member.weights[i]
+            member.limit = limit
             self._join(member, left if left > 0.0 else 0.0, contended)
 
     def _join(self, activity: Activity, work: float, contended: int) -> None:
@@ -245,13 +263,13 @@ class System:
         self.order += 1
         heappush(bundle.goals, (activity.goal, self.order, activity))
         bundle.count += 1
-        bound = bundle.bound
-        fits = bundle.rate == bound or bundle.count == 1 and bound < INFINITY
+        limit = bundle.limit
+        fits = bundle.rate == limit or bundle.count == 1 and limit < INFINITY
         if fits:
             for i in range(len(bundle.constraints)):
                 constraint = bundle.constraints[i]
                 if constraint.dirty or (
-                    constraint.usage + bundle.weights[i] * bound
+                    constraint.usage + bundle.weights[i] * limit
                     > constraint.capacity * (1.0 + SLACK)
                 ):
                     fits = False
@@ -261,9 +279,9 @@ class System:
             for constraint in bundle.constraints:
                 self._touch(constraint)
             return
-        bundle.rate = bound
+        bundle.rate = limit
         for i in range(len(bundle.constraints)):
-            bundle.constraints[i].usage += bundle.weights[i] * bound
+            bundle.constraints[i].usage += bundle.weights[i] * limit
         self._schedule(bundle)
 
     def _bundle_for(self, activity: Activity, contended: int) -> Bundle:
@@ -275,12 +293,12 @@ class System:
             if (
                 bundle is not None
                 and bundle.penalty == activity.penalty
-                and bundle.bound == activity.bound
+                and bundle.limit == activity.limit
                 and bundle.weights is activity.weights
             ):
                 return bundle
             bundle = Bundle(
-                self, activity.penalty, activity.bound, activity.constraints, activity.weights
+                self, activity.penalty, activity.limit, activity.constraints, activity.weights
             )
             for i in range(contended):
                 activity.constraints[i].bundles[bundle] = activity.weights[i]
@@ -293,10 +311,10 @@ class System:
             if activity.constraints[i].contended:
                 constraints.append(activity.constraints[i])
                 weights.append(activity.weights[i])
-        key: object = (activity.penalty, activity.bound, tuple(constraints), tuple(weights))
+        key: object = (activity.penalty, activity.limit, tuple(constraints), tuple(weights))
         found = self.bundles.get(key)
         if found is None:
-            found = Bundle(self, activity.penalty, activity.bound, constraints, weights)
+            found = Bundle(self, activity.penalty, activity.limit, constraints, weights)
             found.key = key
             found.updated = self.queue.now
             self.bundles[key] = found
@@ -368,6 +386,13 @@ class System:
                 constraint.contended = False
                 self._bundle_anew(constraint)
         self.cooling = []
+        if len(self.lonely) >= LONELY:
+            for constraint in self.lonely:
+                if constraint.contended and len(constraint.members) == 1:
+                    constraint.contended = False
+                    constraint.exceeded = False
+                    constraint.heat = 0
+                    self._bundle_anew(constraint)
         now = self.queue.now
         joined = self.fresh
         for bundle in self.solve():
@@ -454,7 +479,7 @@ class System:
         for bundle in bundles:
             bundle.share = -1.0
             inverse = bundle.count / bundle.penalty
-            level = bundle.bound * bundle.penalty
+            level = bundle.limit * bundle.penalty
             if level < lowest:
                 lowest = level
             for i in range(len(bundle.constraints)):
@@ -475,13 +500,13 @@ class System:
             if lowest <= level:
                 if len(bounded) == 0:
                     bounded = [
-                        (bundles[i].bound * bundles[i].penalty, i) for i in range(len(bundles))
+                        (bundles[i].limit * bundles[i].penalty, i) for i in range(len(bundles))
                     ]
                     bounded.sort()
                 while upto < len(bounded) and bounded[upto][0] <= level:
                     bundle = bundles[bounded[upto][1]]
                     if bundle.share < 0.0:
-                        self._fix(bundle, bundle.bound)
+                        self._fix(bundle, bundle.limit)
                     upto += 1
                 lowest = bounded[upto][0] if upto < len(bounded) else INFINITY
             else:
@@ -495,7 +520,7 @@ class System:
             if len(light) == 0:
                 for bundle in bundles:
                     if bundle.share < 0.0:
-                        bundle.share = bundle.bound
+                        bundle.share = bundle.limit
                 break
 
     def _fix(self, bundle: Bundle, share: float) -> None:
@@ -523,7 +548,10 @@ class System:
 
     def _account(self, region: "list[Constraint]") -> None:
         """Bring `usage` up to date with the shares, without carrying rounding along."""
+        self.lonely = []
         for constraint in region:
+            if len(constraint.members) == 1:
+                self.lonely.append(constraint)
             usage = 0.0
             for bundle, weight in constraint.bundles.items():
                 rate = bundle.share if bundle.stamp == self.stamp else bundle.rate

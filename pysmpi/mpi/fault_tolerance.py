@@ -270,7 +270,7 @@ def withdraw(context: Context, receiver: int | None, sender: int | None, now: fl
     """
     if receiver is not None and receiver in context.mailboxes:
         box = context.mailboxes[receiver]
-        for receive in [*_chained(box.receives), *box.wild]:
+        for receive in _chained(box.receives):
             box.cancel(receive)
             receive.truncated = True
             receive.complete(now)

@@ -42,6 +42,20 @@ class Collecting:
 
 
 @contextmanager
+def rarely(ranks: int) -> Iterator[None]:
+    """Inside it, cycles are looked for rarely, more so the more ranks there are to search.
+
+    A simulation makes many objects and hardly a cycle.
+    """
+    thresholds = gc.get_threshold()
+    gc.set_threshold(max(thresholds[0], 400_000, 20 * ranks), *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+@contextmanager
 def announced() -> Iterator[None]:
     """Inside it, whoever runs is `Collecting` while Python looks for cycles."""
     gc.callbacks.append(_follow)

@@ -33,6 +33,7 @@ from pysmpi.platform.loader import DEFAULT, load
 from pysmpi.platform.model import Platform
 from pysmpi.platform.placement import place
 from pysmpi.platform.units import parse_size
+from pysmpi.runtime import collection
 from pysmpi.runtime.deadlock import Deadlock, find_deadlock
 from pysmpi.runtime.exits import HardExit
 from pysmpi.runtime.folding.setup import Folding
@@ -204,6 +205,10 @@ class Job:
 
     def run(self) -> Result:
         """Simulate the program to its end."""
+        with collection.rarely(self.options.nprocs):
+            return self._run()
+
+    def _run(self) -> Result:
         begun = time.perf_counter()
         self.hosts = [slot.host for slot in self.slots]
         self.places = list(self.slots)

@@ -6,7 +6,6 @@ the hub in which the engine runs; a rank that must wait switches to it.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
@@ -271,11 +270,6 @@ class Simulation:
     def run(self) -> None:
         """Run all ranks to their end, or until one of them fails or aborts the job."""
         engine = self.engine
-        thresholds = gc.get_threshold()
-        # A simulation makes many short-lived objects and hardly a cycle: look for cycles rarely,
-        # more so the more ranks there are to search.
-        often = max(thresholds[0], 400_000, 20 * len(self.universe.ranks))
-        gc.set_threshold(often, *thresholds[1:])
         try:
             with collection.announced():
                 while True:
@@ -286,7 +280,6 @@ class Simulation:
                         break
         finally:
             self.close()
-            gc.set_threshold(*thresholds)
 
     def waiting(self) -> list[Rank]:
         """The ranks that have not ended."""

@@ -288,7 +288,7 @@ def posted_receives(context: Context, destination: int) -> list[Receive]:
     if box is None:
         return []
     found = [request for request in _chains(box.receives) if isinstance(request, Receive)]
-    return sorted([*found, *box.wild], key=lambda receive: receive.order)
+    return sorted(found, key=lambda receive: receive.order)
 
 
 def accepts(receive: Envelope, send: Envelope) -> bool:

@@ -141,6 +141,45 @@ def test_those_that_share_alike_are_solved_as_one():
     assert rates(system, flows) == [pytest.approx(0.1)] * 100
 
 
+def test_a_resource_with_one_user_is_no_more_than_a_bound():
+    system, links = new_system(), [Constraint(10.0), Constraint(4.0)]
+    flow = Activity(8.0, 3.0, math.inf, links, [1.0, 2.0])
+    system.add(flow)
+    assert not system.pending() and not any(link.contended for link in links)
+    assert rates(system, [flow]) == [2.0]
+    other = Activity(8.0, 3.0, 9.0, links[:1], [1.0])
+    system.add(other)
+    solve(system)
+    assert rates(system, [flow, other]) == [2.0, pytest.approx(8.0)]
+
+
+def test_links_that_were_contended_do_not_keep_their_single_users_apart():
+    system, sink = new_system(), Constraint(10.0)
+    links = [Constraint(5.0) for _ in range(100)]
+    for _ in range(4):  # periods in which each link has two users
+        busy = [Activity(1.0, 1.0, math.inf, [link], [1.0]) for link in links for _ in range(2)]
+        for activity in busy:
+            system.add(activity)
+        solve(system)
+        for activity in busy:
+            system.remove(activity)
+        solve(system)
+    assert all(link.contended for link in links)
+    flows = [Activity(1.0, 1.0, math.inf, [sink, link], [1.0, 1.0]) for link in links]
+    for flow in flows:
+        system.add(flow)
+    solve(system)
+    assert len(sink.bundles) == 100
+    system.remove(flows.pop())
+    solve(system)
+    assert len(sink.bundles) == 1
+    assert_fair(system, flows, [sink, *links])
+    late = Activity(1.0, 1.0, math.inf, links[:1], [1.0])
+    system.add(late)
+    solve(system)
+    assert_fair(system, [*flows, late], [sink, *links])
+
+
 def test_messages_of_one_pair_are_one_bundle():
     # Every constraint of theirs is contended.
     system, links = new_system(), [Constraint(10.0), Constraint(10.0)]
