@@ -3,6 +3,7 @@
 import importlib
 import json
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,27 @@ def test_failing_command_says_why(shared):
 def test_endless_command_is_stopped(shared):
     with pytest.raises(shared.BenchmarkError, match="stopped after"):
         python(shared, "import time; time.sleep(60)").run(timeout=0.1)
+
+
+BUSY = "import time; t = time.thread_time()\nwhile time.thread_time() < t + {}: pass\nprint('x 1')"
+
+
+def test_slices_are_of_one_command_at_a_time(shared):
+    long, short = python(shared, BUSY.format(0.4)), python(shared, BUSY.format(0.1))
+    begun = time.perf_counter()
+    shared.take_slices([long, short], [0.1, 0.02])
+    took = time.perf_counter() - begun
+    assert long.fastest >= 0.4 and short.fastest >= 0.1
+    # Each counts the time in which it ran, not that in which it was held.
+    assert long.fastest + short.fastest <= took
+    assert long.figure("x") == short.figure("x") == 1.0
+
+
+def test_a_command_that_fails_in_a_slice_ends_the_others(shared):
+    endless = python(shared, "import time; time.sleep(600)")
+    with pytest.raises(shared.BenchmarkError, match="no such luck"):
+        shared.take_slices([endless, python(shared, "raise SystemExit('no such luck')")], [0.1, 9])
+    assert endless.wall == []
 
 
 def test_missing_command(shared):
