@@ -2,12 +2,13 @@
 
     python benchmarks/sampled_cg.py --class C --ranks 128
 
-The full run and `--repeats` sampled ones take turns in slices, `--slice` seconds for the one and in
-proportion for the others: a shared machine changes its speed by a third for a minute or so, and a
-sampled run as a whole might lie in such a time.  Compute is timed with `--compute native`, all as
-it comes, or with `steady`, where blocks that repeat take what they take undisturbed.  Compared are
-the time that CG itself reports, of its 75 iterations as NPB defines it, and the simulated time of
-the whole program.
+The full run and `--repeats` sampled ones take turns in slices, `--slice` seconds for the one and a
+tenth of it for each other: a shared machine may be slower by a third for a minute, and a sampled
+run as a whole might lie in such a time.  Compute is timed with `--compute steady`: blocks that
+repeat take what they take undisturbed, neither by others nor by having been held, after which
+memory is slow for some tenths of a second.  `--compute native` times all as it comes.  Compared
+are the time that CG itself reports, of its 75 iterations as NPB defines it, and the simulated time
+of the whole program.
 
 Memory of malloc is on huge pages in all runs (GLIBC_TUNABLES=glibc.malloc.hugetlb=1).  Otherwise
 the arrays of a rank are on huge or on small pages depending on what it freed before, and functions
@@ -48,7 +49,7 @@ REPORTED = re.compile(r"Time in seconds = +([\d.]+)")
 
 SAMPLED = [
     "--once", "__main__:random_vectors:iters=3",
-    "--sample", "__main__:Solver.solve:scope=collective,iters=2,every=25",
+    "--sample", "__main__:Solver.solve:scope=collective,iters=1,every=19,charge=median",
 ]  # fmt: skip
 
 
@@ -86,8 +87,10 @@ def main() -> int:
     options.add_argument("--ranks", type=int, default=128)
     options.add_argument("--iterations", type=int, help="instead of the class's own")
     options.add_argument("--platform", default="cluster", help="machine to simulate")
-    options.add_argument("--compute", default="native", choices=("steady", "native"))
-    options.add_argument("--slice", type=float, default=5.0, help="seconds of the full run at once")
+    options.add_argument("--compute", default="steady", choices=("steady", "native"))
+    options.add_argument(
+        "--slice", type=float, default=20.0, help="seconds of the full run at once"
+    )
     options.add_argument("--play-back", action="store_true", help="also sample recorded compute")
     chosen = options.parse_args()
     program = [str(TOP / "apps" / "npb_cg.py"), "--class", chosen.name]

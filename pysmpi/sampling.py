@@ -38,8 +38,8 @@ class sample:
     the first `warmup` passes do not count; afterwards, if `every` is given, one pass in so many is
     measured again. `scope` is "local": each rank measures its own passes, "global": all ranks
     together, or "collective": passes of all ranks together, which may communicate; then only
-    `iters` decides. `charge` is "mean" or "draw": one of the measures, by
-    chance. `name` names the place in reports, and joins places of the same name.
+    `iters` decides. `charge` is "mean", "median", or "draw": one of the
+    measures, by chance. `name` names the place in reports, and joins places of the same name.
 
     For functions, `by` says which calls are alike: "shape", "type" or "none"; what is skipped
     returns what the last call returned, and with `outputs` "keep" writes what it wrote; with
@@ -86,8 +86,8 @@ class sample:
             raise ValueError(f"scope: expected local, global or collective, found {scope!r}")
         if by not in ("shape", "type", "none"):
             raise ValueError(f"by: expected shape, type or none, found {by!r}")
-        if charge not in ("mean", "draw"):
-            raise ValueError(f"charge: expected mean or draw, found {charge!r}")
+        if charge not in ("mean", "median", "draw"):
+            raise ValueError(f"charge: expected mean, median or draw, found {charge!r}")
         if outputs not in ("keep", "scale", "leave"):
             raise ValueError(f"outputs: expected keep, scale or leave, found {outputs!r}")
         if iters is not None and iters < 1:

@@ -20,9 +20,11 @@ from typing import Any, Final
 FIRST: Final = 3  # executions of a place that take what is measured: caches warm up
 BATCH: Final = 16  # executions that are looked at together
 KEPT: Final = 8  # batches whose low ends are remembered
-# A place varies if a quarter of a batch takes more than so many times its low end, and so much.
-SPREAD: Final = 2.0
+# A place varies if a quarter of a batch takes more than so many times its low end, and so much:
+# more than other work on the same core makes of a block that is always the same.
+SPREAD: Final = 3.0
 SLACK: Final = 10_000  # ns
+RARE: Final = 2.0  # times what is charged, from which on a block is counted as disturbed
 
 
 class Place:
@@ -111,7 +113,7 @@ class SteadyTimer:
         tally = self._tally
         tally.measured += elapsed
         tally.charged += charged
-        if elapsed > SPREAD * charged + SLACK:
+        if elapsed > RARE * charged + SLACK:
             tally.rare += elapsed
         if self._write is not None:
             self._write(f"{self._pid} {charged}\n")

@@ -128,6 +128,26 @@ def test_time_that_is_not_measured_does_not_depend_on_sampling(outcome, compute,
     assert sampled.seconds == plain.seconds
 
 
+@pytest.mark.parametrize(("charge", "expected"), [("mean", 5.0), ("median", 3.0)])
+def test_measures_late_in_the_run_count_as_much(outcome, charge, expected):
+    text = """
+    import time
+    from mpi4py import MPI
+    done = []
+    def step():
+        time.sleep(0.001 * (11 if len(done) == 2 else 1 + len(done) * 2))
+        done.append(1)
+    for _ in range(10):
+        step()
+    """
+    options = f"scope=collective,warmup=0,iters=2,every=4,charge={charge}"
+    result, _ = outcome(text, 2, compute="none", sample=[f"__main__:step:{options}"])
+    point = result.shadow["sampled"][0]
+    # Passes 1, 2 and 6 ran and took 1, 3 and 11 ms; so did the tenth, 7 ms.
+    assert (point["ran"], point["skipped"]) == (4 * 2, 6 * 2)
+    assert result.seconds == pytest.approx(1e-3 * (1 + 3 + 11 + 7 + 6 * expected), rel=1e-3)
+
+
 def test_draws_repeat_with_the_seed(outcome):
     results = [
         outcome(PROGRAM, sample=["__main__:work:iters=4,charge=draw"], compute="2us")[0].seconds

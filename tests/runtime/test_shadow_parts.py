@@ -17,6 +17,7 @@ from pysmpi.runtime.shadow.estimate import FEWEST, Estimate, Rule
 from pysmpi.runtime.shadow.keys import key_function
 from pysmpi.runtime.shadow.once import Shared
 from pysmpi.runtime.shadow.outputs import Outputs, Watch
+from pysmpi.runtime.shadow.passes import Entry
 from pysmpi.runtime.shadow.targets import parse_once, parse_sample
 
 times = st.floats(1.0, 1e9)
@@ -81,6 +82,28 @@ def test_the_error_says_how_far_the_mean_is_from_the_truth(seed, spread):
         estimate.add(random.gauss(1000.0, 1000.0 * spread), rule)
     # Who stops as soon as the error looks small stops too early now and then, but not by much.
     assert abs(estimate.mean - 1000.0) < 1000.0 * max(8 * 0.02, 4 * spread)
+
+
+def test_the_median_is_of_the_measures():
+    estimate = measured([50.0, 1.0, 9.0, 3.0], Rule(warmup=1))
+    assert estimate.median == 3.0
+    estimate.add(5.0, Rule())
+    assert estimate.median == 4.0
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.sampled_from([2.0, 3.0, 7.0])), min_size=1),
+)
+def test_what_was_charged_too_little_comes_along(steps):
+    entry = Entry()
+    charged = skipped = 0.0
+    for passes, value in steps:
+        cost = entry.cost(passes, value)
+        assert cost >= 0.0
+        charged += cost
+        skipped += passes
+        # Too much stays charged only as long as nothing is left to take it from.
+        assert charged >= skipped * value and (cost == 0.0 or charged == skipped * value)
 
 
 def test_draws_are_measures_and_repeat():

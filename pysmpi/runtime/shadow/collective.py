@@ -35,6 +35,7 @@ class Span:
         if activity.inside == 0:
             activity.since = thread_time_ns()
         activity.inside += 1
+        shadow.links.enter(rank.engine)
 
     def _date(self) -> float:
         """The rank's clock, read without ending the block of compute.
@@ -55,6 +56,7 @@ class Span:
 
     def end(self) -> None:
         """The pass is over, or broken off."""
+        self.shadow.links.leave()
         activity = self.point.activity
         activity.inside -= 1
         if activity.inside == 0:
@@ -110,7 +112,8 @@ def pass_by(shadow: Shadow, entry: Entry, rank: Rank, seconds: float, passes: in
     else:
         process.sleep(seconds)
     if entry.shares is not None:
-        scale = passes / max(1, entry.estimate.count)
+        measured = entry.estimate.count * entry.estimate.mean
+        scale = seconds / measured if measured > 0.0 else 0.0
         process.compute_seconds += entry.shares[0] * scale
         process.comm_seconds += entry.shares[1] * scale
         process.overhead_seconds += entry.shares[2] * scale

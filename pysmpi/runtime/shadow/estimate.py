@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from random import Random
+from statistics import median
 
 ITERS = 30
 PRECISION = 0.01
@@ -43,7 +44,7 @@ class Rule:
 class Estimate:
     """The measures (ns) of one kind of pass, by Welford's method."""
 
-    __slots__ = ("passes", "count", "mean", "_squares", "values")
+    __slots__ = ("passes", "count", "mean", "_squares", "values", "_median")
 
     def __init__(self) -> None:
         self.passes = 0
@@ -51,6 +52,7 @@ class Estimate:
         self.mean = 0.0
         self._squares = 0.0
         self.values: list[float] = []
+        self._median: float | None = None
 
     def add(self, value: float, rule: Rule) -> None:
         """Note one more pass."""
@@ -63,11 +65,19 @@ class Estimate:
         self._squares += distance * (value - self.mean)
         if len(self.values) < KEPT:
             self.values.append(value)
+            self._median = None
 
     @property
     def variance(self) -> float:
         """The sample variance; 0 for fewer than two measures."""
         return max(0.0, self._squares) / (self.count - 1) if self.count > 1 else 0.0
+
+    @property
+    def median(self) -> float:
+        """The median of the measures; 0 without any."""
+        if self._median is None:
+            self._median = median(self.values) if self.values else 0.0
+        return self._median
 
     @property
     def error(self) -> float:

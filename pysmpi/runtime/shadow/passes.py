@@ -23,6 +23,7 @@ from pysmpi.runtime.shadow.collective import Activity, Span, pass_by
 from pysmpi.runtime.shadow.estimate import Estimate, Rule
 from pysmpi.runtime.shadow.keys import key_function
 from pysmpi.runtime.shadow.outputs import Outputs, Watch
+from pysmpi.runtime.shadow.teams import Links, Team
 
 _NOW = Rank.now.__code__
 
@@ -86,9 +87,11 @@ class Entry:
 
     __slots__ = (
         "estimate", "done", "left", "outputs", "written", "host", "random", "shares", "blocks",
+        "skipped", "value", "owed", "kind",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, kind: int = 0) -> None:
+        self.kind = kind  # how many kinds of passes the rank knew before
         self.estimate = Estimate()
         self.done = False  # whether the next pass can be skipped
         self.left = 0  # passes to skip before one is measured again; negative: all
@@ -100,6 +103,23 @@ class Entry:
         # that were measured, and the blocks of compute in the last one.
         self.shares: list[float] | None = None
         self.blocks = 0
+        self.skipped = 0
+        self.value = 0.0  # what each skipped pass is charged, as was last known
+        self.owed = 0.0  # too little charged so far, if positive
+
+    def cost(self, passes: int, value: float) -> float:
+        """What skipped passes are charged if each takes `value`, as is known now.
+
+        What earlier ones were charged too much or too little comes along, so that a measure
+        counts as much late in the run as at its start.
+        """
+        if value != self.value:
+            self.owed += self.skipped * (value - self.value)
+            self.value = value
+        self.skipped += passes
+        cost = passes * value + self.owed
+        self.owed = min(0.0, cost)
+        return max(0.0, cost)
 
 
 class Point:
@@ -119,10 +139,13 @@ class Point:
         self.scope = scope
         self.collective = scope == "collective"
         self.key = key_function(by)
-        self.draws = charge == "draw"
+        self.charge = charge
         self.keep = outputs != "leave"
         self.scaled = outputs == "scale"
         self.entries: dict[Hashable, Entry] = {}
+        self.kinds: list[dict[int, Entry]] = []  # of collective passes: by rank, for each kind
+        self.teams: dict[tuple[int, int], Team] = {}  # by kind and rank
+        self.known = 0  # the version of the links that teams are of
         self.activity = Activity()
         self.ran = 0
         self.skipped = 0
@@ -134,8 +157,37 @@ class Point:
         full = key if self.scope == "global" else (rank.pid, key)
         entry = self.entries.get(full)
         if entry is None:
-            entry = self.entries[full] = Entry()
+            entry = self.entries[full] = self._add(rank) if self.collective else Entry()
         return entry
+
+    def _add(self, rank: Rank) -> Entry:
+        kind = 0
+        while kind < len(self.kinds) and rank.pid in self.kinds[kind]:
+            kind += 1
+        if kind == len(self.kinds):
+            self.kinds.append({})
+        entry = self.kinds[kind][rank.pid] = Entry(kind)
+        return entry
+
+    def typical(self, entry: Entry, rank: Rank, links: Links) -> float:
+        """What a skipped pass takes: of collective ones, what it takes the rank's team."""
+        estimate = entry.estimate
+        found: float | None = None
+        if self.collective:
+            if self.known != links.version:
+                self.known = links.version
+                self.teams = {}
+            team = self.teams.get((entry.kind, rank.pid))
+            if team is None:
+                entries = self.kinds[entry.kind]
+                ranks = [pid for pid in links.team(rank.pid) if pid in entries]
+                team = Team(entries[pid] for pid in ranks)
+                for pid in ranks:
+                    self.teams[entry.kind, pid] = team
+            found = team.typical(self.charge)
+        if found is None:
+            return estimate.median if self.charge == "median" else estimate.mean
+        return found
 
     def report(self) -> dict[str, Any]:
         """The figures of this place."""
@@ -173,6 +225,7 @@ class Shadow:
         self.seed = seed
         self.points: list[Point] = []
         self.failure: UsageError | None = None
+        self.links = Links()
         self.dry = False  # whether all passes run
         # Told of passes that may communicate: the rank, the place, and whether it begins one
         # (+1), ends it (-1) or skips it (0).
@@ -244,12 +297,14 @@ class Shadow:
             entry.done = False
         point.skipped += passes
         point.saved += passes * entry.host * 1e-9 / estimate.passes
-        if point.draws:
+        if point.charge == "draw":
             if entry.random is None:
                 entry.random = Random(f"{self.seed} {rank.pid} {point.name}")
             cost = sum(estimate.draw(entry.random) for _ in range(passes))
         else:
-            cost = passes * estimate.mean
+            value = point.typical(entry, rank, self.links)
+            # Ranks that share what they learn do not pay for each other.
+            cost = passes * value if point.scope == "global" else entry.cost(passes, value)
         if point.collective:
             if self.on_pass is not None:
                 for _ in range(passes):

@@ -14,7 +14,7 @@ _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
 
 SCOPES = ("local", "global", "collective")
 BY = ("shape", "type", "none")
-CHARGES = ("mean", "draw")
+CHARGES = ("mean", "median", "draw")
 OUTPUTS = ("keep", "scale", "leave")
 
 
@@ -25,9 +25,9 @@ class Target:
     `path` is its qualified name in `module`. `scope` says who shares measures: each rank has its
     own (`local`), all share them (`global`), or all ranks pass together and may communicate
     (`collective`). `by` says which calls are alike (see `keys.py`). A call that is skipped takes
-    the mean of the measures or one drawn from them (`charge`), and leaves behind what the last
-    call that ran left (`outputs="keep"`), that in proportion to what it reads ("scale"), or
-    nothing ("leave").
+    the mean or median of the measures or one drawn from them (`charge`), and leaves behind what
+    the last call that ran left (`outputs="keep"`), that in proportion to what it reads ("scale"),
+    or nothing ("leave").
     """
 
     module: str

@@ -1,0 +1,144 @@
+"""Which ranks keep step with each other in passes that communicate.
+
+Ranks that wait for each other, be it by way of others, advance at the same pace however their
+passes were measured: one that came late was waited for, and measured less. If each were charged
+its own measures a hundred times, they would drift apart by a hundred times that, and wait for it
+in the next pass that runs. So the ranks of a team are charged the mean over the team.
+
+A rank that sends without waiting for its receiver may run ahead of it. Teams are therefore the
+strongly connected components of "what one does, the other waits for", as seen in the passes that
+ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.kernel.requests import Send
+
+if TYPE_CHECKING:
+    from pysmpi.runtime.shadow.passes import Entry
+
+
+class Links:
+    """Listens to the messages while any rank is in a measured pass."""
+
+    def __init__(self) -> None:
+        self.followers: dict[int, set[int]] = {}  # ranks that wait for what a rank does
+        self.version = 0
+        self._inside = 0
+        self._engine: Any = None
+        self._listener: Any = None  # who listened before
+        self._teams: dict[int, list[int]] = {}
+        self._known = 0
+
+    def enter(self, engine: Any) -> None:
+        """A rank begins a pass."""
+        if self._inside == 0:
+            self._engine, self._listener = engine, engine.recorder
+            engine.recorder = self
+        self._inside += 1
+
+    def leave(self) -> None:
+        """A rank ends a pass."""
+        self._inside -= 1
+        if self._inside == 0:
+            self._engine.recorder = self._listener
+
+    def flow_started(self, send: Send, now: float) -> None:
+        """The kernel: the bytes of a message leave."""
+        members = send.context.members
+        if send.source < len(members):
+            source, destination = members[send.source].pid, members[send.destination].pid
+            self._tie(source, destination)
+            if not send.eager:
+                self._tie(destination, source)
+        if self._listener is not None:
+            self._listener.flow_started(send, now)
+
+    def flow_ended(self, send: Send, now: float) -> None:
+        """The kernel: the last byte of a message has arrived."""
+        if self._listener is not None:
+            self._listener.flow_ended(send, now)
+
+    def _tie(self, leader: int, follower: int) -> None:
+        followers = self.followers.setdefault(leader, set())
+        if follower not in followers:
+            followers.add(follower)
+            self.version += 1
+
+    def team(self, pid: int) -> list[int]:
+        """The ranks that keep step with a rank, itself included."""
+        if self._known != self.version:
+            self._known = self.version
+            self._teams = {}
+            for ranks in components(self.followers):
+                for rank in ranks:
+                    self._teams[rank] = ranks
+        return self._teams.get(pid) or [pid]
+
+
+class Team:
+    """The measures of ranks that keep step: the passes that all of them have measured."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self.entries = list(entries)
+        self.means: list[float] = []  # over the ranks, of each pass
+        self._median: float | None = None
+
+    def update(self) -> None:
+        """Take in what was measured by all since."""
+        number = len(self.means)
+        while all(len(entry.estimate.values) > number for entry in self.entries):
+            self.means.append(fmean(entry.estimate.values[number] for entry in self.entries))
+            number += 1
+
+    def typical(self, charge: str) -> float | None:
+        """What a pass takes; None while there is none that all have measured."""
+        self.update()
+        if not self.means:
+            return None
+        return median(self.means) if charge == "median" else fmean(self.means)
+
+
+def components(graph: dict[int, set[int]]) -> list[list[int]]:
+    """The strongly connected components of a directed graph (Kosaraju and Sharir)."""
+    backwards: dict[int, list[int]] = {}
+    for node, following in graph.items():
+        for other in following:
+            backwards.setdefault(other, []).append(node)
+    finished: list[int] = []
+    seen: set[int] = set()
+    for start in graph:
+        if start in seen:
+            continue
+        seen.add(start)
+        path = [(start, iter(graph[start]))]
+        while path:
+            node, following_nodes = path[-1]
+            for other in following_nodes:
+                if other not in seen:
+                    seen.add(other)
+                    path.append((other, iter(graph.get(other, ()))))
+                    break
+            else:
+                finished.append(node)
+                path.pop()
+    found: list[list[int]] = []
+    taken: set[int] = set()
+    for start in reversed(finished):
+        if start in taken:
+            continue
+        taken.add(start)
+        ranks, waiting = [], [start]
+        while waiting:
+            node = waiting.pop()
+            ranks.append(node)
+            for other in backwards.get(node, ()):
+                if other not in taken:
+                    taken.add(other)
+                    waiting.append(other)
+        found.append(sorted(ranks))
+    return found
