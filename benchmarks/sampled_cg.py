@@ -49,7 +49,7 @@ REPORTED = re.compile(r"Time in seconds = +([\d.]+)")
 
 SAMPLED = [
     "--once", "__main__:random_vectors:iters=3",
-    "--sample", "__main__:Solver.solve:scope=collective,iters=1,every=19,charge=median",
+    "--sample", "__main__:Solver.solve:scope=collective,iters=1,every=25,charge=median",
 ]  # fmt: skip
 
 

@@ -6,8 +6,10 @@ so a prediction from blocks as they were measured holds far more of this noise t
 
 A block is known by its place: the rank, and the paths of calls by which the program came to the
 two calls of MPI around it. Once it has been measured a few times it takes its usual time: the low
-end of what the last executions took, best of some batches of them. Noise only ever adds, so the
-low end is steady where a mean is not. At places whose work varies, blocks take what is measured.
+end of a batch of executions, the median of the last batches. Noise only ever adds, so a low end is
+steady where a mean is not; and that of one batch is as likely above the usual as below, so a run
+with few executions expects the same as one with many. At places whose work varies, blocks take
+what is measured.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import sys
 from bisect import insort
 from collections.abc import Callable
+from statistics import median
 from typing import Any, Final
 
 FIRST: Final = 3  # executions of a place that take what is measured: caches warm up
@@ -30,12 +33,13 @@ RARE: Final = 2.0  # times what is charged, from which on a block is counted as 
 class Place:
     """What the blocks at one place of one rank took."""
 
-    __slots__ = ("seen", "batch", "ends", "varies")
+    __slots__ = ("seen", "batch", "ends", "low", "varies")
 
     def __init__(self) -> None:
         self.seen = 0
         self.batch: list[int] = []  # ns, ascending
         self.ends: list[int] = []  # low ends of the last batches (ns)
+        self.low = 0  # their median
         self.varies = False
 
     def usual(self, elapsed: int) -> int:
@@ -50,20 +54,17 @@ class Place:
                 self.ends.clear()  # the program does more now
             self.ends.append(low)
             del self.ends[:-KEPT]
+            self.low = round(median(self.ends))
             batch.clear()
         if self.seen < FIRST:
             self.seen += 1
             return elapsed
         if self.varies:
             return elapsed
-        ends = self.ends
-        if not ends:
-            # The second lowest, once there are so many that the lowest is an exception.
-            return batch[0] if count <= BATCH // 2 else batch[1]
-        lowest = min(ends)
-        if BATCH // 2 <= count < BATCH and batch[1] < lowest:
-            return batch[1]
-        return lowest
+        if self.ends:
+            return self.low
+        # The second lowest, once there are so many that the lowest is an exception.
+        return batch[0] if count <= BATCH // 2 else batch[1]
 
 
 class Tally:

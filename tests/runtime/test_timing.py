@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import math
+import random
 import time
+from statistics import fmean
 
 import pytest
 from hypothesis import given
@@ -274,9 +276,21 @@ def test_a_steady_block_takes_what_it_usually_takes():
 
 def test_a_slow_while_is_not_the_programs():
     place = Place()
-    charged = [place.usual(100_000) for _ in range(3 * BATCH)]
-    charged += [place.usual(150_000) for _ in range((KEPT - 1) * BATCH)]
+    usual, slow = KEPT // 2, KEPT // 2 - 1  # batches
+    charged = [place.usual(100_000) for _ in range(usual * BATCH)]
+    charged += [place.usual(150_000) for _ in range(slow * BATCH)]
     assert set(charged) == {100_000}
+
+
+def test_few_executions_expect_the_same_as_many():
+    draw = random.Random(0)
+    early, late = [], []
+    for _ in range(400):
+        place = Place()
+        charged = [place.usual(round(draw.gauss(1e6, 3e4))) for _ in range(12 * BATCH)]
+        early += charged[BATCH : 2 * BATCH]
+        late += charged[-BATCH:]
+    assert abs(fmean(early) / fmean(late) - 1.0) < 0.002
 
 
 def test_blocks_whose_work_varies_take_what_is_measured():
