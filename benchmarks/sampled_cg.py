@@ -2,20 +2,17 @@
 
     python benchmarks/sampled_cg.py --class C --ranks 128
 
-The full run and `--repeats` sampled ones take turns in slices, `--slice` seconds for the one and a
-tenth of it for each other: a shared machine may be slower by a third for a minute, and a sampled
-run as a whole might lie in such a time.  Compute is timed with `--compute steady`: blocks that
-repeat take what they take undisturbed, neither by others nor by having been held, after which
-memory is slow for some tenths of a second.  `--compute native` times all as it comes.  Compared
-are the time that CG itself reports, of its 75 iterations as NPB defines it, and the simulated time
-of the whole program.
+Compute is timed with `--compute steady`: blocks that repeat take what they take undisturbed, since
+on a shared machine two runs in full may differ by more than is asked of sampling.  `--compute
+native` times all as it comes.  Compared are the time that CG itself reports, of its 75 iterations
+as NPB defines it, and the simulated time of the whole program.
 
 Memory of malloc is on huge pages in all runs (GLIBC_TUNABLES=glibc.malloc.hugetlb=1).  Otherwise
 the arrays of a rank are on huge or on small pages depending on what it freed before, and functions
 that are skipped free nothing: their callers then compute slower.
 
-The median of what the sampled runs predict must come within 3 % of the full run, and each must
-take a tenth of its wall time at most, not counting when it was held.
+The full run is done once, the sampled one `--repeats` times.  The median of what the repeats
+predict must come within 3 % of the full run, and each must take a tenth of its wall time at most.
 With `--play-back` the full run records its compute, and is sampled once more with that played back,
 where nothing but sampling differs.  The sampled program prints a wrong eigenvalue and ends with
 status 1, as it should.
@@ -32,16 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median_low
 
-from side_by_side import (
-    TOP,
-    BenchmarkError,
-    Measurement,
-    parser,
-    run,
-    table,
-    take_slices,
-    write_json,
-)
+from side_by_side import TOP, BenchmarkError, Measurement, parser, run, table, write_json
 
 ERROR = 0.03  # of the predicted time
 WALL = 0.1  # of the wall time in full
@@ -55,29 +43,32 @@ SAMPLED = [
 
 @dataclass
 class Run:
-    """A run: its predicted seconds, of CG and of the whole program, are known at its end."""
+    """One run: its predicted seconds, of CG and of the whole program, and what it took."""
 
     name: str
+    cg: float
+    whole: float
     measurement: Measurement
-    report: Path
-
-    @property
-    def cg(self) -> float:
-        """Predicted seconds of CG's iterations."""
-        found = REPORTED.search(self.measurement.output)
-        if found is None:
-            raise BenchmarkError(f"{self.name}: CG did not come to its end")
-        return float(found[1])
-
-    @property
-    def whole(self) -> float:
-        """Predicted seconds of the whole program."""
-        return float(json.loads(self.report.read_text())["simulated_seconds"])
 
     @property
     def wall(self) -> float:
         """Seconds that it took."""
         return self.measurement.fastest
+
+
+def measure(name: str, command: list[str], words: list[str], program: list[str]) -> Run:
+    """Run CG once."""
+    with tempfile.TemporaryDirectory() as directory:
+        report = Path(directory) / "report.json"
+        measurement = Measurement(
+            [*command, *words, "--report", str(report), *program], statuses=(0, 1)
+        )
+        measurement.run(timeout=7200.0)
+        whole = json.loads(report.read_text())["simulated_seconds"]
+    found = REPORTED.search(measurement.output)
+    if found is None:
+        raise BenchmarkError(f"{name}: CG did not come to its end")
+    return Run(name, float(found[1]), whole, measurement)
 
 
 def main() -> int:
@@ -88,9 +79,6 @@ def main() -> int:
     options.add_argument("--iterations", type=int, help="instead of the class's own")
     options.add_argument("--platform", default="cluster", help="machine to simulate")
     options.add_argument("--compute", default="steady", choices=("steady", "native"))
-    options.add_argument(
-        "--slice", type=float, default=20.0, help="seconds of the full run at once"
-    )
     options.add_argument("--play-back", action="store_true", help="also sample recorded compute")
     chosen = options.parse_args()
     program = [str(TOP / "apps" / "npb_cg.py"), "--class", chosen.name]
@@ -101,54 +89,42 @@ def main() -> int:
     command += ["--platform", chosen.platform]
     timed = ["--compute", chosen.compute]
 
-    with tempfile.TemporaryDirectory() as name:
-        directory = Path(name)
-        blocks = str(directory / "blocks")
-
-        def prepared(name: str, *words: str) -> Run:
-            report = directory / f"{name}.json"
-            line = [*command, *words, "--report", str(report), *program]
-            return Run(name, Measurement(line, statuses=(0, 1)), report)
-
+    with tempfile.TemporaryDirectory() as directory:
+        blocks = str(Path(directory) / "blocks")
         record = ["--record-compute", blocks] if chosen.play_back else []
-        full = prepared("in full", *timed, *record)
-        repeats = [
-            prepared(f"sampled, {number}", *timed, *SAMPLED)
+        full = measure("in full", command, timed + record, program)
+        sampled = [
+            measure(f"sampled, {number}", command, timed + SAMPLED, program)
             for number in range(1, chosen.repeats + 1)
         ]
-        take_slices(
-            [one.measurement for one in (full, *repeats)],
-            [chosen.slice, *(chosen.slice * WALL for _ in repeats)],
-        )
-        played = prepared("sampled, played back", "--compute", blocks, *SAMPLED[2:])
         if chosen.play_back:
-            played.measurement.run()
+            played = ["--compute", blocks, *SAMPLED[2:]]
+            sampled.append(measure("sampled, played back", command, played, program))
 
-        lines, records, missed = [], [], []
-        middle = median_low(one.cg for one in repeats)
-        for one in (full, *repeats, *([played] if chosen.play_back else [])):
-            error, share = one.cg / full.cg - 1.0, one.wall / full.wall
-            lines.append(
-                (
-                    one.name,
-                    f"{one.cg:.4f}",
-                    f"{error:+.2%}",
-                    f"{one.whole:.4f}",
-                    f"{one.whole / full.whole - 1.0:+.2%}",
-                    f"{one.wall:.1f}",
-                    f"{share:.3f}",
-                    f"{min(one.measurement.processor):.1f}",
-                    f"{one.measurement.peak / 1e6:,.0f}",
-                )
+    lines, records, missed = [], [], []
+    for one in (full, *sampled):
+        error, share = one.cg / full.cg - 1.0, one.wall / full.wall
+        lines.append(
+            (
+                one.name,
+                f"{one.cg:.4f}",
+                f"{error:+.2%}",
+                f"{one.whole:.4f}",
+                f"{one.whole / full.whole - 1.0:+.2%}",
+                f"{one.wall:.1f}",
+                f"{share:.3f}",
+                f"{min(one.measurement.processor):.1f}",
             )
-            predicted = {"run": one.name, "cg_seconds": one.cg, "whole_seconds": one.whole}
-            records.append(predicted | one.measurement.record())
-            if abs(error) > ERROR and (one is played or one.cg == middle):
-                missed.append(f"{one.name}: predicts {error:+.1%} more, wanted within {ERROR:.0%}")
-            if one in repeats and share > WALL:
-                missed.append(f"{one.name}: takes {share:.3f} of the full run, wanted {WALL}")
+        )
+        predicted = {"run": one.name, "cg_seconds": one.cg, "whole_seconds": one.whole}
+        records.append(predicted | one.measurement.record())
+        middle = one.cg == median_low(other.cg for other in sampled[: chosen.repeats])
+        if abs(error) > ERROR and (middle or one.name.endswith("back")):
+            missed.append(f"{one.name}: predicted time differs by {error:+.1%}, wanted {ERROR:.0%}")
+        if one is not full and not one.name.endswith("back") and share > WALL:
+            missed.append(f"{one.name}: takes {share:.3f} of the full run, wanted {WALL}")
     print(f"CG class {chosen.name}, {chosen.ranks} ranks on {chosen.platform}, {chosen.compute}")
-    headings = ("run", "CG s", "error", "whole s", "error", "wall s", "of full", "CPU s", "peak MB")
+    headings = ("run", "CG s", "error", "whole s", "error", "wall s", "of full", "processor s")
     print(table(headings, lines))
     for line in missed:
         print("missed:", line)
