@@ -11,8 +11,8 @@ time.  Barriers and gathers are trees: linear ones, the default, have all ranks 
 With `--smpi` the same program in C, on one node a rank, runs under SMPI with twice as many ranks
 each time, until it fails or takes too long; the same numbers of ranks, on the same machine with
 the same algorithms, are then run by pysmpi.  With `--jacobi` ten iterations of apps/jacobi2d.py
-run on nodes of one core, or of `--jacobi-cores`.  Exit status 1 when a rank costs more memory than
-wanted.
+run on nodes of one core, or of `--jacobi-cores`, where only the network costs.  Exit status 1 when
+a rank costs more memory than wanted.
 """
 
 from __future__ import annotations
@@ -45,12 +45,7 @@ PATIENCE = 7200.0  # seconds for one run of ours
 NODES = """name: nodes
 description: Nodes of {cores} cores on a 100 Gb/s network, for measuring the simulator.
 config:
-  smpi/os: "0:2e-07:5e-11;16384:0:0"
-  smpi/ois: "0:2e-07:5e-11;16384:0:0"
-  smpi/or: "0:2e-07:5e-11;16384:0:0"
-  smpi/bw-factor: "0:0.92"
-  smpi/lat-factor: "0:1;16384:3"
-  smpi/async-small-thresh: 16384
+{costs}  smpi/async-small-thresh: 16384
   smpi/send-is-detached-thresh: 16384
 clusters:
   - name: nodes
@@ -59,6 +54,12 @@ clusters:
     cores: {cores}
     link: {{bandwidth: 100Gbps, latency: 500ns}}
     loopback: {{bandwidth: 8GBps, latency: 300ns}}
+"""
+COSTS = """  smpi/os: "0:2e-07:5e-11;16384:0:0"
+  smpi/ois: "0:2e-07:5e-11;16384:0:0"
+  smpi/or: "0:2e-07:5e-11;16384:0:0"
+  smpi/bw-factor: "0:0.92"
+  smpi/lat-factor: "0:1;16384:3"
 """
 HINT = "Debian has it in the package libsimgrid-dev"
 
@@ -84,7 +85,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         measured = {
-            ranks: ours(ranks, directory, CORES, chosen.repeats, *trees("--coll", "="), program())
+            ranks: ours(ranks, directory, (CORES, COSTS), chosen.repeats, program())
             for ranks in chosen.ranks
         }
         cores = chosen.jacobi_cores
@@ -138,13 +139,15 @@ def show(measured: dict[int, Measurement], limit: float | None) -> bool:
     return missed
 
 
-def ours(ranks: int, directory: Path, cores: int, repeats: int, *words: object) -> Measurement:
-    """Our runs with as many ranks, `cores` of them on a node."""
+def ours(
+    ranks: int, directory: Path, node: tuple[int, str], repeats: int, *words: object
+) -> Measurement:
+    """Our runs with as many ranks, on nodes of some cores, with what messages cost their ends."""
+    cores, costs = node
     machine = directory / f"nodes-{cores}-{ranks}.yaml"
-    machine.write_text(NODES.format(cores=cores, last=math.ceil(ranks / cores) - 1))
-    measurement = Measurement(
-        pysmpi("-n", ranks, "--platform", machine, "--map-by", "core", *words)
-    )
+    machine.write_text(NODES.format(cores=cores, costs=costs, last=math.ceil(ranks / cores) - 1))
+    where = ("--platform", machine, "--map-by", "core", *trees("--coll", "="))
+    measurement = Measurement(pysmpi("-n", ranks, *where, *words))
     for _ in range(repeats):
         measurement.run(PATIENCE)
     print(
@@ -160,7 +163,7 @@ def jacobi(ranks: int, cores: int, directory: Path, repeats: int) -> Measurement
     """Ten iterations on some four by four points a rank, which share nothing but the network."""
     size = 4 * math.isqrt(2 * ranks)
     words = (TOP / "apps" / "jacobi2d.py", "--size", size, "--iterations", 10)
-    return ours(ranks, directory, cores, repeats, *trees("--coll", "="), *words)
+    return ours(ranks, directory, (cores, ""), repeats, *words)
 
 
 def trees(option: str, between: str, prefix: str = "") -> list[str]:
