@@ -353,7 +353,8 @@ def test_steady_compute_of_a_run(tmp_path):
     record = str(tmp_path / "blocks")
     result = pysmpi.run(main, 2, compute="steady", record_compute=record)
     steady = result.report()["steady"]
-    assert 0.0 < steady["charged_seconds"] <= steady["measured_seconds"]
+    # A machine that becomes faster in the midst is noticed some executions later.
+    assert 0.0 < steady["charged_seconds"] < 3.0 * steady["measured_seconds"]
     _, blocks = read_blocks(record)
     charged = sum(sum(each) for each in blocks.values()) * 1e-9
     assert charged == pytest.approx(steady["charged_seconds"])
