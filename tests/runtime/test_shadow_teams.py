@@ -1,12 +1,16 @@
 """Ranks that wait for each other are charged alike, others are not."""
 
+from statistics import fmean
+
 import networkx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import pysmpi
-from pysmpi.runtime.shadow.teams import components
+from pysmpi.runtime.shadow.estimate import Rule
+from pysmpi.runtime.shadow.passes import Entry
+from pysmpi.runtime.shadow.teams import Team, components
 
 OPTIONS = "scope=collective,warmup=0,iters=2"
 
@@ -16,6 +20,21 @@ def test_components_are_those_of_networkx(graph):
     other = networkx.DiGraph(graph)
     expected = sorted(sorted(ranks) for ranks in networkx.strongly_connected_components(other))
     assert sorted(components(graph)) == expected
+
+
+@given(st.lists(st.integers(0, 3), min_size=1), st.integers(1, 4))
+def test_a_team_knows_the_passes_that_all_have_measured(order, size):
+    entries = [Entry() for _ in range(size)]
+    team = Team(entries)
+    rule = Rule(warmup=0)
+    for step, rank in enumerate(order):
+        entries[rank % size].estimate.add(float(step), rule)
+        passes = min(entry.estimate.count for entry in entries)
+        columns = list(zip(*(entry.estimate.values[:passes] for entry in entries), strict=True))
+        expected = [fmean(column) for column in columns]
+        found = team.typical("mean")
+        assert team.means == pytest.approx(expected)
+        assert found == (pytest.approx(fmean(expected)) if expected else None)
 
 
 @pytest.fixture

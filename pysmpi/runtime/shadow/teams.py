@@ -86,14 +86,20 @@ class Team:
     def __init__(self, entries: Iterable[Entry]) -> None:
         self.entries = list(entries)
         self.means: list[float] = []  # over the ranks, of each pass
-        self._median: float | None = None
+        self._next = 0  # the first that may not have measured the next pass
 
     def update(self) -> None:
         """Take in what was measured by all since."""
-        number = len(self.means)
-        while all(len(entry.estimate.values) > number for entry in self.entries):
+        while self.entries:
+            number = len(self.means)
+            while len(self.entries[self._next].estimate.values) > number:
+                self._next += 1
+                if self._next == len(self.entries):
+                    break
+            else:
+                return
             self.means.append(fmean(entry.estimate.values[number] for entry in self.entries))
-            number += 1
+            self._next = 0
 
     def typical(self, charge: str) -> float | None:
         """What a pass takes; None while there is none that all have measured."""
