@@ -50,6 +50,8 @@ class Links:
     def flow_started(self, send: Send, now: float) -> None:
         """The kernel: the bytes of a message leave."""
         members = send.context.members
+        # The members of an intercommunicator's context are its receivers: there a number may stand
+        # for another rank, and tie one too many.
         if send.source < len(members):
             source, destination = members[send.source].pid, members[send.destination].pid
             self._tie(source, destination)
