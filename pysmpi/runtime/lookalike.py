@@ -1,0 +1,75 @@
+"""Functions that pass for the built-in functions in whose place they stand.
+
+A built-in function does not bind when a class keeps it as an attribute
+(`logging.Formatter.converter = time.localtime`), is pickled by its name, and is told apart by its
+type. A Python function differs in all of these. So a replacement of a built-in is one as well: the
+C API makes a built-in function of any C function with the usual arguments, and `PyObject_Call` is
+such a function. Called with an object of ours in the place of the module, it calls that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from types import BuiltinFunctionType, ModuleType
+from typing import Any
+
+_VARARGS_AND_KEYWORDS = 0x0001 | 0x0002
+
+
+class _Definition(ctypes.Structure):
+    """`PyMethodDef` of Python's C API."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+class _Stand(ModuleType):
+    """Stands where a built-in function keeps its module; calling it calls the replacement."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__dict__["function"](*args, **kwargs)
+
+
+_call = ctypes.cast(ctypes.pythonapi.PyObject_Call, ctypes.c_void_p).value
+_new = ctypes.pythonapi.PyCFunction_NewEx
+_new.restype = ctypes.py_object
+_new.argtypes = [ctypes.POINTER(_Definition), ctypes.py_object, ctypes.py_object]
+
+
+def builtin(real: Any, function: Callable[..., Any]) -> Any:
+    """A built-in function with the name, module, docstring and signature of `real`.
+
+    Calling it calls `function`. Its `__self__` looks like the module of `real`.
+    """
+    module = real.__module__
+    stand = _Stand(module or "builtins")
+    signature = real.__text_signature__
+    doc = real.__doc__ or ""
+    if signature is not None:
+        doc = f"{real.__name__}{signature}\n--\n\n{doc}"
+    definition = _Definition(real.__name__.encode(), _call, _VARARGS_AND_KEYWORDS, doc.encode())
+    # The function refers to its definition without owning it.
+    stand.__dict__["definition"] = definition
+    stand.__dict__["function"] = function
+    return _new(ctypes.byref(definition), stand, module)
+
+
+def like(real: Any, function: Callable[..., Any]) -> Any:
+    """`function` in the shape of `real`: a built-in if that is one, else a Python function."""
+    if type(real) is BuiltinFunctionType:
+        return builtin(real, function)
+    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(function, name, getattr(real, name, None))
+    function.__dict__["__wrapped__"] = real  # where `inspect.signature` looks
+    return function
+
+
+def replacement(function: Any) -> Any:
+    """The Python function behind a built-in that `builtin` made; other objects as they are."""
+    stand = getattr(function, "__self__", None)
+    return stand.__dict__["function"] if type(stand) is _Stand else function
