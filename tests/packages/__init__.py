@@ -1,0 +1,1 @@
+"""Published packages run under a real MPICH and under pysmpi, and are compared."""

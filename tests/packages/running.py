@@ -1,0 +1,283 @@
+"""Runs an entry under real MPICH and under pysmpi, and compares."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import compare
+from .entries import HERE, Entry, Run
+from .environments import Environments
+
+# One thread a rank in libraries that have their own; no screen; the same order of sets in all
+# ranks and on both sides.
+SETTINGS = {
+    "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+    "NUMEXPR_MAX_THREADS": "1", "NUMBA_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1",
+    "RAYON_NUM_THREADS": "1", "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0",
+    "TZ": "UTC", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TERM": "dumb",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}  # fmt: skip
+KEPT = ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "PIP_INDEX_URL", "SSL_CERT_FILE")
+
+# With these, pytest writes a report a rank, and nothing that depends on when and where it runs.
+PYTEST = ["-q", "-p", "no:cacheprovider", "--junitxml=results.$PMI_RANK.xml"]
+
+
+@dataclass
+class Side:
+    """What one run gave under MPICH or under pysmpi."""
+
+    status: int | None  # None: it did not end in time
+    seconds: float
+    output: str
+    errors: str
+    # How many ranks reported each outcome of each test: `name: passed` -> 4.
+    tests: dict[str, int] = field(default_factory=dict)
+    reports: int = 0
+    files: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Result:
+    """What the comparison of an entry gave."""
+
+    package: str
+    version: str
+    equal: bool
+    mpich: str
+    pysmpi: str
+    seconds: tuple[float, float]
+    difference: str | None = None
+    message: str | None = None  # pysmpi's own, one line
+    invalid: str | None = None  # why MPICH's run cannot be compared with
+
+    def data(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def run_entry(entry: Entry, environments: Environments, path: Path) -> Result:
+    """Run all of an entry's programs on both sides, one after the other."""
+    seconds = [0.0, 0.0]
+    summaries: tuple[list[str], list[str]] = ([], [])
+    difference: str | None = None
+    message: str | None = None
+    invalid: str | None = None
+    for number, run in enumerate(entry.runs, 1):
+        folder = environments.folder / "work" / entry.package / str(number)
+        mpich = _side(entry, run, environments, path, folder, simulated=False)
+        seconds[0] += mpich.seconds
+        summaries[0].append(_summary(run, mpich))
+        problem = _invalid(run, mpich)
+        if problem is not None:
+            invalid = f"run {number}: {problem}"
+            summaries[1].append("not run")
+            break
+        pysmpi = _side(entry, run, environments, path, folder, simulated=True)
+        seconds[1] += pysmpi.seconds
+        summaries[1].append(_summary(run, pysmpi))
+        found = _difference(run, mpich, pysmpi)
+        if found is not None and difference is None:
+            difference = f"run {number}: {found}" if len(entry.runs) > 1 else found
+            message = _message(pysmpi)
+    return Result(
+        entry.package, entry.version, difference is None and invalid is None,
+        _together(summaries[0]), _together(summaries[1]), (seconds[0], seconds[1]),
+        difference, message, invalid,
+    )  # fmt: skip
+
+
+def command(run: Run, path: Path, simulated: bool) -> list[str]:
+    """What starts a run's ranks."""
+    if run.program is not None:
+        own = HERE / run.program
+        what = [str(own) if own.exists() else run.program]
+    elif run.module is not None:
+        what = ["-m", run.module]
+    elif run.code is not None:
+        what = ["-c", run.code]
+    else:
+        what = ["-m", "pytest", *PYTEST, *(run.pytest or [])]
+    what += run.args
+    start = [str(path / "bin" / "pysmpi"), "run"] if simulated else [str(path / "bin" / "mpiexec")]
+    start += ["-n", str(run.ranks)]
+    if not simulated:
+        start += ["-outfile-pattern", ".stdout.%r", "-errfile-pattern", ".stderr.%r",
+                  str(path / "bin" / "python")]  # fmt: skip
+    return start + what
+
+
+def environ(run: Run, path: Path, home: Path) -> dict[str, str]:
+    """The environment of a run, the same on both sides."""
+    settings = {name: os.environ[name] for name in KEPT if name in os.environ}
+    settings["PATH"] = f"{path / 'bin'}{os.pathsep}{settings.get('PATH', os.defpath)}"
+    return {**settings, **SETTINGS, "HOME": str(home), **run.environ}
+
+
+def _side(
+    entry: Entry, run: Run, environments: Environments, path: Path, folder: Path, simulated: bool
+) -> Side:
+    # The same folder on both sides, so that no path differs.
+    shutil.rmtree(folder, ignore_errors=True)
+    home = folder / "home"
+    home.mkdir(parents=True)
+    place = folder / "run"
+    if entry.source:
+        shutil.copytree(environments.source(entry, path), place, symlinks=True)
+    else:
+        place.mkdir()
+    place = place / run.directory
+    with open(folder / "stdout", "wb") as out, open(folder / "stderr", "wb") as err:
+        begun = time.perf_counter()
+        process = subprocess.Popen(
+            command(run, path, simulated), cwd=place, env=environ(run, path, home),
+            stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+        )  # fmt: skip
+        try:
+            status: int | None = process.wait(run.timeout)
+        except subprocess.TimeoutExpired:
+            status = None
+        seconds = time.perf_counter() - begun
+        _end(process)
+    output, errors = _text(folder / "stdout"), _text(folder / "stderr")
+    for rank in range(run.ranks):
+        output += _text(place / f".stdout.{rank}")
+        errors += _text(place / f".stderr.{rank}")
+    side = Side(status, seconds, output, errors)
+    if run.pytest is not None:
+        _read_reports(place, run, side)
+    for pattern in run.files:
+        for name in sorted(glob.glob(pattern, root_dir=place, recursive=True)):
+            if (place / name).is_file():
+                side.files[name] = _text(place / name)
+    return side
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End what a run has left behind."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, sign)
+        except ProcessLookupError:
+            break
+        time.sleep(0.2)
+    process.wait()
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+
+def _read_reports(place: Path, run: Run, side: Side) -> None:
+    """Each rank's report of pytest: which test had which outcome."""
+    tests: Counter[str] = Counter()
+    for rank in range(run.ranks):
+        path = place / f"results.{rank}.xml"
+        try:
+            root = ElementTree.parse(path).getroot()
+        except (OSError, ElementTree.ParseError):
+            continue
+        side.reports += 1
+        for case in root.iter("testcase"):
+            outcomes = sorted({child.tag for child in case} & {"failure", "error", "skipped"})
+            name = f"{case.get('classname')}::{case.get('name')}"
+            name = re.sub(compare.RULES["addresses"][0], "<address>", name)
+            tests[f"{name}: {' and '.join(outcomes) or 'passed'}"] += 1
+    side.tests = dict(tests)
+
+
+def _invalid(run: Run, mpich: Side) -> str | None:
+    """Why MPICH's run says nothing: it did not do what the entry says that it does."""
+    if mpich.status is None:
+        return f"MPICH did not end within {run.timeout} s"
+    right = mpich.status != 0 if run.status == "nonzero" else mpich.status == run.status
+    if not right:
+        last = [line for line in (mpich.errors + mpich.output).splitlines() if line.strip()]
+        return f"MPICH's exit status is {mpich.status}: {last[-1][:200] if last else 'no output'}"
+    for pattern in run.expect:
+        if not re.search(pattern, mpich.output, re.MULTILINE):
+            return f"MPICH's ranks print nothing that matches {pattern!r}"
+    if run.pytest is not None:
+        passed = sum(count for name, count in mpich.tests.items() if name.endswith(": passed"))
+        if mpich.reports != run.ranks or passed < run.passes * run.ranks:
+            return (f"{mpich.reports} of {run.ranks} ranks of MPICH's gave a report, "
+                    f"{passed} tests passed")  # fmt: skip
+    elif not compare.lines(mpich.output, run.only, run.ignore) and not mpich.files:
+        return "MPICH's ranks print nothing to compare"
+    return None
+
+
+def _difference(run: Run, mpich: Side, pysmpi: Side) -> str | None:
+    if pysmpi.status is None:
+        return f"pysmpi does not end within {run.timeout} s"
+    if run.pytest is not None:
+        if pysmpi.reports != mpich.reports:
+            return f"{pysmpi.reports} of {run.ranks} ranks end their tests"
+        for name in {**mpich.tests, **pysmpi.tests}:
+            one, other = mpich.tests.get(name, 0), pysmpi.tests.get(name, 0)
+            if one != other:
+                different = sum(mpich.tests.get(name, 0) != pysmpi.tests.get(name, 0)
+                                for name in {**mpich.tests, **pysmpi.tests})  # fmt: skip
+                return f"{name} in {other} ranks, MPICH {one} ({different} outcomes differ)"
+    else:
+        rules = (run.only, run.ignore, run.replace)
+        found = compare.difference(
+            compare.lines(mpich.output, *rules), compare.lines(pysmpi.output, *rules),
+            run.tolerance, run.absolute,
+        )  # fmt: skip
+        if found is not None:
+            return found
+    if pysmpi.status != mpich.status:
+        return f"exit status {pysmpi.status}, MPICH {mpich.status}"
+    for name in {**mpich.files, **pysmpi.files}:
+        if name not in mpich.files or name not in pysmpi.files:
+            return f"only {'MPICH' if name in mpich.files else 'pysmpi'} writes {name}"
+        rules = (run.only, run.ignore, run.replace)
+        found = compare.difference(
+            compare.lines(mpich.files[name], *rules), compare.lines(pysmpi.files[name], *rules),
+            run.tolerance, run.absolute,
+        )  # fmt: skip
+        if found is not None:
+            return f"{name}: {found}"
+    return None
+
+
+def _message(side: Side) -> str | None:
+    """The line in which pysmpi says what went wrong, else the last line of errors."""
+    said = [line.strip() for line in side.errors.splitlines() if line.strip()]
+    for line in said:
+        if re.match(r"(pysmpi: |PSM\d+|Error: )", line):
+            return line[:300]
+    last = [line for line in said if re.match(r"[\w.]+(Error|Exception|Exit)\b", line)]
+    return (last[-1] if last else said[-1])[:300] if said else None
+
+
+def _summary(run: Run, side: Side) -> str:
+    """A few words: `ok`, or for pytest how many tests had which outcome."""
+    if side.status is None:
+        return "no end"
+    if run.pytest is None:
+        return "ok" if side.status == 0 else f"status {side.status}"
+    counts: Counter[str] = Counter()
+    for name, count in side.tests.items():
+        counts[name.rsplit(": ", 1)[1]] += count
+    words = {"passed": "passed", "failure": "failed", "skipped": "skipped"}
+    return ", ".join(f"{count} {words.get(kind, kind)}" for kind, count in sorted(
+        counts.items(), key=lambda one: (one[0] != "passed", one[0])) if kind != "skipped"
+    ) or f"status {side.status}"  # fmt: skip
+
+
+def _together(summaries: list[str]) -> str:
+    return "; ".join(f"{count} × {text}" if count > 1 else text
+                     for text, count in Counter(summaries).items())  # fmt: skip
