@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from .calls import bound
 from .docstrings import publish
 
 CHAPTERS = (
@@ -49,3 +50,4 @@ def assemble(namespace: dict[str, Any]) -> None:
         for name in module.__all__:
             member = namespace[name] = getattr(module, name)
             publish(name, member)
+    bound(namespace)

@@ -15,6 +15,7 @@ from typing import Any
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.matching import ANY, mailbox_of
 from pysmpi.kernel.requests import STANDARD, SYNCHRONOUS, Receive, Send
+from pysmpi.mpi.calls import by_itself
 from pysmpi.mpi.constants import (
     ANY_SOURCE,
     ANY_TAG,
@@ -199,10 +200,9 @@ def landing_for(buf: Any, source: int) -> tuple[Landing, int]:
     return Landing(buf), acquire(buf, writable=True).memory.nbytes
 
 
-def _deprecated(buf: Any) -> None:
+def _deprecated() -> None:
     """Warn of an argument that mpi4py discourages."""
-    if buf is not None:
-        warnings.warn("the 'buf' argument is deprecated", UserWarning, stacklevel=3)
+    warnings.warn("the 'buf' argument is deprecated", UserWarning, stacklevel=3)
 
 
 class PointToPoint:
@@ -215,45 +215,43 @@ class PointToPoint:
 
     # The bodies that the two forms share: a payload is a message, or pickled bytes.
 
-    def _blocking(self, payload: Any, nbytes: int, dest: int, tag: int, mode: int) -> None:
-        rank = current()
+    def _blocking(
+        self, rank: Rank, payload: Any, nbytes: int, dest: int, tag: int, mode: int
+    ) -> None:
         core = self._core()
         send = new_send(self, rank, core, payload, nbytes, dest, tag, mode)
         if send is not None:
-            rank.enter().start_and_wait(send)
-            rank.leave()
+            rank.process.start_and_wait(send)
             if core.revoked and withdrawn(send):
                 revoked(self)
 
-    def _started(self, payload: Any, nbytes: int, dest: int, tag: int, mode: int) -> Request:
-        rank = current()
+    def _started(
+        self, rank: Rank, payload: Any, nbytes: int, dest: int, tag: int, mode: int
+    ) -> Request:
         send = new_send(self, rank, self._core(), payload, nbytes, dest, tag, mode)
         if send is None:
             return Request._of(NoOperation(rank, self, False))
         send.immediate = True
         operation = SendOperation(rank, self, None)
         operation.request = send
-        rank.enter().start(send)
-        rank.leave()
+        rank.process.start(send)
         return Request._of(operation)
 
-    def _received(self, rank: Rank, receive: Receive | None, status: Status | None) -> None:
+    def _received(self, receive: Receive | None, status: Status | None) -> None:
         """End a blocking receive."""
         if receive is None:
             if status is not None:
                 status._fill(PROC_NULL, ANY_TAG, 0)
-            rank.leave()
             return
         if status is not None:
             describe(receive, status, False)
-        rank.leave()
         if receive.truncated:
             truncated(self, receive)
 
     def _exchanged(
         self, rank: Rank, send: Send | None, receive: Receive | None, status: Status | None
     ) -> None:
-        process = rank.enter()
+        process = rank.process
         if send is not None:
             send.immediate = True
             if receive is None:
@@ -263,27 +261,46 @@ class PointToPoint:
                 process.exchange(both, both)
         elif receive is not None:
             process.start_and_wait(receive)
-        self._received(rank, receive, status)
+        self._received(receive, status)
         if send is not None and withdrawn(send):
             revoked(self)
 
     # Blocking, with buffers.
 
+    @by_itself
     def Send(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Blocking send."""
-        message = send_message(buf, dest)
-        self._blocking(message, message.nbytes, dest, tag, STANDARD)
+        rank = current()
+        rank.enter()
+        try:
+            message = send_message(buf, dest)
+            self._blocking(rank, message, message.nbytes, dest, tag, STANDARD)
+        finally:
+            rank.leave()
 
+    @by_itself
     def Ssend(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Blocking send in synchronous mode."""
-        message = send_message(buf, dest)
-        self._blocking(message, message.nbytes, dest, tag, SYNCHRONOUS)
+        rank = current()
+        rank.enter()
+        try:
+            message = send_message(buf, dest)
+            self._blocking(rank, message, message.nbytes, dest, tag, SYNCHRONOUS)
+        finally:
+            rank.leave()
 
+    @by_itself
     def Rsend(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Blocking send in ready mode."""
-        message = send_message(buf, dest)
-        self._blocking(message, message.nbytes, dest, tag, STANDARD)
+        rank = current()
+        rank.enter()
+        try:
+            message = send_message(buf, dest)
+            self._blocking(rank, message, message.nbytes, dest, tag, STANDARD)
+        finally:
+            rank.leave()
 
+    @by_itself
     def Recv(
         self,
         buf: Any,
@@ -292,16 +309,20 @@ class PointToPoint:
         status: Status | None = None,
     ) -> None:
         """Blocking receive."""
-        if status is not None:
-            check_status(status)
         rank = current()
-        message = receive_message(buf, source)
-        receive = new_receive(self, rank, self._core(), message, message.nbytes, source, tag)
         process = rank.enter()
-        if receive is not None:
-            process.start_and_wait(receive)
-        self._received(rank, receive, status)
+        try:
+            if status is not None:
+                check_status(status)
+            message = receive_message(buf, source)
+            receive = new_receive(self, rank, self._core(), message, message.nbytes, source, tag)
+            if receive is not None:
+                process.start_and_wait(receive)
+            self._received(receive, status)
+        finally:
+            rank.leave()
 
+    @by_itself
     def Sendrecv(
         self,
         sendbuf: Any,
@@ -313,15 +334,19 @@ class PointToPoint:
         status: Status | None = None,
     ) -> None:
         """Send and receive a message."""
-        if status is not None:
-            check_status(status)
         rank = current()
-        core = self._core()
-        out = send_message(sendbuf, dest)
-        into = receive_message(recvbuf, source)
-        send = new_send(self, rank, core, out, out.nbytes, dest, sendtag, STANDARD)
-        receive = new_receive(self, rank, core, into, into.nbytes, source, recvtag)
-        self._exchanged(rank, send, receive, status)
+        rank.enter()
+        try:
+            if status is not None:
+                check_status(status)
+            core = self._core()
+            out = send_message(sendbuf, dest)
+            into = receive_message(recvbuf, source)
+            send = new_send(self, rank, core, out, out.nbytes, dest, sendtag, STANDARD)
+            receive = new_receive(self, rank, core, into, into.nbytes, source, recvtag)
+            self._exchanged(rank, send, receive, status)
+        finally:
+            rank.leave()
 
     def Sendrecv_replace(
         self,
@@ -346,39 +371,53 @@ class PointToPoint:
     # Non-blocking and persistent, with buffers.
 
     def _isend(self, buf: Any, dest: int, tag: int, mode: int) -> Request:
-        message = send_message(buf, dest)
-        request = self._started(message, message.nbytes, dest, tag, mode)
-        request.ob_buf = message
-        return request
+        rank = current()
+        rank.enter()
+        try:
+            message = send_message(buf, dest)
+            request = self._started(rank, message, message.nbytes, dest, tag, mode)
+            request.ob_buf = message
+            return request
+        finally:
+            rank.leave()
 
+    @by_itself
     def Isend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Non-blocking send."""
         return self._isend(buf, dest, tag, STANDARD)
 
+    @by_itself
     def Issend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in synchronous mode."""
         return self._isend(buf, dest, tag, SYNCHRONOUS)
 
+    @by_itself
     def Irsend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in ready mode."""
         return self._isend(buf, dest, tag, STANDARD)
 
+    @by_itself
     def Irecv(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
         """Non-blocking receive."""
-        message = receive_message(buf, source)
-        request = self._irecv(message, message.nbytes, source, tag, None)
-        request.ob_buf = message
-        return request
-
-    def _irecv(self, payload: Any, nbytes: int, source: int, tag: int, unpickle: Any) -> Request:
         rank = current()
+        rank.enter()
+        try:
+            message = receive_message(buf, source)
+            request = self._irecv(rank, message, message.nbytes, source, tag, None)
+            request.ob_buf = message
+            return request
+        finally:
+            rank.leave()
+
+    def _irecv(
+        self, rank: Rank, payload: Any, nbytes: int, source: int, tag: int, unpickle: Any
+    ) -> Request:
         receive = new_receive(self, rank, self._core(), payload, nbytes, source, tag)
         if receive is None:
             return Request._of(NoOperation(rank, self, True))
         operation = ReceiveOperation(rank, self, None, unpickle)
         operation.request = receive
-        rank.enter().start(receive)
-        rank.leave()
+        rank.process.start(receive)
         return Request._of(operation)
 
     def Isendrecv(
@@ -531,16 +570,29 @@ class PointToPoint:
 
     # Lower-case: any Python object, pickled.
 
+    @by_itself
     def send(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Send in standard mode."""
         data = _dumps(obj, dest)
-        self._blocking(data, len(data), dest, tag, STANDARD)
+        rank = current()
+        rank.enter()
+        try:
+            self._blocking(rank, data, len(data), dest, tag, STANDARD)
+        finally:
+            rank.leave()
 
+    @by_itself
     def ssend(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Send in synchronous mode."""
         data = _dumps(obj, dest)
-        self._blocking(data, len(data), dest, tag, SYNCHRONOUS)
+        rank = current()
+        rank.enter()
+        try:
+            self._blocking(rank, data, len(data), dest, tag, SYNCHRONOUS)
+        finally:
+            rank.leave()
 
+    @by_itself
     def recv(
         self,
         buf: Any = None,
@@ -551,16 +603,21 @@ class PointToPoint:
         """Receive a message."""
         if status is not None:
             check_status(status)
+        if buf is not None:
+            _deprecated()
         rank = current()
-        _deprecated(buf)
-        landing, nbytes = landing_for(buf, source)
-        receive = new_receive(self, rank, self._core(), landing, nbytes, source, tag)
         process = rank.enter()
-        if receive is not None:
-            process.start_and_wait(receive)
-        self._received(rank, receive, status)
+        try:
+            landing, nbytes = landing_for(buf, source)
+            receive = new_receive(self, rank, self._core(), landing, nbytes, source, tag)
+            if receive is not None:
+                process.start_and_wait(receive)
+            self._received(receive, status)
+        finally:
+            rank.leave()
         return unpickle(landing)
 
+    @by_itself
     def sendrecv(
         self,
         sendobj: Any,
@@ -574,32 +631,55 @@ class PointToPoint:
         """Send and receive a message."""
         if status is not None:
             check_status(status)
-        rank = current()
-        core = self._core()
-        _deprecated(recvbuf)
+        if recvbuf is not None:
+            _deprecated()
         data = _dumps(sendobj, dest)
-        landing, nbytes = landing_for(recvbuf, source)
-        send = new_send(self, rank, core, data, len(data), dest, sendtag, STANDARD)
-        receive = new_receive(self, rank, core, landing, nbytes, source, recvtag)
-        self._exchanged(rank, send, receive, status)
+        rank = current()
+        rank.enter()
+        try:
+            core = self._core()
+            landing, nbytes = landing_for(recvbuf, source)
+            send = new_send(self, rank, core, data, len(data), dest, sendtag, STANDARD)
+            receive = new_receive(self, rank, core, landing, nbytes, source, recvtag)
+            self._exchanged(rank, send, receive, status)
+        finally:
+            rank.leave()
         return unpickle(landing)
 
+    @by_itself
     def isend(self, obj: Any, dest: int, tag: int = 0) -> Request:
         """Non-blocking send."""
         data = _dumps(obj, dest)
-        return self._started(data, len(data), dest, tag, STANDARD)
+        rank = current()
+        rank.enter()
+        try:
+            return self._started(rank, data, len(data), dest, tag, STANDARD)
+        finally:
+            rank.leave()
 
+    @by_itself
     def issend(self, obj: Any, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in synchronous mode."""
         data = _dumps(obj, dest)
-        return self._started(data, len(data), dest, tag, SYNCHRONOUS)
+        rank = current()
+        rank.enter()
+        try:
+            return self._started(rank, data, len(data), dest, tag, SYNCHRONOUS)
+        finally:
+            rank.leave()
 
+    @by_itself
     def irecv(self, buf: Any = None, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
         """Non-blocking receive."""
-        landing, nbytes = landing_for(buf, source)
-        if buf is None:
-            nbytes = IRECV_BYTES
-        return self._irecv(landing, nbytes, source, tag, unpickle)
+        rank = current()
+        rank.enter()
+        try:
+            landing, nbytes = landing_for(buf, source)
+            if buf is None:
+                nbytes = IRECV_BYTES
+            return self._irecv(rank, landing, nbytes, source, tag, unpickle)
+        finally:
+            rank.leave()
 
     def probe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None

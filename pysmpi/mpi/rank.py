@@ -72,7 +72,7 @@ class Rank:
 
     __slots__ = (
         "pid", "world", "universe", "engine", "process", "storage", "timer", "host", "program",
-        "fiber", "self_core", "polls", "core", "__weakref__",
+        "fiber", "self_core", "polls", "core", "in_call", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, pid: int, world: World, process: Process) -> None:
@@ -89,6 +89,7 @@ class Rank:
         self.fiber: Any = None  # of its main thread
         self.self_core: Any = None  # of COMM_SELF, once somebody asks
         self.polls = 0  # tests in a row that found nothing
+        self.in_call = True  # whether its timer stands; it runs while the program does
 
     def forget(self) -> None:
         """Let go of what the rank had, at its end."""
@@ -106,7 +107,7 @@ class Rank:
 
     def now(self) -> float:
         """The rank's own clock (s): simulated time, with the compute that it still owes."""
-        if self.timer is not None:
+        if self.timer is not None and not self.in_call:
             self.process.debt += self.timer.stop()
             self.timer.start()
         return self.engine.now + self.process.debt
@@ -140,13 +141,19 @@ class Rank:
         raise error
 
     def enter(self) -> Process:
-        """Begin a call that takes part in the simulation: bill the compute since the last one."""
-        if self.timer is not None:
-            self.process.debt += self.timer.stop()
+        """Begin a call that takes part in the simulation: bill the compute since the last one.
+
+        Within a call there is nothing to bill, so a call may be made of others.
+        """
+        if not self.in_call:
+            if self.timer is not None:
+                self.process.debt += self.timer.stop()
+            self.in_call = True
         return self.process
 
     def leave(self) -> None:
-        """Go back to the program: what runs from now on is its compute."""
+        """Go back to the program, also by an exception: what runs from now on is its compute."""
+        self.in_call = False
         if self.timer is not None:
             self.timer.start()
 
@@ -157,8 +164,10 @@ class Rank:
     def sleep(self, seconds: float) -> None:
         """Let `seconds` of simulated time pass; at least give way to what is due now."""
         process = self.enter()
-        process.sleep(seconds)
-        self.leave()
+        try:
+            process.sleep(seconds)
+        finally:
+            self.leave()
 
 
 class Fiber(greenlet):
@@ -173,12 +182,15 @@ class Fiber(greenlet):
         rank = self.rank
         process = rank.enter()
         gate = self.gate = Request()
-        waits = [gate]
-        if timeout is not None:
-            waits.append(rank.engine.alarm(rank.engine.now + process.debt + max(0.0, timeout)))
-        process.wait_any(waits)
-        self.gate = None
-        rank.leave()
+        try:
+            waits = [gate]
+            if timeout is not None:
+                date = rank.engine.now + process.debt + max(0.0, timeout)
+                waits.append(rank.engine.alarm(date))
+            process.wait_any(waits)
+        finally:
+            self.gate = None
+            rank.leave()
         return gate.done
 
     def wake(self) -> None:

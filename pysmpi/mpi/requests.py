@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pysmpi.mpi.calls import by_itself
 from pysmpi.mpi.constants import (
     ANY_SOURCE,
     ANY_TAG,
@@ -43,18 +44,23 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
 
     # Completion of one request.
 
+    @by_itself
     def Wait(self, status: Status | None = None) -> bool:
         """Wait for a non-blocking operation to complete."""
-        if status is not None:
-            check_status(status)
-        operation = self._sync()
-        if operation is None or operation.request is None:
-            _empty(status)
-            return True
         rank = current()
-        rank.enter().wait([operation.request])
-        self._end(rank, operation, status)
-        return True
+        process = rank.enter()
+        try:
+            if status is not None:
+                check_status(status)
+            operation = self._sync()
+            if operation is None or operation.request is None:
+                _empty(status)
+                return True
+            process.wait([operation.request])
+            self._end(operation, status)
+            return True
+        finally:
+            rank.leave()
 
     def Test(self, status: Status | None = None) -> bool:
         """Test for the completion of a non-blocking operation."""
@@ -72,7 +78,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             return False
         rank.polls = 0
         process.finish(operation.request)
-        self._end(rank, operation, status)
+        self._end(operation, status)
         return True
 
     def Get_status(self, status: Status | None = None) -> bool:
@@ -101,10 +107,9 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             self._retire()
         return error
 
-    def _end(self, rank: Rank, operation: Operation, status: Status | None) -> None:
+    def _end(self, operation: Operation, status: Status | None) -> None:
         """Return from the call that completed the operation, with its error if it has one."""
         error = self._finish(operation, status)
-        rank.leave()
         if error:
             fail(error, "", operation.subject)
 
@@ -176,19 +181,20 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return found[0], True
 
     @classmethod
+    @by_itself
     def Waitall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:
         """Wait for all previously initiated requests to complete."""
-        items = _listed(requests)
-        active = _active(items)
         rank = current()
         process = rank.enter()
-        if active:
-            process.wait([operation.request for _, operation in active])
         try:
+            items = _listed(requests)
+            active = _active(items)
+            if active:
+                process.wait([operation.request for _, operation in active])
             _finish_all(items, statuses)
+            return True
         finally:
             rank.leave()
-        return True
 
     @classmethod
     def Testall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:
@@ -523,7 +529,7 @@ def _end_one(rank: Rank, items: list[Request], found: Any, status: Status | None
     i, operation = found
     rank.polls = 0
     rank.process.finish(operation.request)
-    items[i]._end(rank, operation, status)
+    items[i]._end(operation, status)
 
 
 def _empty(status: Status | None) -> None:
@@ -592,7 +598,8 @@ def _finish_some(
 
 def _take(rank: Rank, handle: Request, operation: Operation, status: Status | None) -> Any:
     kept = operation.request
-    handle._end(rank, operation, status)
+    handle._end(operation, status)
+    rank.leave()  # unpickling is work of the program's process
     if operation.persistent:
         operation.request, now = kept, operation.request
         value = operation.result()

@@ -24,6 +24,7 @@ class Collecting:
     __slots__ = ("rank",)
 
     rank: Rank
+    in_call = True  # what a finalizer does is not billed: only calls that wait look further
 
     def __init__(self, rank: Rank) -> None:
         object.__setattr__(self, "rank", rank)

@@ -180,8 +180,8 @@ class Simulation:
             self._fail(rank)
         finally:
             process = rank.fiber.process
-            if not self.engine.stopped and rank.timer is not None:
-                process.debt += rank.timer.stop()
+            if not self.engine.stopped:
+                rank.enter()
             self._end_threads(rank)
             outcome.date = self.engine.now + process.debt
             process.compute_seconds += process.debt
@@ -242,8 +242,8 @@ class Simulation:
         except GreenletExit:
             pass
         finally:
-            if not self.engine.stopped and rank.timer is not None:
-                rank.timer.stop()
+            if not self.engine.stopped:
+                rank.enter()
             self._thread_ended(rank, fiber)
 
     def _thread_ended(self, rank: Rank, fiber: Fiber) -> None:

@@ -19,6 +19,7 @@ from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Envelope, Receive, Request, Send
 from pysmpi.mpi import agreement
+from pysmpi.mpi.calls import BOUNDARIES
 from pysmpi.mpi.comm import Comm, Everyone, local
 from pysmpi.mpi.core import Core
 from pysmpi.mpi.operations import Operation
@@ -332,7 +333,7 @@ def _called(frames: list[FrameType]) -> tuple[str, FrameType | None]:
     """The name of what the program called, and its frame: MPI's, else whatever it is."""
     outermost: FrameType | None = None
     for frame in frames:
-        if frame.f_code.co_filename.startswith(_MPI):
+        if frame.f_code.co_filename.startswith(_MPI) and frame.f_code not in BOUNDARIES:
             outermost = frame
     if (outermost is None or _is_fiber(outermost)) and frames:
         outermost = frames[-1]

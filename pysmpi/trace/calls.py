@@ -7,6 +7,7 @@ when they begin and end. Without a recording nothing of this exists, so it costs
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from types import FunctionType
@@ -15,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from greenlet import getcurrent
 
 from pysmpi.mpi import MPI
-from pysmpi.mpi.docstrings import PUBLIC
-from pysmpi.mpi.handles import Handle
+from pysmpi.mpi.calls import classes, is_local
 from pysmpi.mpi.rank import Rank
 from pysmpi.runtime.program_errors import shorten
 from pysmpi.trace.events import Call
@@ -24,15 +24,6 @@ from pysmpi.trace.events import Call
 if TYPE_CHECKING:
     from pysmpi.trace.recorder import Recorder
 
-# The classes whose methods may take part in the simulation.
-FAMILIES = ("Comm", "Request", "Message", "Win", "File")
-
-# Methods of these names look something up or set it in the calling rank alone.
-_LOCAL = ("Get_", "Set_", "Is_", "Call_", "Create_errhandler", "Create_keyval", "Free_keyval",
-          "Delete_attr", "Compare", "Cancel", "cancel", "py2f", "f2py", "fromhandle", "Shift",
-          "Query_")  # fmt: skip
-_NOT_LOCAL = ("Get_status", "Get_accumulate", "Get_position_shared", "Set_view", "Set_size",
-              "Set_atomicity")  # fmt: skip
 _PEERS = ("dest", "source", "root", "target_rank", "rank")
 
 
@@ -48,9 +39,9 @@ class Instruments:
 
     def install(self, recorder: Recorder) -> None:
         """Have every communicating method tell `recorder`."""
-        for cls in list(_classes()):
+        for cls in list(classes(vars(MPI))):
             for name, member in list(vars(cls).items()):
-                if name.startswith("_") or _is_local(name):
+                if name.startswith("_") or is_local(name):
                     continue
                 wrapped: Any
                 if isinstance(member, FunctionType):
@@ -66,30 +57,6 @@ class Instruments:
         while self._undo:
             cls, name, member = self._undo.pop()
             setattr(cls, name, member)
-
-
-def _classes() -> Iterator[type]:
-    """The classes of all families with their bases, each once, in a fixed order."""
-    seen: set[type] = {object, Handle}
-    pending: list[type] = []
-    for family in FAMILIES:
-        root = getattr(MPI, family, None)
-        if root is not None:
-            pending.append(root)
-    while pending:
-        cls = pending.pop(0)
-        if cls in seen:
-            continue
-        seen.add(cls)
-        yield cls
-        pending += cls.__bases__
-        # Not those of the program, whose methods are its own.
-        kinds: list[type] = cls.__subclasses__()
-        pending += [kind for kind in kinds if kind.__module__ == PUBLIC]
-
-
-def _is_local(name: str) -> bool:
-    return name.startswith(_LOCAL) and not name.startswith(_NOT_LOCAL)
 
 
 class Probe:
@@ -115,7 +82,7 @@ class Probe:
 
 
 def _wrap(name: str, function: FunctionType, recorder: Recorder) -> Callable[..., Any]:
-    code = function.__code__
+    code = inspect.unwrap(function).__code__
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     positions = [(peer, parameters.index(peer)) for peer in _PEERS if peer in parameters]
 

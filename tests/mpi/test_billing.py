@@ -1,0 +1,208 @@
+"""Compute between calls is billed once, whatever the calls do, and calls themselves are not."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from simulated import Wire, simulate
+
+from pysmpi.mpi import MPI, messages
+from pysmpi.mpi import rank as ranks
+from pysmpi.mpi.rank import Rank
+from pysmpi.platform.model import Host
+from pysmpi.platform.placement import Slot
+from pysmpi.runtime.simulation import Simulation
+
+BLOCK = 0.01  # s
+
+
+class Clock:
+    """Compute as a test says it: `compute` lets time of the program pass."""
+
+    def __init__(self) -> None:
+        self.now = self.begun = 0.0
+        self.running = False
+
+    def start(self) -> None:
+        self.begun = self.now
+        self.running = True
+
+    def stop(self) -> float:
+        assert self.running, "billed twice"
+        return self.now - self.begun
+
+    def compute(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def clocked(main: Callable[[Rank, Clock], Any], size: int = 1) -> list[Any]:
+    """What `main(rank, clock)` returns in ranks that have such a clock."""
+
+    def run(rank: Rank) -> Any:
+        clock = Clock()
+        rank.timer = clock
+        rank.leave()
+        return main(rank, clock)
+
+    return simulate(size, run)
+
+
+# These wait for a message when they are called without arguments.
+WAITING = {"Probe", "probe", "Mprobe", "mprobe", "recv", "Wait", "wait"}
+# What ends or stops a rank, or waits for others.
+LEFT_OUT = {"Abort", "Finalize", "Disconnect", "Wtime", "Wtick", "Call_errhandler"}
+
+
+# No arguments are wrong for these.
+HARMLESS: set[str] = set()
+
+
+def functions() -> Iterator[tuple[str, Any]]:
+    """Every public function and method of `mpi4py.MPI`."""
+    for name, member in sorted(vars(MPI).items()):
+        if name.startswith("_") or name in LEFT_OUT:
+            continue
+        if inspect.isclass(member):
+            if issubclass(member, BaseException):
+                continue
+            for method in sorted(dir(member)):
+                if not method.startswith("_") and method not in LEFT_OUT:
+                    found = inspect.getattr_static(member, method)
+                    if isinstance(found, (classmethod, staticmethod)) or callable(found):
+                        yield f"{name}.{method}", getattr(member, method)
+        elif inspect.isroutine(member):
+            yield name, member
+
+
+WRONG: dict[str, tuple[Any, ...]] = {
+    "nothing": (),
+    "objects": (object(), object(), object(), object()),
+    "a null communicator": (MPI.COMM_NULL, object(), -5, -5),
+    "numbers that are too large": (1 << 70, 1 << 70),
+}
+HANDLES: dict[str, Callable[[], Any]] = {
+    "Comm": lambda: MPI.COMM_SELF,
+    "Intracomm": lambda: MPI.COMM_SELF,
+    "Request": lambda: MPI.COMM_SELF.Irecv(bytearray(1), 0, 99),
+    "Win": lambda: MPI.Win.Create(bytearray(8), comm=MPI.COMM_SELF),
+    "Message": lambda: MPI.MESSAGE_NO_PROC,
+    "Status": MPI.Status,
+    "Datatype": lambda: MPI.INT,
+    "Group": lambda: MPI.COMM_SELF.Get_group(),
+    "Op": lambda: MPI.SUM,
+    "Info": MPI.Info.Create,
+}
+NAMES = dict(functions())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_block_before_a_wrong_call_is_billed_once(name: str) -> None:
+    function = NAMES[name]
+    family, _, method = name.rpartition(".")
+
+    def main(rank: Rank, clock: Clock) -> int:
+        raised = 0
+        calls: list[tuple[Any, tuple[Any, ...]]] = [(function, wrong) for wrong in WRONG.values()]
+        if family in HANDLES:
+            bound = getattr(HANDLES[family](), method)
+            array = np.zeros(2)
+            calls += [
+                (bound, wrong) for wrong in WRONG.values() if wrong or method not in WAITING
+            ]
+            calls += [(bound, (array, -7)), (bound, (array, 5, -3)), (bound, (lambda: 0, 0))]
+        for call, wrong in calls:
+            before = MPI.Wtime()
+            clock.compute(BLOCK)
+            took = rank.engine.now
+            try:
+                call(*wrong)
+            except Exception:
+                raised += 1
+            else:
+                continue  # what it did may have taken time
+            took = rank.engine.now - took
+            passed = MPI.Wtime() - before
+            assert BLOCK - 1e-12 < passed < BLOCK + 1e-3, (name, wrong, passed, took)
+            clock.compute(BLOCK)
+            assert MPI.Wtime() - before == pytest.approx(passed + BLOCK, abs=1e-6), (name, wrong)
+        return raised
+
+    assert clocked(main)[0] or name in HARMLESS
+
+
+def test_an_error_inside_a_call_is_billed_once() -> None:
+    def main(rank: Rank, clock: Clock) -> float:
+        MPI.COMM_WORLD.Set_errhandler(MPI.ERRORS_RETURN)
+        before = MPI.Wtime()
+        clock.compute(0.017)
+        with pytest.raises(MPI.Exception):
+            MPI.COMM_WORLD.Bsend(np.zeros(1000), 0)  # no buffer is attached
+        return MPI.Wtime() - before
+
+    [passed] = clocked(main)
+    assert passed == pytest.approx(0.017, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["Send", "Ssend", "Recv", "Sendrecv", "Isend", "Irecv", "Bcast", "Allreduce", "Send_init"],
+)
+def test_a_call_looks_at_its_arguments_while_the_clock_stands(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[bool] = []
+    usual = messages._quick
+
+    def look(*args: Any) -> Any:
+        looks.append(ranks.current().in_call)
+        return usual(*args)
+
+    monkeypatch.setattr(messages, "_quick", look)
+    arguments: dict[str, Callable[[], tuple[Any, ...]]] = {
+        "Sendrecv": lambda: (np.zeros(1), 0, 0, np.zeros(1), 0),
+        "Bcast": lambda: (np.zeros(1),),
+        "Allreduce": lambda: (np.zeros(1), np.zeros(1)),
+    }
+
+    def main(rank: Rank, clock: Clock) -> None:
+        comm = MPI.COMM_SELF
+        if call == "Recv":
+            comm.isend(b"12345678", 0)
+        if call in ("Send", "Ssend"):
+            request = comm.irecv(source=0)
+        looks.clear()
+        getattr(comm, call)(*arguments.get(call, lambda: (np.zeros(100), 0))())
+        if call in ("Send", "Ssend"):
+            del request
+
+    clocked(main)
+    assert looks and all(looks)
+
+
+def test_the_search_for_a_deadlock_is_not_billed() -> None:
+    clock = Clock()
+    error = type("Found", (), {"exception": lambda self: MPI.Exception(MPI.ERR_PENDING)})()
+
+    def search(simulation: Simulation) -> bool:
+        clock.compute(5.0)
+        return simulation.break_deadlock(error)
+
+    def main(rank: Rank) -> float:
+        rank.timer = clock
+        rank.leave()
+        clock.compute(BLOCK)
+        with pytest.raises(MPI.Exception):
+            MPI.COMM_WORLD.Recv(np.zeros(1), 0)
+        clock.compute(BLOCK)
+        return MPI.Wtime()
+
+    host = Host("host", 0, (1e9,), 1)
+    simulation = Simulation(Wire(), [Slot(host, 0)], search)
+    simulation.add_world([0], main)
+    simulation.run()
+    assert simulation.outcomes[0].error is None
+    assert simulation.outcomes[0].value == pytest.approx(2 * BLOCK, abs=1e-6)
