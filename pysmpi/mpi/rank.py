@@ -35,6 +35,7 @@ class Universe:
         self.selection: Any = None  # which collective algorithm to use
         self.options: dict[str, Any] = {}
         self.aborted: tuple[Rank, Aborted] | None = None  # who called Abort
+        self.on_abort: Callable[[Rank], Any] | None = None  # called once somebody has
 
     def next_context(self) -> int:
         """A number for a new communication context."""
@@ -55,7 +56,14 @@ class World:
         self.equip: Callable[[Rank], Any] | None = None  # called just before a rank begins
 
 
-class Aborted(GreenletExit):
+class Stop(GreenletExit, KeyboardInterrupt):
+    """Ends a rank that is stopped.
+
+    Frameworks that catch every exception of what they run let `KeyboardInterrupt` pass.
+    """
+
+
+class Aborted(Stop):
     """Ends the rank that calls `MPI.Abort`, and with it the job."""
 
     def __init__(self, status: int) -> None:
@@ -138,6 +146,8 @@ class Rank:
         if self.universe.aborted is None:
             self.universe.aborted = self, error
         self.engine.stop()
+        if self.universe.on_abort is not None:
+            self.universe.on_abort(self)
         raise error
 
     def enter(self) -> Process:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import builtins
+import operator
 import os
 import sys
 import traceback
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from pysmpi.mpi import rank as ranks
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.rules import Rules
 from pysmpi.runtime.surroundings import Surroundings, here
@@ -18,7 +20,7 @@ from pysmpi.runtime.view import ModuleView
 
 
 class HardExit(SystemExit):
-    """`os._exit` in a rank: ends it without its exit functions."""
+    """`os._exit` in a rank that no simulation runs: ends it without its exit functions."""
 
 
 def install(patches: Patches, view: ModuleView, rules: Rules) -> None:
@@ -87,8 +89,14 @@ def _patch_hard_exit(patches: Patches) -> None:
 
     def _exit(status: int) -> None:
         # In a process that the rank has forked, the real thing is meant.
-        if here() is None or getpid() != simulator:
+        rank = ranks.current()
+        if rank.program is None or getpid() != simulator:
             real(status)
+        status = operator.index(status)
+        universe = getattr(rank, "universe", None)
+        simulation = None if universe is None else universe.options.get("simulation")
+        if simulation is not None:
+            simulation.exit_hard(rank, status)
         raise HardExit(status)
 
     _exit.__doc__ = real.__doc__

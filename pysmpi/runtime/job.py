@@ -230,6 +230,7 @@ class Job:
         if self.on_start is not None:
             self.on_start(simulation)
         with (
+            simulation.silence,
             self.timing,
             followed_by(transport),
             Interpreter(
@@ -252,7 +253,9 @@ class Job:
             world = simulation.add_world(slots, self._live, Equipment(self, [whole]))
             world.storage["universe_size"] = self.universe_size
             simulation.run()
-        return self._result(time.perf_counter() - begun)
+            judgement = verdict(simulation, simulation.outcomes, self.deadlock)
+            simulation.let_go()
+        return self._result(time.perf_counter() - begun, *judgement)
 
     def _network(self) -> Transport:
         """The network between the ranks' places, unused."""
@@ -314,7 +317,7 @@ class Job:
         self.deadlock = found
         return False
 
-    def _result(self, wall: float) -> Result:
+    def _result(self, wall: float, status: int, error: str | None) -> Result:
         simulation = self.simulation
         engine = simulation.engine
         outcomes = simulation.outcomes
@@ -332,7 +335,6 @@ class Job:
                     "state": outcome.state.value,
                 }
             )
-        status, error = verdict(simulation, outcomes, self.deadlock)
         if self.shadowing.failure is not None:
             status, error = USAGE, f"pysmpi: error: {self.shadowing.failure}"
         return Result(

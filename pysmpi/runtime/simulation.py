@@ -6,10 +6,12 @@ the hub in which the engine runs; a rank that must wait switches to it.
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from greenlet import GreenletExit, getcurrent
 
@@ -19,8 +21,8 @@ from pysmpi.kernel.process import Core, Process
 from pysmpi.mpi.rank import Aborted, Fiber, FreeTransport, Rank, Universe, World, current
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
-from pysmpi.runtime import collection
-from pysmpi.runtime.program_errors import CallSite, error_site
+from pysmpi.runtime import collection, stopping
+from pysmpi.runtime.program_errors import CallSite, call_site, error_site
 
 Main = Callable[[Rank], Any]
 
@@ -64,6 +66,8 @@ class Simulation:
         self.engine = Engine(transport, len(self.slots))
         self.universe = Universe(self.engine)
         self.universe.options["simulation"] = self
+        self.universe.on_abort = self._aborted
+        self.silence = stopping.Silence()
         self.outcomes: list[Outcome] = []
         self.cores: dict[tuple[Host, int], Core] = {}
         self.threads: dict[int, list[Fiber]] = {}  # pid -> threads besides the main one
@@ -78,6 +82,8 @@ class Simulation:
         self.aborted: Aborted | None = None
         self.abort_rank: Rank | None = None
         self.abort_site: CallSite | None = None
+        # Who called `os._exit` with which status while it used MPI, which ends the job.
+        self.hard_exit: tuple[Rank, int, CallSite | None] | None = None
 
     def add_world(
         self, slots: Sequence[int], main: Main, equip: Callable[[Rank], Any] | None = None
@@ -179,19 +185,54 @@ class Simulation:
             outcome.status = 1
             self._fail(rank)
         finally:
-            process = rank.fiber.process
-            if not self.engine.stopped:
-                rank.enter()
-            self._end_threads(rank)
-            outcome.date = self.engine.now + process.debt
-            process.compute_seconds += process.debt
-            process.finished = True
-            process.core.residents -= 1
-            self.running -= 1
-            rank.fiber = None
-            process.resume = _nothing
-            process.suspend = _refuse_ended
-            rank.forget()
+            self._ended(rank, outcome)
+
+    def _ended(self, rank: Rank, outcome: Outcome) -> None:
+        """The program of a rank has come to its end."""
+        process = rank.fiber.process
+        if not self.engine.stopped:
+            rank.enter()
+        self._end_threads(rank)
+        outcome.date = self.engine.now + process.debt
+        process.compute_seconds += process.debt
+        process.finished = True
+        process.core.residents -= 1
+        self.running -= 1
+        rank.fiber = None
+        process.resume = _nothing
+        process.suspend = _refuse_ended
+        rank.forget()
+
+    def _aborted(self, rank: Rank) -> None:
+        """A rank has called `MPI.Abort`: no other will run, and this one will not get far."""
+        self.silence.begin()
+        self._stop(rank)
+
+    def exit_hard(self, rank: Rank, status: int) -> NoReturn:
+        """End the rank that is running as `os._exit` ends a process: nothing of it runs any more.
+
+        A launcher ends the whole job then, unless the rank has not used MPI or has finalized it.
+        """
+        fiber: Any = getcurrent()
+        outcome = self.outcomes[rank.pid]
+        if outcome.state is State.RUNNING and type(rank) is Rank:
+            environment = rank.storage.get("environment")
+            outcome.status = status & 0xFF
+            if environment is not None and environment.initialized and not environment.finalized:
+                if self.hard_exit is None:
+                    self.hard_exit = rank, status & 0xFF, call_site(sys._getframe(1))
+                outcome.state = State.STOPPED
+                self.engine.stop()
+            else:
+                outcome.state = State.FINISHED
+            for other in [rank.fiber, *self.threads.get(rank.pid, ())]:
+                other.process.reset()
+                other.process.resume = _nothing
+                if other is not fiber:
+                    stopping.leave(other)
+            self.threads.pop(rank.pid, None)
+            self._ended(rank, outcome)
+        stopping.leave_for_good(fiber)
 
     def _fail(self, rank: Rank) -> None:
         """End the job once all ranks that are due at this instant had their turn.
@@ -242,7 +283,7 @@ class Simulation:
         except GreenletExit:
             pass
         finally:
-            if not self.engine.stopped:
+            if not self.engine.stopped and type(rank) is Rank:
                 rank.enter()
             self._thread_ended(rank, fiber)
 
@@ -257,18 +298,24 @@ class Simulation:
         while threads:
             fiber = threads[-1]
             process = rank.process = fiber.process
-            process.suspend = _refuse
+            process.suspend = stopping.refuse
             process.reset()
             process.resume = _nothing
-            # Where the thread goes when it has ended.
-            fiber.parent = getcurrent()
-            fiber.throw(GreenletExit)
-            if fiber in threads:  # it had not begun
+            kind = type(rank)
+            stopping.stop(rank)
+            with stopping.silently():
+                stopping.end(fiber, once=kind is Rank)
+            rank.__class__ = kind
+            if fiber in threads:  # it had not begun, or it was left
                 self._thread_ended(rank, fiber)
         rank.process = rank.fiber.process
 
     def run(self) -> None:
         """Run all ranks to their end, or until one of them fails or aborts the job."""
+        with self.silence:
+            self._run()
+
+    def _run(self) -> None:
         engine = self.engine
         try:
             with collection.announced():
@@ -281,6 +328,19 @@ class Simulation:
         finally:
             self.close()
 
+    def let_go(self) -> None:
+        """Free what the frames hold in which the program failed; their lines are lost, too."""
+        errors: list[BaseException | None] = [outcome.error for outcome in self.outcomes]
+        errors.append(self.aborted)
+        seen: set[int] = set()
+        while errors:
+            error = errors.pop()
+            if error is not None and id(error) not in seen:
+                seen.add(id(error))
+                traceback.clear_frames(error.__traceback__)
+                error.__traceback__ = None
+                errors += [error.__cause__, error.__context__]
+
     def waiting(self) -> list[Rank]:
         """The ranks that have not ended."""
         return [
@@ -289,20 +349,30 @@ class Simulation:
             if outcome.state is State.RUNNING
         ]
 
+    def _stop(self, rank: Rank) -> None:
+        """Let all further calls of a rank raise `Stop`."""
+        stopping.stop(rank)
+        for fiber in [rank.fiber, *self.threads.get(rank.pid, ())]:
+            fiber.process.suspend = stopping.refuse
+
     def close(self) -> None:
         """End the ranks that are still there; their `finally` clauses run."""
         self.engine.stop()
         if self.universe.aborted is not None:
             self.abort_rank, self.aborted = self.universe.aborted
             self.abort_site = error_site(self.aborted)
+        stopping.begin()
         for rank in self.waiting():
-            fiber = rank.fiber
-            if fiber is None:  # it had not begun
+            if rank.fiber is None:  # it had not begun
                 self.outcomes[rank.pid].state = State.STOPPED
                 continue
-            rank.process = fiber.process
-            rank.process.suspend = _refuse
-            fiber.throw(GreenletExit)
+            self.silence.begin()
+            self._stop(rank)
+            rank.process = rank.fiber.process
+            stopping.end(rank.fiber)
+            if rank.fiber is not None:  # it was left
+                self.outcomes[rank.pid].state = State.STOPPED
+                self._ended(rank, self.outcomes[rank.pid])
         # The plans of many pairs are most of what there is: free them now, or Python looks for
         # cycles among them at its exit.
         self.engine.book = PlanBook(FreeTransport(), 0)
@@ -313,10 +383,6 @@ def exit_status(leave: SystemExit) -> int:
     if leave.code is None:
         return 0
     return int(leave.code) if isinstance(leave.code, int) else 1
-
-
-def _refuse() -> None:
-    raise GreenletExit
 
 
 def _refuse_ended() -> None:

@@ -15,6 +15,8 @@ from pysmpi.runtime.simulation import Outcome, Simulation, State
 
 if TYPE_CHECKING:
     from pysmpi.diagnostics import Diagnostic
+    from pysmpi.mpi.rank import Rank
+    from pysmpi.runtime.program_errors import CallSite
 
 # Exit statuses; others are the program's own.
 ERROR, USAGE, MPI_ERROR, INTERRUPTED = 1, 2, 3, 130
@@ -40,6 +42,8 @@ def verdict(
         return _failure(simulation, failed)
     if simulation.aborted is not None and simulation.abort_rank is not None:
         return _abort(simulation)
+    if simulation.hard_exit is not None:
+        return _hard_exit(simulation.hard_exit)
     if deadlock is not None:
         return MPI_ERROR, str(deadlock)
     messages = [
@@ -102,4 +106,15 @@ def _abort(simulation: Simulation) -> tuple[int, str]:
     return status & 0xFF or ERROR, (
         f"{kind.code} {kind.title}: rank {simulation.abort_rank.pid} called MPI_Abort with error "
         f"code {status}{at}\n  help: pysmpi explain {kind.code}"
+    )
+
+
+def _hard_exit(found: tuple[Rank, int, CallSite | None]) -> tuple[int, str]:
+    rank, status, site = found
+    kind = diagnostics.Aborted
+    at = f" at {site}" if site is not None else ""
+    return status, (
+        f"{kind.code} {kind.title}: rank {rank.pid} called os._exit({status}) before "
+        f"MPI.Finalize{at}, which ends the job under a launcher\n"
+        f"  help: pysmpi explain {kind.code}"
     )

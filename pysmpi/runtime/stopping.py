@@ -1,0 +1,257 @@
+"""How ranks are stopped from outside: after an error in another rank, an abort, a deadlock.
+
+`Stop` is raised in each rank that still runs, so that its `finally` clauses and `with` blocks run.
+A program may catch it, as test frameworks and retry loops do. So every further call that takes
+part in the simulation raises it again, and a rank that has been told several times, or that
+computes on for long, is left where it is: its greenlet is never resumed. What it writes to the
+standard streams meanwhile is discarded, or it would bury the report.
+"""
+
+from __future__ import annotations
+
+import _signal
+import contextlib
+import ctypes
+import gc
+import sys
+import threading
+from _thread import allocate_lock, get_ident, start_new_thread
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from time import perf_counter
+from types import FrameType
+from typing import Any, NoReturn
+
+from greenlet import getcurrent
+
+from pysmpi.mpi.rank import Rank, Stop
+
+MOST = 100  # times that a fiber is told: as many `finally` clauses and finalizers may call MPI
+GRACE = 3.0  # seconds of real time in which one fiber must come to its end
+ALL = 10.0  # and all of them together
+LEAST = 0.2  # what a fiber has in any case
+
+
+class StoppedRank(Rank):
+    """A rank that has been stopped: calls that take part in the simulation raise `Stop`.
+
+    A rank becomes one by the assignment of its class, so that calls of others need not ask.
+    """
+
+    __slots__ = ()
+
+    def now(self) -> float:
+        return self.engine.now + self.process.debt
+
+    def abort(self, status: int) -> NoReturn:
+        refuse()
+
+    def enter(self) -> Any:
+        refuse()
+
+    def leave(self) -> None:
+        self.in_call = False  # compute counts no more
+
+    def sleep(self, seconds: float) -> None:
+        refuse()
+
+
+def refuse() -> NoReturn:
+    """Raise `Stop` in the fiber that is running; if it has been told often, leave it for good."""
+    fiber: Any = getcurrent()
+    fiber.told = getattr(fiber, "told", 0) + 1
+    if fiber.told > MOST:
+        leave_for_good(fiber)
+    raise Stop
+
+
+def leave_for_good(fiber: Any) -> NoReturn:
+    """Go where the fiber goes at its end, and never come back.
+
+    Nothing of it runs any more, not even at the end of Python: that would raise `GreenletExit`
+    in a greenlet that is freed.
+    """
+    leave(fiber)
+    while True:
+        fiber.parent.switch()
+
+
+def leave(fiber: Any) -> None:
+    """Keep a fiber that is never to be resumed from being freed."""
+    fiber.left = True
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(fiber))
+
+
+def stop(rank: Rank) -> None:
+    """From now on, calls of a rank that take part in the simulation raise `Stop`."""
+    if type(rank) is Rank:
+        rank.__class__ = StoppedRank
+
+
+def end(fiber: Any, once: bool = False) -> None:
+    """Raise `Stop` in a fiber and return once it has come to its end, or was left for good.
+
+    `once` says to leave it at the next call of its that takes part in the simulation.
+    """
+    if fiber.dead or getattr(fiber, "left", False):
+        return
+    if once:
+        fiber.told = MOST
+    fiber.parent = getcurrent()
+    with _limit.over(fiber):
+        fiber.throw(Stop)
+        # A greenlet that is not dead has switched to its parent: it was left, or code that the
+        # program gave a greenlet of its own ended there.
+        if not fiber.dead and not getattr(fiber, "left", False):
+            leave(fiber)
+
+
+class _Limit:
+    """Ends fibers that go on computing, or that wait for something outside the simulation."""
+
+    def __init__(self) -> None:
+        self.fiber: Any = None
+        self.spent = 0.0
+
+    @contextmanager
+    def over(self, fiber: Any) -> Iterator[None]:
+        """Inside it, a fiber has a limited time."""
+        outer, self.fiber = self.fiber, fiber
+        began = perf_counter()
+        seconds = max(LEAST, min(GRACE, ALL - self.spent))
+        try:
+            with self._alarm(seconds) if outer is None else contextlib.nullcontext():
+                yield
+        finally:
+            self.fiber = outer
+            if outer is None:
+                self.spent += perf_counter() - began
+
+    @contextmanager
+    def _alarm(self, seconds: float) -> Iterator[None]:
+        # What is imported here from `_signal` and `_thread` is the interpreter's own: ranks see
+        # other threads and other signals.
+        main: Any = threading._main_thread  # type: ignore[attr-defined]
+        if not hasattr(_signal, "setitimer") or get_ident() != main.ident:
+            with self._thread(seconds):
+                yield
+            return
+        handler = _signal.signal(_signal.SIGALRM, self._late)
+        # Again and again: a signal is lost that arrives while this fiber is not the running one.
+        before = _signal.setitimer(_signal.ITIMER_REAL, seconds, LEAST)
+        try:
+            yield
+        finally:
+            _signal.setitimer(_signal.ITIMER_REAL, *before)
+            _signal.signal(_signal.SIGALRM, handler)
+
+    def _late(self, number: int, frame: FrameType | None) -> None:
+        fiber = self.fiber
+        running: Any = getcurrent()
+        if fiber is None or running is fiber.parent:
+            return
+        if running is not fiber:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(running))
+        leave_for_good(fiber)
+
+    @contextmanager
+    def _thread(self, seconds: float) -> Iterator[None]:
+        """Where there are no signals: raise `Stop` in this thread, every now and then."""
+        over = allocate_lock()
+        over.acquire()
+        ident = get_ident()
+
+        def watch() -> None:
+            wait = seconds
+            while not over.acquire(True, wait):
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(ident), ctypes.py_object(Stop)
+                )
+                wait = LEAST
+
+        start_new_thread(watch, ())
+        try:
+            yield
+        finally:
+            over.release()
+
+
+_limit = _Limit()
+
+
+def begin() -> None:
+    """Forget the time that fibers of an earlier run have spent."""
+    _limit.spent = 0.0
+
+
+class Silence:
+    """Discards what is written to the standard streams, from `begin` to its end as a context.
+
+    Whoever holds a stream, as handlers of `logging` do, writes through its method `write`. Objects
+    of stopped ranks are freed inside it: there is nothing that their finalizers could do.
+    """
+
+    def __init__(self) -> None:
+        self.entered = 0
+        self._undo: list[Callable[[], Any]] = []
+
+    def __enter__(self) -> Silence:
+        self.entered += 1
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.entered -= 1
+        if self._undo and not self.entered:
+            gc.collect()
+            self.end()
+
+    def begin(self) -> None:
+        """Discard from now on; what was written before is still to be seen."""
+        if self._undo:
+            return
+        streams = {
+            id(stream): stream
+            for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+            if stream is not None
+        }
+        for stream in streams.values():
+            with contextlib.suppress(Exception):
+                stream.flush()
+            had = vars(stream).get("write") if hasattr(stream, "__dict__") else None
+            try:
+                stream.write = len  # type: ignore[method-assign, assignment]
+            except AttributeError:
+                continue
+            self._undo.append(partial(_restore, stream, had))
+        hook = sys.unraisablehook
+        sys.unraisablehook = _ignore
+        self._undo.append(lambda: setattr(sys, "unraisablehook", hook))
+
+    def end(self) -> None:
+        """Let through what is written from now on."""
+        while self._undo:
+            self._undo.pop()()
+
+
+@contextmanager
+def silently() -> Iterator[None]:
+    """Inside it, what is written to the standard streams is discarded."""
+    silence = Silence()
+    silence.begin()
+    try:
+        yield
+    finally:
+        silence.end()
+
+
+def _ignore(unraisable: Any) -> None:
+    """Say nothing of an exception in a finalizer."""
+
+
+def _restore(stream: Any, had: Any) -> None:
+    if had is None:
+        with contextlib.suppress(AttributeError):
+            del stream.write
+    else:
+        stream.write = had
