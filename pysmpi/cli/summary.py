@@ -107,8 +107,11 @@ def _shares(result: Result) -> str:
     wait = sum(rank["wait_seconds"] for rank in result.ranks)
     communication = sum(rank["communication_seconds"] for rank in result.ranks) - wait
     total = sum(rank["end_seconds"] for rank in result.ranks)
-    other = max(0.0, total - compute - communication - wait)
+    core = sum(rank["core_wait_seconds"] for rank in result.ranks)
+    other = max(0.0, total - compute - communication - wait - core)
     parts = [("compute", compute), ("communication", communication), ("wait", wait)]
+    if core > 0.0005 * total:
+        parts.append(("wait for a core", core))
     if other > 0.0005 * total:
         parts.append(("sleep", other))
     return ", ".join(f"{name} {share / total:.1%}" for name, share in parts)

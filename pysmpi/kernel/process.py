@@ -51,10 +51,15 @@ class Execution(Activity):
         core = process.core
         super().__init__(flops, 1.0, core.speed, [core.constraint], [1.0])
         self.process: Process = process
+        self.alone: float = process.engine.now + flops / core.speed  # when it would end (s)
 
     def finish(self) -> None:
         """Let the process go on."""
-        self.process.engine.ready.append(self.process)
+        process = self.process
+        late = process.engine.now - self.alone
+        if late > 0.0:
+            process.core_wait_seconds += late
+        process.engine.ready.append(process)
 
 
 class Process(Event):
@@ -62,8 +67,9 @@ class Process(Event):
 
     `slot` is its place on the machine, as the transport numbers them. When its program is done
     the engine calls `resume`; a process that must wait calls `suspend` and is called back
-    through `resume`. The figures `compute_seconds`, `comm_seconds` (inside calls, waiting
-    included) and `wait_seconds` (blocked on others) add up as it runs.
+    through `resume`. The figures `compute_seconds`, `comm_seconds` (inside calls, waiting for
+    others included), `overhead_seconds` (of these, busy with messages) and `core_wait_seconds`
+    (others had the core) add up as it runs.
     """
 
     def __init__(self, engine: "Engine", pid: int, slot: int, core: Core) -> None:
@@ -99,6 +105,7 @@ class Process(Event):
         self.compute_seconds: float = 0.0
         self.comm_seconds: float = 0.0
         self.overhead_seconds: float = 0.0
+        self.core_wait_seconds: float = 0.0
 
     # What a program asks for. Each call returns when it is done, in virtual time.
 
@@ -231,12 +238,13 @@ class Process(Event):
         engine = self.engine
         self.compute_seconds += self.debt
         entered = engine.now + self.debt
+        waited = self.core_wait_seconds
         self.inline = True
         if not self._advance():
             self.inline = False
             self.suspend()
         self.inline = False
-        self.comm_seconds += engine.now - entered
+        self.comm_seconds += engine.now - entered - (self.core_wait_seconds - waited)
 
     def run(self) -> None:
         """Go on; called by the engine once the process is ready."""

@@ -332,6 +332,7 @@ class Job:
                     "compute_seconds": process.compute_seconds,
                     "communication_seconds": process.comm_seconds,
                     "wait_seconds": max(0.0, process.comm_seconds - process.overhead_seconds),
+                    "core_wait_seconds": process.core_wait_seconds,
                     "state": outcome.state.value,
                 }
             )

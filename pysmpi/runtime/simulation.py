@@ -185,6 +185,8 @@ class Simulation:
             outcome.status = 1
             self._fail(rank)
         finally:
+            if outcome.state is State.FINISHED and not self.engine.stopped:
+                _compute_to_the_end(rank)
             self._ended(rank, outcome)
 
     def _ended(self, rank: Rank, outcome: Outcome) -> None:
@@ -376,6 +378,16 @@ class Simulation:
         # The plans of many pairs are most of what there is: free them now, or Python looks for
         # cycles among them at its exit.
         self.engine.book = PlanBook(FreeTransport(), 0)
+
+
+def _compute_to_the_end(rank: Rank) -> None:
+    """Let the compute after the last call of a rank pass, if it shares its core."""
+    process = rank.enter()
+    if process.core.residents > 1:
+        try:
+            process.settle()
+        except GreenletExit:
+            pass  # the job ends before
 
 
 def exit_status(leave: SystemExit) -> int:

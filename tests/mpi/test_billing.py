@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from simulated import Wire, simulate
 
+from pysmpi.collectives.selection import Selection
 from pysmpi.mpi import MPI, messages
 from pysmpi.mpi import rank as ranks
 from pysmpi.mpi.rank import Rank
@@ -206,3 +207,37 @@ def test_the_search_for_a_deadlock_is_not_billed() -> None:
     simulation.run()
     assert simulation.outcomes[0].error is None
     assert simulation.outcomes[0].value == pytest.approx(2 * BLOCK, abs=1e-6)
+
+
+def on_one_core(main: Callable[[Rank, Clock], Any]) -> Simulation:
+    """Two ranks that share a core."""
+
+    def run(rank: Rank) -> None:
+        clock = Clock()
+        rank.timer = clock
+        rank.leave()
+        main(rank, clock)
+
+    slot = Slot(Host("host", 0, (1e9,), 1), 0)
+    simulation = Simulation(Wire(), [slot, slot])
+    simulation.universe.selection = Selection()
+    simulation.add_world([0, 1], run)
+    simulation.run()
+    assert [outcome.error for outcome in simulation.outcomes] == [None, None]
+    return simulation
+
+
+def test_compute_after_the_last_call_shares_its_core() -> None:
+    simulation = on_one_core(lambda rank, clock: clock.compute(0.11))
+    assert [outcome.date for outcome in simulation.outcomes] == pytest.approx([0.22, 0.22])
+
+
+def test_to_wait_for_the_core_is_not_communication() -> None:
+    def main(rank: Rank, clock: Clock) -> None:
+        clock.compute(0.1)
+        MPI.COMM_WORLD.Barrier()
+
+    for process in on_one_core(main).universe.processes:
+        assert process.compute_seconds == pytest.approx(0.1)
+        assert process.core_wait_seconds == pytest.approx(0.1)
+        assert 0.0 < process.comm_seconds < 1e-4
