@@ -19,7 +19,7 @@ from pysmpi.collectives.running import LOOK, Lookout, Patience, find_live
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context
 from pysmpi.kernel.requests import Request as KernelRequest
-from pysmpi.kernel.schedule import Schedule
+from pysmpi.kernel.schedule import REDUCE, Schedule
 from pysmpi.mpi.agreement import tag_of
 from pysmpi.mpi.constants import (
     ANY_SOURCE,
@@ -258,6 +258,16 @@ def _find_schedule(core: Core, call: Call, order: int, before: frozenset[str]) -
         if not history or history[-1][0] < order:
             history.append((order, call.ready))
     return schedule
+
+
+def reduced(part: Part) -> list[float]:
+    """The sizes (bytes) of what the calling rank combines in a call, by its algorithm."""
+    schedule, _, _ = schedule_of(part)
+    return [
+        schedule.amounts[where]
+        for code, where in zip(schedule.codes, schedule.peers)
+        if code == REDUCE
+    ]
 
 
 def decided(part: Part, context: Context, me: int, tag: int) -> Iterator[Schedule]:

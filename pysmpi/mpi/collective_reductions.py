@@ -10,13 +10,14 @@ from typing import Any
 
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.order import Order
-from pysmpi.mpi.collective_calls import Part
+from pysmpi.mpi.collective_calls import Part, reduced
 from pysmpi.mpi.collective_data import packed, saved, transfer
 from pysmpi.mpi.collective_order import Evaluation, by_algorithm, order_for
 from pysmpi.mpi.constants import ERR_INTERN, ERR_TRUNCATE, SUCCESS
 from pysmpi.mpi.core import Board, Core
 from pysmpi.mpi.messages import Message
 from pysmpi.mpi.payload import PAYLOAD, snapshot
+from pysmpi.mpi.rank import current
 from pysmpi.mpi.reductions import Operator, prefixes, reduce
 from pysmpi.mpi.typerecords import Type
 
@@ -24,7 +25,22 @@ from pysmpi.mpi.typerecords import Type
 CHUNK = 1 << 24
 
 
-class Reduction(Part):
+class Combining(Part):
+    """A call in which ranks combine what they bring; a user's function takes its time."""
+
+    __slots__ = ("operator",)
+
+    operator: Operator
+
+    def finish(self) -> int:
+        error = super().finish()
+        meter = self.operator.meter
+        if meter is not None and current().timer is not None:
+            meter.charge(current().process, reduced(self))
+        return error
+
+
+class Reduction(Combining):
     """Reduce, Allreduce and the forms of Reduce_scatter.
 
     `message` is what the rank brings, None where it brings nothing; `target` takes the bytes from
@@ -32,7 +48,7 @@ class Reduction(Part):
     `record` are a whole contribution.
     """
 
-    __slots__ = ("count", "message", "operator", "record", "start", "stop", "target")
+    __slots__ = ("count", "message", "record", "start", "stop", "target")
 
     def __init__(
         self,
@@ -117,13 +133,13 @@ class Reduction(Part):
             self.message = saved(self.message)
 
 
-class Prefix(Part):
+class Prefix(Combining):
     """Scan and Exscan: rank r takes what ranks 0 to r, or r - 1, have brought.
 
     Whoever is done first combines as far as ranks have entered, and delivers to all of them.
     """
 
-    __slots__ = ("exclusive", "kept", "message", "operator", "record", "target")
+    __slots__ = ("exclusive", "kept", "message", "record", "target")
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from .exceptions import fail
 from .handles import Handle
 from .messages import matching
 from .rank import current
-from .reductions import OPERATORS, Operator, check, combine, reduce
+from .reductions import OPERATORS, Meter, Operator, check, combine, reduce
 
 # User-defined operations that may exist at a time in a rank, as in mpi4py.
 MAX_USER_OPERATIONS = 32
@@ -73,6 +73,11 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
             raise RuntimeError("cannot create too many user-defined reduction operations")
         storage["user operations"] = existing + 1
         operator = Operator("", commutative=bool(commute), function=function)
+        meters = current().universe.storage.setdefault("meters", {})
+        code = getattr(function, "__code__", type(function))
+        operator.meter = meters.get(code)
+        if operator.meter is None:
+            operator.meter = meters[code] = Meter()
         made: Op = cls._of(operator)
         made._user = operator
         return made

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from pysmpi.kernel.process import Process
+
 from . import constants as c
 from . import quads
 from .exceptions import fail
@@ -32,6 +34,43 @@ _PAIR = frozenset(("pair",))
 STACKED = 1 << 16
 
 
+class Meter:
+    """What one application of a user's function takes, by the bytes that it combines.
+
+    Contributions are combined once for all ranks, so the function runs in one of them, and the
+    functions of all ranks that have the same code are measured together. Each rank
+    is charged for the applications that are its own by the algorithm: as many as were measured,
+    or, where the function has not run yet, once it has.
+    """
+
+    __slots__ = ("measured", "owed")
+
+    def __init__(self) -> None:
+        self.measured: dict[int, list[float]] = {}  # bytes -> [flops, applications]
+        self.owed: list[tuple[Process, list[float]]] = []
+
+    def add(self, nbytes: int, flops: float) -> None:
+        """An application was measured."""
+        entry = self.measured.setdefault(nbytes, [0.0, 0.0])
+        entry[0] += flops
+        entry[1] += 1.0
+        while self.owed:
+            self.charge(*self.owed.pop())
+
+    def charge(self, process: Process, sizes: list[float]) -> None:
+        """Let `process` compute for applications on pieces of some sizes (bytes)."""
+        if not self.measured:
+            self.owed.append((process, sizes))
+        elif not process.finished:
+            process.debt += sum(map(self.flops, sizes)) / process.core.speed
+
+    def flops(self, nbytes: float) -> float:
+        """What an application on so many bytes takes, going by the nearest size measured."""
+        nearest = min(self.measured, key=lambda size: abs(size - nbytes))
+        flops, applications = self.measured[nearest]
+        return flops / applications * (nbytes / nearest)
+
+
 class Operator:
     """What an `Op` stands for: a predefined operation, or a user's function.
 
@@ -39,7 +78,7 @@ class Operator:
     defined.
     """
 
-    __slots__ = ("commutative", "freed", "function", "kinds", "name", "ufunc")
+    __slots__ = ("commutative", "freed", "function", "kinds", "meter", "name", "ufunc")
 
     def __init__(self, name: str, kinds: frozenset[str] = frozenset(), ufunc: Any = None,
                  commutative: bool = True,
@@ -50,6 +89,7 @@ class Operator:
         self.commutative = commutative
         self.function = function
         self.freed = False
+        self.meter: Meter | None = None
 
     @property
     def predefined(self) -> bool:
@@ -158,12 +198,24 @@ def _call(operator: Operator, invec: Any, inoutvec: Any, count: int, record: Typ
 
     datatype = Datatype._wrap(record)
     assert operator.function is not None
+    rank, meter = current(), operator.meter
+    timer = rank.timer if rank.in_call and meter is not None else None
+    operands = over(memoryview(invec)), over(memoryview(inoutvec))
     try:
-        operator.function(over(memoryview(invec)), over(memoryview(inoutvec)), datatype)
+        if timer is None or meter is None:
+            operator.function(*operands, datatype)
+        else:
+            timer.start()
+            try:
+                operator.function(*operands, datatype)
+            finally:
+                seconds = timer.stop()
+            nbytes = count * record.layout.size
+            meter.add(nbytes, seconds * rank.process.core.speed)
     except Exception as error:
         # There is no way back from inside a reduction: mpi4py ends the program too.
         show(error)
-        current().abort(1)
+        rank.abort(1)
     finally:
         datatype._set(None)
 

@@ -241,3 +241,31 @@ def test_to_wait_for_the_core_is_not_communication() -> None:
         assert process.compute_seconds == pytest.approx(0.1)
         assert process.core_wait_seconds == pytest.approx(0.1)
         assert 0.0 < process.comm_seconds < 1e-4
+
+
+@pytest.mark.parametrize("call", ["Reduce", "Allreduce", "Scan", "Iallreduce", "allreduce"])
+@pytest.mark.parametrize("size", [2, 8])
+def test_a_reduction_takes_the_time_of_the_programs_function(call: str, size: int) -> None:
+    def main(rank: Rank, clock: Clock) -> float:
+        def combine(invec: Any, inoutvec: Any, datatype: Any) -> Any:
+            clock.compute(BLOCK)
+            if datatype is None:
+                return invec + inoutvec
+            np.frombuffer(inoutvec)[:] += np.frombuffer(invec)
+            return None
+
+        comm, op = MPI.COMM_WORLD, MPI.Op.Create(combine, commute=True)
+        brought, taken = np.ones(3), np.zeros(3)
+        for _ in range(3):
+            if call == "Iallreduce":
+                comm.Iallreduce(brought, taken, op).Wait()
+            elif call == "allreduce":
+                taken[:] = comm.allreduce(brought, op)
+            else:
+                getattr(comm, call)(brought, taken, op)
+        assert taken[0] == (rank.index + 1 if call == "Scan" else size) or call == "Reduce"
+        return MPI.Wtime()
+
+    times = clocked(main, size)
+    rounds = size.bit_length() - 1
+    assert 3 * rounds * BLOCK * 0.99 < max(times) < 3 * (size - 1) * BLOCK + 1e-3
