@@ -186,7 +186,7 @@ class Simulation:
             self._fail(rank)
         finally:
             if outcome.state is State.FINISHED and not self.engine.stopped:
-                _compute_to_the_end(rank)
+                _compute_to_the_end(rank, outcome)
             self._ended(rank, outcome)
 
     def _ended(self, rank: Rank, outcome: Outcome) -> None:
@@ -380,14 +380,16 @@ class Simulation:
         self.engine.book = PlanBook(FreeTransport(), 0)
 
 
-def _compute_to_the_end(rank: Rank) -> None:
+def _compute_to_the_end(rank: Rank, outcome: Outcome) -> None:
     """Let the compute after the last call of a rank pass, if it shares its core."""
     process = rank.enter()
     if process.core.residents > 1:
+        outcome.state = State.RUNNING
         try:
             process.settle()
         except GreenletExit:
             pass  # the job ends before
+        outcome.state = State.FINISHED
 
 
 def exit_status(leave: SystemExit) -> int:
