@@ -6,7 +6,8 @@ odd one out, why by MPI's rules, and who waits for whom in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ from pysmpi.runtime.waiting import Census, Piece, Wait
 
 if TYPE_CHECKING:
     from pysmpi.runtime.simulation import Simulation
+
+# How a rank called `sys.exit`, and where.
+Exit = tuple[str, CallSite | None]
 
 _PIECES = 3  # shown of those that one call waits for
 
@@ -60,7 +64,8 @@ class Deadlock:
     """A deadlock: its date (s), the groups of waiting ranks, and the parts of the report.
 
     `why` says what keeps them by MPI's rule, a line each; `cycle` is a circle of (rank, call),
-    each of which waits for the next, or empty. `finished` are the ranks that have ended.
+    each of which waits for the next, or empty. `finished` are the ranks that have ended, `exits`
+    says of those among them that called `sys.exit` with what, and where.
     """
 
     seconds: float
@@ -70,6 +75,7 @@ class Deadlock:
     cycle: list[tuple[int, str]]
     outlook: str
     command: str = ""
+    exits: Mapping[int, Exit] = field(default_factory=dict)
 
     code = diagnostics.Deadlock.code
 
@@ -84,7 +90,7 @@ class Deadlock:
             f"{text.count(waiting, 'rank')} {'waits' if waiting == 1 else 'wait'}, "
             "none can go on"
         ]
-        lines += table(self.groups, self.finished)
+        lines += table(self.groups, self.finished, self.exits)
         for i, reason in enumerate(self.why):
             lines.append(("  why: " if i == 0 else "       ") + reason)
         if self.cycle:
@@ -103,18 +109,25 @@ class Deadlock:
         return "\n".join(lines)
 
 
-def table(groups: Sequence[Group], finished: Sequence[int]) -> list[str]:
-    """A line for each group of ranks, and one for those that have finished."""
+def table(
+    groups: Sequence[Group], finished: Sequence[int], exits: Mapping[int, Exit] | None = None
+) -> list[str]:
+    """A line for each group of ranks, for those that left at one place, and for the finished."""
     rows = []
     for group in groups:
         verb = group.verb or ("waits in" if len(group.pids) == 1 else "wait in")
         place = "" if group.verb else "after the end of the program"
         if group.site is not None:
-            place = f"{shorten(group.site.file)}:{group.site.line}"
-            if group.site.function != "<module>":
-                place += f" in {group.site.function}"
+            place = _place(group.site)
         mark = "<- odd one out" if group.odd else ""
         rows.append((text.ranks(group.pids), f"{verb} {group.what}".rstrip(), place, mark))
+    left: dict[Exit, list[int]] = {}
+    for pid, exit in (exits or {}).items():
+        left.setdefault(exit, []).append(pid)
+    for (call, site), pids in left.items():
+        place = "" if site is None else _place(site)
+        rows.append((text.ranks(pids), f"ended by {call}", place, ""))
+    finished = [pid for pid in finished if pid not in (exits or {})]
     if finished:
         verb = "has" if len(finished) == 1 else "have"
         rows.append((text.ranks(finished), f"{verb} finished", "", ""))
@@ -123,6 +136,23 @@ def table(groups: Sequence[Group], finished: Sequence[int]) -> list[str]:
         "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0])).rstrip()
         for row in rows
     ]
+
+
+def _place(site: CallSite) -> str:
+    place = f"{shorten(site.file)}:{site.line}"
+    return place if site.function == "<module>" else f"{place} in {site.function}"
+
+
+def _exits(simulation: Simulation, pids: Iterable[int]) -> dict[int, Exit]:
+    """Which of some ranks called `sys.exit`, how and where."""
+    found: dict[int, Exit] = {}
+    for pid in pids:
+        exit = simulation.outcomes[pid].exit
+        if exit is not None:
+            code, site = exit
+            what = "" if code is None else textwrap.shorten(repr(code), 40, placeholder="...")
+            found[pid] = f"sys.exit({what})", site
+    return found
 
 
 def find_deadlock(simulation: Simulation) -> Deadlock:
@@ -143,6 +173,7 @@ def find_deadlock(simulation: Simulation) -> Deadlock:
         causes.cycle(),
         causes.outlook(),
         str(universe.options.get("command", "")),
+        _exits(simulation, finished),
     )
 
 

@@ -39,7 +39,7 @@ class State(Enum):
 class Outcome:
     """How one rank ended: its state, what it returned or raised, its exit status."""
 
-    __slots__ = ("state", "value", "error", "status", "date")
+    __slots__ = ("state", "value", "error", "status", "date", "exit")
 
     def __init__(self) -> None:
         self.state = State.RUNNING
@@ -47,6 +47,8 @@ class Outcome:
         self.error: BaseException | None = None
         self.status = 0
         self.date = 0.0  # (s) of its end
+        # What the program gave to `sys.exit`, and where.
+        self.exit: tuple[Any, CallSite | None] | None = None
 
 
 class Simulation:
@@ -175,6 +177,7 @@ class Simulation:
         except SystemExit as leave:
             outcome.state = State.FINISHED
             outcome.status = exit_status(leave)
+            outcome.exit = leave.code, error_site(leave)
             outcome.error = leave if isinstance(leave.code, str) else None
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and self.interrupted is not False:

@@ -15,7 +15,7 @@ FILES = {
     "cut.xml": XML,
     "key.yaml": "name: x\nhosts:\n- {name: a, speed: 1Gf, colour: red}\n",
     "unit.yaml": "name: x\nhosts:\n- {name: a, speed: 1}\n",
-    "machines": "node-0:2\nnode-1\n",
+    "machines": "cluster-n0:2\ncluster-n1\n",
     "strangers": "elsewhere\n",
     "empty": "",
 }

@@ -138,9 +138,9 @@ def test_node_aware_algorithms_follow_the_placement(
     hosts = tmp_path / "hosts"
     hosts.write_text(
         {
-            "blocked": "node-0 slots=4\nnode-1 slots=4\n",
-            "cyclic": "node-0\nnode-1\n" * 4,
-            "by node": "node-0 slots=4\nnode-1 slots=4\n",
+            "blocked": "cluster-n0 slots=4\ncluster-n1 slots=4\n",
+            "cyclic": "cluster-n0\ncluster-n1\n" * 4,
+            "by node": "cluster-n0 slots=4\ncluster-n1 slots=4\n",
         }[placement]
     )
     map_by = "node" if placement == "by node" else None
@@ -150,8 +150,8 @@ def test_node_aware_algorithms_follow_the_placement(
     job.on_start = flows.watch
     assert job.run().exit_status == 0
     ends = [flows.hosts[rank] for rank in range(8)]
-    assert sorted(ends) == ["node-0"] * 4 + ["node-1"] * 4
-    assert (ends[1] == "node-0") == (placement == "blocked")
+    assert sorted(ends) == ["cluster-n0"] * 4 + ["cluster-n1"] * 4
+    assert (ends[1] == "cluster-n0") == (placement == "blocked")
     if expected is not None:
         # However ranks are placed, the vector crosses between the two nodes once each way.
         assert flows.between == expected * VECTOR

@@ -318,3 +318,23 @@ def test_after_a_deadlock_was_caught_the_run_goes_on():
 
     result = pysmpi.run(main, nprocs=4, on_deadlock="raise", compute="none")
     assert result.returns == [6] * 4
+
+
+def test_ranks_that_left_by_sys_exit_are_named_with_their_line():
+    def program():
+        import sys
+
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        if comm.rank in (1, 2):
+            sys.exit(4)
+        if comm.rank != 3:
+            comm.Barrier()
+
+    line = program.__code__.co_firstlineno + 7
+    result = pysmpi.run(program, 5, check=False, compute="none")
+    rows = [row.split() for row in result.error.splitlines()]
+    assert ["ranks", "1-2", "ended", "by", "sys.exit(4)"] == rows[2][:5]
+    assert rows[2][5].endswith(f"test_deadlock_reports.py:{line}")
+    assert ["rank", "3", "has", "finished"] in rows
