@@ -65,10 +65,12 @@ class Alarm(Event):
 class Engine:
     """One simulation: its clock `now` (s), its processes, its resources, its messages.
 
-    Three hooks belong to the layers above and cost nothing when unset: `deliver(send, receive)`
-    moves the data of a matched message, `keep(send)` saves the data of one whose sender goes on
-    before it is matched, `chooser.pick(kind, candidates)` decides among equals. `tick()` is
-    called from time to time.
+    Hooks belong to the layers above and cost nothing when unset: `deliver(send, receive)` moves
+    the data of a matched message, `keep(send)` saves the data of one whose sender goes on before
+    it is matched, `chooser.pick(kind, candidates)` decides among equals. `tick()` is called from
+    time to time. What waits for the world outside is asked before anything else happens:
+    `before(date)` before the clock moves to a date, `idle()` when nothing is to happen any more.
+    Both return True if they may have changed what happens next.
     """
 
     def __init__(self, transport: Transport, slots: int) -> None:
@@ -91,6 +93,8 @@ class Engine:
         self.chooser: Any = None
         self.recorder: Any = None
         self.tick: Any = None
+        self.before: Any = None
+        self.idle: Any = None
 
     @property
     def now(self) -> float:
@@ -111,8 +115,12 @@ class Engine:
             if self.system.pending():
                 self.system.share()
             if queue.empty():
+                if self.idle is not None and self.idle():
+                    continue
                 break
             date = queue.next()
+            if self.before is not None and date > self.now and self.before(date):
+                continue
             end = date + INSTANT + date * 4e-15
             while not queue.empty():
                 date = queue.next()
@@ -161,6 +169,8 @@ class Engine:
         """Whether nothing but the running process can happen before or at `date`."""
         if self.head < len(self.ready) or self.system.pending() or self.stopped:
             return False
+        if self.before is not None:
+            return False
         return self.left == 0 and (self.queue.empty() or self.queue.next() > date)
 
     def alarm(self, date: float) -> Request:
@@ -168,6 +178,19 @@ class Engine:
         alarm = Alarm(self)
         self.queue.push(date, alarm)
         return alarm.request
+
+    def complete_at(self, date: float, request: Request) -> None:
+        """Complete `request` at `date` (s), unless somebody else does before."""
+        alarm = Alarm(self)
+        alarm.request = request
+        self.queue.push(date, alarm)
+
+    def call_off(self, date: float, request: Request) -> None:
+        """Take back what `alarm` or `complete_at` has promised for a date."""
+        for event in self.queue.at(date):
+            if isinstance(event, Alarm) and event.request is request:
+                self.queue.remove(date, event)
+                return
 
     def post_send(self, send: Send) -> None:
         """Offer a message; start its flow when the protocol lets it start."""

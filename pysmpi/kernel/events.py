@@ -1,6 +1,6 @@
 """The event queue: what happens next in virtual time."""
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 
 class Event:
@@ -42,3 +42,16 @@ class EventQueue:
     def pop(self) -> "list[Event]":
         """Take out all events of the earliest date, in their order."""
         return self.events.pop(heappop(self.dates))
+
+    def at(self, date: float) -> "list[Event]":
+        """The events of a date, in their order."""
+        return list(self.events.get(date, ()))
+
+    def remove(self, date: float, event: Event) -> None:
+        """Take one event back that was to happen at `date`."""
+        due = self.events[date]
+        due.remove(event)
+        if len(due) == 0:
+            del self.events[date]
+            self.dates.remove(date)
+            heapify(self.dates)

@@ -19,6 +19,7 @@ from pysmpi.runtime import (
     exits,
     logging_state,
     mpi4py_package,
+    outside,
     randomness,
     sockets,
     system,
@@ -125,6 +126,7 @@ class Interpreter:
         environment.install(patches, switches)
         warning_filters.install(patches, switches)
         when_loaded = dict(_WHEN_LOADED)
+        when_loaded.update(outside.install(patches))
         if self.start_fiber is not None:
             self.threads = threads.install(patches, self.start_fiber)
             patch_executor = partial(threads.patch_executor, threads=self.threads)

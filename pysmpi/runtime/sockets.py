@@ -1,26 +1,26 @@
 """Sockets of ranks: both ends of a connection may be in this one process.
 
-A call that would block lets simulated time pass instead, in steps that grow, until it would not;
-so the rank at the other end can do its part. Where nothing else happens in the simulation, real
-time passes as well, for connections with processes outside.
+A call that would block lets others go on until it would not, as `outside/reactor.py` says; a
+timeout counts in simulated time.
 
 Hosts of the simulated machine go by their names, and are all this computer.
 """
 
 from __future__ import annotations
 
-import select
+import errno
+import os
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.outside.descriptors import changing, is_ready
+from pysmpi.runtime.outside.reactor import READ, WRITE, Reactor, reactor
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.surroundings import here
 
 _LOOPBACK = "127.0.0.1"
-_FIRST_STEP, _LAST_STEP = 1e-7, 1e-3  # seconds of simulated time between two looks
-_REAL_WAIT = 0.01  # seconds of real time
 # Methods that wait for data, and which of their arguments are flags.
 _RECEIVING = {
     "accept": 0,
@@ -30,6 +30,7 @@ _RECEIVING = {
     "recvfrom_into": 2,
     "recvmsg": 2,
 }
+_SENDING = {"sendto": 9, "sendmsg": 2}
 
 
 def patch_socket(patches: Patches, module: ModuleType) -> None:
@@ -38,25 +39,41 @@ def patch_socket(patches: Patches, module: ModuleType) -> None:
     kind = module.socket
     for name, flags in _RECEIVING.items():
         if hasattr(kind, name):
-            patches.set(kind, name, _patient(module, getattr(kind, name), flags))
-    for name in ("bind", "connect", "connect_ex"):
-        patches.set(kind, name, _translated(getattr(kind, name)))
+            patches.set(kind, name, _patient(module, getattr(kind, name), flags, READ))
+    for name, flags in _SENDING.items():
+        if hasattr(kind, name):
+            patches.set(kind, name, _patient(module, getattr(kind, name), flags, WRITE))
+    patches.set(kind, "bind", _translated(kind.bind))
+    for name in ("connect", "connect_ex"):
+        patches.set(kind, name, _translated(_connecting(module, getattr(kind, name))))
+    for name in ("close", "shutdown", "detach"):
+        patches.set(kind, name, _telling(getattr(kind, name)))
     if hasattr(module, "MSG_DONTWAIT"):
         patches.set(kind, "sendall", _send_all(module, kind.sendall, kind.send))
-        patches.set(kind, "send", _patient(module, kind.send, 1, writing=True))
+        patches.set(kind, "send", _patient(module, kind.send, 1, WRITE))
 
 
 def _patient(
-    module: ModuleType, real: Callable[..., Any], flags: int, writing: bool = False
+    module: ModuleType, real: Callable[..., Any], flags: int, events: int
 ) -> Callable[..., Any]:
     """A method of a socket that waits in simulated time, unless argument `flags` forbids it."""
     impatient = getattr(module, "MSG_DONTWAIT", 0)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = reactor()
+        if found is None:
+            return real(self, *args, **kwargs)
         given = args[flags] if len(args) > flags else kwargs.get("flags", 0)
-        if here() is not None and not given & impatient:
-            _wait(module, self, writing)
-        return real(self, *args, **kwargs)
+        if not given & impatient:
+            _wait(module, found, self, events, _end(found, self))
+        changing(found)
+        try:
+            return real(self, *args, **kwargs)
+        except BlockingIOError:
+            found.missed([self.fileno()])
+            raise
+        finally:
+            found.changed()
 
     return _like(real, method)
 
@@ -65,46 +82,119 @@ def _send_all(
     module: ModuleType, real: Callable[..., Any], send: Callable[..., Any]
 ) -> Callable[..., Any]:
     def sendall(self: Any, data: Any, flags: int = 0, /) -> None:
-        if here() is None:
+        found = reactor()
+        if found is None:
             real(self, data, flags)
             return
+        end = _end(found, self)
         with memoryview(data) as view, view.cast("B") as rest:
             begin = 0
             while begin < len(rest):
-                _wait(module, self, True)
+                _wait(module, found, self, WRITE, end)
+                changing(found)
                 try:
                     begin += send(self, rest[begin:], flags | module.MSG_DONTWAIT)
                 except BlockingIOError:
                     if self.gettimeout() == 0.0:
                         raise
+                finally:
+                    found.changed()
 
     return _like(real, sendall)
 
 
-def _wait(module: ModuleType, sock: Any, writing: bool) -> None:
-    """Let others run until a socket is ready; its own timeout counts in simulated time."""
-    timeout = sock.gettimeout()
-    if timeout == 0.0 or sock.fileno() < 0 or _is_ready(sock, writing, 0.0):
-        return
-    rank = ranks.current()
-    waited, step = 0.0, _FIRST_STEP
-    while not _is_ready(sock, writing, 0.0):
-        if timeout is not None and waited >= timeout:
+def _connecting(module: ModuleType, real: Callable[..., Any]) -> Callable[..., Any]:
+    """`connect` or `connect_ex`: begin without blocking, then wait."""
+    raises = real.__name__ == "connect"
+
+    def method(self: Any, address: Any, /) -> Any:
+        found = reactor()
+        timeout = self.gettimeout()
+        if found is None or timeout == 0.0:
+            answer = real(self, address)
+            if found is not None:
+                found.generation += 1
+                found.changed()
+            return answer
+        changing(found)
+        end = _end(found, self)
+        self.settimeout(0.0)
+        try:
+            number = _begin_connecting(found, self, address, real, raises)
+            if number in (errno.EINPROGRESS, errno.EWOULDBLOCK):
+                while not is_ready(self.fileno(), WRITE):
+                    if end is not None and found.engine.now >= end:
+                        number = errno.EWOULDBLOCK
+                        break
+                    left = None if end is None else end - found.engine.now
+                    found.wait([(self.fileno(), WRITE)], left)
+                else:
+                    number = self.getsockopt(module.SOL_SOCKET, module.SO_ERROR)
+        finally:
+            self.settimeout(timeout)
+        found.generation += 1
+        found.changed()
+        if not raises:
+            return number
+        if number == errno.EWOULDBLOCK:
             raise module.timeout("timed out")
-        engine = rank.engine
-        if step == _LAST_STEP and engine.quiet_until(engine.now + step):
-            _is_ready(sock, writing, _REAL_WAIT)
-        rank.sleep(step)
-        waited += step
-        step = min(2 * step, _LAST_STEP)
+        if number:
+            raise OSError(number, os.strerror(number))
+        return None
+
+    return _like(real, method)
 
 
-def _is_ready(sock: Any, writing: bool, timeout: float) -> bool:
-    watched = [sock]
-    readable, writable, _ = select.select(
-        [] if writing else watched, watched if writing else [], [], timeout
-    )
-    return bool(readable or writable)
+def _begin_connecting(
+    found: Reactor, sock: Any, address: Any, real: Callable[..., Any], raises: bool
+) -> int:
+    """Begin to connect a socket that does not block; the error number, 0 for none."""
+    while True:
+        try:
+            number = real(sock, address)
+        except BlockingIOError as error:
+            number = error.errno
+        # A Unix socket whose backlog is full says that it would block, and has not begun.
+        if number != errno.EAGAIN or errno.EAGAIN == errno.EINPROGRESS:
+            return number or 0
+        found.missed([sock.fileno()])
+
+
+def _telling(real: Callable[..., Any]) -> Callable[..., Any]:
+    """A method after which others may find that their wait is over."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = reactor()
+        if found is None:
+            return real(self, *args, **kwargs)
+        changing(found)
+        try:
+            return real(self, *args, **kwargs)
+        finally:
+            found.generation += 1
+            found.changed()
+
+    return _like(real, method)
+
+
+def _end(found: Reactor, sock: Any) -> float | None:
+    """The date at which the timeout of a socket is over that is used now."""
+    timeout = sock.gettimeout()
+    return None if not timeout else found.now() + timeout
+
+
+def _wait(
+    module: ModuleType, found: Reactor, sock: Any, events: int, end: float | None
+) -> None:
+    """Let others run until a socket is ready; at most until a date."""
+    fd = sock.fileno()
+    if fd < 0 or sock.gettimeout() == 0.0:
+        return
+    while not is_ready(fd, events):
+        left = None if end is None else end - found.engine.now
+        if left is not None and left <= 0.0:
+            raise module.timeout("timed out")
+        found.wait([(fd, events)], left)
 
 
 # Names
@@ -156,6 +246,6 @@ def _resolver(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _like(real: Callable[..., Any], new: Callable[..., Any]) -> Callable[..., Any]:
-    new.__name__ = new.__qualname__ = real.__name__
+    new.__name__, new.__qualname__ = real.__name__, real.__qualname__
     new.__doc__ = real.__doc__
     return new

@@ -1,0 +1,35 @@
+"""Waits outside MPI: descriptors, child processes, sockets, event loops, semaphores, file locks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from pysmpi.runtime.outside import children, descriptors, polling
+from pysmpi.runtime.outside.replacing import Replacements
+from pysmpi.runtime.patches import Patches
+
+
+def install(patches: Patches) -> dict[str, Callable[[Patches, ModuleType], Any]]:
+    """Let waits outside MPI let others go on until the patches are undone.
+
+    Returns what to call with modules once they are loaded.
+    """
+    replacements = Replacements(patches)
+    descriptors.install(patches, replacements)
+    polling.install(patches, replacements)
+    started = children.install(patches, replacements)
+    replacements.everywhere()
+
+    def inside(patches: Patches, module: ModuleType) -> None:
+        replacements.inside(module)
+
+    return {
+        "selectors": polling.patch_selectors,
+        "subprocess": lambda patches, module: children.patch_subprocess(
+            started, module, replacements
+        ),
+        "multiprocessing.connection": inside,
+        "multiprocessing.popen_fork": inside,
+    }

@@ -1,0 +1,268 @@
+"""Child processes of ranks: `os.waitpid` and its relatives, upon which `subprocess` builds.
+
+A child runs in real time. A rank that waits for one lets others go on, and its clock moves as
+real time does. A rank gets its own children from `os.wait()`, not those of other ranks.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.outside.peers import Side
+from pysmpi.runtime.outside.reactor import READ, Reactor, reactor
+from pysmpi.runtime.outside.replacing import Replacements
+from pysmpi.runtime.patches import Patches
+
+_close = os.close
+_getpid = os.getpid
+_waitpid = getattr(os, "waitpid", None)
+_waitid = getattr(os, "waitid", None)
+_pidfd_open = getattr(os, "pidfd_open", None)
+_posix_spawn = getattr(os, "posix_spawn", None)
+
+
+class Children:
+    """Which child belongs to which rank."""
+
+    def __init__(self) -> None:
+        self.owners: dict[int, int] = {}  # process -> pid of the rank
+
+    def born(self, found: Reactor, pid: int) -> None:
+        """The rank that is running has started a process."""
+        self.owners[pid] = ranks.current().pid
+        found.generation += 1
+
+    def gone(self, found: Reactor, pid: int) -> None:
+        """A process has been waited for."""
+        self.owners.pop(pid, None)
+        found.generation += 1
+
+    def mine(self) -> list[int]:
+        """The children of the rank that is running."""
+        own = ranks.current().pid
+        return [pid for pid, owner in self.owners.items() if owner == own]
+
+    # Starting
+
+    def starter(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that starts a process and returns its number, or a pair with it."""
+
+        def start(*args: Any, **kwargs: Any) -> Any:
+            found = reactor()
+            if found is None:
+                return real(*args, **kwargs)
+            simulator = _getpid()
+            answer = real(*args, **kwargs)
+            pid = answer[0] if isinstance(answer, tuple) else answer
+            if pid and _getpid() == simulator:
+                self.born(found, pid)
+            return answer
+
+        return start
+
+    def system(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def system(command: Any) -> int:
+            found = reactor()
+            if found is None:
+                return real(command)  # type: ignore[no-any-return]
+            pid = _shell(command)
+            self.born(found, pid)
+            return int(os.waitpid(pid, 0)[1])
+
+        return system
+
+    # Waiting
+
+    def waiter(self, real: Callable[..., Any], pid_given: bool) -> Callable[..., Any]:
+        """`waitpid` and `wait4`, or, where no process is given, `wait` and `wait3`."""
+
+        def wait(*args: Any, **kwargs: Any) -> Any:
+            found = reactor()
+            if found is None:
+                return real(*args, **kwargs)
+            if pid_given:
+                pid, options = _waitpid_arguments(*args, **kwargs)
+                call = real
+            else:
+                pid, options = -1, _wait_options(*args, **kwargs)
+                call = os_waits[real.__name__]
+            candidates = self.candidates(pid)
+
+            def look() -> Any:
+                for candidate in list(candidates):
+                    try:
+                        answer = call(candidate, options | os.WNOHANG)
+                    except ChildProcessError:
+                        self.gone(found, candidate)
+                        candidates.remove(candidate)
+                        if not candidates:
+                            raise
+                        continue
+                    if answer[0]:
+                        return answer
+                return None
+
+            answer = self._await(found, candidates, look, options)
+            if answer is None:
+                return (0, 0) if call is _waitpid else (0, 0, _no_usage())
+            if not (os.WIFSTOPPED(answer[1]) or os.WIFCONTINUED(answer[1])):
+                self.gone(found, answer[0])
+            return answer
+
+        return wait
+
+    def waitid(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def waitid(idtype: int, id: int, options: int, /) -> Any:
+            found = reactor()
+            if found is None:
+                return real(idtype, id, options)
+            candidates = self.candidates(-1) if idtype == os.P_ALL else [id]
+
+            def look() -> Any:
+                for candidate in candidates:
+                    kind = os.P_PID if idtype == os.P_ALL and candidate > 0 else idtype
+                    answer = real(kind, max(candidate, 0), options | os.WNOHANG)
+                    if answer is not None:
+                        return answer
+                return None
+
+            pids = candidates if idtype in (os.P_ALL, os.P_PID) else []
+            answer = self._await(found, pids, look, options)
+            ended = answer is not None and answer.si_code in (
+                os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED
+            )  # fmt: skip
+            if ended and not options & os.WNOWAIT:
+                self.gone(found, answer.si_pid)
+            return answer
+
+        return waitid
+
+    def candidates(self, pid: int) -> list[int]:
+        """The processes that are meant by the first argument of `waitpid`."""
+        if pid != -1:
+            return [pid]
+        mine = self.mine()
+        if not mine and self.owners:
+            raise ChildProcessError(errno.ECHILD, os.strerror(errno.ECHILD))
+        return mine or [-1]
+
+    def _await(
+        self, found: Reactor, pids: list[int], look: Callable[[], Any], options: int
+    ) -> Any:
+        """What `look` finds once it finds something; None if the options forbid to wait."""
+        answer = look()
+        if answer is None and options & os.WNOHANG:
+            handles = _handles(pids)
+            try:
+                found.missed(handles, Side.OUTSIDE)
+            finally:
+                for fd in handles:
+                    _close(fd)
+            return look()
+        while answer is None:
+            # Handles tell of the end of a process, not of its stops.
+            stops = os.WUNTRACED | os.WCONTINUED
+            handles = [] if options & stops else _handles(pids)
+            try:
+                found.wait(
+                    [(fd, READ) for fd in handles],
+                    look=None if handles else _changed(pids),
+                    side=Side.OUTSIDE,
+                )
+            finally:
+                for fd in handles:
+                    _close(fd)
+            answer = look()
+        return answer
+
+
+def _handles(pids: list[int]) -> list[int]:
+    """Descriptors that become readable when a process ends; none if one has none."""
+    found: list[int] = []
+    if _pidfd_open is None:
+        return found
+    try:
+        for pid in pids:
+            found.append(_pidfd_open(pid))
+    except (OSError, OverflowError):
+        for fd in found:
+            _close(fd)
+        return []
+    return found
+
+
+def _changed(pids: list[int]) -> Callable[[], bool]:
+    """Whether there may be news of some processes."""
+    events = os.WEXITED | os.WSTOPPED | os.WCONTINUED | os.WNOWAIT | os.WNOHANG
+
+    def look() -> bool:
+        if _waitid is None:
+            return True
+        for pid in pids:
+            kind = os.P_PID if pid > 0 else os.P_ALL
+            try:
+                if _waitid(kind, max(pid, 0), events) is not None:
+                    return True
+            except OSError:
+                return True
+        return False
+
+    return look
+
+
+def _waitpid_arguments(pid: int, options: int, /) -> tuple[int, int]:
+    return pid, options
+
+
+def _wait_options(options: int = 0) -> int:
+    return options
+
+
+os_waits: dict[str, Any] = {"wait": _waitpid, "wait3": getattr(os, "wait4", None)}
+
+
+def _no_usage() -> Any:
+    """The resources that `wait3` and `wait4` tell of where there is nothing to tell of."""
+    import resource
+
+    return resource.struct_rusage((0,) * 16)
+
+
+def _shell(command: Any) -> int:
+    """Start a shell as `system(3)` does."""
+    assert _posix_spawn is not None
+    sys.audit("os.system", command)
+    return _posix_spawn(  # type: ignore[no-any-return]
+        "/bin/sh",
+        ["sh", "-c", command],
+        os.environ,
+        setsigdef=[signal.SIGINT, signal.SIGQUIT],
+    )
+
+
+def patch_subprocess(children: Children, module: ModuleType, replacements: Replacements) -> None:
+    """Know what `subprocess` starts, and let its waits find our `waitpid`."""
+    replacements.function(module, "_fork_exec", children.starter)
+    replacements.inside(module)
+
+
+def install(patches: Patches, replacements: Replacements) -> Children:
+    """Let ranks wait for their children while others go on, until the patches are undone."""
+    children = Children()
+    for name in ("fork", "forkpty", "posix_spawn", "posix_spawnp"):
+        replacements.function(os, name, children.starter)
+    for name, pid_given in {"wait": False, "wait3": False, "waitpid": True, "wait4": True}.items():
+        replacements.function(os, name, lambda real, given=pid_given: children.waiter(real, given))
+    replacements.function(os, "waitid", children.waitid)
+    if os.name == "posix" and _posix_spawn is not None:
+        replacements.function(os, "system", children.system)
+    if "_posixsubprocess" in sys.modules:
+        replacements.function(sys.modules["_posixsubprocess"], "fork_exec", children.starter)
+    return children

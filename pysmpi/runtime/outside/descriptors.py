@@ -1,0 +1,235 @@
+"""Reading and writing descriptors that may block: pipes, sockets, terminals.
+
+`os.read`, `os.write` and their relatives, and the files of `io` over a descriptor. A call that
+would block lets others go on until it would not.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import stat
+from collections.abc import Callable
+from typing import Any
+
+from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.outside.peers import Side
+from pysmpi.runtime.outside.reactor import READ, WRITE, Reactor, reactor
+from pysmpi.runtime.outside.replacing import Replacements, methods
+from pysmpi.runtime.patches import Patches
+
+# What a pipe takes without blocking once it takes anything.
+_AT_ONCE = getattr(select, "PIPE_BUF", 512)
+_MOST = 1 << 16
+
+_fstat, _get_blocking, _read, _write = os.fstat, os.get_blocking, os.read, os.write
+_poll = select.poll
+_MAY_BLOCK = (stat.S_IFIFO, stat.S_IFSOCK, stat.S_IFCHR, 0)
+
+
+def may_block(fd: int) -> bool:
+    """Whether reading or writing a descriptor can take long."""
+    try:
+        return stat.S_IFMT(_fstat(fd).st_mode) in _MAY_BLOCK
+    except (OSError, OverflowError):
+        return False
+
+
+def is_ready(fd: int, events: int) -> bool:
+    """Whether a descriptor is ready now."""
+    poll = _poll()
+    poll.register(fd, events)
+    return bool(poll.poll(0))
+
+
+def until_ready(found: Reactor, fd: int, events: int) -> None:
+    """Let others go on until a descriptor is ready."""
+    while not is_ready(fd, events):
+        found.wait([(fd, events)])
+
+
+def changing(found: Reactor) -> None:
+    """The rank that is running is about to do what may end the wait of another."""
+    found.before_change(ranks.current())
+
+
+def _reading(real: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that reads the descriptor that is its first argument."""
+
+    def read(fd: Any, *args: Any) -> Any:
+        found = reactor()
+        if found is None or type(fd) is not int or not may_block(fd):
+            return real(fd, *args)
+        if _get_blocking(fd):
+            until_ready(found, fd, READ)
+        else:
+            try:
+                changing(found)
+                data = real(fd, *args)
+            except BlockingIOError:
+                found.missed([fd])
+                raise
+            found.changed()
+            return data
+        changing(found)
+        data = real(fd, *args)
+        found.changed()  # there is room again
+        return data
+
+    return read
+
+
+def write_all(found: Reactor, fd: int, data: Any) -> int:
+    """Write to a blocking pipe or socket what a blocking call would write: all of it."""
+    done = 0
+    with memoryview(data) as view, view.cast("B") as rest:
+        while True:
+            try:
+                until_ready(found, fd, WRITE)
+                changing(found)
+                done += _write(fd, rest[done : done + _AT_ONCE])
+            except OSError:
+                if done:
+                    return done
+                raise
+            finally:
+                found.changed()
+            if done >= len(rest):
+                return done
+
+
+def _os_write(real: Callable[..., Any]) -> Callable[..., Any]:
+    def write(fd: Any, data: Any, /) -> int:
+        found = reactor()
+        if found is None or type(fd) is not int or not may_block(fd):
+            return real(fd, data)  # type: ignore[no-any-return]
+        return _write_to(found, fd, data, lambda: real(fd, data))  # type: ignore[no-any-return]
+
+    return write
+
+
+def _write_to(found: Reactor, fd: int, data: Any, real: Callable[[], Any]) -> Any:
+    try:
+        if not _get_blocking(fd) or _is_for_user(found, fd):
+            changing(found)
+            return real()
+    except BlockingIOError:
+        found.missed([fd])
+        raise
+    finally:
+        found.changed()
+    return write_all(found, fd, data)
+
+
+def _is_for_user(found: Reactor, fd: int) -> bool:
+    """Whether this is the output of pysmpi itself.
+
+    Nobody in the simulation need go on for it to be taken, and ranks share its buffer, so they
+    should not be switched while one writes.
+    """
+    return fd in (1, 2) and found.side([fd]) is not Side.INSIDE
+
+
+def _os_writev(real: Callable[..., Any]) -> Callable[..., Any]:
+    def writev(fd: Any, buffers: Any, /) -> int:
+        found = reactor()
+        if found is None or type(fd) is not int or not may_block(fd):
+            return real(fd, buffers)  # type: ignore[no-any-return]
+        data = b"".join(bytes(memoryview(part)) for part in buffers)
+        return _write_to(found, fd, data, lambda: real(fd, buffers))  # type: ignore[no-any-return]
+
+    return writev
+
+
+def _telling(real: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that may end waits of others, and changes who holds which descriptors."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = reactor()
+        if found is None:
+            return real(*args, **kwargs)
+        changing(found)
+        try:
+            return real(*args, **kwargs)
+        finally:
+            found.generation += 1
+            found.changed()
+
+    return call
+
+
+# Files
+
+
+def _file_methods() -> dict[str, Callable[..., Any]]:
+    kind = io.FileIO
+    real_read, real_readinto = kind.read, kind.readinto
+    real_readall, real_write = kind.readall, kind.write
+
+    def blocks(self: Any) -> Reactor | None:
+        """The reactor, if a call on this file may take long."""
+        found = reactor()
+        if found is None or self.closed:
+            return None
+        fd = self.fileno()
+        return found if may_block(fd) and _get_blocking(fd) else None
+
+    def before(self: Any) -> None:
+        found = blocks(self)
+        if found is not None and self.readable():
+            until_ready(found, self.fileno(), READ)
+            changing(found)
+
+    def after() -> None:
+        found = reactor()
+        if found is not None:
+            found.changed()
+
+    def read(self: Any, size: Any = -1, /) -> Any:
+        if size is None or size < 0:
+            return readall(self)
+        before(self)
+        data = real_read(self, size)
+        after()
+        return data
+
+    def readinto(self: Any, buffer: Any, /) -> Any:
+        before(self)
+        count = real_readinto(self, buffer)
+        after()
+        return count
+
+    def readall(self: Any, /) -> Any:
+        found = blocks(self)
+        if found is None or not self.readable():
+            return real_readall(self)
+        parts = []
+        while True:
+            part = read(self, _MOST)
+            if not part:
+                return b"".join(parts)
+            parts.append(part)
+
+    def write(self: Any, data: Any, /) -> Any:
+        found = blocks(self)
+        if found is None or not self.writable():
+            return real_write(self, data)
+        return _write_to(found, self.fileno(), data, lambda: real_write(self, data))
+
+    new = {"read": read, "readinto": readinto, "readall": readall, "write": write}
+    for name, method in new.items():
+        real = getattr(kind, name)
+        method.__qualname__, method.__doc__ = real.__qualname__, real.__doc__
+    return new
+
+
+def install(patches: Patches, replacements: Replacements) -> None:
+    """Let waits for descriptors let others go on, until the patches are undone."""
+    for name in ("read", "readv"):
+        replacements.function(os, name, _reading)
+    replacements.function(os, "write", _os_write)
+    replacements.function(os, "writev", _os_writev)
+    for name in ("close", "dup2", "closerange", "sendfile", "splice"):
+        replacements.function(os, name, _telling)
+    methods(patches, io.FileIO, _file_methods())

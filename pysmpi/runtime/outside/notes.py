@@ -1,0 +1,21 @@
+"""What to say about a wait that takes long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pysmpi import text
+from pysmpi.runtime.program_errors import call_site, shorten
+from pysmpi.runtime.outside.peers import Side
+
+
+def describe(wait: Any, seconds: float) -> str:
+    """One line: which rank waits really, since when, where in its program."""
+    rank = wait.fiber.rank
+    site = call_site(wait.fiber.gr_frame)
+    place = "" if site is None else f" at {shorten(site.file)}:{site.line}"
+    whom = "another process" if wait.side is Side.OUTSIDE else "a descriptor from outside"
+    return (
+        f"pysmpi: rank {rank.index} has waited for {whom}{place}, "
+        f"and nothing else could happen for {text.seconds(round(seconds))}"
+    )

@@ -1,0 +1,134 @@
+"""`select.select`, `select.poll` and `select.epoll`, upon which `selectors` and event loops build."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from pysmpi.runtime.outside.reactor import READ, URGENT, WRITE, Reactor, reactor
+from pysmpi.runtime.outside.replacing import Replacements, methods
+from pysmpi.runtime.patches import Patches
+
+
+def _patiently(
+    found: Reactor,
+    look: Callable[[], Any],
+    fds: Callable[[], list[tuple[int, int]]],
+    timeout: float | None,
+) -> Any:
+    """What `look()` finds, after at most `timeout` seconds; `fds` are what it looks at."""
+    answer = look()
+    if _some(answer):
+        return answer
+    if timeout is not None and timeout <= 0.0:
+        found.missed([fd for fd, _ in fds()])
+        return answer
+    end = None if timeout is None else found.now() + timeout
+    while True:
+        came = found.wait(fds(), None if end is None else end - found.engine.now)
+        answer = look()
+        if not came or _some(answer):
+            return answer
+
+
+def _some(answer: Any) -> bool:
+    return any(answer) if isinstance(answer, tuple) else bool(answer)
+
+
+def _select(real: Callable[..., Any]) -> Callable[..., Any]:
+    def select_(rlist: Any, wlist: Any, xlist: Any, timeout: Any = None, /) -> Any:
+        found = reactor()
+        if found is None:
+            return real(rlist, wlist, xlist, timeout)
+        if timeout is not None and not timeout >= 0:
+            return real(rlist, wlist, xlist, timeout)  # complains
+        lists = [list(rlist), list(wlist), list(xlist)]
+
+        def fds() -> list[tuple[int, int]]:
+            return [
+                (one if isinstance(one, int) else one.fileno(), events)
+                for members, events in zip(lists, (READ, WRITE, URGENT), strict=True)
+                for one in members
+            ]
+
+        return _patiently(found, lambda: real(*lists, 0), fds, timeout)
+
+    return select_
+
+
+class _Poll:
+    """A polling object of a rank."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+        self._fds: dict[int, int] = {}
+
+    def register(self, fd: Any, eventmask: int = READ | URGENT | WRITE, /) -> None:
+        """Register a file descriptor with the polling object."""
+        self._real.register(fd, eventmask)
+        self._fds[_number(fd)] = eventmask
+
+    def modify(self, fd: Any, eventmask: int, /) -> None:
+        """Modify an already registered file descriptor."""
+        self._real.modify(fd, eventmask)
+        self._fds[_number(fd)] = eventmask
+
+    def unregister(self, fd: Any, /) -> None:
+        """Remove a file descriptor being tracked by the polling object."""
+        self._real.unregister(fd)
+        self._fds.pop(_number(fd), None)
+
+    def poll(self, timeout: float | None = None, /) -> Any:
+        """Polls the set of registered file descriptors; `timeout` is in milliseconds."""
+        found = reactor()
+        if found is None:
+            return self._real.poll(timeout)
+        seconds = None if timeout is None or timeout < 0 else timeout * 1e-3
+        return _patiently(
+            found, lambda: self._real.poll(0), lambda: list(self._fds.items()), seconds
+        )
+
+
+_Poll.__name__ = _Poll.__qualname__ = "poll"
+_Poll.__module__ = "select"
+
+
+def _number(fd: Any) -> int:
+    return fd if isinstance(fd, int) else fd.fileno()
+
+
+def _make_poll(real: Callable[[], Any]) -> Callable[[], Any]:
+    def poll() -> Any:
+        return real() if reactor() is None else _Poll(real())
+
+    return poll
+
+
+def _epoll_poll(real: Callable[..., Any]) -> Callable[..., Any]:
+    def poll(self: Any, timeout: Any = None, maxevents: int = -1) -> Any:
+        """Wait for events on the epoll file descriptor."""
+        found = reactor()
+        if found is None or self.closed:
+            return real(self, timeout, maxevents)
+        seconds = None if timeout is None or timeout < 0 else float(timeout)
+        fds = [(self.fileno(), READ)]
+        return _patiently(found, lambda: real(self, 0, maxevents), lambda: fds, seconds)
+
+    return poll
+
+
+def patch_selectors(patches: Patches, module: ModuleType) -> None:
+    """Let the selectors of module `selectors` use what ranks have."""
+    kind = getattr(module, "PollSelector", None)
+    if kind is not None:
+        patches.set(kind, "_selector_cls", select.poll)
+
+
+def install(patches: Patches, replacements: Replacements) -> None:
+    """Let those who wait for descriptors let others go on, until the patches are undone."""
+    replacements.function(select, "select", _select)
+    replacements.function(select, "poll", _make_poll)
+    if hasattr(select, "epoll"):
+        methods(patches, select.epoll, {"poll": _epoll_poll(select.epoll.poll)})

@@ -1,0 +1,97 @@
+"""Putting replacements of functions and methods where programs find them."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+from collections.abc import Callable
+from types import FunctionType, ModuleType
+from typing import Any
+
+from pysmpi.runtime.lookalike import like
+from pysmpi.runtime.patches import Patches
+
+Replacement = Callable[..., Any]
+
+
+class Replacements:
+    """Functions of modules that are replaced, wherever somebody holds them under a name."""
+
+    def __init__(self, patches: Patches) -> None:
+        self.patches = patches
+        self._new: dict[int, tuple[Any, Any]] = {}  # by the id of the real one
+
+    def function(self, module: Any, name: str, make: Callable[[Any], Replacement]) -> None:
+        """Replace `module.name` by `make(real)` where there is such a function."""
+        real = getattr(module, name, None)
+        if real is None:
+            return
+        new = like(real, make(real))
+        self._new[id(real)] = real, new
+        self.patches.set(module, name, new)
+
+    def everywhere(self) -> None:
+        """Put the replacements into the modules that hold the real functions already."""
+        for name, module in list(sys.modules.items()):
+            if not name.startswith("pysmpi") and type(module) is ModuleType:
+                self._names(vars(module))
+
+    def inside(self, module: ModuleType) -> None:
+        """Put the replacements into class attributes and default arguments of a module."""
+        self._names(vars(module))
+        for thing in list(vars(module).values()):
+            if isinstance(thing, type) and thing.__module__ == module.__name__:
+                for name, value in list(vars(thing).items()):
+                    new = self._replacement(value)
+                    if new is not None:
+                        self.patches.set(thing, name, new)
+                    elif isinstance(value, FunctionType):
+                        self._defaults(value)
+            elif isinstance(thing, FunctionType):
+                self._defaults(thing)
+
+    def _names(self, space: dict[str, Any]) -> None:
+        for name, value in list(space.items()):
+            new = self._replacement(value)
+            if new is not None:
+                self.patches.entry(space, name, new)
+
+    def _replacement(self, value: Any) -> Any:
+        found = self._new.get(id(value))
+        return found[1] if found is not None and found[0] is value else None
+
+    def _defaults(self, function: FunctionType) -> None:
+        defaults = function.__defaults__
+        if defaults and any(self._replacement(value) is not None for value in defaults):
+            new = tuple(self._replacement(value) or value for value in defaults)
+            function.__defaults__ = new
+
+            def restore() -> None:
+                function.__defaults__ = defaults
+
+            self.patches.call_back(restore)
+
+
+def methods(patches: Patches, kind: type, new: dict[str, Replacement]) -> None:
+    """Replace methods of a class of Python's own, which has no official way to change it."""
+    spaces = [
+        space
+        for space in gc.get_referents(kind.__dict__)
+        if type(space) is dict and all(name in space for name in new)
+    ]
+    if sys.implementation.name != "cpython" or len(spaces) != 1:
+        return
+    space = spaces[0]
+    old = {name: space[name] for name in new}
+    modified = ctypes.pythonapi.PyType_Modified
+    modified.argtypes = [ctypes.py_object]
+    modified.restype = None
+
+    def put(functions: dict[str, Any]) -> None:
+        space.update(functions)
+        modified(kind)
+
+    put(new)
+    patches.call_back(lambda: put(old))
+
