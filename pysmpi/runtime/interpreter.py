@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -28,6 +29,7 @@ from pysmpi.runtime import (
     warning_filters,
 )
 from pysmpi.runtime.loader import FunctionProgram, Program
+from pysmpi.runtime.outside import forks
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.private import ImportSystem, Stopwatch
 from pysmpi.runtime.program_errors import strip
@@ -87,6 +89,7 @@ class Interpreter:
         self.shadowing = shadowing
         self.threads: threads.Threads | None = None
         self.patches = Patches()
+        self.process = os.getpid()
         self.view: ModuleView | None = None
 
     def __enter__(self) -> Interpreter:
@@ -156,7 +159,7 @@ class Interpreter:
         being ended from outside.
         """
         try:
-            value = (program or self.program).run()
+            value = self._run(surroundings, program or self.program)
         except (exits.HardExit, GreenletExit, KeyboardInterrupt):
             raise
         except SystemExit as leave:
@@ -175,6 +178,13 @@ class Interpreter:
         self.finish(surroundings)
         self._let_go(surroundings, program)
         return value
+
+    def _run(self, surroundings: Surroundings, program: Program) -> Any:
+        try:
+            return program.run()
+        finally:
+            if forks.is_child(self.process):
+                forks.leave(surroundings)
 
     def admit(self, program: Program) -> None:
         """Know the private modules of one more program."""

@@ -7,6 +7,8 @@ code of a rank) waits with `block(timeout)` until another calls its `wake()`.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from time import monotonic, sleep
 from typing import Any
 
 from greenlet import getcurrent
@@ -15,6 +17,7 @@ from pysmpi.mpi import rank as ranks
 
 # A test that fails lets this much time pass (s), so that a loop of tests gets somewhere.
 POLL_COST = 1e-7
+_REAL_STEP = 2e-4  # (s) between two tries of a real thread
 
 
 def give_way() -> None:
@@ -24,11 +27,24 @@ def give_way() -> None:
         rank.sleep(POLL_COST)
 
 
+def _is_real() -> bool:
+    """Whether a real thread asks, such as one of a process that a rank has forked."""
+    return ranks.current().program is None
+
+
+def _wait_really(take: Callable[[], bool], timeout: float) -> bool:
+    """Take a lock in a real thread, trying again and again."""
+    end = None if timeout < 0 else monotonic() + timeout
+    while not take():
+        if end is not None and monotonic() >= end:
+            return False
+        sleep(_REAL_STEP)
+    return True
+
+
 def _wait(waiting: deque[Any], timeout: float) -> bool:
     """Wait in a queue until somebody takes this fiber out of it; whether that happened."""
     fiber: Any = getcurrent()
-    if not hasattr(fiber, "block"):
-        raise RuntimeError("a lock of a simulated rank is waited for outside the simulation")
     waiting.append(fiber)
     try:
         fiber.block(None if timeout < 0 else timeout)
@@ -67,8 +83,16 @@ class RankLock:
         if not blocking:
             give_way()
             return False
+        if _is_real():
+            return _wait_really(self._take, timeout)
         # Who releases the lock hands it over, so it is held all the time.
         return _wait(self._waiting, timeout)
+
+    def _take(self) -> bool:
+        if self._held:
+            return False
+        self._held = True
+        return True
 
     def release(self) -> None:
         """Give the lock to who waits longest, or free it."""
@@ -125,7 +149,16 @@ class RankRLock:
         if not blocking:
             give_way()
             return False
+        if _is_real():
+            return _wait_really(self._take, timeout)
         return _wait(self._waiting, timeout)
+
+    def _take(self) -> bool:
+        if self._owner is not None:
+            return False
+        self._owner = getcurrent()
+        self._count = 1
+        return True
 
     def release(self) -> None:
         """Undo one `acquire`; the last lets who waits longest go on."""

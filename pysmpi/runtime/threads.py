@@ -14,6 +14,7 @@ from __future__ import annotations
 import _thread
 import _threading_local
 import itertools
+import os
 import sys
 import threading
 import traceback
@@ -27,6 +28,7 @@ from greenlet import GreenletExit, getcurrent
 
 from pysmpi.mpi import rank as ranks
 from pysmpi.runtime.locks import RankLock, RankRLock, give_way
+from pysmpi.runtime.outside import forks
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.surroundings import Surroundings, here
 
@@ -92,6 +94,7 @@ class Threads:
 
     def __init__(self, start_fiber: StartThread) -> None:
         self.start_fiber = start_fiber
+        self.process = os.getpid()
         self.members: weakref.WeakKeyDictionary[threading.Thread, Any]
         self.members = weakref.WeakKeyDictionary()  # thread -> surroundings of its rank
         self.executors: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -124,6 +127,8 @@ class Threads:
         return _like(real, start_joinable_thread)
 
     def _start(self, rank: Any, body: Callable[[], Any], handle: _Handle | None) -> int:
+        surroundings = rank.program
+
         def live() -> None:
             try:
                 body()
@@ -135,6 +140,8 @@ class Threads:
                 print(f"Exception ignored in thread started by: {body!r}", file=sys.stderr)
                 traceback.print_exc()
             finally:
+                if forks.is_child(self.process):
+                    forks.leave(surroundings)
                 if handle is not None:
                     handle._set_done()
                 sentinel = getattr(getcurrent(), "sentinel", None)

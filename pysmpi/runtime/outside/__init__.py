@@ -6,7 +6,15 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from pysmpi.runtime.outside import children, descriptors, polling
+from pysmpi.runtime.outside import (
+    children,
+    descriptors,
+    event_loops,
+    file_locks,
+    polling,
+    semaphores,
+    signals,
+)
 from pysmpi.runtime.outside.replacing import Replacements
 from pysmpi.runtime.patches import Patches
 
@@ -20,12 +28,16 @@ def install(patches: Patches) -> dict[str, Callable[[Patches, ModuleType], Any]]
     descriptors.install(patches, replacements)
     polling.install(patches, replacements)
     started = children.install(patches, replacements)
+    signals.install(replacements)
     replacements.everywhere()
 
     def inside(patches: Patches, module: ModuleType) -> None:
         replacements.inside(module)
 
     return {
+        "_multiprocessing": semaphores.patch_semaphores,
+        "fcntl": lambda patches, module: file_locks.patch_locks(patches, module, replacements),
+        "asyncio.events": event_loops.patch_events,
         "selectors": polling.patch_selectors,
         "subprocess": lambda patches, module: children.patch_subprocess(
             started, module, replacements

@@ -11,17 +11,19 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from time import monotonic, thread_time
 from types import ModuleType
 from typing import Any
 
 from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.outside.descriptors import changing
+from pysmpi.runtime.outside.forks import become_plain
 from pysmpi.runtime.outside.peers import Side
 from pysmpi.runtime.outside.reactor import READ, Reactor, reactor
 from pysmpi.runtime.outside.replacing import Replacements
 from pysmpi.runtime.patches import Patches
 
 _close = os.close
-_getpid = os.getpid
 _waitpid = getattr(os, "waitpid", None)
 _waitid = getattr(os, "waitid", None)
 _pidfd_open = getattr(os, "pidfd_open", None)
@@ -53,16 +55,23 @@ class Children:
 
     def starter(self, real: Callable[..., Any]) -> Callable[..., Any]:
         """A function that starts a process and returns its number, or a pair with it."""
+        forks = real.__name__ in ("fork", "forkpty")
 
         def start(*args: Any, **kwargs: Any) -> Any:
             found = reactor()
             if found is None:
                 return real(*args, **kwargs)
-            simulator = _getpid()
+            changing(found)
+            begin, computed = monotonic(), thread_time()
             answer = real(*args, **kwargs)
             pid = answer[0] if isinstance(answer, tuple) else answer
-            if pid and _getpid() == simulator:
+            if pid:
+                # What the operating system took is not on the clock of this thread.
+                waited = monotonic() - begin - (thread_time() - computed)
+                ranks.current().sleep(max(0.0, waited))
                 self.born(found, pid)
+            elif forks:
+                become_plain()
             return answer
 
         return start

@@ -345,7 +345,8 @@ class Reactor:
                 if side is not wait.side:
                     wait.side, wait.virtual, wait.real = side, self.engine.now, since
         if all(wait.side is Side.INSIDE for wait in self.waits):
-            return False
+            # A process may have written and ended since the first look.
+            return self._look_at_all()
         while not self._look_at_all(1.0, idle=True):
             self._tell(monotonic() - since)
         return True

@@ -1,0 +1,75 @@
+"""Event loops: which one runs is known per thread of the operating system, in C.
+
+Threads of ranks share one, so a fiber that runs a loop takes its loop along when it lets others go
+on, and puts it back when it goes on itself. The hooks of asynchronous generators go the same way.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from greenlet import getcurrent
+
+from pysmpi.mpi.rank import Fiber
+from pysmpi.runtime.lookalike import like
+from pysmpi.runtime.patches import Patches
+
+
+def patch_events(patches: Patches, module: ModuleType) -> None:
+    """Give every thread of a rank a running event loop of its own (`asyncio.events`)."""
+    real_get, real_set = module._get_running_loop, module._set_running_loop
+
+    def carrying(suspend: Callable[[], Any]) -> Callable[[], Any]:
+        """Lets others go on without the event loop of this fiber."""
+
+        def carry() -> Any:
+            loop = real_get()
+            hooks = sys.get_asyncgen_hooks()
+            real_set(None)
+            sys.set_asyncgen_hooks(None, None)
+            try:
+                return suspend()
+            finally:
+                real_set(loop)
+                sys.set_asyncgen_hooks(*hooks)
+
+        carry.__dict__["plain"] = suspend
+        return carry
+
+    def _set_running_loop(loop: Any, /) -> None:
+        real_set(loop)
+        fiber = getcurrent()
+        if not isinstance(fiber, Fiber):
+            return
+        process = fiber.process
+        plain = getattr(process.suspend, "plain", None)
+        if loop is None:
+            if plain is not None:
+                process.suspend = plain
+        elif plain is None:
+            process.suspend = carrying(process.suspend)
+
+    new = like(real_set, _set_running_loop)
+    for name in ("asyncio.events", "asyncio", "_asyncio"):
+        holder = sys.modules.get(name)
+        if holder is not None and hasattr(holder, "_set_running_loop"):
+            patches.set(holder, "_set_running_loop", new)
+    _patch_policy(patches, module)
+
+
+def _patch_policy(patches: Patches, module: ModuleType) -> None:
+    """Let the policy know the event loop of each thread of a rank, not that of all of them."""
+    import _threading_local
+
+    for name in ("BaseDefaultEventLoopPolicy", "_BaseDefaultEventLoopPolicy"):
+        kind = getattr(module, name, None)
+        if kind is not None:
+            local = type("_Local", (_threading_local.local,), {
+                "_loop": None, "_set_called": False,
+            })  # fmt: skip
+            patches.set(kind, "_Local", local)
+    # Made when it is asked for, with what is above.
+    patches.set(module, "_event_loop_policy", None)

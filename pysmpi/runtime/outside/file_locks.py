@@ -1,0 +1,119 @@
+"""Locks of files: `fcntl.flock`, `fcntl.lockf` and what `fcntl.fcntl` does for them.
+
+The operating system knows the locks of `flock` by the open file, and those of `lockf` by the
+process, so that ranks would never exclude each other. They get locks that belong to the open file
+(`F_OFD_SETLK`), which exclude the locks of other processes as well.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from pysmpi.runtime.outside.descriptors import changing
+from pysmpi.runtime.outside.peers import Side
+from pysmpi.runtime.outside.reactor import Reactor, reactor
+from pysmpi.runtime.outside.replacing import Replacements
+from pysmpi.runtime.patches import Patches
+
+# struct flock of 64-bit Linux: type, whence, start, length, process.
+_LOCK = struct.Struct("@hhqqi4x")
+
+
+def patch_locks(patches: Patches, module: ModuleType, replacements: Replacements) -> None:
+    """Let ranks wait for locks of files while others go on (module `fcntl`)."""
+    replacements.function(module, "flock", lambda real: _flock(real, module))
+    if hasattr(module, "F_OFD_SETLK") and struct.calcsize("P") == 8:
+        control = module.fcntl
+        replacements.function(module, "lockf", lambda real: _lockf(real, control, module))
+        replacements.function(module, "fcntl", lambda real: _fcntl(real, module))
+
+
+def _flock(real: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
+    def flock(fd: Any, operation: int, /) -> Any:
+        found = reactor()
+        if found is None:
+            return real(fd, operation)
+        waits = not operation & (module.LOCK_NB | module.LOCK_UN)
+        return _take(found, lambda: real(fd, operation | module.LOCK_NB), waits)
+
+    return flock
+
+
+def _lockf(
+    real: Callable[..., Any], control: Callable[..., Any], module: ModuleType
+) -> Callable[..., Any]:
+    def lockf(fd: Any, cmd: int, len: int = 0, start: int = 0, whence: int = 0, /) -> Any:
+        found = reactor()
+        kinds = {
+            module.LOCK_UN: module.F_UNLCK,
+            module.LOCK_SH: module.F_RDLCK,
+            module.LOCK_EX: module.F_WRLCK,
+        }
+        kind = kinds.get(cmd & ~module.LOCK_NB)
+        if found is None or kind is None:
+            return real(fd, cmd, len, start, whence)
+        lock = _LOCK.pack(kind, whence, start, len, 0)
+        waits = not cmd & (module.LOCK_NB | module.LOCK_UN)
+        _take(found, lambda: control(fd, module.F_OFD_SETLK, lock), waits)
+        return None
+
+    return lockf
+
+
+def _fcntl(real: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
+    of_open_file = {
+        module.F_GETLK: module.F_OFD_GETLK,
+        module.F_SETLK: module.F_OFD_SETLK,
+        module.F_SETLKW: module.F_OFD_SETLK,
+        module.F_OFD_SETLK: module.F_OFD_SETLK,
+        module.F_OFD_SETLKW: module.F_OFD_SETLK,
+    }
+
+    def fcntl(fd: Any, cmd: int, arg: Any = 0, /) -> Any:
+        found = reactor()
+        if found is None or cmd not in of_open_file or not isinstance(arg, (bytes, bytearray)):
+            return real(fd, cmd, arg)
+        if len(arg) < _LOCK.size - 4:
+            return real(fd, cmd, arg)
+        kind, whence, start, length, _ = _LOCK.unpack(bytes(arg[: _LOCK.size]).ljust(_LOCK.size))
+        lock = _LOCK.pack(kind, whence, start, length, 0)
+        waits = cmd in (module.F_SETLKW, module.F_OFD_SETLKW)
+        return _take(found, lambda: real(fd, of_open_file[cmd], lock), waits)
+
+    return fcntl
+
+
+def _take(found: Reactor, attempt: Callable[[], Any], waits: bool) -> Any:
+    """Take or give back a lock, after a wait if that is asked for."""
+    changing(found)
+    try:
+        answer = attempt()
+    except (BlockingIOError, PermissionError):
+        if not waits:
+            found.missed(side=Side.UNKNOWN)
+            raise
+    else:
+        found.changed()
+        return answer
+    taken: list[Any] = []
+    failed: list[OSError] = []
+
+    def look() -> bool:
+        # A lock cannot be looked at without taking it.
+        try:
+            taken.append(attempt())
+        except (BlockingIOError, PermissionError):
+            return False
+        except OSError as error:
+            failed.append(error)
+        return True
+
+    while not taken and not failed:
+        found.wait((), look=look, side=Side.UNKNOWN)
+    if failed:
+        raise OSError(failed[0].errno, os.strerror(failed[0].errno or 0))
+    return taken[0]

@@ -1,0 +1,112 @@
+"""The child of a fork: a process of its own, in which nothing is simulated.
+
+It goes on with what the rank sees (its modules, arguments, variables), alone: real time, real
+threads, real waits. When the program of the rank ends there, the process ends.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import traceback
+from typing import Any, NoReturn
+
+from greenlet import getcurrent
+
+from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.exits import HardExit, run_exit_functions
+from pysmpi.runtime.surroundings import Surroundings
+
+_exit, _getpid = os._exit, os.getpid
+
+
+def is_child(simulator: int) -> bool:
+    """Whether this process was forked by the one that began to simulate."""
+    return _getpid() != simulator
+
+
+def become_plain() -> None:
+    """Make a process of the child that a rank has just forked."""
+    rank = ranks.current()
+    surroundings = rank.program
+    if surroundings is None:
+        return
+    engine = rank.engine
+    engine.before = engine.idle = None
+    fiber: Any = getcurrent()
+    rank.timer = None
+    rank.program = None  # from here on every replaced function is the real one
+    rank.process = fiber.process
+    fiber.process.suspend = _refuse
+    _keep_variables(surroundings)
+    _become_main_thread()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        owner = getattr(signal.getsignal(number), "__module__", "")
+        if str(owner).startswith("pysmpi"):
+            usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, usual)
+
+
+def _refuse() -> NoReturn:
+    rank = ranks.current()
+    raise RuntimeError(
+        f"process {_getpid()} was forked by rank {rank.index} and is no rank: MPI calls that take "
+        "part in communication belong into the rank itself"
+    )
+
+
+def _keep_variables(surroundings: Surroundings) -> None:
+    """Let the child have the environment variables of its rank."""
+    own = surroundings.environ
+    if own is None:
+        return
+    common: dict[Any, Any] = vars(os.environ)["_data"]
+    for name in set(common) - set(own):
+        os.environb.pop(name, None)
+    for name, value in own.items():
+        if common.get(name) != value:
+            os.environb[name] = value
+
+
+def _become_main_thread() -> None:
+    """Let `threading` know the thread of the rank as the main thread of this process."""
+    state: Any = threading
+    thread = state._main_thread  # it found out at the fork which thread goes on
+    ident = threading.get_ident()
+    thread._ident = ident
+    state._active.clear()
+    state._active[ident] = thread
+    state._after_fork()
+    if hasattr(thread, "_set_tstate_lock"):
+        thread._set_tstate_lock()
+
+
+def leave(surroundings: Surroundings) -> NoReturn:
+    """End this process as Python ends one whose program has ended, or raised what is handled."""
+    error = sys.exc_info()[1]
+    status = 0
+    if isinstance(error, HardExit):
+        _exit(int(error.code or 0))
+    if isinstance(error, SystemExit):
+        if isinstance(error.code, int) or error.code is None:
+            status = error.code or 0
+        else:
+            print(error.code, file=sys.stderr)
+            status = 1
+    elif error is not None:
+        traceback.print_exception(error)
+        status = 1
+    try:
+        shutdown: Any = vars(threading)["_shutdown"]
+        shutdown()
+        run_exit_functions(surroundings)
+    except BaseException:
+        traceback.print_exc()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            status = status or 120
+    _exit(status & 0xFF)

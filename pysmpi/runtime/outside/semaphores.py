@@ -1,0 +1,102 @@
+"""Semaphores of `multiprocessing`, which wait in C.
+
+Another process may hold one, or another thread of the rank; nobody tells when it is free, so it is
+asked before the clock moves.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from greenlet import getcurrent
+
+from pysmpi.runtime.outside.descriptors import changing
+from pysmpi.runtime.outside.peers import Side, has_children
+from pysmpi.runtime.outside.reactor import reactor
+from pysmpi.runtime.outside.replacing import methods
+from pysmpi.runtime.patches import Patches
+
+_RECURSIVE = 0
+
+
+def _side() -> Side:
+    return Side.OUTSIDE if has_children() else Side.INSIDE
+
+
+def patch_semaphores(patches: Patches, module: ModuleType) -> None:
+    """Let ranks wait for semaphores of `_multiprocessing` while others go on."""
+    kind = getattr(module, "SemLock", None)
+    if kind is None:
+        return
+    real_acquire, real_release = kind.acquire, kind.release
+    # Of recursive locks, the fibers that hold them: in C they all are one thread.
+    holders: dict[int, Any] = {}
+
+    def is_foreign(self: Any) -> bool:
+        """Whether another thread of this process holds a recursive lock."""
+        if self.kind != _RECURSIVE or not self._is_mine():
+            return False
+        return holders.get(id(self)) is not getcurrent()
+
+    def take(self: Any) -> bool:
+        if is_foreign(self):
+            return False
+        if not real_acquire(self, False):
+            return False
+        if self.kind == _RECURSIVE:
+            holders[id(self)] = getcurrent()
+        return True
+
+    def acquire(self: Any, block: bool = True, timeout: float | None = None) -> bool:
+        """Acquire the semaphore/lock."""
+        found = reactor()
+        if found is None:
+            return bool(real_acquire(self, block, timeout))
+        changing(found)
+        if take(self):
+            return True
+        if not block or (timeout is not None and timeout <= 0):
+            found.missed(side=_side())
+            return False
+        end = None if timeout is None else found.now() + timeout
+
+        def free() -> bool:
+            if is_foreign(self):
+                return False
+            return self._is_mine() or not self._is_zero()
+
+        while True:
+            left = None if end is None else end - found.engine.now
+            came = found.wait((), left, free, _side())
+            if take(self):
+                return True
+            if not came:
+                return False
+
+    def release(self: Any) -> None:
+        """Release the semaphore/lock."""
+        found = reactor()
+        if found is not None:
+            changing(found)
+            if is_foreign(self):
+                raise AssertionError("attempt to release recursive lock not owned by thread")
+        real_release(self)
+        if found is not None:
+            if holders and not self._is_mine():
+                holders.pop(id(self), None)
+            found.changed()
+
+    def enter(self: Any) -> bool:
+        """Enter the semaphore/lock."""
+        return acquire(self)
+
+    def leave(self: Any, *exception: object) -> None:
+        """Exit the semaphore/lock."""
+        release(self)
+
+    methods(
+        patches,
+        kind,
+        {"acquire": acquire, "release": release, "__enter__": enter, "__exit__": leave},
+    )

@@ -1,0 +1,69 @@
+"""Waiting for signals: `signal.sigwait` and its relatives, `signal.pause`."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from pysmpi.runtime.outside.peers import Side
+from pysmpi.runtime.outside.reactor import Reactor, reactor
+from pysmpi.runtime.outside.replacing import Replacements
+
+_take = getattr(signal, "sigtimedwait", None)
+
+
+def _until_pending(found: Reactor, sigset: Any, timeout: float | None) -> Any:
+    """Take a pending signal of a set, once there is one; None after the timeout."""
+    assert _take is not None
+    end = None if timeout is None else found.now() + timeout
+    wanted = list(sigset)
+
+    def pending() -> bool:
+        return any(number in signal.sigpending() for number in wanted)
+
+    while True:
+        info = _take(wanted, 0)
+        if info is not None:
+            return info
+        left = None if end is None else end - found.engine.now
+        if left is not None and left <= 0.0:
+            return None
+        found.wait((), left, pending, Side.UNKNOWN)
+
+
+def _sigwait(real: Callable[..., Any]) -> Callable[..., Any]:
+    def sigwait(sigset: Any, /) -> Any:
+        found = reactor()
+        if found is None or _take is None:
+            return real(sigset)
+        return signal.Signals(_until_pending(found, sigset, None).si_signo)
+
+    return sigwait
+
+
+def _sigwaitinfo(real: Callable[..., Any]) -> Callable[..., Any]:
+    def sigwaitinfo(sigset: Any, /) -> Any:
+        found = reactor()
+        if found is None or _take is None:
+            return real(sigset)
+        return _until_pending(found, sigset, None)
+
+    return sigwaitinfo
+
+
+def _sigtimedwait(real: Callable[..., Any]) -> Callable[..., Any]:
+    def sigtimedwait(sigset: Any, timeout: float, /) -> Any:
+        found = reactor()
+        if found is None or timeout <= 0:
+            return real(sigset, timeout)
+        return _until_pending(found, sigset, timeout)
+
+    return sigtimedwait
+
+
+def install(replacements: Replacements) -> None:
+    """Let ranks wait for signals while others go on, until the patches are undone."""
+    replacements.function(signal, "sigwait", _sigwait)
+    replacements.function(signal, "sigwaitinfo", _sigwaitinfo)
+    replacements.function(signal, "sigtimedwait", _sigtimedwait)
