@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pysmpi import text
-from pysmpi.runtime.program_errors import call_site, shorten
 from pysmpi.runtime.outside.peers import Side
+from pysmpi.runtime.program_errors import call_site, shorten
 
 
 def describe(wait: Any, seconds: float) -> str:

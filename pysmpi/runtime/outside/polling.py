@@ -1,4 +1,4 @@
-"""`select.select`, `select.poll` and `select.epoll`, upon which `selectors` and event loops build."""
+"""`select.select`, `poll` and `epoll`, upon which `selectors` and event loops build."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.requests import Request
 from pysmpi.mpi import rank as ranks
 from pysmpi.mpi.rank import Fiber
-from pysmpi.runtime.locks import POLL_COST, give_way
+from pysmpi.runtime.locks import give_way
 from pysmpi.runtime.outside.peers import Side, is_pipe, leaves, side_of
 
 READ, WRITE, URGENT = select.POLLIN, select.POLLOUT, select.POLLPRI
