@@ -9,13 +9,14 @@ from typing import Any
 from pysmpi.errors import UsageError
 from pysmpi.runtime.job import Job, Options, ProgramError, Result
 from pysmpi.runtime.loader import FunctionProgram, Program, find_program
+from pysmpi.runtime.spawning import Segment
 from pysmpi.trace import recording
 
 __all__ = ["Options", "ProgramError", "Result", "run"]
 
 
 def run(
-    main: Callable[..., Any] | str | Path,
+    main: Callable[..., Any] | str | Path | Sequence[tuple[Any, ...]],
     nprocs: int = 1,
     *,
     args: Sequence[Any] = (),
@@ -25,9 +26,11 @@ def run(
     """Run a program on a simulated machine.
 
     `main` is a function that every rank calls with `args`, or the path of a script that gets
-    them as its arguments. The other options are those of the command line: `platform`,
-    `hostfile`, `map_by`, `model`, `selector`, `coll`, `cfg`, `compute`, `host_speed`, `seed`,
-    `on_deadlock`, `private`, `shared`, `trace`, `sample`, `once`.
+    them as its arguments. Several programs in one world are a list of them with their numbers of
+    ranks: `[("ocean.py", 2), ("air.py", 6, ["--fast"])]`; all are functions, or all
+    scripts. The other options are those of the command line: `platform`, `hostfile`, `map_by`,
+    `model`, `selector`, `coll`, `cfg`, `compute`, `host_speed`, `seed`, `on_deadlock`, `private`,
+    `shared`, `trace`, `sample`, `once`.
 
     Returns a `Result`. Raises UsageError for wrong options, and ProgramError when the program
     fails, unless `check` is False.
@@ -37,11 +40,12 @@ def run(
     except TypeError as error:
         unknown = str(error).rpartition("argument ")[2]
         raise UsageError(f"pysmpi.run: unknown option {unknown}") from None
-    if callable(main):
-        program: Program = FunctionProgram(main, args)
+    if isinstance(main, (list, tuple)):
+        segments = _segments(main)
+        chosen.nprocs = sum(segment.ranks for segment in segments)
+        job = Job(segments[0].program, chosen, segments)
     else:
-        program = find_program(str(main), [str(arg) for arg in args])
-    job = Job(program, chosen)
+        job = Job(_program(main, args), chosen)
     if chosen.trace is None:
         result = job.run()
     else:
@@ -50,3 +54,27 @@ def run(
     if check and result.exit_status:
         raise ProgramError(result.error or f"exit status {result.exit_status}", result)
     return result
+
+
+def _program(main: Any, args: Sequence[Any]) -> Program:
+    if callable(main):
+        return FunctionProgram(main, args)
+    return find_program(str(main), [str(arg) for arg in args])
+
+
+def _segments(parts: Sequence[tuple[Any, ...]]) -> list[Segment]:
+    found = []
+    for part in parts:
+        if not isinstance(part, (list, tuple)) or len(part) not in (2, 3):
+            raise UsageError(
+                f"pysmpi.run: expected (program, ranks) or (program, ranks, args), found {part!r}"
+            )
+        program, ranks = part[0], part[1]
+        if not isinstance(ranks, int) or ranks < 1:
+            raise UsageError(f"pysmpi.run: {program}: expected at least 1 rank, found {ranks!r}")
+        found.append(Segment(_program(program, part[2] if len(part) == 3 else ()), ranks))
+    if not found:
+        raise UsageError("pysmpi.run: expected at least one program, found an empty list")
+    if len({isinstance(segment.program, FunctionProgram) for segment in found}) > 1:
+        raise UsageError("pysmpi.run: expected functions only or scripts only, found both")
+    return found

@@ -97,9 +97,10 @@ class RankFailed(Diagnostic):
 
 
 class Aborted(Diagnostic):
-    """A rank called `MPI_Abort`, which ends the job.
+    """A rank called `MPI_Abort`, or `os._exit` before `MPI_Finalize`, which ends the job.
 
-    The exit status is the error code that the rank gave (its low eight bits; 1 if they are 0).
+    The exit status is the error code that the rank gave `MPI_Abort` (its low eight bits; 1 if they
+    are 0), or the status that it gave `os._exit`.
 
     ## Why it is bad
 

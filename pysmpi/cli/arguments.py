@@ -46,13 +46,21 @@ IGNORED = {
 }
 
 
+# Options that set an environment variable: those of the ranks of one program, and those of all.
+_OWN_VARIABLE = ("-x", "-env", "--env")
+_VARIABLE = (*_OWN_VARIABLE, "-genv", "--genv")
+_DIRECTORY = ("-wdir", "--wdir", "-wd", "--wd")
+_RANKS = ("-n", "-np", "--np")
+
+
 @dataclass
 class Line:
     """A command line, taken apart: options of pysmpi, the program, what launchers would do.
 
     `kind` is "script", "module" (`-m`) or "command" (`-c`); `target` is None where the line
-    names no program. `environment` holds variables to set, None for those to pass on. `flags` are
-    those of a Python interpreter before the program.
+    names no program. `environment` holds variables to set, None for those to pass on, and `own`
+    those for the ranks of this program only. `flags` are those of a Python interpreter before the
+    program, `directory` is where it starts.
     """
 
     options: list[str]
@@ -62,10 +70,65 @@ class Line:
     ignored: list[str]
     environment: dict[str, str | None]
     flags: list[str] = field(default_factory=list)
+    own: dict[str, str | None] = field(default_factory=dict)
+    directory: str | None = None
+
+
+def segments(args: Sequence[str]) -> list[list[str]]:
+    """The parts of a command line that starts several programs, which `:` separates."""
+    parts: list[list[str]] = [[]]
+    for word in args:
+        if word == ":":
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    return parts
 
 
 def split(args: Sequence[str], arity: Mapping[str, int]) -> Line:
     """Take a command line apart; `arity` is the number of words after each option of `run`."""
+    own: dict[str, str | None] = {}
+    directory: list[str] = []
+    line = _split(args, arity, own, directory)
+    line.own = own
+    if directory:
+        line.directory = directory[-1]
+    return line
+
+
+def split_later(args: Sequence[str]) -> tuple[int, Line]:
+    """Take apart what follows a `:`, another program with options of its own.
+
+    Returns its number of ranks and the line. Options of the whole job are refused.
+    """
+    line = split(args, dict.fromkeys(_RANKS, 1))
+    count = 1
+    rest = line.options
+    while rest:
+        name, equals, value = rest[0].partition("=")
+        if name not in _RANKS:
+            raise UsageError(
+                f"{name}: expected -n, -x, -env, -wdir or a program after ':', since options of "
+                "the job stand before its first program"
+            )
+        word = value if equals else rest[1] if len(rest) > 1 else ""
+        if not word.isdecimal() or int(word) < 1:
+            raise UsageError(f"{name}: expected at least 1 rank after ':', got {word or 'nothing'}")
+        count = int(word)
+        rest = rest[1 if equals else 2 :]
+    if line.environment:
+        raise UsageError(f"-genv {next(iter(line.environment))}: expected before the first ':'")
+    if line.target is None:
+        raise UsageError("run: expected a program after ':': a file, -m MODULE or -c CODE")
+    return count, line
+
+
+def _split(
+    args: Sequence[str],
+    arity: Mapping[str, int],
+    own: dict[str, str | None],
+    directory: list[str],
+) -> Line:
     options: list[str] = []
     ignored: list[str] = []
     environment: dict[str, str | None] = {}
@@ -83,8 +146,14 @@ def split(args: Sequence[str], arity: Mapping[str, int]) -> Line:
         if bare in IGNORED and name not in arity:
             taken = 1 if equals else 1 + IGNORED[bare]
             ignored.append(" ".join(rest[:taken]))
-        elif name in ("-x", "-genv", "-env", "--genv", "--env"):
-            taken = _variable(rest, name, environment)
+        elif name in _VARIABLE:
+            taken = _variable(rest, name, own if name in _OWN_VARIABLE else environment)
+        elif name in _DIRECTORY:
+            taken = 1 if equals else 2
+            value = rest[0].partition("=")[2] if equals else rest[1] if len(rest) > 1 else ""
+            if not value:
+                raise UsageError(f"{name}: expected a directory after it")
+            directory.append(value)
         else:
             taken = 1 if equals else 1 + arity.get(word, 0)
             options += rest[:taken]

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pysmpi.cli.arguments import Line, pairs, split
+from pysmpi.cli.arguments import Line, pairs, segments, split, split_later
 from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
     from pysmpi.runtime.job import Job, Options, Result
+    from pysmpi.runtime.loader import Program
 
 ERROR, USAGE, INTERRUPTED = 1, 2, 130
 MOST_RANKS = 10_000_000  # a rank takes some 20 kB: what no computer holds is a slip of the finger
@@ -33,12 +34,15 @@ class Run(click.Command):
                 for name in [*param.opts, *param.secondary_opts]:
                     arity[name] = 0 if param.is_flag else param.nargs
         ctx.meta["words"] = list(args)
-        line = split(args, arity)
+        first, *others = segments(args)
+        line = split(first, arity)
         ctx.meta["line"] = line
+        ctx.meta["later"] = [split_later(words) for words in others]
         return super().parse_args(ctx, line.options)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        return ["[OPTIONS]", "[-m MODULE | -c CODE | PROGRAM]", "[ARG...]"]
+        program = "[-m MODULE | -c CODE | PROGRAM] [ARG...]"
+        return ["[OPTIONS]", program, f"[: [-n N] {program}]..."]
 
 
 @click.command("run", cls=Run)
@@ -101,7 +105,7 @@ def command(
     trace: str | None, report: str | None, cfg: tuple[str, ...], coll: tuple[str, ...],
     **rest: Any,
 ) -> int:
-    """Run PROGRAM, an mpi4py script, on a simulated machine.
+    """Run PROGRAM, an mpi4py script, on a simulated machine; after a colon, one more in its world.
 
     The program's output goes to standard output, the summary and all messages to standard error.
     The exit status is the program's; 1: it failed, 2: wrong usage or input, 3: deadlock or another
@@ -121,21 +125,18 @@ def command(
         raise UsageError("run: expected a program: a file, -m MODULE or -c CODE")
     if line.ignored and not quiet:
         _note(f"ignored, since ranks are simulated: {', '.join(line.ignored)}")
+    later: list[tuple[int, Line]] = ctx.meta["later"]
+    if not later:
+        line.environment.update(line.own)
     _set_variables(line)
     _one_thread_a_rank()
     from pysmpi.runtime.job import Job, Options
-    from pysmpi.runtime.loader import find_program
 
-    find = partial(
-        find_program,
-        line.target,
-        line.arguments,
-        module=line.kind == "module",
-        command=line.kind == "command",
-        flags=line.flags,
-    )
+    find = partial(_find, line)
     program = find()
     options: Options = Options(nprocs=nprocs, cfg=settings, coll=algorithms, **rest)
+    if check_shadow and (later or line.directory):
+        raise UsageError("--check-shadow: expected one program in the working directory")
     if check_shadow:
         from pysmpi.cli.check_shadow import check, tolerance
 
@@ -144,7 +145,53 @@ def command(
             raise UsageError("--check-shadow: runs a program twice, expected a file, found -")
         return check(find, replace(options, trace=trace), limit, report, quiet)
     again = shlex.join(["pysmpi", "run", *ctx.meta["words"]])
-    return _simulate(Job(program, options), again, trace, report, quiet)
+    if not later and line.directory is None:
+        return _simulate(Job(program, options), again, trace, report, quiet)
+    from pysmpi.runtime.spawning import Segment
+
+    options.nprocs += sum(count for count, _ in later)
+    if options.nprocs > MOST_RANKS:
+        raise UsageError(f"-n: expected at most {MOST_RANKS:,} ranks, got {options.nprocs}")
+    parts = [
+        Segment(
+            program if words is line else _find(words),
+            count,
+            words.directory,
+            _own_variables(words) if later else {},
+        )
+        for count, words in [(nprocs, line), *later]
+    ]
+    return _simulate(Job(program, options, parts), again, trace, report, quiet)
+
+
+def _find(line: Line) -> Program:
+    """The program that a command line names."""
+    from pysmpi.runtime.loader import find_program
+
+    assert line.target is not None
+    target, directory = line.target, line.directory
+    if directory is not None:
+        if not os.path.isdir(directory):
+            raise UsageError(f"-wdir: found no directory {directory}")
+        if line.kind == "script" and target != "-":
+            target = os.path.join(directory, target)
+    program = find_program(
+        target,
+        line.arguments,
+        module=line.kind == "module",
+        command=line.kind == "command",
+        flags=line.flags,
+    )
+    if directory is not None:
+        if program.arguments and line.kind == "script":
+            program.arguments[0] = line.target
+        if line.kind == "module":
+            program.path_entry = os.path.abspath(directory)
+    return program
+
+
+def _own_variables(line: Line) -> dict[str, str]:
+    return {name: value for name, value in line.own.items() if value is not None}
 
 
 def _one_thread_a_rank() -> None:

@@ -41,7 +41,7 @@ from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import Program
 from pysmpi.runtime.shadow.setup import Shadowing
 from pysmpi.runtime.simulation import Simulation
-from pysmpi.runtime.spawning import Part, Spawner
+from pysmpi.runtime.spawning import Part, Segment, Spawner
 from pysmpi.runtime.surroundings import Surroundings
 from pysmpi.runtime.timing import SteadyTiming, find_timing
 from pysmpi.runtime.touching import followed_by
@@ -156,11 +156,17 @@ class Result:
 
 
 class Job:
-    """One run of a program: `run` returns its `Result`, whatever became of the program."""
+    """One run of a program: `run` returns its `Result`, whatever became of the program.
 
-    def __init__(self, program: Program, options: Options) -> None:
+    `segments` are the programs of a job that has several in one world; the first is `program`.
+    """
+
+    def __init__(
+        self, program: Program, options: Options, segments: Sequence[Segment] = ()
+    ) -> None:
         self.program = program
         self.options = options
+        self.segments = list(segments) or [Segment(program, options.nprocs)]
         if options.nprocs < 1:
             raise UsageError(f"-n: expected at least 1 rank, got {options.nprocs}")
         if options.on_deadlock not in ("report", "raise"):
@@ -248,14 +254,43 @@ class Job:
             PAYLOAD.skipping(self.most_data),
         ):
             self.universe_size = spawner.universe_size()
-            whole = Part(self.program, self.slots, 0)
+            parts = self._parts()
             slots = range(len(self.slots))
-            world = simulation.add_world(slots, self._live, Equipment(self, [whole]))
+            world = simulation.add_world(slots, self._main(parts), Equipment(self, parts))
             world.storage["universe_size"] = self.universe_size
             simulation.run()
             judgement = verdict(simulation, simulation.outcomes, self.deadlock)
             simulation.let_go()
         return self._result(time.perf_counter() - begun, *judgement)
+
+    def _parts(self) -> list[Part]:
+        """The parts of the first world, one for each program."""
+        parts: list[Part] = []
+        begin = 0
+        for number, segment in enumerate(self.segments):
+            if segment.program is not self.program:
+                segment.program.prepare()
+                self.interpreter.admit(segment.program)
+            end = begin + segment.ranks
+            slots = self.slots[begin:end]
+            directory = None if segment.directory is None else os.path.abspath(segment.directory)
+            parts.append(Part(segment.program, slots, number, directory, segment.variables))
+            begin = end
+        return parts
+
+    def _main(self, parts: Sequence[Part]) -> Callable[[Rank], Any]:
+        """What the ranks of the first world run."""
+        if len(parts) == 1 and parts[0].directory is None:
+            return self._live
+        ends = list(accumulate(len(part.slots) for part in parts))
+
+        def main(rank: Rank) -> Any:
+            part = parts[bisect_right(ends, rank.index)]
+            if part.directory is not None:
+                os.chdir(part.directory)
+            return self._live(rank, part.program)
+
+        return main
 
     def _network(self) -> Transport:
         """The network between the ranks' places, unused."""

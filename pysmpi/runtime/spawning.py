@@ -35,6 +35,16 @@ class Part:
     variables: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass
+class Segment:
+    """One of the programs that a job starts with: its ranks, directory, variables."""
+
+    program: Program
+    ranks: int
+    directory: str | None = None
+    variables: dict[str, str] = field(default_factory=dict)
+
+
 class Spawner:
     """Starts worlds of new ranks in a job; the function that MPI calls."""
 

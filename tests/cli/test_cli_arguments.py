@@ -80,7 +80,8 @@ def test_arguments_of_the_program_are_left_alone(arguments):
 
 def test_variables():
     line = split(["-x", "A", "-x", "B=1", "-genv", "C", "2", "-env", "D=3", "prog.py"], ARITY)
-    assert line.environment == {"A": None, "B": "1", "C": "2", "D": "3"}
+    assert line.environment == {"C": "2"}
+    assert line.own == {"A": None, "B": "1", "D": "3"}
 
 
 def test_pairs():
