@@ -18,6 +18,7 @@ from pysmpi.runtime import (
     clock,
     environment,
     exits,
+    linked_mpi,
     logging_state,
     mpi4py_package,
     outside,
@@ -130,6 +131,8 @@ class Interpreter:
         warning_filters.install(patches, switches)
         when_loaded = dict(_WHEN_LOADED)
         when_loaded.update(outside.install(patches))
+        if self.mpi is not None:
+            when_loaded.update(linked_mpi.install(patches))
         if self.start_fiber is not None:
             self.threads = threads.install(patches, self.start_fiber)
             patch_executor = partial(threads.patch_executor, threads=self.threads)

@@ -1,0 +1,236 @@
+"""Compiled code that calls an MPI library itself, which cannot be simulated.
+
+Such code (h5py built with MPI, petsc4py, a user's own extension) would start a real MPI in the one
+process that there is, in which it is alone. It is found before it is loaded: its file says which
+libraries it needs, and these which others. Only ELF files are read (Linux and most Unix).
+"""
+
+from __future__ import annotations
+
+import importlib
+import mmap
+import os
+import re
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from pysmpi.errors import UsageError
+from pysmpi.runtime.lookalike import like
+from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.program_errors import call_site
+from pysmpi.runtime.surroundings import here
+
+# libmpi.so.40, libmpi_cxx.so, libmpi_mpifh.so.40, libmpich.so.12, libmpifort.so.12, libmpi_gnu.so
+_MPI = re.compile(r"lib(mpi|mpi_\w+|mpich\w*|mpifort\w*|mpicxx\w*|pmpi\w*|mpi_abi)\.(so|dylib)\b")
+_NEEDED, _STRTAB, _SYMTAB, _STRSZ, _RPATH, _RUNPATH = 1, 5, 6, 10, 15, 29
+_LOAD, _DYNAMIC = 1, 2
+_DEEPEST = 8  # libraries in a chain
+_USUAL = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib")
+
+
+class ImportsMPI(UsageError, ImportError):
+    """A program imports compiled code that calls an MPI library."""
+
+
+class LoadsMPI(UsageError, OSError):
+    """A program loads a library that calls an MPI library, or is one."""
+
+
+class _File(NamedTuple):
+    """What a shared library says of itself."""
+
+    needed: tuple[str, ...]
+    paths: tuple[str, ...]  # where it looks for them first
+    lacks_mpi: bool  # whether it calls functions of MPI that it does not define
+    defines_mpi: bool  # whether it defines some, as serial stubs of MPI do
+
+
+@lru_cache(maxsize=None)
+def _read(path: str) -> _File | None:
+    """Read a file; None if it is no shared library of ours."""
+    try:
+        with open(path, "rb") as stream, mmap.mmap(
+            stream.fileno(), 0, access=mmap.ACCESS_READ
+        ) as data:
+            return _parse(data)
+    except (OSError, ValueError, struct.error, IndexError):
+        return None
+
+
+def _parse(data: Any) -> _File | None:
+    if data[:5] != b"\x7fELF\x02":
+        return None
+    order = "<" if data[5] == 1 else ">"
+    (offset,) = struct.unpack_from(order + "Q", data, 32)
+    size, count = struct.unpack_from(order + "HH", data, 54)
+    segments = [
+        struct.unpack_from(order + "IIQQQQQQ", data, offset + i * size) for i in range(count)
+    ]
+
+    def place(address: int) -> int:
+        for kind, _, start, virtual, _, length, _, _ in segments:
+            if kind == _LOAD and virtual <= address < virtual + length:
+                return int(start + address - virtual)
+        raise ValueError(address)
+
+    needed: list[int] = []
+    paths: list[int] = []
+    tables: dict[int, int] = {}
+    for kind, _, start, _, _, length, _, _ in segments:
+        if kind != _DYNAMIC:
+            continue
+        for tag, value in struct.iter_unpack(order + "QQ", data[start : start + length]):
+            if tag == 0:
+                break
+            if tag == _NEEDED:
+                needed.append(value)
+            elif tag in (_RPATH, _RUNPATH):
+                paths.append(value)
+            else:
+                tables[tag] = value
+    if _STRTAB not in tables:
+        return None
+    begin = place(tables[_STRTAB])
+    strings: bytes = data[begin : begin + tables.get(_STRSZ, 0)]
+
+    def text(index: int) -> str:
+        return os.fsdecode(strings[index : strings.index(b"\0", index)])
+
+    lacks = defines = False
+    if b"\0MPI_" in strings and _SYMTAB in tables:
+        # The table of symbols ends where that of their names begins.
+        symbols = place(tables[_SYMTAB])
+        for name, _, _, section, _, _ in struct.iter_unpack(
+            order + "IBBHQQ", data[symbols : symbols + (begin - symbols) // 24 * 24]
+        ):
+            if strings[name : name + 4] == b"MPI_":
+                lacks = lacks or section == 0
+                defines = defines or section != 0
+    found = [part for index in paths for part in text(index).split(":") if part]
+    return _File(tuple(map(text, needed)), tuple(found), lacks, defines)
+
+
+def _located(name: str, paths: tuple[str, ...], origin: str) -> str | None:
+    """The file of a library that one in the directory `origin` needs."""
+    multiarch = getattr(sys.implementation, "_multiarch", "")
+    places = [path.replace("$ORIGIN", origin).replace("${ORIGIN}", origin) for path in paths]
+    places += os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    places += [os.path.join(sys.prefix, "lib"), f"/lib/{multiarch}", f"/usr/lib/{multiarch}"]
+    for place in (*places, *_USUAL):
+        path = os.path.join(place, name)
+        if place and os.path.isfile(path):
+            return os.path.realpath(path)
+    return None
+
+
+def chain_to_mpi(path: str) -> tuple[str, ...] | None:
+    """The libraries through which a compiled file needs MPI, the last is MPI's; None if none does.
+
+    An empty chain is that of a file which calls functions of MPI and leaves open whose.
+    """
+    return _chain(os.path.realpath(path))
+
+
+@lru_cache(maxsize=None)
+def _chain(path: str) -> tuple[str, ...] | None:
+    first = _read(path)
+    if first is None:
+        return None
+    seen = {path}
+    pending: list[tuple[_File, str, tuple[str, ...], tuple[str, ...]]]
+    pending = [(first, os.path.dirname(path), (), first.paths)]
+    defined = False
+    while pending:
+        file, origin, chain, inherited = pending.pop(0)
+        for name in file.needed:
+            if _MPI.match(os.path.basename(name)):
+                return (*chain, name)
+            found = _located(name, inherited, origin)
+            if found is None or found in seen or len(chain) == _DEEPEST:
+                continue
+            seen.add(found)
+            further = _read(found)
+            if further is not None:
+                defined = defined or further.defines_mpi
+                paths = (*further.paths, *inherited)
+                pending.append((further, os.path.dirname(found), (*chain, name), paths))
+    return () if first.lacks_mpi and not defined else None
+
+
+def refuse(path: str, what: str, kind: type[UsageError]) -> None:
+    """Raise an error of a kind if a rank is about to load a file that needs an MPI library."""
+    if here() is None:
+        return
+    if _MPI.match(os.path.basename(path)):
+        chain: tuple[str, ...] | None = (os.path.basename(path),)
+    else:
+        chain = chain_to_mpi(path)
+    if chain is None:
+        return
+    site = call_site(sys._getframe(1))
+    where = f" at {site}" if site is not None else ""
+    if not chain:
+        why = "it calls functions of MPI"
+    elif chain[0] == os.path.basename(path):
+        why = "it is an MPI library"
+    else:
+        why = f"it is linked with {' -> '.join(chain)}"
+    raise kind(
+        f"{what}{where}, cannot be simulated: {why}, and a real MPI knows nothing of simulated "
+        f"ranks; use a build without MPI, or leave it out under pysmpi ({path})"
+    )
+
+
+def install(patches: Patches) -> dict[str, Callable[[Patches, ModuleType], Any]]:
+    """Refuse compiled code that calls MPI in ranks, until the patches are undone.
+
+    Returns what to call with modules once they are loaded.
+    """
+    machinery: Any = importlib.import_module("_imp")
+    real = machinery.create_dynamic
+
+    def create_dynamic(spec: Any, file: Any = None, /) -> Any:
+        if spec.origin is not None:
+            refuse(spec.origin, f"module {spec.name}, imported", ImportsMPI)
+        return real(spec) if file is None else real(spec, file)
+
+    patches.set(machinery, "create_dynamic", like(real, create_dynamic))
+    return {"ctypes": _patch_ctypes, "cffi.api": _patch_cffi}
+
+
+def _patch_ctypes(patches: Patches, module: ModuleType) -> None:
+    real = module._dlopen
+
+    def dlopen(name: Any, mode: int = 0) -> Any:
+        _look(name, mode, module.RTLD_GLOBAL, "ctypes")
+        return real(name, mode)
+
+    patches.set(module, "_dlopen", like(real, dlopen))
+
+
+def _patch_cffi(patches: Patches, module: ModuleType) -> None:
+    real = module._load_backend_lib
+
+    def _load_backend_lib(backend: Any, name: Any, flags: Any) -> Any:
+        _look(name, flags or 0, getattr(os, "RTLD_GLOBAL", 0), "cffi")
+        return real(backend, name, flags)
+
+    patches.set(module, "_load_backend_lib", like(real, _load_backend_lib))
+
+
+def _look(name: Any, mode: int, everybody: int, how: str) -> None:
+    """Look at a library that a program loads by its name."""
+    if here() is None or not isinstance(name, (str, bytes, os.PathLike)):
+        return
+    path = os.fsdecode(name)
+    if _MPI.match(os.path.basename(path)):
+        # With its symbols for everybody it is to help others; who calls them is found then.
+        if everybody and mode & everybody:
+            return
+    elif os.sep not in path:
+        path = _located(path, (), "") or path
+    refuse(path, f"library {os.path.basename(path)}, loaded by {how}", LoadsMPI)

@@ -1,0 +1,120 @@
+"""Compiled code that calls an MPI library: found before it is loaded, and said in one line."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from pysmpi.runtime.linked_mpi import chain_to_mpi
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc to make libraries"),
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only ELF files are read"),
+]
+
+EXTENSION = """
+#include <Python.h>
+int MPI_Init(int *, char ***);
+int (*kept)(int *, char ***);
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "NAME", 0, -1, 0};
+PyMODINIT_FUNC PyInit_NAME(void) { USE return PyModule_Create(&definition); }
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Extensions that are linked with an MPI library, with one that is, with stubs, with none."""
+    here = tmp_path_factory.mktemp("built")
+
+    def make(name: str, source: str, *options: str) -> None:
+        (here / "source.c").write_text(source)
+        subprocess.run(
+            ["gcc", "-shared", "-fPIC", "-Wl,--no-as-needed", "-o", name, "source.c",
+             "-I", sysconfig.get_paths()["include"], "-L.", "-Wl,-rpath,$ORIGIN", *options],
+            cwd=here, check=True,
+        )  # fmt: skip
+
+    function = "int MPI_Init(int *a, char ***b) { return 0; }"
+    make("libmpi.so.12", function, "-Wl,-soname,libmpi.so.12")
+    make("libdata.so", "int data;", "-l:libmpi.so.12")
+    make("libstubs.so", function)
+    use = EXTENSION.replace("USE", "kept = MPI_Init;")
+    plain = EXTENSION.replace("USE", "")
+    make("direct.so", use.replace("NAME", "direct"), "-l:libmpi.so.12")
+    make("indirect.so", plain.replace("NAME", "indirect"), "-ldata")
+    make("open.so", use.replace("NAME", "open"), "-Wl,-z,lazy")
+    make("serial.so", use.replace("NAME", "serial"), "-lstubs")
+    make("plain.so", plain.replace("NAME", "plain"))
+    return here
+
+
+def test_chains_of_libraries(built: Path) -> None:
+    assert chain_to_mpi(str(built / "direct.so")) == ("libmpi.so.12",)
+    assert chain_to_mpi(str(built / "indirect.so")) == ("libdata.so", "libmpi.so.12")
+    assert chain_to_mpi(str(built / "open.so")) == ()
+    assert chain_to_mpi(str(built / "serial.so")) is None
+    assert chain_to_mpi(str(built / "plain.so")) is None
+    assert chain_to_mpi(__file__) is None
+    assert chain_to_mpi(str(built / "none.so")) is None
+
+
+def run(built: Path, text: str) -> subprocess.CompletedProcess[str]:
+    (built / "prog.py").write_text("from mpi4py import MPI\n" + text)
+    return subprocess.run(
+        [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "2", "prog.py"],
+        capture_output=True, text=True, timeout=100, cwd=built,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "why"),
+    [
+        ("import direct", "module direct, imported", "linked with libmpi.so.12"),
+        ("import indirect", "module indirect, imported", "linked with libdata.so -> libmpi.so.12"),
+        ("import open", "module open, imported", "it calls functions of MPI"),
+        (
+            "import ctypes; ctypes.CDLL('./libmpi.so.12')",
+            "library libmpi.so.12, loaded by ctypes",
+            "it is an MPI library",
+        ),
+        (
+            "import ctypes; ctypes.CDLL('./libdata.so')",
+            "library libdata.so, loaded by ctypes",
+            "linked with libmpi.so.12",
+        ),
+        (
+            "import cffi; cffi.FFI().dlopen('./libdata.so')",
+            "library libdata.so, loaded by cffi",
+            "linked with libmpi.so.12",
+        ),
+    ],
+)
+def test_what_calls_mpi_is_refused_in_one_line(built, text, what, why):
+    done = run(built, text)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith(f"pysmpi: error: {what} at prog.py:2 in <module>, cannot be")
+    assert why in done.stderr
+    assert "use a build without MPI" in done.stderr
+
+
+def test_other_libraries_and_optional_ones_are_loaded(built):
+    done = run(
+        built,
+        """
+import ctypes, serial, plain
+ctypes.CDLL("./libmpi.so.12", mode=ctypes.RTLD_GLOBAL)
+ctypes.CDLL(None)
+try:
+    import direct
+except ImportError:
+    print("without")
+""",
+    )
+    assert done.stderr == ""
+    assert done.stdout == "without\n" * 2
