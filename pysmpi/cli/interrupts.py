@@ -1,4 +1,4 @@
-"""Ctrl-C: the first one notes where the ranks are and ends the run."""
+"""Ctrl-C, and signals that end a process: the first one notes where the ranks are, ends the run."""
 
 from __future__ import annotations
 
@@ -11,33 +11,46 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pysmpi.runtime.simulation import Simulation
 
+_SIGNALS = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
+
 
 class Interrupts:
-    """A context manager that handles SIGINT while a simulation runs.
+    """A context manager that handles SIGINT, SIGTERM and SIGHUP while a simulation runs.
 
-    `simulation` is set once there is one; `report` holds where its ranks were.
+    `simulation` is set once there is one; `report` says after a signal how the run ended and where
+    its ranks were, and `status` is the exit status.
     """
 
     def __init__(self) -> None:
         self.simulation: Simulation | None = None
-        self.report = ""
-        self._before: Any = None
+        self.report = "interrupted"
+        self.status = 128 + signal.SIGINT
+        self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._interrupt)
+            for number in _SIGNALS:
+                # Who started us may want them ignored, as nohup does.
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._interrupt)
         return self
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        # Whoever presses again means it, whatever this is doing.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        # Whoever presses again means it, whatever this is doing; the third time ends it all.
+        for other in self._before:
+            signal.signal(other, _insist)
+        self.status = 128 + number
+        if number != signal.SIGINT:
+            self.report = f"ended by {signal.Signals(number).name}"
         if self.simulation is not None:
-            self.simulation.interrupted = True
             from pysmpi.runtime.whereabouts import whereabouts
 
             # Ending the run matters more than knowing where it was.
             with contextlib.suppress(Exception):
-                self.report = whereabouts(self.simulation, frame)
+                self.report += f" {whereabouts(self.simulation, frame)}"
+            self.simulation.interrupt()
         raise KeyboardInterrupt
 
     def __exit__(
@@ -46,5 +59,10 @@ class Interrupts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+def _insist(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    raise KeyboardInterrupt

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pysmpi.runtime.job import Job, Options, Result
     from pysmpi.runtime.loader import Program
 
-ERROR, USAGE, INTERRUPTED = 1, 2, 130
+ERROR, USAGE = 1, 2
 MOST_RANKS = 10_000_000  # a rank takes some 20 kB: what no computer holds is a slip of the finger
 
 
@@ -109,7 +109,7 @@ def command(
 
     The program's output goes to standard output, the summary and all messages to standard error.
     The exit status is the program's; 1: it failed, 2: wrong usage or input, 3: deadlock or another
-    MPI error, 130: interrupted.
+    MPI error, 130: interrupted, 143: ended by SIGTERM.
     """
     if help_cfg or "help" in cfg:
         _list_cfg()
@@ -230,8 +230,8 @@ def _simulate(
             if progress is not None:
                 progress.close()
     except KeyboardInterrupt:
-        _note(f"interrupted {interrupts.report}".rstrip())
-        return INTERRUPTED
+        _note(interrupts.report)
+        return interrupts.status
     except SyntaxError as error:
         # Those of modules that ranks import are errors of the ranks; this is the program.
         from pysmpi.runtime.program_errors import format_error

@@ -50,18 +50,18 @@ class _File(NamedTuple):
 
 
 @lru_cache(maxsize=None)
-def _read(path: str) -> _File | None:
-    """Read a file; None if it is no shared library of ours."""
+def _read(path: str, symbols: bool) -> _File | None:
+    """Read a file, if asked with its symbols; None if it is no shared library of ours."""
     try:
         with open(path, "rb") as stream, mmap.mmap(
             stream.fileno(), 0, access=mmap.ACCESS_READ
         ) as data:
-            return _parse(data)
+            return _parse(data, symbols)
     except (OSError, ValueError, struct.error, IndexError):
         return None
 
 
-def _parse(data: Any) -> _File | None:
+def _parse(data: Any, symbols: bool) -> _File | None:
     if data[:5] != b"\x7fELF\x02":
         return None
     order = "<" if data[5] == 1 else ">"
@@ -95,19 +95,19 @@ def _parse(data: Any) -> _File | None:
     if _STRTAB not in tables:
         return None
     begin = place(tables[_STRTAB])
-    strings: bytes = data[begin : begin + tables.get(_STRSZ, 0)]
+    end = begin + tables.get(_STRSZ, 0)
 
     def text(index: int) -> str:
-        return os.fsdecode(strings[index : strings.index(b"\0", index)])
+        return os.fsdecode(data[begin + index : data.find(b"\0", begin + index)])
 
     lacks = defines = False
-    if b"\0MPI_" in strings and _SYMTAB in tables:
+    if symbols and _SYMTAB in tables and data.find(b"\0MPI_", begin, end) >= 0:
         # The table of symbols ends where that of their names begins.
-        symbols = place(tables[_SYMTAB])
+        first = place(tables[_SYMTAB])
         for name, _, _, section, _, _ in struct.iter_unpack(
-            order + "IBBHQQ", data[symbols : symbols + (begin - symbols) // 24 * 24]
+            order + "IBBHQQ", data[first : first + (begin - first) // 24 * 24]
         ):
-            if strings[name : name + 4] == b"MPI_":
+            if data[begin + name : begin + name + 4] == b"MPI_":
                 lacks = lacks or section == 0
                 defines = defines or section != 0
     found = [part for index in paths for part in text(index).split(":") if part]
@@ -137,7 +137,7 @@ def chain_to_mpi(path: str) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=None)
 def _chain(path: str) -> tuple[str, ...] | None:
-    first = _read(path)
+    first = _read(path, True)
     if first is None:
         return None
     seen = {path}
@@ -153,7 +153,7 @@ def _chain(path: str) -> tuple[str, ...] | None:
             if found is None or found in seen or len(chain) == _DEEPEST:
                 continue
             seen.add(found)
-            further = _read(found)
+            further = _read(found, first.lacks_mpi)
             if further is not None:
                 defined = defined or further.defines_mpi
                 paths = (*further.paths, *inherited)

@@ -320,6 +320,15 @@ class Simulation:
         with self.silence:
             self._run()
 
+    def interrupt(self) -> None:
+        """End the run; the rank that is running may catch the `KeyboardInterrupt` that follows."""
+        self.interrupted = True
+        self.engine.stop()
+        rank = getattr(getcurrent(), "rank", None)
+        if isinstance(rank, Rank) and rank.fiber is not None:
+            self.silence.begin()
+            self._stop(rank)
+
     def _run(self) -> None:
         engine = self.engine
         try:
@@ -330,6 +339,8 @@ class Simulation:
                         break
                     if self.on_deadlock is None or not self.on_deadlock(self):
                         break
+            if self.interrupted:
+                raise KeyboardInterrupt
         finally:
             self.close()
 

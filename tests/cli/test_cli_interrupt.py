@@ -34,6 +34,43 @@ while True:
 """
 
 
+STUBBORN = """
+import time
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+if comm.rank == 1:
+    print("begun", flush=True)
+while True:
+    try:
+        while comm.rank == 1:
+            pass
+        comm.Barrier()
+    except BaseException:
+        print("again")
+        comm.Barrier()
+        time.sleep(1)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_signals_that_end_a_process_end_the_run(start, write, tmp_path: Path, number):
+    write("prog.py", STUBBORN)
+    process = start(
+        "run", "-n", "3", "--trace", "t.json", "--report", "r.json", "--compute", "none", "prog.py"
+    )
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    how = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
+    assert err.startswith(f"pysmpi: {how} at t=")
+    assert "rank 1  " in err
+    assert "Traceback" not in err
+    assert out == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["prog.py"]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize(
     "program, seen",
