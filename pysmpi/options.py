@@ -1,49 +1,179 @@
 """SimGrid's option names, for `--cfg NAME:VALUE`, `<config>` and YAML's `config:`.
 
 A command line of smpirun carries over: options whose notion exists here act; those that only
-steer SimGrid's own machinery are accepted and have no effect; others are refused by name.
+steer SimGrid's own machinery are accepted and have no effect; others are refused by name. The
+parser of an option is its validation: every value is read when the settings of a run are made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 from pysmpi.errors import UsageError
+from pysmpi.platform.units import parse_bandwidth, parse_size, parse_speed, parse_time
+
+# Parsers: the text of an option to its value; UsageError says what is expected and found.
+
+
+def number(text: str) -> float:
+    """A number that is not negative."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0.0 <= value < math.inf:
+        raise UsageError(f"expected a number that is not negative, found {text!r}")
+    return value
+
+
+def duration(text: str) -> float:
+    """Seconds: a plain number, or with a unit (`10us`)."""
+    try:
+        return parse_time(text, bare=True)
+    except UsageError:
+        raise UsageError(
+            f"expected seconds that are not negative, or a time such as 10us, found {text!r}"
+        ) from None
+
+
+def threshold(text: str) -> float:
+    """A duration; a negative number stands for all durations, and is infinity."""
+    if text.strip().startswith("-"):
+        duration(text.strip()[1:])
+        return math.inf
+    return duration(text)
+
+
+def size(text: str) -> float:
+    """Bytes: a plain number, or with a unit (`64KiB`)."""
+    try:
+        return float(parse_size(text, bare=True))
+    except UsageError:
+        raise UsageError(
+            f"expected bytes, a whole number that is not negative or a size such as 64KiB, "
+            f"found {text!r}"
+        ) from None
+
+
+def bandwidth(text: str) -> float:
+    """Bytes a second above 0: a plain number, or with a unit (`10Gbps`)."""
+    try:
+        value = parse_bandwidth(text, bare=True)
+    except UsageError:
+        value = 0.0
+    if value == 0.0:
+        raise UsageError(f"expected a bandwidth above 0, such as 10Gbps, found {text!r}")
+    return value
+
+
+def speed(text: str) -> float | None:
+    """Flop/s above 0, a plain number or with a unit (`8Gf`); None for `auto`."""
+    if text.strip() == "auto":
+        return None
+    try:
+        value = parse_speed(text, bare=True)
+    except UsageError:
+        value = 0.0
+    if value == 0.0:
+        raise UsageError(f"expected a speed above 0, such as 8Gf, or auto, found {text!r}")
+    return value
+
+
+def flag(text: str) -> bool:
+    """Yes or no, as SimGrid spells them."""
+    lowered = text.lower()
+    if lowered in ("yes", "on", "true", "1"):
+        return True
+    if lowered in ("no", "off", "false", "0"):
+        return False
+    raise UsageError(f"expected yes or no, found {text!r}")
+
+
+def words(text: str) -> str:
+    """A text whose reader knows what it may be: a name, or what a library of options allows."""
+    return text
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Reads values by size, `bytes:value;...`: a `Piecewise`. See `pysmpi.network.piecewise`."""
+
+    below: float | None = None  # at and below the first bound; None: the first segment's values
+    zero: bool = True  # whether a value may be 0
+
+    def __call__(self, text: str) -> Any:
+        from pysmpi.network.piecewise import parse as parse_segments
+
+        found = parse_segments(text, "", self.below)
+        if not self.zero and any(values[0] == 0.0 for values in found.values):
+            raise UsageError("a factor of 0 would keep messages from ever arriving")
+        return found
+
+
+overheads = Segments()
+latency_factors = Segments(1.0)
+bandwidth_factors = Segments(1.0, zero=False)
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option: its default (SimGrid's, where it has one) and a line of help."""
+    """One option: its default (SimGrid's, where it has one), its parser and a line of help.
+
+    Where the default is empty, whoever reads the option decides what holds.
+    """
 
     name: str
     default: str
     help: str
+    parse: Callable[[str], Any] = words
+
+    def value(self, text: str) -> Any:
+        """What a text says; UsageError begins with the option's name."""
+        try:
+            return self.parse(text)
+        except UsageError as error:
+            raise UsageError(f"{self.name}: {str(error).removeprefix(': ')}") from None
 
 
-_OPTIONS = [
-    Option("network/model", "SMPI", "preset of factors: SMPI, LV08, CM02, raw"),
-    Option("network/latency-factor", "", "latency factor by size (bytes:factor;...)"),
-    Option("network/bandwidth-factor", "", "bandwidth factor by size (bytes:factor;...)"),
-    Option("network/weight-S", "", "bytes that weigh a link's bandwidth in the round-trip penalty"),
-    Option("network/TCP-gamma", "4194304", "largest TCP window (bytes); 0: no window"),
-    Option("network/crosstraffic", "", "whether a flow takes 5 % of its way back (yes, no)"),
-    Option("network/loopback-bw", "10e9", "bandwidth of a host to itself (bytes/s)"),
-    Option("network/loopback-lat", "0", "latency of a host to itself (s)"),
-    Option("smpi/os", "0:0:0:0:0", "overhead of a blocking send (bytes:s:s/byte;...)"),
-    Option("smpi/ois", "0:0:0:0:0", "overhead of a non-blocking send (bytes:s:s/byte;...)"),
-    Option("smpi/or", "0:0:0:0:0", "overhead of receiving a detached message (bytes:s:s/byte;...)"),
-    Option("smpi/async-small-thresh", "0", "messages below (bytes) flow before they are received"),
-    Option("smpi/send-is-detached-thresh", "65536", "messages below (bytes) let their sender go"),
-    Option("smpi/coll-selector", "default", "library whose choice of algorithms is used"),
-    Option("smpi/host-speed", "", "speed of this computer (flop/s), or auto"),
-    Option("smpi/simulate-computation", "yes", "whether compute takes simulated time (yes, no)"),
-    Option("smpi/cpu-threshold", "1e-6", "compute shorter than this (s) is dropped; negative: all"),
-    Option("smpi/wtime", "1e-8", "cost of a look at the clock (s)"),
-    Option("smpi/test", "1e-4", "cost of Test and its relatives (s)"),
-    Option("smpi/iprobe", "1e-4", "cost of Iprobe (s)"),
-    Option("smpi/grow-injected-times", "yes", "whether failed tests cost more and more (yes, no)"),
+_OPTIONS = [  # fmt: skip
+    Option("network/model", "", "model by SimGrid's name: SMPI (hybrid), LV08, CM02, raw (fluid)"),
+    Option("network/preset", "", "factors of model hybrid: neutral, or smpi (SimGrid's files)"),
+    Option("network/latency-factor", "", "latency factor by size (bytes:factor;...)",
+           latency_factors),
+    Option("network/bandwidth-factor", "", "bandwidth factor by size (bytes:factor;...)",
+           bandwidth_factors),
+    Option("smpi/lat-factor", "", "latency factor in model hybrid only", latency_factors),
+    Option("smpi/bw-factor", "", "bandwidth factor in model hybrid only", bandwidth_factors),
+    Option("network/weight-S", "", "bytes that weigh a link's bandwidth in the round-trip penalty", number),
+    Option("network/TCP-gamma", "", "largest TCP window (bytes); 0: no window", number),
+    Option("network/crosstraffic", "", "whether a flow takes 5 % of its way back (yes, no)", flag),
+    Option("network/loopback-bw", "10e9", "bandwidth of a host to itself (bytes/s, or 10GBps)",
+           bandwidth),
+    Option("network/loopback-lat", "", "latency of a host to itself (s, or 300ns)", duration),
+    Option("smpi/os", "0:0:0:0:0", "overhead of a blocking send (bytes:s:s/byte;...)", overheads),
+    Option("smpi/ois", "0:0:0:0:0", "overhead of a non-blocking send (bytes:s:s/byte;...)",
+           overheads),
+    Option("smpi/or", "0:0:0:0:0", "overhead of receiving a detached message (bytes:s:s/byte;...)",
+           overheads),
+    Option("smpi/async-small-thresh", "", "messages below (bytes) flow before they are received",
+           size),
+    Option("smpi/send-is-detached-thresh", "65536", "messages below (bytes) let their sender go",
+           size),
+    Option("smpi/coll-selector", "", "library whose choice of algorithms is used; see --selector"),
+    Option("smpi/host-speed", "", "speed of this computer (flop/s), or auto", speed),
+    Option("smpi/simulate-computation", "yes", "whether compute takes simulated time (yes, no)",
+           flag),
+    Option("smpi/cpu-threshold", "0", "compute shorter than this (s) is dropped; negative: all",
+           threshold),
+    Option("smpi/wtime", "1e-8", "cost of a look at the clock (s)", duration),
+    Option("smpi/test", "1e-4", "cost of Test and its relatives (s)", duration),
+    Option("smpi/iprobe", "1e-4", "cost of Iprobe (s)", duration),
+    Option("smpi/grow-injected-times", "yes", "whether failed tests cost more and more (yes, no)",
+           flag),
     Option("disk/scope", "machine", "whose disks there are: machine (one file system) or host"),
     Option("disk/read-bandwidth", "1e9", "bandwidth of a disk for reading (bytes/s, or 1GBps)"),
     Option("disk/write-bandwidth", "1e9", "bandwidth of a disk for writing (bytes/s, or 1GBps)"),
@@ -62,15 +192,13 @@ _OPTIONS = [
     Option("memory/first-send", "cached", "where a buffer is at its first send: cached, memory"),
     Option("memory/single-copy-start", "", "time of a message of cma, knem or xpmem"),
     Option("memory/single-copy-page", "", "time of a page of 4 KiB of cma, knem or xpmem"),
-    Option("smpi/init", "0", "time that MPI_Init takes (s)"),
-    Option("smpi/barrier-finalization", "no", "whether MPI_Finalize is a barrier (yes, no)"),
+    Option("smpi/init", "0", "time that MPI_Init takes (s)", duration),
+    Option("smpi/barrier-finalization", "no", "whether MPI_Finalize is a barrier (yes, no)", flag),
 ]
 
 OPTIONS = {option.name: option for option in _OPTIONS}
 
 ALIASES = {
-    "smpi/lat-factor": "network/latency-factor",
-    "smpi/bw-factor": "network/bandwidth-factor",
     "smpi/finalization-barrier": "smpi/barrier-finalization",
     "smpi/running-power": "smpi/host-speed",
     "smpi/running_power": "smpi/host-speed",
@@ -134,14 +262,47 @@ def parse(settings: Iterable[str]) -> dict[str, str]:
     return found
 
 
+# The factors of model hybrid alone, and of all models: what was said last of a pair holds.
+RIVALS = {
+    "smpi/lat-factor": "network/latency-factor",
+    "smpi/bw-factor": "network/bandwidth-factor",
+}
+
+
 class Settings:
-    """The options of one run: what was said, over SimGrid's defaults."""
+    """The options of one run: what was said, over defaults.
+
+    `said` has the texts by name, those of later layers in place of earlier ones. Every value is
+    read once, here; UsageError names an option that is unknown, or whose value is wrong.
+    """
 
     def __init__(self, *layers: Mapping[str, str]) -> None:
         self.said: dict[str, str] = {}
         for layer in layers:
-            for name, value in layer.items():
-                self.said[canonical(name, "config")] = value
+            known = {canonical(name, "config"): value for name, value in layer.items()}
+            for one, other in RIVALS.items():
+                if one in known:
+                    self.said.pop(other, None)
+                elif other in known:
+                    self.said.pop(one, None)
+            self.said.update(known)
+        self._values: dict[str, Any] = {
+            name: OPTIONS[name].value(text)
+            for name, text in self.said.items()
+            if name in OPTIONS and (text or OPTIONS[name].default)
+        }
+
+    def value(self, name: str, default: Any = None) -> Any:
+        """The value of an option as its parser gives it.
+
+        `default` is the text or value in its place where the option has none, said or not.
+        """
+        if name in self._values:
+            return self._values[name]
+        option = OPTIONS[name]
+        if option.default and default is None:
+            return option.value(option.default)
+        return option.value(default) if isinstance(default, str) else default
 
     def text(self, name: str, default: str | None = None) -> str:
         """The value of an option as it was written."""
@@ -150,19 +311,19 @@ class Settings:
             return value
         return OPTIONS[name].default if default is None else default
 
-    def number(self, name: str) -> float:
-        """The value of an option that is a plain number (s, bytes or flop/s)."""
-        text = self.text(name)
+    def number(self, name: str, default: float | None = None) -> float:
+        """The value of an option that is a number (s, bytes or flop/s)."""
+        value = self.value(name, default)
+        if isinstance(value, str):
+            value = self._plain(name, value)
+        return float(value)
+
+    def _plain(self, name: str, text: str) -> float:
         try:
-            return float(text)
-        except ValueError:
-            raise UsageError(f"{name}: expected a number, found {text!r}") from None
+            return number(text)
+        except UsageError as error:
+            raise UsageError(f"{name}: {error}") from None
 
     def flag(self, name: str, default: str | None = None) -> bool:
         """The value of an option that is yes or no."""
-        text = self.text(name, default).lower()
-        if text in ("yes", "on", "true", "1"):
-            return True
-        if text in ("no", "off", "false", "0"):
-            return False
-        raise UsageError(f"{name}: expected yes or no, found {text!r}")
+        return bool(self.value(name, default))

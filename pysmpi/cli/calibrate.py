@@ -11,6 +11,10 @@ class Calibrate(Subcommands):
     """The subcommands, one file each."""
 
     homes = {
+        "host": (
+            "pysmpi.cli.calibrate_host",
+            "Speed of this computer's cores, for runs that scale compute.",
+        ),
         "memory": (
             "pysmpi.cli.calibrate_memory",
             "Throughputs and line latencies of this computer's caches and memory.",

@@ -72,7 +72,7 @@ def list_command(
 
     selection = Selection(selector)
     if selection.automatic:
-        tuner, slots = _tuner(platform, nprocs, None, "hybrid", ())
+        tuner, slots = _tuner(platform, nprocs, None, None, ())
         selection = _on_lines(selection.tried_on(tuner), slots)
     elif platform is not None:
         raise UsageError("--platform: expected --selector automatic with it")
@@ -192,22 +192,21 @@ def example(
 
 
 def _tuner(
-    platform: str | None, nprocs: int, hostfile: str | None, model: str, cfg: Sequence[str]
+    platform: str | None, nprocs: int, hostfile: str | None, model: str | None, cfg: Sequence[str]
 ) -> tuple[Any, Any]:
     """What tries algorithms on a machine, and the places of its ranks."""
     from pysmpi.collectives.tuning import Tuner
     from pysmpi.memory.transfer.choice import over
-    from pysmpi.network.models import find
-    from pysmpi.options import Settings, parse
+    from pysmpi.network.choice import choose
+    from pysmpi.options import parse
     from pysmpi.platform.loader import DEFAULT, load
     from pysmpi.platform.placement import place
 
     options = parse(cfg)
     machine = load(platform or DEFAULT, options)
-    settings = Settings(machine.config, options)
+    network, settings = choose(machine, options, model)
     slots = place(machine, nprocs, hostfile)
     hosts = [slot.host for slot in slots]
-    network = find(model)
     tuner = Tuner(lambda: over(network.build(machine, hosts, settings), slots, settings), nprocs)
     return tuner, slots
 
@@ -225,8 +224,7 @@ def _on_lines(selection: Selection, slots: Sequence[Any]) -> Selection:
 @click.option("--platform", metavar="FILE|NAME", help="The machine (default: cluster).")
 @click.option("-n", "-np", "--np", "nprocs", type=int, required=True, metavar="N", help="Ranks.")
 @click.option("--hostfile", metavar="FILE", help="Hosts of the machine to use.")
-@click.option("--model", metavar="NAME", default="hybrid", show_default=True,
-              help="Network model; see pysmpi models.")
+@click.option("--model", metavar="NAME", help="Network model; see pysmpi models.")
 @click.option("--cfg", multiple=True, metavar="KEY:VALUE", help="A SimGrid option; repeatable.")
 @click.option("--ops", metavar="OP,OP...", help="Operations (default: all).")
 @click.option("--sizes", metavar="SIZE,SIZE...", default="8,1KiB,16KiB,256KiB,4MiB",
@@ -234,7 +232,8 @@ def _on_lines(selection: Selection, slots: Sequence[Any]) -> Selection:
 @click.option("-o", "--output", metavar="FILE", help="Write a selection file for --selector FILE.")
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
 def tune_command(
-    platform: str | None, nprocs: int, hostfile: str | None, model: str, cfg: tuple[str, ...],
+    platform: str | None, nprocs: int, hostfile: str | None, model: str | None,
+    cfg: tuple[str, ...],
     ops: str | None, sizes: str, output: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Find the fastest algorithm on a machine, for each operation and size.

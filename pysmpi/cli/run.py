@@ -53,13 +53,15 @@ class Run(click.Command):
 @click.option("--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f", metavar="FILE",
               help="Hosts of the machine to use, and how many ranks each may run.")
 @click.option("--map-by", "-map-by", type=click.Choice(["core", "socket", "node"]),
-              help="Order in which ranks fill the machine.")
-@click.option("--model", metavar="NAME", default="hybrid", show_default=True,
-              help="Network model; see pysmpi models.")
+              help="Order in which ranks fill the machine (default: core).")
+@click.option("--model", metavar="NAME",
+              help="Network model, before what the machine names (default: hybrid); see "
+              "pysmpi models.")
 @click.option("--memory-model", metavar="NAME",
               help="Model of messages inside nodes that are described; see pysmpi models.")
 @click.option("--selector", metavar="NAME|FILE",
-              help="Library whose choice of collective algorithms is used, or a selection file.")
+              help="Library whose choice of collective algorithms is used, or a selection file "
+              "(default: ompi5).")
 @click.option("--coll", multiple=True, metavar="OP=ALGORITHM",
               help="Algorithm of one collective; repeatable. See pysmpi collectives.")
 @click.option("--cfg", "-cfg", multiple=True, metavar="KEY:VALUE",

@@ -14,10 +14,11 @@ def summary(result: Result) -> str:
     """What a run predicts, on what machine, and what it took."""
     rate = result.events / result.wall if result.wall > 0.0 else 0.0
     lines = [
-        f"{text.count(result.nprocs, 'rank')} on {text.count(result.hosts, 'host')} of "
-        f"{result.platform}; model {result.model}, selector {result.selector}, "
-        f"compute {result.compute}",
-        f"simulated {text.seconds(result.seconds)} in {result.wall:.3g} s "
+        f"{_outcome(result)} {text.seconds(result.seconds)}: {text.count(result.nprocs, 'rank')} "
+        f"on {text.count(result.hosts, 'host')} of {result.platform}",
+        f"model {result.model}" + (f", preset {result.preset}" if result.preset else "")
+        + f", selector {result.selector}, compute {_compute(result)}",
+        f"simulated in {result.wall:.3g} s "
         f"({text.count(result.events, 'event')}, {rate:,.0f} a second)",
         f"{text.count(result.messages, 'message')}, {text.size(result.bytes)}",
     ]
@@ -34,6 +35,12 @@ def summary(result: Result) -> str:
                 f"{text.seconds(first['end_seconds'])}; last: rank {last['rank']} "
                 f"({last['host']}) at {text.seconds(last['end_seconds'])}"
             )
+    if result.host_speed is not None:
+        from pysmpi.runtime.host_speed import doubt
+
+        doubts = doubt()
+        if doubts is not None:
+            lines.append(doubts)
     if result.steady is not None:
         lines.append(_steady(result.steady))
     if result.shadow is not None:
@@ -44,6 +51,23 @@ def summary(result: Result) -> str:
         which = "messages" if result.data == "none" else f"messages above {result.data}"
         lines.append(f"{which} carried no data: what the program computes from it is wrong")
     return "\n".join(f"pysmpi: {line}" for line in lines)
+
+
+def _outcome(result: Result) -> str:
+    """What the time is: a prediction, or how far a program came that failed."""
+    return "predicted time" if result.exit_status == 0 else "ended at"
+
+
+def _compute(result: Result) -> str:
+    """How compute was timed, and by what it was scaled."""
+    speed, factor = result.host_speed, result.compute_factor
+    if speed is None:
+        own = " x 1 (cores as fast as this computer's)"
+        return result.compute + (own if factor == 1.0 else "")
+    here = f"this computer: {speed / 1e9:.3g} Gflop/s a core"
+    if factor is None:
+        return f"{result.compute} scaled to cores of several speeds ({here})"
+    return f"{result.compute} x {factor:.3g} ({here}, simulated: {speed / factor / 1e9:.3g})"
 
 
 def _steady(steady: dict[str, float]) -> str:

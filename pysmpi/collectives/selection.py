@@ -80,18 +80,19 @@ class Selection:
         options: Mapping[str, str],
         selector: str | None = None,
         overrides: Mapping[str, str] = {},
+        otherwise: str = "default",
     ) -> Selection:
         """Read SimGrid's option names: `smpi/coll-selector` and `smpi/OPERATION`.
 
-        `selector` and `overrides`, where given, win over the options. Options with other names
-        are left alone.
+        `selector` and `overrides`, where given, win over the options; where neither names a
+        selector, it is `otherwise`. Options with other names are left alone.
         """
         names = {}
         for option, value in options.items():
             op = option.removeprefix("smpi/").replace("-", "_")
             if option.startswith("smpi/") and op in OPERATIONS:
                 names[op] = value
-        chosen = selector or options.get("smpi/coll-selector") or "default"
+        chosen = selector or options.get("smpi/coll-selector") or otherwise
         return cls(chosen, {**names, **overrides})
 
     @property

@@ -217,6 +217,10 @@ def _initialize(environment: Environment, thread_level: int) -> None:
     handlers = errhandlers.of_rank()
     handlers.chosen = environment.options.errors is not None
     handlers.default = environment.options.errors or errhandlers.ARE_FATAL
+    rank = current()
+    seconds = rank.universe.options.get("smpi/init", 0.0)
+    if seconds > 0.0:
+        rank.sleep(seconds)
 
 
 def _require_active(call: str) -> Environment:
@@ -252,6 +256,10 @@ def Finalize() -> None:
     environment = _require_active("Finalize")
     fallback = errhandlers.of_rank().fallback
     rank = current()
+    if rank.universe.options.get("smpi/barrier-finalization"):
+        from .intracomm import COMM_WORLD
+
+        COMM_WORLD.Barrier()
     # The attributes of COMM_SELF go first, so that their callbacks can still use MPI
     # (MPI 4.1, section 11.2.4).
     from .intracomm import COMM_SELF

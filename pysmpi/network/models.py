@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
+from threading import RLock
 
 from pysmpi.errors import UsageError
 from pysmpi.kernel.plan import Transport
@@ -34,6 +35,7 @@ class Model:
 
 _models: dict[str, Model] = {}
 _loaded = False
+_loading = RLock()  # runs may begin in several threads at once
 
 
 def model(name: str, line: str) -> Callable[[Builder], Builder]:
@@ -50,11 +52,12 @@ def models() -> dict[str, Model]:
     """All models, by name."""
     global _loaded
     if not _loaded:
-        _loaded = True
-        for module in ("fluid",):
-            import_module(f"pysmpi.network.{module}")
-        for entry in entry_points(group="pysmpi.models"):
-            entry.load()
+        with _loading:
+            if not _loaded:
+                import_module("pysmpi.network.fluid")
+                for entry in entry_points(group="pysmpi.models"):
+                    entry.load()
+                _loaded = True
     return _models
 
 

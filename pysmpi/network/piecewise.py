@@ -7,11 +7,14 @@ smaller (whatever its manual says about the intervals).
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from dataclasses import dataclass
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.units import parse_time
+
+_BOUND = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ def parse(text: str, option: str, default: float | None = None) -> Piecewise:
     segments: list[tuple[int, tuple[float, ...]]] = []
     for part in filter(None, (p.strip() for p in text.split(";"))):
         bound, *values = part.split(":")
-        if not bound.strip().isdigit() or not values:
+        if not _BOUND.fullmatch(bound.strip()) or not values:
             raise UsageError(
                 f"{option}: expected segments such as 0:1.5;1420:2.1 (bytes:value[:value]), "
                 f"found {part!r}"

@@ -94,7 +94,7 @@ def describe(platform: Platform) -> dict[str, Any]:
         "first_host": first.name,
         "last_host": last.name,
         "cores": sum(host.cores for host in platform.hosts),
-        "speeds": sorted({host.speed for host in platform.hosts}),
+        "speeds": _known_speeds(platform),
         "links": len(platform.links) - 1,
         "zones": [
             {"name": zone.name, "kind": zone.kind, "members": len(zone.members)}
@@ -102,7 +102,9 @@ def describe(platform: Platform) -> dict[str, Any]:
         ],
         "nodes": [node_keys(node) for node in _nodes(platform)],
         "routes": ways,
+        "preset": platform.preset,
         "config": dict(platform.config),
+        "models": {name: dict(options) for name, options in platform.models.items()},
     }
 
 
@@ -129,7 +131,10 @@ def show(platform: Platform) -> str:
             lines.append(
                 f"  {way['latency'] * 1e6:.6g} us, {way['bandwidth'] / 1e6:.6g} MB/s at most"
             )
+    lines.append(f"preset {facts['preset']}")
     lines += [f"option {key}: {value}" for key, value in facts["config"].items()]
+    for model, options in facts["models"].items():
+        lines += [f"option of model {model} {key}: {value}" for key, value in options.items()]
     return "\n".join(lines)
 
 
@@ -164,9 +169,16 @@ def _reaches(src: Host, dst: Host) -> bool:
 
 
 def _speeds(platform: Platform) -> str:
-    speeds = sorted({host.speed for host in platform.hosts})
+    speeds = _known_speeds(platform)
+    if not speeds:
+        return "this computer's speed"
     low, high = (f"{speed / 1e9:.6g}" for speed in (speeds[0], speeds[-1]))
     return f"{low} Gflop/s" if low == high else f"{low} to {high} Gflop/s"
+
+
+def _known_speeds(platform: Platform) -> list[float]:
+    """The speeds that the platform gives its hosts (flop/s), sorted."""
+    return sorted({host.speed for host in platform.hosts if host.speed is not None})
 
 
 def _count(number: int, noun: str) -> str:

@@ -26,25 +26,27 @@ from pysmpi.platform.units import parse_bandwidth, parse_time
 from pysmpi.platform.zones import LocalRoute, Zone, load_kinds
 
 LOOPBACK = "__loopback__"
-# SimGrid's defaults of network/loopback-bw (bytes/s) and network/loopback-lat (seconds).
+# Defaults of network/loopback-bw (bytes/s) and network/loopback-lat (seconds, by preset): SimGrid's,
+# but for the latency of the neutral preset, which is that of two copies through shared memory.
 LOOPBACK_BANDWIDTH = 10e9
-LOOPBACK_LATENCY = 0.0
+LOOPBACK_LATENCY = {"neutral": 300e-9, "smpi": 0.0}
 
 
-def construct(definition: PlatformDef) -> Platform:
-    """The machine that `definition` describes.
+def construct(definition: PlatformDef, config: Mapping[str, str] = NOTHING) -> Platform:
+    """The machine that `definition` describes; options in `config` outrank those of the file.
 
     Raises UsageError, one line that begins with the place in the file, for a name used twice, a
     reference to nothing, a route that the kind of zone cannot take.
     """
-    return _Construction(definition).run()
+    return _Construction(definition, config).run()
 
 
 class _Construction:
     """State of one construction. Implements `zones.Makers` for the topologies."""
 
-    def __init__(self, definition: PlatformDef) -> None:
+    def __init__(self, definition: PlatformDef, config: Mapping[str, str]) -> None:
         self._definition = definition
+        self._config = {**definition.config, **config}
         self._kinds = load_kinds()
         self._hosts: list[Host] = []
         self._links: list[Link] = []
@@ -214,8 +216,10 @@ class _Construction:
         return link
 
     def _implicit_loopback(self) -> Link:
-        config, source = self._definition.config, self._definition.source
-        bandwidth, latency = LOOPBACK_BANDWIDTH, LOOPBACK_LATENCY
+        config, source = self._config, self._definition.source
+        bandwidth = LOOPBACK_BANDWIDTH
+        preset = config.get("network/preset") or self._definition.preset
+        latency = LOOPBACK_LATENCY.get(preset, 0.0)
         try:
             if "network/loopback-bw" in config:
                 bandwidth = parse_bandwidth(config["network/loopback-bw"], bare=True)

@@ -38,6 +38,7 @@ class LinkDef:
 class HostDef:
     """A host. `speeds` holds one flop/s per core for each pstate; `pstate` picks one of them.
 
+    Without speeds, its cores are as fast as the computer that simulates it.
     `node` describes its inside, and says then how many cores and sockets there are.
     """
 
@@ -101,7 +102,9 @@ class ClusterDef:
     """A homogeneous cluster, whose hosts, links and routes follow from a few numbers.
 
     `topology` is a kind of `zones` that builds clusters ("flat", "fat_tree", ...), `shape` its own
-    parameters. `radical` holds inclusive ranges of host numbers, in the order of the hosts.
+    parameters. `radical` holds inclusive ranges of host numbers, in the order of the hosts. Where
+    a flat cluster has no `loopback`, `own_link` says whether messages of a host to itself cross
+    its link up and down, as in SimGrid.
     """
 
     name: str
@@ -123,6 +126,7 @@ class ClusterDef:
     properties: Mapping[str, str] = field(default_factory=dict)
     where: str = ""
     node: NodeDescription | None = None
+    own_link: bool = True
 
     def numbers(self) -> list[int]:
         """The number of each host, in order."""
@@ -149,7 +153,10 @@ class ZoneDef:
 class PlatformDef:
     """A whole file. `root` is the zone that holds everything; `source` is the file's name.
 
-    `nodes` are the descriptions of computers that the file gives, by name.
+    `nodes` are the descriptions of computers that the file gives, by name. `preset` names the
+    factors of model hybrid where the file gives none, `models` holds options by the name of the
+    model for which they hold. `simgrid` says that the file is SimGrid's, so that what it leaves
+    open is as smpirun has it.
     """
 
     name: str
@@ -159,3 +166,6 @@ class PlatformDef:
     sources: list[str] = field(default_factory=list)
     config: dict[str, str] = field(default_factory=dict)
     nodes: dict[str, NodeDescription] = field(default_factory=dict)
+    preset: str = "neutral"
+    models: dict[str, dict[str, str]] = field(default_factory=dict)
+    simgrid: bool = False

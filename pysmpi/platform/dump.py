@@ -40,6 +40,10 @@ def dump(definition: PlatformDef) -> str:
         top["sources"] = list(definition.sources)
     if definition.config:
         top["config"] = dict(definition.config)
+    if definition.preset != "neutral":
+        top["preset"] = definition.preset
+    if definition.models:
+        top["models"] = {name: dict(options) for name, options in definition.models.items()}
     nodes = dict(definition.nodes)
     _add_nodes(definition.root, nodes)
     if nodes:
@@ -111,7 +115,9 @@ def _link_keys(link: LinkDef) -> dict[str, Any]:
 
 def _compute_keys(item: HostDef | ClusterDef) -> dict[str, Any]:
     speeds = [format_speed(speed) for speed in item.speeds]
-    keys: dict[str, Any] = {"speed": speeds if len(speeds) > 1 else speeds[0]}
+    keys: dict[str, Any] = {}
+    if speeds:
+        keys["speed"] = speeds if len(speeds) > 1 else speeds[0]
     if item.node is not None:
         return keys | {"node": item.node.name}
     if item.cores != 1:
@@ -155,6 +161,8 @@ def _cluster_keys(cluster: ClusterDef) -> dict[str, Any]:
         keys["limiter"] = format_bandwidth(cluster.limiter)
     if cluster.loopback is not None:
         keys["loopback"] = _quantity_keys(*cluster.loopback, "", "")
+    elif cluster.own_link and cluster.topology == "flat":
+        keys["loopback"] = "link"
     if cluster.router is not None:
         keys["router"] = cluster.router
     if cluster.properties:

@@ -68,10 +68,8 @@ def read(path_or_name: str | os.PathLike[str]) -> PlatformDef:
 def load(path_or_name: str | os.PathLike[str], config: Mapping[str, str] | None = None) -> Platform:
     """The platform in a file, or the shipped machine of that name.
 
-    `config` holds SimGrid options that take precedence over those of the file (``--cfg``). Raises
-    UsageError, one line that names file, line and element, for anything wrong with the input.
+    `config` holds SimGrid options that take precedence over those of the file (``--cfg``) where
+    these make the machine; the platform's own `config` stays what the file says. Raises UsageError,
+    one line that names file, line and element, for anything wrong with the input.
     """
-    definition = read(path_or_name)
-    if config:
-        definition.config.update(config)
-    return construct(definition)
+    return construct(read(path_or_name), config or {})

@@ -41,7 +41,8 @@ class Host(NetPoint):
     """A computer: `cores` cores of `speed` flop/s each, spread evenly over `sockets` sockets.
 
     `index` is its position in `Platform.hosts`. `speeds` lists the flop/s of every pstate, of which
-    `speed` is the one in force. `node` describes its inside, if anything does.
+    `speed` is the one in force; None where the platform says nothing, and compute takes as long as
+    on the computer that simulates it. `node` describes its inside, if anything does.
     """
 
     __slots__ = ("index", "speed", "speeds", "cores", "sockets", "properties", "node")
@@ -61,7 +62,7 @@ class Host(NetPoint):
         self.index = index
         self.node = node
         self.speeds = speeds
-        self.speed = speeds[pstate]
+        self.speed: float | None = speeds[pstate] if speeds else None
         self.cores = cores
         self.sockets = sockets
         self.properties = properties
@@ -119,7 +120,9 @@ class Platform:
 
     `hosts` and `links` are in the order of the file; the last link is `loopback`, the implicit one
     that messages of a host to itself cross where the file declares nothing else. `config` maps
-    SimGrid option names to the values that the file gives them. `source` is the file's name.
+    SimGrid option names to the values that the file gives them, `models` does so for single models.
+    `preset` names the factors of model hybrid. `simgrid` says that the file is SimGrid's. `source`
+    is the file's name.
     """
 
     def __init__(
@@ -137,6 +140,9 @@ class Platform:
         self.sources = definition.sources
         self.source = definition.source
         self.config = definition.config
+        self.preset = definition.preset
+        self.models = definition.models
+        self.simgrid = definition.simgrid
         self.root = root
         self.hosts = hosts
         self.links = links

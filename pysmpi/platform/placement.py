@@ -1,8 +1,9 @@
 """Where each rank runs: the host and core of rank 0, 1, 2, ...
 
-Without a host file, ranks go round the hosts, one rank a host and round, as smpirun places them
-(``--map-by node``). ``--map-by core`` fills a host's cores before the next host's, ``--map-by
-socket`` goes round all sockets of the machine. Ranks beyond the number of cores share cores.
+Without a host file, ranks fill a host's cores before the next host's (``--map-by core``), as mpiexec
+and Slurm place them. ``--map-by node`` goes round the hosts, one rank a host and round, as smpirun
+does; it is the default on SimGrid's own files. ``--map-by socket`` goes round all sockets of the
+machine. Ranks beyond the number of cores share cores, after all of the machine's are taken.
 
 A host file names hosts, one a line, with the number of ranks that each may run::
 
@@ -61,7 +62,8 @@ def place(
     if map_by is not None and map_by not in MAPPINGS:
         raise UsageError(f'--map-by: expected one of {", ".join(MAPPINGS)}, got "{map_by}"')
     if hostfile is None:
-        return list(islice(_whole_machine(platform, map_by or "node"), nprocs))
+        otherwise = "node" if platform.simgrid else "core"
+        return list(islice(_whole_machine(platform, map_by or otherwise), nprocs))
     shares = read_hostfile(platform, hostfile)
     allowed = sum(share.ranks for share in shares)
     if nprocs > allowed:

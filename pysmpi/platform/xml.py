@@ -94,7 +94,9 @@ class _Reader:
                 root.members.append(self._zone(child))
         if not root.members:
             raise self._error(element, "expected at least one zone or cluster, got none")
-        return PlatformDef(self._path.stem, root, str(self._path), config=config)
+        return PlatformDef(
+            self._path.stem, root, str(self._path), config=config, preset="smpi", simgrid=True
+        )
 
     def _zone(self, element: etree._Element) -> ZoneDef:
         attributes = self._attributes(element)

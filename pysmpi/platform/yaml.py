@@ -38,6 +38,8 @@ from pysmpi.platform.zones import load_kinds
 ROOT = "_world_"
 
 SHARINGS = (SHARED, FATPIPE, SPLIT)
+# Names of the factors of model hybrid, the default first (`pysmpi.network.presets`).
+PRESETS = ("neutral", "smpi")
 
 _ZONE_KEYS = ("routing", "properties", "gateway") + (
     "hosts",
@@ -49,11 +51,16 @@ _ZONE_KEYS = ("routing", "properties", "gateway") + (
     "bypasses",
     "attach",
 )
-_CLUSTER_REQUIRED = ("name", "hosts", "speed", "link")
-_CLUSTER_OPTIONAL = ("cores", "sockets", "node", "topology", "backbone", "limiter", "loopback") + (
+_CLUSTER_REQUIRED = ("name", "hosts")
+_CLUSTER_OPTIONAL = ("speed", "link", "network", "cores", "sockets", "node", "topology") + (
+    "backbone",
+    "limiter",
+    "loopback",
     "router",
     "properties",
 )
+# What stands for a loopback where messages of a host to itself cross its own link, as in SimGrid.
+OWN_LINK = "link"
 
 Known = Mapping[str, NodeDescription]
 
@@ -64,7 +71,10 @@ _HOST_PATTERN = re.compile(r"(?P<prefix>.*)\[(?P<radical>[^\[\]]*)\](?P<suffix>[
 def read_yaml(path: Path) -> PlatformDef:
     """The definition in the YAML file `path`. Raises UsageError; OSError where `open` does."""
     top = compose(path)
-    keys = top.fields(("name",), ("description", "sources", "config", "nodes", *_ZONE_KEYS))
+    keys = top.fields(
+        ("name",),
+        ("description", "sources", "config", "preset", "models", "nodes", *_ZONE_KEYS),
+    )
     root = ZoneDef(ROOT, where=str(path))
     known = read_nodes(keys["nodes"]) if "nodes" in keys else {}
     _read_zone(keys, root, known)
@@ -76,7 +86,14 @@ def read_yaml(path: Path) -> PlatformDef:
         [node.text() for node in keys["sources"].items()] if "sources" in keys else [],
         _read_texts(keys["config"]) if "config" in keys else {},
         known,
+        keys["preset"].choice(PRESETS) if "preset" in keys else PRESETS[0],
+        _read_models(keys["models"]) if "models" in keys else {},
     )
+
+
+def _read_models(node: Node) -> dict[str, dict[str, str]]:
+    """Options by the name of the model for which they hold."""
+    return {name: _read_texts(options) for name, options in node.entries().items()}
 
 
 def _read_zone(keys: Mapping[str, Node], zone: ZoneDef, known: Known) -> None:
@@ -120,18 +137,20 @@ def _read_member_zone(node: Node, known: Known) -> ZoneDef | ClusterDef:
 
 
 def _read_host(node: Node, known: Known) -> HostDef:
-    keys = node.fields(("name", "speed"), ("cores", "sockets", "node", "pstate", "properties"))
+    keys = node.fields(("name",), ("speed", "cores", "sockets", "node", "pstate", "properties"))
     inside = _read_inside(keys, known)
-    speeds = _read_speeds(keys["speed"])
+    speeds = _read_speeds(keys["speed"]) if "speed" in keys else ()
     pstate = 0
     if "pstate" in keys:
         text = keys["pstate"].text()
+        if not speeds:
+            raise keys["pstate"].error("expected none without speeds, got one")
         if not (text.isascii() and text.isdecimal()) or int(text) >= len(speeds):
             raise keys["pstate"].error(
                 f'expected a number from 0 to {len(speeds) - 1}, got "{text}"'
             )
         pstate = int(text)
-    if speeds[pstate] == 0.0:
+    if speeds and speeds[pstate] == 0.0:
         raise keys["speed"].error("expected more than 0 in the pstate in force, got 0")
     return HostDef(
         keys["name"].text(),
@@ -212,23 +231,24 @@ def _read_cluster(node: Node, known: Known) -> ClusterDef:
             f'got "{keys["hosts"].text()}"'
         )
     radical = keys["hosts"].parse(lambda _: read_radical(pattern["radical"]))
-    speeds = _read_speeds(keys["speed"])
-    if speeds[0] == 0.0:
+    speeds = _read_speeds(keys["speed"]) if "speed" in keys else ()
+    if speeds and speeds[0] == 0.0:
         raise keys["speed"].error("expected a speed above 0, got 0")
-    link = keys["link"].fields(("bandwidth",), ("latency", "sharing"))
+    bandwidth, latency, sharing = _read_cable(node, keys)
     cluster = ClusterDef(
         name,
         pattern["prefix"],
         pattern["suffix"],
         radical,
         speeds,
-        _read_bandwidth(link["bandwidth"]),
-        _read_latency(link),
+        bandwidth,
+        latency,
         *_read_cores(keys, inside),
-        link["sharing"].choice(SHARINGS) if "sharing" in link else SPLIT,
+        sharing,
         properties=_read_texts(keys["properties"]) if "properties" in keys else {},
         where=node.where,
         node=inside,
+        own_link=False,
     )
     if "backbone" in keys:
         backbone = keys["backbone"].fields(("bandwidth",), ("latency", "sharing"))
@@ -242,13 +262,49 @@ def _read_cluster(node: Node, known: Known) -> ClusterDef:
     if "limiter" in keys:
         cluster.limiter = _read_bandwidth(keys["limiter"])
     if "loopback" in keys:
-        loopback = keys["loopback"].fields(("bandwidth",), ("latency",))
-        cluster.loopback = _read_bandwidth(loopback["bandwidth"]), _read_latency(loopback)
+        _read_loopback(keys["loopback"], cluster)
     if "router" in keys:
         cluster.router = keys["router"].text()
     if "topology" in keys:
         _read_topology(keys, cluster)
     return cluster
+
+
+def _read_cable(node: Node, keys: Mapping[str, Node]) -> tuple[float, float, str]:
+    """Bandwidth (bytes/s), latency (s) and sharing of each host's link.
+
+    ``link`` says them; ``network`` says what two hosts see of each other, two links apart.
+    """
+    if "network" in keys:
+        if "link" in keys:
+            raise keys["network"].error("expected either link or network, got both")
+        for key in ("topology", "backbone"):
+            if key in keys and not (key == "topology" and _is_flat(keys[key])):
+                raise keys["network"].error(
+                    f"expected link with a {key}, whose routes differ, got network"
+                )
+        seen = keys["network"].fields(("bandwidth",), ("latency",))
+        return _read_bandwidth(seen["bandwidth"]), _read_latency(seen) / 2.0, SPLIT
+    if "link" not in keys:
+        raise node.error('expected the key "link" or "network", got none')
+    link = keys["link"].fields(("bandwidth",), ("latency", "sharing"))
+    sharing = link["sharing"].choice(SHARINGS) if "sharing" in link else SPLIT
+    return _read_bandwidth(link["bandwidth"]), _read_latency(link), sharing
+
+
+def _is_flat(topology: Node) -> bool:
+    kind = topology.entries().get("kind")
+    return kind is not None and kind.text() == "flat"
+
+
+def _read_loopback(node: Node, cluster: ClusterDef) -> None:
+    """Bandwidth and latency, or ``link``: the host's own link up and down."""
+    if node.is_mapping():
+        keys = node.fields(("bandwidth",), ("latency",))
+        cluster.loopback = _read_bandwidth(keys["bandwidth"]), _read_latency(keys)
+        return
+    node.choice((OWN_LINK,))
+    cluster.own_link = True
 
 
 def _read_topology(keys: Mapping[str, Node], cluster: ClusterDef) -> None:

@@ -4,6 +4,10 @@ Measured with multiply-adds on numpy arrays that fit a core's own cache, two flo
 compiled code reaches without hand-tuned kernels, and one thread only, which BLAS would not
 promise. A platform's core speeds (flop/s) are in the same currency when they were measured in the
 same way, `pysmpi calibrate host`.
+
+Whatever else a computer does only ever slows a block of work down, and does so for milliseconds or
+for minutes. So the speed is that of the fastest of many short blocks. It is kept in a file, and a
+run that needs it measures a few blocks again: what is faster than the file says replaces it.
 """
 
 from __future__ import annotations
@@ -11,40 +15,72 @@ from __future__ import annotations
 import json
 import math
 import os
-import platform
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
+from platform import machine as _architecture
+from statistics import median
+from time import sleep as _sleep
 from time import thread_time_ns
 
 from pysmpi.errors import UsageError
-from pysmpi.platform.units import parse_speed
+from pysmpi.options import speed as parse_choice
+
+# The real ones: inside a run, a rank's `os.uname` and `time.sleep` are those of its simulated host.
+_uname = os.uname if hasattr(os, "uname") else None
 
 _ELEMENTS = 8192  # three arrays of 64 KiB
-_ROUNDS = 40
-_TRIALS = 9
+_ROUNDS = 40  # so that a block takes about a millisecond
+
+FIRST_BLOCKS = 60  # where nothing is known yet
+CHECK_BLOCKS = 8  # in each run that needs the speed
+LONG_BLOCKS = 400  # of `pysmpi calibrate host`
+_BURST = 20  # blocks between two pauses
+_PAUSE = 0.02  # seconds in which other work may get its turn
+NOISE = 0.05  # by how much a check must be faster to count, since clocks are boosted at times
+SLOW = 0.8  # part of the known speed below which a check is told to the user
 
 _known: float | None = None
+_checked: float | None = None
 
 
-def measure_host_speed() -> float:
-    """The speed of a core of this machine (flop/s), the best of some trials of about 1 ms."""
+@dataclass(frozen=True)
+class Measurement:
+    """Speeds (flop/s) of blocks: the fastest, which is the computer's, the median, the slowest."""
+
+    speed: float
+    usual: float
+    slowest: float
+    blocks: int
+
+
+def measure(blocks: int = FIRST_BLOCKS) -> Measurement:
+    """Measure the speed of a core of this machine; a block takes about 1 ms."""
     import numpy
 
     left = numpy.linspace(0.5, 1.5, _ELEMENTS)
     right = numpy.linspace(1.5, 0.5, _ELEMENTS)
     result = numpy.zeros(_ELEMENTS)
-    best = math.inf
-    for _ in range(_TRIALS):
+    times: list[float] = []
+    for number in range(blocks):
+        if number and number % _BURST == 0:
+            _sleep(_PAUSE)
         begin = thread_time_ns()
         for _ in range(_ROUNDS):
             numpy.multiply(left, 1.0000001, out=result)
             numpy.add(result, right, out=result)
         elapsed = thread_time_ns() - begin
         if elapsed > 0:
-            best = min(best, elapsed / _ROUNDS)
-    if not math.isfinite(best):
+            times.append(elapsed / _ROUNDS)
+    if not times:
         raise UsageError("--host-speed auto: found no CPU clock, expected a speed such as 2Gf")
-    return 2.0 * _ELEMENTS / best * 1e9
+    work = 2.0 * _ELEMENTS * 1e9
+    return Measurement(work / min(times), work / median(times), work / max(times), len(times))
+
+
+def measure_host_speed(blocks: int = FIRST_BLOCKS) -> float:
+    """The speed of a core of this machine (flop/s): that of the fastest block."""
+    return measure(blocks).speed
 
 
 def cache_file() -> Path:
@@ -55,8 +91,8 @@ def cache_file() -> Path:
 
 
 def _machine() -> str:
-    """What the cached speed belongs to."""
-    model = platform.processor() or platform.machine()
+    """What the cached speed belongs to: this computer's own name and its processor."""
+    model = _architecture()
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -64,36 +100,57 @@ def _machine() -> str:
                 break
     except OSError:
         pass
-    return f"{platform.node()}, {model}"
+    name = _uname().nodename if _uname is not None else os.environ.get("COMPUTERNAME", "")
+    return f"{name}, {model}"
 
 
 def host_speed(choice: str | float = "auto") -> float:
     """The speed of this machine (flop/s): a given one, or for `auto` the measured one.
 
-    `choice` is flop/s or text such as "3.5Gf". It is measured once, and read from a file in later
-    runs. Raises `UsageError`.
+    `choice` is flop/s or text such as "3.5Gf". The measured one is kept in a file, and checked
+    once in each process that asks. Raises `UsageError`.
     """
     if choice != "auto":
         return _given(choice)
-    global _known
+    global _known, _checked
     if _known is None:
-        _known = _read_cache()
-        if _known is None:
+        kept = _read_cache()
+        if kept is None:
             _known = measure_host_speed()
             _write_cache(_known)
+        else:
+            _known, _checked = kept, measure(CHECK_BLOCKS).speed
+            if _checked > kept * (1.0 + NOISE):
+                _known = _checked
+                _write_cache(_known)
     return _known
+
+
+def doubt() -> str | None:
+    """What to tell the user where this run found the computer far slower than it is known to be."""
+    if _known is None or _checked is None or _checked >= SLOW * _known:
+        return None
+    return (
+        f"this computer is known for {_known / 1e9:.3g} Gflop/s and reaches "
+        f"{_checked / 1e9:.3g} now; if it stays so, run pysmpi calibrate host"
+    )
+
+
+def renew(blocks: int = LONG_BLOCKS) -> Measurement:
+    """Measure the speed for longer and keep it, in place of what is known."""
+    global _known, _checked
+    found = measure(blocks)
+    _write_cache(found.speed)
+    _known, _checked = found.speed, None
+    return found
 
 
 def _given(choice: str | float) -> float:
     try:
-        speed = float(choice)
-    except ValueError:
-        try:
-            speed = parse_speed(str(choice))
-        except UsageError as error:
-            raise UsageError(f"--host-speed: {error}, or auto") from None
-    if not (math.isfinite(speed) and speed > 0.0):
-        raise UsageError(f"--host-speed {choice}: expected a positive speed in flop/s, or auto")
+        speed = parse_choice(str(choice))
+    except UsageError as error:
+        raise UsageError(f"--host-speed: {error}") from None
+    assert speed is not None
     return speed
 
 

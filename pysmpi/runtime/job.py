@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -27,7 +28,9 @@ from pysmpi.mpi import environment, pointtopoint, spawning, whereabouts
 from pysmpi.mpi.file_disks import disk_options
 from pysmpi.mpi.payload import NEVER, PAYLOAD
 from pysmpi.mpi.rank import Rank, World
-from pysmpi.network.models import find as find_model
+from pysmpi.network.choice import DEFAULT as DEFAULT_MODEL
+from pysmpi.network.choice import choose
+from pysmpi.network.fluid import preset_name
 from pysmpi.options import Settings, canonical
 from pysmpi.platform.loader import DEFAULT, load
 from pysmpi.platform.model import Platform
@@ -43,9 +46,23 @@ from pysmpi.runtime.shadow.setup import Shadowing
 from pysmpi.runtime.simulation import Simulation
 from pysmpi.runtime.spawning import Part, Segment, Spawner
 from pysmpi.runtime.surroundings import Surroundings
-from pysmpi.runtime.timing import SteadyTiming, find_timing
+from pysmpi.runtime.timing import NativeTiming, PlaybackTiming, SteadyTiming, find_timing
 from pysmpi.runtime.touching import followed_by
 from pysmpi.runtime.verdict import USAGE, verdict
+
+# Of `Result.report`: raised when a key goes or changes its meaning.
+SCHEMA = 1
+
+# Whose choice of collective algorithms is used where nobody says: on SimGrid's files smpirun's.
+SELECTOR = "ompi5"
+SMPIRUN_SELECTOR = "default"
+
+
+def version() -> str:
+    """The version of pysmpi."""
+    from pysmpi import __version__
+
+    return __version__
 
 
 class ProgramError(PysmpiError, RuntimeError):
@@ -68,7 +85,7 @@ class Options:
     platform: str | Path | Platform | None = None
     hostfile: str | Path | None = None
     map_by: str | None = None
-    model: str = "hybrid"
+    model: str | None = None
     memory_model: str | None = None
     selector: str | None = None
     coll: Mapping[str, str] = field(default_factory=dict)
@@ -94,6 +111,10 @@ class Result:
 
     `seconds` is the makespan in simulated seconds, `wall` what the simulation took. `returns`
     holds what each rank's function returned, `ranks` the figures of each rank in seconds.
+    `preset` names the factors of model hybrid, None under other models. `host_speed` is that of
+    the computer that measured compute (flop/s), None where nothing was scaled by it.
+    `compute_factor` is by how much measured compute was scaled, None where none was measured or
+    cores of several speeds have several factors.
     """
 
     nprocs: int
@@ -102,9 +123,12 @@ class Result:
     hosts: int
     platform: str
     model: str
+    preset: str | None
     selector: str
     seed: int
     compute: str
+    host_speed: float | None
+    compute_factor: float | None
     messages: int
     bytes: int
     events: int
@@ -133,15 +157,20 @@ class Result:
         All but `wall_seconds` repeat from run to run when compute is not measured.
         """
         return {
+            "schema": SCHEMA,
+            "pysmpi": version(),
             "simulated_seconds": self.seconds,
             "wall_seconds": self.wall,
             "ranks": self.nprocs,
             "hosts": self.hosts,
             "platform": self.platform,
             "model": self.model,
+            "preset": self.preset,
             "selector": self.selector,
             "seed": self.seed,
             "compute": self.compute,
+            "host_speed": self.host_speed,
+            "compute_factor": self.compute_factor,
             "messages": self.messages,
             "bytes": self.bytes,
             "events": self.events,
@@ -181,25 +210,32 @@ class Job:
         if options.memory_model is not None:
             cfg["memory/model"] = options.memory_model
         self.platform = _platform(options.platform, cfg)
-        self.settings = Settings(self.platform.config, cfg)
+        self.model, self.settings = choose(self.platform, cfg, options.model)
         self.slots = place(self.platform, options.nprocs, options.hostfile, options.map_by)
         self.selection = Selection.from_options(
-            self.settings.said, options.selector, options.coll
+            self.settings.said,
+            options.selector,
+            options.coll,
+            SMPIRUN_SELECTOR if self.platform.simgrid else SELECTOR,
         )
         if any(slot.host.node is not None for slot in self.slots):
             self.selection = self.selection.on_lines(HostLines(self.slots))
-        self.model = find_model(options.model)
         if self.selection.automatic:
             self.selection = self.selection.tried_on(
                 Tuner(self._network, len(self.slots))
             )
         self.compute = options.compute
-        if not self.settings.flag("smpi/simulate-computation"):
+        threshold = self.settings.number("smpi/cpu-threshold")
+        if not self.settings.flag("smpi/simulate-computation") or threshold == math.inf:
             self.compute = "none"
         speed: str | float = options.host_speed
         if speed == "auto" and self.settings.text("smpi/host-speed"):
             speed = self.settings.text("smpi/host-speed")
-        self.timing = find_timing(self.compute, speed, options.record_compute)
+        self.timing = find_timing(self.compute, speed, options.record_compute, threshold)
+        if isinstance(self.timing, NativeTiming):
+            # Here, where no rank runs whose clock and name are those of the simulated machine.
+            for known in {slot.host.speed for slot in self.slots}:
+                self.timing.factor(known)
         self.shadowing = Shadowing(
             options.sample, options.once, self.timing, options.nprocs, options.seed
         )
@@ -371,6 +407,9 @@ class Job:
                     "state": outcome.state.value,
                 }
             )
+        timing = self.timing
+        scaled = timing if isinstance(timing, NativeTiming | PlaybackTiming) else None
+        factors = set() if scaled is None else scaled.factors
         if self.shadowing.failure is not None:
             status, error = USAGE, f"pysmpi: error: {self.shadowing.failure}"
         return Result(
@@ -380,9 +419,12 @@ class Job:
             hosts=len({slot.host.name for slot in self.slots}),
             platform=self.platform.name,
             model=self.model.name,
+            preset=self._preset(),
             selector=self.selection.selector,
             seed=self.options.seed,
             compute=str(self.compute),
+            host_speed=scaled.known_speed if scaled is not None else None,
+            compute_factor=next(iter(factors)) if len(factors) == 1 else None,
             messages=engine.messages,
             bytes=engine.bytes,
             events=engine.events,
@@ -396,6 +438,12 @@ class Job:
             steady=self.timing.report() if isinstance(self.timing, SteadyTiming) else None,
             data=self.options.data,
         )
+
+
+    def _preset(self) -> str | None:
+        if self.model.name != DEFAULT_MODEL:
+            return None
+        return preset_name(self.platform, self.settings)
 
 
 class Equipment:
@@ -475,6 +523,8 @@ def _mpi_options(settings: Settings) -> dict[str, Any]:
         "smpi/wtime": settings.number("smpi/wtime"),
         "smpi/test": settings.number("smpi/test"),
         "smpi/iprobe": settings.number("smpi/iprobe"),
+        "smpi/init": settings.number("smpi/init"),
+        "smpi/barrier-finalization": settings.flag("smpi/barrier-finalization"),
         "grow": settings.flag("smpi/grow-injected-times"),
         **disk_options(settings),
     }

@@ -26,6 +26,9 @@ from pysmpi.runtime.program_errors import CallSite, call_site, error_site
 
 Main = Callable[[Rank], Any]
 
+# Of cores whose speed the platform does not give (flop/s): a unit for those that ranks share.
+UNKNOWN_SPEED = 1e9
+
 
 class State(Enum):
     """What became of a rank."""
@@ -152,7 +155,8 @@ class Simulation:
         key = (place.host, place.core)
         core = self.cores.get(key)
         if core is None:
-            core = self.cores[key] = Core(place.host.speed, f"{place.host.name}/{place.core}")
+            speed = place.host.speed or UNKNOWN_SPEED
+            core = self.cores[key] = Core(speed, f"{place.host.name}/{place.core}")
         return core
 
     def _fiber(self, rank: Rank, process: Process, body: Callable[[], Any]) -> Fiber:

@@ -79,10 +79,13 @@ class Tally:
 class SteadyTimer:
     """Times the blocks of one rank, and charges what they usually take.
 
-    `write` is told what was charged, if blocks are to be recorded.
+    `write` is told what was charged, if blocks are to be recorded. Blocks shorter than `threshold`
+    seconds count as empty.
     """
 
-    __slots__ = ("start", "_stop", "_factor", "_places", "_last", "_tally", "_pid", "_write")
+    __slots__ = (
+        "start", "_stop", "_factor", "_places", "_last", "_tally", "_pid", "_write", "_least",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -91,6 +94,7 @@ class SteadyTimer:
         tally: Tally,
         pid: int,
         write: Callable[[str], Any] | None = None,
+        threshold: float = 0.0,
     ) -> None:
         self.start = clock.start
         self._stop = clock.stop
@@ -100,10 +104,13 @@ class SteadyTimer:
         self._tally = tally
         self._pid = pid
         self._write = write
+        self._least = threshold * 1e9  # ns
 
     def stop(self) -> float:
         """The block ends; returns its seconds on the simulated core."""
         elapsed = self._stop()
+        if elapsed < self._least:
+            elapsed = 0
         here = path(sys._getframe(1))
         key = 3 * self._last + here
         self._last = here

@@ -11,6 +11,8 @@ a call, which returns the seconds that this block of compute takes on the rank's
 | seconds | always the same |
 | file | what the same block of an earlier run took, which was recorded there |
 
+A core whose speed the platform does not give is as fast as this computer: a second is a second.
+
 Native timing leaves out imports, garbage collection, and its own overhead. All modes but
 `native` and `steady` make a run exactly repeatable.
 """
@@ -50,8 +52,11 @@ class Timing(Protocol):
 
     stopwatch: Stopwatch
 
-    def timer(self, pid: int, speed: float) -> Timer | None:
-        """A timer for rank `pid` on a core of `speed` flop/s; None if blocks take no time."""
+    def timer(self, pid: int, speed: float | None) -> Timer | None:
+        """A timer for rank `pid` on a core of `speed` flop/s; None if blocks take no time.
+
+        A core without a speed is as fast as the computer on which blocks were measured.
+        """
 
     def __enter__(self) -> Timing: ...
 
@@ -129,17 +134,28 @@ class CpuClock(Stopwatch):
 
 
 class NativeTimer:
-    """Times blocks on the CPU clock."""
+    """Times blocks on the CPU clock; those shorter than `threshold` seconds take nothing."""
 
     __slots__ = ("start", "_stop", "_factor")
 
-    def __init__(self, clock: CpuClock, factor: float) -> None:
+    def __init__(self, clock: CpuClock, factor: float, threshold: float = 0.0) -> None:
         self.start = clock.start
-        self._stop = clock.stop
+        self._stop = clock.stop if threshold <= 0.0 else _above(clock.stop, threshold)
         self._factor = factor  # simulated seconds a nanosecond of this machine
 
     def stop(self) -> float:
         return self._stop() * self._factor
+
+
+def _above(stop: Callable[[], int], threshold: float) -> Callable[[], int]:
+    """`stop`, with 0 in place of nanoseconds that are below a threshold in seconds."""
+    least = threshold * 1e9
+
+    def stop_above() -> int:
+        elapsed = stop()
+        return elapsed if elapsed >= least else 0
+
+    return stop_above
 
 
 class RecordingTimer:
@@ -148,10 +164,15 @@ class RecordingTimer:
     __slots__ = ("start", "_stop", "_factor", "_write", "_pid")
 
     def __init__(
-        self, clock: CpuClock, factor: float, pid: int, write: Callable[[str], Any]
+        self,
+        clock: CpuClock,
+        factor: float,
+        pid: int,
+        write: Callable[[str], Any],
+        threshold: float = 0.0,
     ) -> None:
         self.start = clock.start
-        self._stop = clock.stop
+        self._stop = clock.stop if threshold <= 0.0 else _above(clock.stop, threshold)
         self._factor = factor
         self._pid = pid
         self._write = write
@@ -163,15 +184,42 @@ class RecordingTimer:
 
 
 class NativeTiming:
-    """`native`: `speed` is this machine's (flop/s); blocks are recorded in file `record`."""
+    """`native`: `speed` is this machine's (flop/s); blocks are recorded in file `record`.
 
-    def __init__(self, speed: float, record: str | None = None) -> None:
-        self.speed = speed
+    The speed is flop/s or what `host_speed` takes. It is looked up when a core that has a speed of
+    its own needs it. Blocks shorter than `threshold` seconds take nothing.
+    """
+
+    def __init__(
+        self, speed: float | str, record: str | None = None, threshold: float = 0.0
+    ) -> None:
+        self._choice = speed
+        self._speed: float | None = None if speed == "auto" else host_speed(speed)
+        self.threshold = threshold
+        self.factors: set[float] = set()  # simulated seconds a second of this machine
         self.record = record
         self.clock = CpuClock()
         self.stopwatch: Stopwatch = self.clock
         self._stream: TextIO | None = None
         self._timers: dict[float, NativeTimer] = {}
+
+    @property
+    def speed(self) -> float:
+        """The speed of this machine (flop/s)."""
+        if self._speed is None:
+            self._speed = host_speed(self._choice)
+        return self._speed
+
+    @property
+    def known_speed(self) -> float | None:
+        """The speed of this machine (flop/s) if it was given or needed."""
+        return self._speed
+
+    def factor(self, speed: float | None) -> float:
+        """Simulated seconds on a core of `speed` flop/s that a second of this machine is."""
+        found = 1.0 if speed is None else self.speed / speed
+        self.factors.add(found)
+        return found
 
     def __enter__(self) -> NativeTiming:
         if self.record is not None:
@@ -191,21 +239,23 @@ class NativeTiming:
         if self._stream is not None:
             self._stream.close()
 
-    def timer(self, pid: int, speed: float) -> Timer:
-        factor = self.speed / speed * 1e-9
+    def timer(self, pid: int, speed: float | None) -> Timer:
+        factor = self.factor(speed) * 1e-9
         if self._stream is not None:
-            return RecordingTimer(self.clock, factor, pid, self._stream.write)
-        timer = self._timers.get(speed)
+            return RecordingTimer(self.clock, factor, pid, self._stream.write, self.threshold)
+        timer = self._timers.get(factor)
         if timer is None:
-            timer = self._timers[speed] = NativeTimer(self.clock, factor)
+            timer = self._timers[factor] = NativeTimer(self.clock, factor, self.threshold)
         return timer
 
 
 class SteadyTiming(NativeTiming):
     """`steady`: blocks that repeat take what they usually take."""
 
-    def __init__(self, speed: float, record: str | None = None) -> None:
-        super().__init__(speed, record)
+    def __init__(
+        self, speed: float | str, record: str | None = None, threshold: float = 0.0
+    ) -> None:
+        super().__init__(speed, record, threshold)
         self.tally = Tally()
 
     def report(self) -> dict[str, float]:
@@ -220,9 +270,10 @@ class SteadyTiming(NativeTiming):
             "rare_seconds": tally.rare * 1e-9,
         }
 
-    def timer(self, pid: int, speed: float) -> Timer:
+    def timer(self, pid: int, speed: float | None) -> Timer:
         write = None if self._stream is None else self._stream.write
-        return SteadyTimer(self.clock, self.speed / speed * 1e-9, self.tally, pid, write)
+        factor = self.factor(speed) * 1e-9
+        return SteadyTimer(self.clock, factor, self.tally, pid, write, self.threshold)
 
 
 class _Quiet:
@@ -241,7 +292,7 @@ class NoTiming(_Quiet):
     def __enter__(self) -> NoTiming:
         return self
 
-    def timer(self, pid: int, speed: float) -> None:
+    def timer(self, pid: int, speed: float | None) -> None:
         return None
 
 
@@ -255,7 +306,7 @@ class ConstantTiming(_Quiet):
     def __enter__(self) -> ConstantTiming:
         return self
 
-    def timer(self, pid: int, speed: float) -> Timer:
+    def timer(self, pid: int, speed: float | None) -> Timer:
         return self
 
     def start(self) -> None:
@@ -300,13 +351,21 @@ class PlaybackTiming(_Quiet):
         super().__init__()
         self.file = file
         self.speed, self._blocks = read_blocks(file)
+        self.factors: set[float] = set()  # simulated seconds a recorded second
 
     def __enter__(self) -> PlaybackTiming:
         return self
 
-    def timer(self, pid: int, speed: float) -> Timer:
+    @property
+    def known_speed(self) -> float:
+        """The speed of the machine that was recorded (flop/s)."""
+        return self.speed
+
+    def timer(self, pid: int, speed: float | None) -> Timer:
         blocks = self._blocks.get(pid, array("q"))
-        return PlaybackTimer(blocks, self.speed / speed * 1e-9, f"{self.file}: rank {pid}")
+        factor = 1.0 if speed is None else self.speed / speed
+        self.factors.add(factor)
+        return PlaybackTimer(blocks, factor * 1e-9, f"{self.file}: rank {pid}")
 
 
 def read_blocks(file: str) -> tuple[float, dict[int, array[int]]]:
@@ -353,19 +412,22 @@ _DURATION = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*[a-z]*")
 
 
 def find_timing(
-    compute: str | float = "native", speed: str | float = "auto", record: str | None = None
+    compute: str | float = "native",
+    speed: str | float = "auto",
+    record: str | None = None,
+    threshold: float = 0.0,
 ) -> Timing:
     """The timing that `--compute` names: native, steady, none, seconds (`1e-6`, `10us`), a file.
 
-    `speed` is what `--host-speed` says; `record` a file in which to record measured blocks.
-    Raises `UsageError`.
+    `speed` is what `--host-speed` says; `record` a file in which to record measured blocks. Of
+    measured blocks, those shorter than `threshold` seconds take nothing. Raises `UsageError`.
     """
     if record is not None and compute not in MEASURED:
         raise UsageError(f"--compute {compute}: only native or steady compute can be recorded")
     if compute == "native":
-        return NativeTiming(host_speed(speed), record)
+        return NativeTiming(speed, record, threshold)
     if compute == "steady":
-        return SteadyTiming(host_speed(speed), record)
+        return SteadyTiming(speed, record, threshold)
     if compute == "none":
         return NoTiming()
     text = str(compute)

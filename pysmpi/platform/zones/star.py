@@ -70,7 +70,8 @@ class FlatCluster(StarZone):
 
     - up: ID_link_n_limiter if there are limiters, ID_link_n (its UP copy when split-duplex), then
       ID_backbone if there is one; down is the reverse with the DOWN copy;
-    - to itself: ID_link_n_loopback if there are loopbacks, else its own way up and down;
+    - to itself: ID_link_n_loopback if there are loopbacks, else its own way up and down, or the
+      implicit link where the cluster says so;
     - the router, PREFIX ID _router SUFFIX unless named otherwise, sits beyond the backbone.
     """
 
@@ -90,6 +91,8 @@ class FlatCluster(StarZone):
                 bandwidth, latency = cluster.loopback
                 loop = make.link(f"{name}_loopback", bandwidth, latency, FATPIPE)[0]
                 self._loopbacks[host] = (loop,)
+            elif not cluster.own_link:
+                self._loopbacks[host] = ()
             limit: _Links = ()
             if cluster.limiter is not None:
                 limit = (make.link(f"{name}_limiter", cluster.limiter, 0.0, SHARED)[0],)

@@ -215,13 +215,19 @@ Meter = Guard | Span
 class Shadow:
     """All that is sampled in one run.
 
-    `speed` is that of this machine (flop/s) where compute is timed natively, else None.
+    `factor` gives the simulated seconds on a core of some speed (flop/s, None if unknown) that a
+    second of this machine is; it is None unless compute is timed natively.
     """
 
-    def __init__(self, stopwatch: Stopwatch, speed: float | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        stopwatch: Stopwatch,
+        factor: Callable[[float | None], float] | None = None,
+        seed: int = 0,
+    ) -> None:
         self.clock = stopwatch
-        self.speed = speed
-        self.native = speed is not None
+        self.factor = factor
+        self.native = factor is not None
         self.seed = seed
         self.points: list[Point] = []
         self.failure: UsageError | None = None
@@ -239,7 +245,7 @@ class Shadow:
 
     def seconds_on(self, rank: Rank) -> float:
         """Simulated seconds on the rank's core that a nanosecond of this machine is."""
-        return 0.0 if self.speed is None else self.speed / rank.host.speed * 1e-9
+        return 0.0 if self.factor is None else self.factor(rank.host.speed) * 1e-9
 
     @contextmanager
     def paused(self) -> Iterator[None]:

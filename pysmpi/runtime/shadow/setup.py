@@ -40,8 +40,8 @@ class Shadowing:
     ) -> None:
         sample = [sample] if isinstance(sample, str) else sample
         once = [once] if isinstance(once, str) else once
-        native = isinstance(timing, NativeTiming)
-        self.shadow = Shadow(timing.stopwatch, timing.speed if native else None, seed)
+        factor = timing.factor if isinstance(timing, NativeTiming) else None
+        self.shadow = Shadow(timing.stopwatch, factor, seed)
         self.annotated = "none" not in sample
         if not self.annotated and len(sample) > 1:
             raise UsageError("--sample none: expected it alone, it turns all sampling off")

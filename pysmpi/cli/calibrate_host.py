@@ -1,0 +1,30 @@
+"""`pysmpi calibrate host`: how fast this computer computes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+
+@click.command("host")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON: flop/s.")
+def command(as_json: bool) -> None:
+    """Measure the speed of this computer's cores, and keep it for runs that scale compute.
+
+    The speed is that of the fastest of some hundred blocks of a millisecond, because whatever else
+    the computer does only slows blocks down.
+    """
+    from pysmpi.runtime.host_speed import cache_file, renew
+
+    found = renew()
+    if as_json:
+        click.echo(json.dumps({**asdict(found), "kept_in": str(cache_file())}, indent=2))
+        return
+    click.echo(
+        f"{found.speed / 1e9:.4g} Gflop/s a core (median of {found.blocks} blocks "
+        f"{found.usual / 1e9:.4g}, slowest {found.slowest / 1e9:.4g})"
+    )
+    click.echo(f"kept in {cache_file()}; as --host-speed or a platform's speed: "
+               f"{found.speed / 1e9:.4g}Gf")  # fmt: skip

@@ -1,0 +1,91 @@
+"""Which model a run uses, and with what options: the command line before the machine.
+
+A machine was calibrated for the model that its `network/model` names, hybrid if it names none.
+Its options hold for that model. Another model that the run chooses keeps the machine's overheads
+and protocol, and takes as factors its own values and what the machine has under its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pysmpi.errors import UsageError
+from pysmpi.network.models import Model, find, models
+from pysmpi.options import Settings, canonical
+from pysmpi.platform.model import Platform
+
+# SimGrid's names of models (`network/model`).
+SIMGRID = {"SMPI": "hybrid", "LV08": "lv08", "CM02": "cm02", "raw": "fluid"}
+
+DEFAULT = "hybrid"
+
+# What a calibration fits to one model, and another must not take over.
+FITTED = (
+    "network/model",
+    "network/preset",
+    "network/latency-factor",
+    "network/bandwidth-factor",
+    "network/weight-S",
+    "network/crosstraffic",
+    "smpi/lat-factor",
+    "smpi/bw-factor",
+)
+# Of model hybrid alone, as in SMPI.
+HYBRID_ONLY = {
+    "smpi/lat-factor": "network/latency-factor",
+    "smpi/bw-factor": "network/bandwidth-factor",
+}
+
+
+def choose(
+    platform: Platform, cfg: Mapping[str, str], name: str | None = None
+) -> tuple[Model, Settings]:
+    """The model of a run and its settings.
+
+    `name` is what `--model` says, `cfg` what `--cfg` says. Raises UsageError for unknown names,
+    and for options whose values are wrong.
+    """
+    config = {canonical(key, platform.source): value for key, value in platform.config.items()}
+    command = {canonical(key, f"--cfg {key}"): value for key, value in cfg.items()}
+    for known in platform.models:
+        _check_name(known, platform)
+    calibrated = _named(config.get("network/model"), platform.source) or DEFAULT
+    said = _named(command.get("network/model"), "--cfg")
+    if name is not None and said is not None and name != said:
+        raise UsageError(
+            f"--model {name}: found --cfg network/model:{command['network/model']}, "
+            f"which is model {said}; give one of the two"
+        )
+    chosen = name or said or calibrated
+    model = find(chosen)
+    if chosen != calibrated:
+        for key in (*FITTED, *(("network/TCP-gamma",) if chosen == "fluid" else ())):
+            config.pop(key, None)
+    if chosen != DEFAULT:
+        for own, common in HYBRID_ONLY.items():
+            config.pop(own, None)
+            if own in command:
+                command.setdefault(common, command.pop(own))
+    return model, Settings(config, platform.models.get(chosen, {}), command)
+
+
+def _named(text: str | None, where: str) -> str | None:
+    """The model that a value of `network/model` means; None where there is none."""
+    if not text:
+        return None
+    if text in SIMGRID:
+        return SIMGRID[text]
+    if text in models():
+        return text
+    known = ", ".join(SIMGRID)
+    if text in ("IB", "Constant", "ns-3"):
+        raise UsageError(f"{where}: network/model: {text} is not available; there are {known}")
+    raise UsageError(f"{where}: network/model: expected one of {known}, found {text!r}")
+
+
+def _check_name(name: str, platform: Platform) -> None:
+    if name not in models():
+        raise UsageError(
+            f"{platform.source}: models: expected names of models among {', '.join(models())}, "
+            f"found {name!r}"
+        )
