@@ -26,7 +26,7 @@ from pysmpi.platform.units import parse_bandwidth, parse_time
 from pysmpi.platform.zones import LocalRoute, Zone, load_kinds
 
 LOOPBACK = "__loopback__"
-# Defaults of network/loopback-bw (bytes/s) and network/loopback-lat (seconds, by preset): SimGrid's,
+# Defaults of network/loopback-bw (bytes/s) and network/loopback-lat (s, by preset): SimGrid's,
 # but for the latency of the neutral preset, which is that of two copies through shared memory.
 LOOPBACK_BANDWIDTH = 10e9
 LOOPBACK_LATENCY = {"neutral": 300e-9, "smpi": 0.0}
