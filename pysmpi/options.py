@@ -191,8 +191,10 @@ _OPTIONS = [  # fmt: skip
     Option("memory/chunk-overhead", "50ns", "time of each side for a chunk"),
     Option("memory/overlap", "", "part of a copy's loads and stores in parallel, 0 to 1"),
     Option("memory/first-send", "cached", "where a buffer is at its first send: cached, memory"),
-    Option("memory/single-copy-start", "", "time of a message of cma, knem or xpmem"),
-    Option("memory/single-copy-page", "", "time of a page of 4 KiB of cma, knem or xpmem"),
+    Option("memory/single-copy-start", "", "time of a message of cma, knem or xpmem",
+           duration),
+    Option("memory/single-copy-page", "", "time of a page of 4 KiB of cma, knem or xpmem",
+           duration),
     Option("smpi/init", "0", "time that MPI_Init takes (s)", duration),
     Option("smpi/barrier-finalization", "no", "whether MPI_Finalize is a barrier (yes, no)", flag),
 ]
