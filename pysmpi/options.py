@@ -36,7 +36,7 @@ def duration(text: str) -> float:
         return parse_time(text, bare=True)
     except UsageError:
         raise UsageError(
-            f"expected seconds that are not negative, or a time such as 10us, found {text!r}"
+            f"expected a number of seconds, not negative, or a time such as 10us, found {text!r}"
         ) from None
 
 

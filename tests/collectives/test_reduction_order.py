@@ -152,7 +152,7 @@ def evaluate(order: Order, contributions: list[np.ndarray], rank: int) -> np.nda
 def test_programs_see_the_order(coll: dict) -> None:
     size, count = 7, 3000
     chosen = Selection("default", coll)
-    common = {"compute": "none", "coll": coll}
+    common = {"compute": "none", "coll": coll, "selector": "default", "map_by": "node"}
     plain = pysmpi.run(program, size, args=(count,), **common).returns
     common["reduction_order"] = "algorithm"
     result = pysmpi.run(program, size, args=(count,), **common).returns

@@ -41,8 +41,8 @@ def test_what_is_no_number_is_no_number_anywhere(name, text):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("smpi/wtime", "-1", "expected seconds that are not negative.*'-1'"),
-        ("smpi/test", "inf", "expected seconds"),
+        ("smpi/wtime", "-1", "expected a number of seconds.*'-1'"),
+        ("smpi/test", "inf", "expected a number of seconds"),
         ("network/weight-S", "nan", "expected a number that is not negative, found 'nan'"),
         ("network/TCP-gamma", "-1", "expected a number that is not negative"),
         ("smpi/async-small-thresh", "1.5", "expected bytes"),
@@ -52,7 +52,7 @@ def test_what_is_no_number_is_no_number_anywhere(name, text):
         ("network/loopback-bw", "0", "expected a bandwidth above 0"),
         ("smpi/host-speed", "fast", "expected a speed above 0"),
         ("smpi/barrier-finalization", "maybe", "expected yes or no, found 'maybe'"),
-        ("smpi/init", "-1us", "expected seconds"),
+        ("smpi/init", "-1us", "expected a number of seconds"),
     ],
 )
 def test_values_are_read_when_settings_are_made(name, text, message):

@@ -1,4 +1,4 @@
-"""Where ranks are placed: round robin, by core, by socket, and by a host file."""
+"""Where ranks are placed: by core, round robin, by socket, and by a host file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def spelled(slots):
 @pytest.mark.parametrize(
     ("map_by", "slots"),
     [
-        (None, "a0 b0 c:00 a1 b1 c:00 a2 b0 c:00"),
+        (None, "a0 a1 a2 a3 b0 b1 c:00 a0 a1"),
         ("node", "a0 b0 c:00 a1 b1 c:00 a2 b0 c:00"),
         ("core", "a0 a1 a2 a3 b0 b1 c:00 a0 a1"),
         ("socket", "a0 a2 b0 c:00 a1 a3 b1 c:00 a0"),
@@ -130,3 +130,14 @@ def test_a_host_file_may_name_hosts_in_any_order_with_the_same_result_for_each_l
 ):
     slots = place(machine, 6, hostfile("b\nb\na\nb\na\na\n"))
     assert [slot.host.name for slot in slots] == ["b", "b", "a", "b", "a", "a"]
+
+
+def test_simgrid_s_files_are_filled_as_smpirun_does(tmp_path):
+    path = tmp_path / "two.xml"
+    path.write_text(
+        '<platform version="4.1"><cluster id="c" prefix="n" suffix="" radical="0-1" speed="1Gf" '
+        'core="2" bw="1GBps" lat="1us"/></platform>'
+    )
+    two = load(path)
+    assert spelled(place(two, 4)) == "n00 n10 n01 n11"
+    assert spelled(place(two, 4, map_by="core")) == "n00 n01 n10 n11"
