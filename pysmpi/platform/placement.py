@@ -2,8 +2,8 @@
 
 Without a host file, ranks fill a host's cores before the next host's (``--map-by core``), as
 mpiexec and Slurm place them. ``--map-by node`` goes round the hosts, one rank a host and round, as
-smpirun does; it is the default on SimGrid's own files. ``--map-by socket`` goes round all sockets of
-the machine. Ranks beyond the number of cores share cores, once all cores of the machine are taken.
+smpirun does; it is the default on SimGrid's own files. ``--map-by socket`` goes round all sockets
+of the machine. Ranks beyond the number of cores share cores, once all cores are taken.
 
 A host file names hosts, one a line, with the number of ranks that each may run::
 
