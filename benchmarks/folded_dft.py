@@ -72,7 +72,8 @@ def main() -> int:
 def command(chosen: argparse.Namespace, words: list[str], report: Path) -> list[str]:
     """Run dft.py with what is chosen."""
     line = [sys.executable, "-m", "pysmpi", "run", "-n", chosen.ranks]
-    line += ["--platform", chosen.platform, "--compute", chosen.compute, *words]
+    line += ["--platform", chosen.platform, "--map-by", "node", "--selector", "default"]
+    line += ["--compute", chosen.compute, *words]
     line += ["--report", report, TOP / "apps" / "dft.py", "--grid", chosen.grid]
     line += ["--orbitals", chosen.orbitals, "--iterations", chosen.iterations]
     return [str(word) for word in line]

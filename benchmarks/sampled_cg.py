@@ -86,7 +86,7 @@ def main() -> int:
         program += ["--iterations", str(chosen.iterations)]
     os.environ.setdefault("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
     command = [sys.executable, "-m", "pysmpi", "run", "-n", str(chosen.ranks)]
-    command += ["--platform", chosen.platform]
+    command += ["--platform", chosen.platform, "--map-by", "node", "--selector", "default"]
     timed = ["--compute", chosen.compute]
 
     with tempfile.TemporaryDirectory() as directory:

@@ -44,6 +44,7 @@ TREES = {"barrier": "ompi_tree", "gather": "ompi_binomial"}
 PATIENCE = 7200.0  # seconds for one run of ours
 NODES = """name: nodes
 description: Nodes of {cores} cores on a 100 Gb/s network, for measuring the simulator.
+preset: smpi
 config:
 {costs}  smpi/async-small-thresh: 16384
   smpi/send-is-detached-thresh: 16384
@@ -146,8 +147,9 @@ def ours(
     cores, costs = node
     machine = directory / f"nodes-{cores}-{ranks}.yaml"
     machine.write_text(NODES.format(cores=cores, costs=costs, last=math.ceil(ranks / cores) - 1))
-    where = ("--platform", machine, "--map-by", "core", *trees("--coll", "="))
-    measurement = Measurement(pysmpi("-n", ranks, *where, *words))
+    where = ("--platform", machine, "--map-by", "core", "--selector", "default")
+    chosen = trees("--coll", "=")
+    measurement = Measurement(pysmpi("-n", ranks, *where, *chosen, *words))
     for _ in range(repeats):
         measurement.run(PATIENCE)
     print(

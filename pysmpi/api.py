@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +31,20 @@ def run(
     them as its arguments. Several programs in one world are a list of them with their numbers of
     ranks: `[("ocean.py", 2), ("air.py", 6, ["--fast"])]`; all are functions, or all
     scripts. The other options are those of the command line: `platform`, `hostfile`, `map_by`,
-    `model`, `selector`, `coll`, `cfg`, `compute`, `host_speed`, `seed`, `on_deadlock`, `private`,
-    `shared`, `trace`, `sample`, `once`.
+    `model`, `memory_model`, `selector`, `coll`, `cfg`, `compute`, `record_compute`, `host_speed`,
+    `reduction_order`, `seed`, `on_deadlock`, `private`, `shared`, `trace`, `sample`, `once`,
+    `fold`, `data`.
 
     Returns a `Result`. Raises UsageError for wrong options, and ProgramError when the program
     fails, unless `check` is False.
     """
-    try:
-        chosen = Options(nprocs=nprocs, **options)
-    except TypeError as error:
-        unknown = str(error).rpartition("argument ")[2]
-        raise UsageError(f"pysmpi.run: unknown option {unknown}") from None
+    known = [field.name for field in fields(Options)]
+    for name in options:
+        if name not in known:
+            close = get_close_matches(name, known, 1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise UsageError(f"pysmpi.run: unknown option {name!r}{hint}")
+    chosen = Options(nprocs=nprocs, **options)
     if isinstance(main, (list, tuple)):
         segments = _segments(main)
         chosen.nprocs = sum(segment.ranks for segment in segments)

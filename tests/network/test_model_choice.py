@@ -9,7 +9,10 @@ import pytest
 import pysmpi
 from pysmpi.errors import UsageError
 from pysmpi.network.choice import choose
+from pysmpi.network.presets import HYBRID
 from pysmpi.platform import load
+from pysmpi.platform.definition import PlatformDef, ZoneDef
+from pysmpi.platform.yaml import PRESETS
 
 GRAPHENE_XML = Path(__file__).parent.parent / "data" / "platforms" / "graphene.hybrid.xml"
 
@@ -190,6 +193,11 @@ def test_what_is_wrong_is_said(tmp_path, keys, cfg, name, message):
     path.write_text(MACHINE + keys)
     with pytest.raises(UsageError, match=message):
         choose(load(path), cfg, name)
+
+
+def test_files_and_models_know_the_same_presets():
+    assert set(PRESETS) == set(HYBRID)
+    assert PRESETS[0] == PlatformDef("p", ZoneDef("p"), "p.yaml").preset
 
 
 def test_an_unknown_preset_is_refused(tmp_path):

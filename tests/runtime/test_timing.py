@@ -45,7 +45,7 @@ def burn(seconds: float) -> None:
 def test_native_timing_scales_by_the_speeds():
     with NativeTiming(2e9) as timing:
         same, slow = timing.timer(0, 2e9), timing.timer(1, 1e9)
-        for timer, factor in ((same, 1.0), (slow, 2.0)):
+        for timer, factor in ((same, 1.0), (slow, 2.0), (timing.timer(2, None), 1.0)):
             timer.start()
             begin = spent()
             burn(0.02)
@@ -233,7 +233,84 @@ def test_the_speed_of_the_host_is_measured_once(tmp_path, monkeypatch):
     assert speeds.cache_file().exists()
     monkeypatch.setattr(speeds, "_known", None)
     monkeypatch.setattr(speeds, "measure_host_speed", lambda: pytest.fail("measured again"))
-    assert speeds.host_speed() == measured
+    assert speeds.host_speed() >= measured
+
+
+def found(speed: float) -> speeds.Measurement:
+    return speeds.Measurement(speed, speed, speed, 1)
+
+
+@pytest.mark.parametrize(
+    ("check", "known", "kept", "doubts"),
+    [(6e9, 6e9, 6e9, False), (5.2e9, 5e9, 5e9, False), (1e9, 5e9, 5e9, True)],
+)
+def test_a_kept_speed_is_checked(tmp_path, monkeypatch, check, known, kept, doubts):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(speeds, "_known", None)
+    monkeypatch.setattr(speeds, "_checked", None)
+    speeds._write_cache(5e9)
+    monkeypatch.setattr(speeds, "measure", lambda blocks: found(check))
+    assert speeds.host_speed() == known
+    assert speeds._read_cache() == kept
+    assert (speeds.doubt() is not None) == doubts
+
+
+def test_the_speed_is_that_of_the_fastest_block(monkeypatch):
+    clock = iter(range(0, 10**9, 1000))
+    slow = iter([0, 5000, 0, 300, 0, 90_000] + [0, 7000] * 20)
+    monkeypatch.setattr(speeds, "thread_time_ns", lambda: next(clock) + next(slow))
+    found = speeds.measure(6)
+    assert found.blocks == 6
+    assert found.slowest < found.usual < found.speed
+    assert found.speed == pytest.approx(2.0 * speeds._ELEMENTS * speeds._ROUNDS / 1300e-9)
+
+
+def test_the_speed_belongs_to_this_computer_whoever_asks(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    real = speeds._machine()
+
+    def ask():
+        import platform
+
+        return platform.node(), speeds._machine()
+
+    (result,) = pysmpi.run(ask, 1, compute="none").returns
+    assert result == ("node-0", real)
+    assert not real.startswith("node-0")
+
+
+def compute_for_a_while(seconds: float) -> float:
+    import time
+
+    begin = time.perf_counter()
+    burn(seconds)
+    return time.perf_counter() - begin
+
+
+def test_a_second_of_compute_is_a_second_on_the_default_machine(monkeypatch):
+    monkeypatch.setattr(speeds, "measure", lambda *_: pytest.fail("a speed that nobody needs"))
+    monkeypatch.setattr(speeds, "_known", None)
+    for platform in (None, "laptop"):
+        result = pysmpi.run(compute_for_a_while, 1, args=(0.2,), platform=platform)
+        assert 0.2 <= result.returns[0]
+        assert 0.2 <= result.ranks[0]["compute_seconds"]
+        assert (result.compute_factor, result.host_speed) == (1.0, None)
+
+
+def test_compute_is_scaled_where_the_platform_gives_a_speed():
+    result = pysmpi.run(
+        compute_for_a_while, 1, args=(0.1,), platform="graphene", host_speed="7.084Gf"
+    )
+    assert (result.compute_factor, result.host_speed) == (2.0, 7.084e9)
+    assert result.ranks[0]["compute_seconds"] >= 0.2
+    report = result.report()
+    assert (report["compute_factor"], report["host_speed"]) == (2.0, 7.084e9)
+    assert (report["schema"], report["pysmpi"]) == (1, pysmpi.__version__)
+    from pysmpi.cli.summary import summary
+
+    assert "compute native x 2 (this computer: 7.08 Gflop/s a core, simulated: 3.54)" in summary(
+        result
+    )
 
 
 def test_a_damaged_cache_is_measured_anew(tmp_path, monkeypatch):
