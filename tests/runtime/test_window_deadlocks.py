@@ -49,7 +49,9 @@ def test_a_lock_is_never_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         if rank == 0:
             win.Lock(2)
         else:
-            win.Sync()
+            import time
+
+            time.sleep(0.001)  # rank 0 is first
             win.Lock_all() if rank == 2 else win.Lock(2, MPI.LOCK_SHARED)
         """,
     )
