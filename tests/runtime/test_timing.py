@@ -275,8 +275,8 @@ def test_the_speed_belongs_to_this_computer_whoever_asks(tmp_path, monkeypatch):
         return platform.node(), speeds._machine()
 
     (result,) = pysmpi.run(ask, 1, compute="none").returns
-    assert result == ("node-0", real)
-    assert not real.startswith("node-0")
+    assert result == ("cluster-n0", real)
+    assert not real.startswith("cluster-n0")
 
 
 def compute_for_a_while(seconds: float) -> float:
