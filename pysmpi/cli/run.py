@@ -212,8 +212,11 @@ def _simulate(
     from pysmpi.cli.interrupts import Interrupts
     from pysmpi.cli.progress import Progress
 
+    from pysmpi.runtime.tools import report_crashes
+
     progress: Progress | None = None
     interrupts = Interrupts()
+    report_crashes()
 
     def start(simulation: Any) -> None:
         nonlocal progress

@@ -27,6 +27,7 @@ from pysmpi.runtime import (
     system,
     teardown,
     threads,
+    tools,
     warning_filters,
 )
 from pysmpi.runtime.loader import FunctionProgram, Program
@@ -133,6 +134,7 @@ class Interpreter:
         when_loaded.update(outside.install(patches))
         if self.mpi is not None:
             when_loaded.update(linked_mpi.install(patches))
+        when_loaded.update(tools.install(patches))
         if self.start_fiber is not None:
             self.threads = threads.install(patches, self.start_fiber)
             patch_executor = partial(threads.patch_executor, threads=self.threads)

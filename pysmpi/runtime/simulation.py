@@ -23,6 +23,7 @@ from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.runtime import collection, stopping
 from pysmpi.runtime.program_errors import CallSite, call_site, error_site
+from pysmpi.runtime.tools import begin_fiber, named
 
 Main = Callable[[Rank], Any]
 
@@ -147,7 +148,8 @@ class Simulation:
         assert main is not None
         if equip is not None:
             equip(rank)
-        fiber = rank.fiber = self._fiber(rank, process, partial(self._live, rank, main))
+        body = named(rank.pid, partial(self._live, rank, main))
+        fiber = rank.fiber = self._fiber(rank, process, body)
         switch = process.resume = fiber.switch
         return switch()
 
@@ -170,6 +172,7 @@ class Simulation:
     def _live(self, rank: Rank, main: Main) -> None:
         outcome = self.outcomes[rank.pid]
         try:
+            begin_fiber()
             rank.leave()
             outcome.value = main(rank)
             outcome.state = State.FINISHED

@@ -1,0 +1,276 @@
+"""Debuggers, profilers, coverage and crash reports in ranks.
+
+The interpreter keeps one tracing and one profiling function for its one thread. A rank's belong to
+the fiber that set them, as they belong to a thread elsewhere: from the first time that one is set
+they are exchanged at switches. Fibers begin with what `threading.settrace` and
+`threading.setprofile` asked for, as threads do, so a tool that was started before the run sees all
+ranks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType, FunctionType, ModuleType
+from typing import Any
+
+import greenlet
+from greenlet import getcurrent
+
+from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.lookalike import like
+from pysmpi.runtime.patches import Patches
+
+NAMED = 1 << 16  # ranks up to this number have a frame of their name
+
+
+# Crashes
+
+
+def named(pid: int, body: Callable[[], Any]) -> Callable[[], Any]:
+    """`body` below a frame with the name of a rank, which `faulthandler` shows in a crash."""
+    if pid >= NAMED:
+        return body
+    code = _frame.__code__.replace(co_name=f"rank {pid}", co_qualname=f"rank {pid}")
+    return FunctionType(code, {}, argdefs=(body,))
+
+
+def _frame(body: Callable[[], Any]) -> Any:
+    return body()
+
+
+def patch_faulthandler(patches: Patches, module: ModuleType) -> None:
+    """Let each rank have switched the handler on or off for itself; the crash is everybody's."""
+    real_enable, real_disable, real_enabled = module.enable, module.disable, module.is_enabled
+
+    def enable(file: Any = None, all_threads: bool = True) -> None:
+        real_enable(sys.stderr if file is None else file, all_threads)
+        rank = ranks.current()
+        if rank.program is not None:
+            rank.storage["faulthandler"] = True
+
+    def disable() -> bool:
+        rank = ranks.current()
+        if rank.program is None:
+            return bool(real_disable())
+        return bool(rank.storage.pop("faulthandler", False))
+
+    def is_enabled() -> bool:
+        rank = ranks.current()
+        return bool(real_enabled() if rank.program is None else rank.storage.get("faulthandler"))
+
+    patches.set(module, "enable", like(real_enable, enable))
+    patches.set(module, "disable", like(real_disable, disable))
+    patches.set(module, "is_enabled", like(real_enabled, is_enabled))
+
+
+# Debuggers
+
+
+def patch_pdb(patches: Patches, module: ModuleType) -> None:
+    """Give the debugger of any rank the terminal, with the rank in its prompt."""
+    import builtins
+    import cmd
+
+    kind = module.Pdb
+    real_init = kind.__init__
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        real_init(self, *args, **kwargs)
+        rank = ranks.current()
+        if rank.program is not None:
+            if self.prompt == "(Pdb) ":
+                self.prompt = f"(Pdb, rank {rank.index}) "
+            # A step over an MPI call is one step, as where MPI is compiled.
+            self.skip = {*(self.skip or ()), "pysmpi.*"}
+
+    patches.set(kind, "__init__", like(real_init, __init__))
+
+    def input(prompt: Any = "", /) -> str:
+        asking = sys._getframe(1).f_locals.get("self")
+        if ranks.current().program is None or not isinstance(asking, kind):
+            return builtins.input(prompt)
+        own = sys.stdin
+        sys.stdin = sys.__stdin__
+        try:
+            return _terminal(str(prompt))
+        finally:
+            sys.stdin = own
+
+    patches.set(cmd, "input", input)
+
+
+def _terminal(prompt: str) -> str:
+    """Ask at the standard input of the process; it is shared, so nothing is read ahead."""
+    stream: Any = sys.__stdin__
+    if stream is None:
+        raise EOFError
+    sys.stdout.write(prompt)
+    sys.stdout.flush()
+    line: str = stream.readline()
+    if not line:
+        raise EOFError
+    return line.rstrip("\n")
+
+
+# Tracing and profiling functions
+
+_Hook = tuple[Any, Any]  # the C function and its argument
+_set_trace = ctypes.pythonapi.PyEval_SetTrace
+_set_profile = ctypes.pythonapi.PyEval_SetProfile
+_STATE_BYTES = 1024  # of the interpreter's state of a thread that are searched
+
+
+class _Fields:
+    """Where the state of a thread keeps its hooks: two functions, then their two arguments."""
+
+    def __init__(self) -> None:
+        self.profile = self.trace = -1
+        self.words: Any = None
+        get = ctypes.pythonapi.PyThreadState_Get
+        get.restype = ctypes.c_void_p
+        size = ctypes.sizeof(ctypes.c_void_p)
+        words = (ctypes.c_void_p * (_STATE_BYTES // size)).from_address(get())
+        before = sys.getprofile(), sys.gettrace()
+        mark = _Mark()
+        if before != (None, None):
+            # What is looked for is in use: find it by its own values.
+            wanted, which = (before[0], 0) if before[0] is not None else (before[1], 1)
+        else:
+            sys.setprofile(mark)
+            wanted, which = mark, 0
+        try:
+            for i, word in enumerate(words):
+                if word == id(wanted) and i >= 2:
+                    self.profile = i - 2 - which
+                    self.trace = self.profile + 1
+                    self.words = words
+                    break
+        finally:
+            if wanted is mark:
+                sys.setprofile(None)
+
+
+class _Mark:
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
+        return None
+
+
+class Hooks:
+    """The hooks of all fibers; `follow` begins to exchange them."""
+
+    def __init__(self, patches: Patches) -> None:
+        self.patches = patches
+        self.following = False
+        self.fields: _Fields | None = None
+        self.before: Any = None
+        self.kept: dict[int, tuple[_Hook, _Hook]] = {}  # of suspended greenlets that have some
+
+    def follow(self) -> None:
+        """From now on, let each fiber have its own hooks."""
+        if self.following:
+            return
+        self.following = True
+        self.fields = _Fields()
+        if self.fields.words is None:
+            return
+        self.before = greenlet.settrace(self._switched)
+        self.patches.call_back(lambda: greenlet.settrace(self.before))
+
+    def read(self) -> tuple[_Hook, _Hook]:
+        """The profiling and the tracing hook that are set; they hold their arguments."""
+        fields = self.fields
+        assert fields is not None
+        words = fields.words
+        return (
+            (words[fields.profile], sys.getprofile()),
+            (words[fields.trace], sys.gettrace()),
+        )
+
+    def _switched(self, event: str, pair: tuple[Any, Any]) -> None:
+        origin, target = pair
+        found = self.read()
+        if found[0][1] is not None or found[1][1] is not None:
+            self.kept[id(origin)] = found
+        else:
+            self.kept.pop(id(origin), None)
+        if origin.dead:
+            self.kept.pop(id(origin), None)
+        wanted = self.kept.get(id(target), _NONE)
+        if wanted != found:
+            put(wanted)
+        if self.before is not None:
+            self.before(event, pair)
+
+
+_NONE: tuple[_Hook, _Hook] = ((None, None), (None, None))
+
+
+def put(hooks: tuple[_Hook, _Hook]) -> None:
+    """Set both hooks."""
+    for function, (pointer, argument) in zip((_set_profile, _set_trace), hooks, strict=True):
+        if pointer is None:
+            function(None, None)
+        else:
+            function(ctypes.c_void_p(pointer), ctypes.py_object(argument))
+
+
+def begin_fiber() -> None:
+    """Set what `threading` would set in a new thread, in a fiber that begins."""
+    state: Any = threading
+    if state._trace_hook is not None:
+        sys.settrace(state._trace_hook)
+    if state._profile_hook is not None:
+        sys.setprofile(state._profile_hook)
+
+
+def install(patches: Patches) -> dict[str, Callable[[Patches, ModuleType], Any]]:
+    """Let tools work in ranks until the patches are undone.
+
+    Returns what to call with modules once they are loaded.
+    """
+    hooks = Hooks(patches)
+    state: Any = threading
+    if sys.gettrace() or sys.getprofile() or state._trace_hook or state._profile_hook:
+        hooks.follow()
+    for name in ("settrace", "setprofile"):
+        _follow_calls(patches, sys, name, hooks)
+
+    def patch_profile(patches: Patches, module: ModuleType) -> None:
+        kind = module.Profile
+        real = kind.enable
+
+        def enable(self: Any, *args: Any, **kwargs: Any) -> None:
+            hooks.follow()
+            real(self, *args, **kwargs)
+
+        patches.set(kind, "enable", like(real, enable))
+
+    return {
+        "cProfile": patch_profile,
+        "faulthandler": patch_faulthandler,
+        "pdb": patch_pdb,
+    }
+
+
+def _follow_calls(patches: Patches, module: Any, name: str, hooks: Hooks) -> None:
+    real = getattr(module, name)
+
+    def set_hook(function: Any, /) -> None:
+        if function is not None:
+            hooks.follow()
+        real(function)
+
+    patches.set(module, name, like(real, set_hook))
+
+
+def report_crashes() -> None:
+    """Let a crash of the process say where its program was."""
+    import faulthandler
+
+    with contextlib.suppress(Exception):
+        if not faulthandler.is_enabled():
+            faulthandler.enable()

@@ -1,0 +1,186 @@
+"""Debuggers, profilers, coverage and crash reports in ranks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+START = "import sys, threading\nfrom mpi4py import MPI\ncomm = MPI.COMM_WORLD\n"
+
+
+def run(
+    text: str, cwd: Path, *before: str, ranks: int = 3, typed: str = "", after: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    (cwd / "prog.py").write_text(START + textwrap.dedent(text))
+    return subprocess.run(
+        [sys.executable, *before, "-m", "pysmpi", "run", "-q", "-n", str(ranks),
+         "--compute", "none", *after, "prog.py"],
+        capture_output=True, text=True, timeout=100, cwd=cwd, input=typed,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )  # fmt: skip
+
+
+def test_the_debugger_of_any_rank_has_the_terminal(tmp_path: Path) -> None:
+    done = run(
+        """
+        x = comm.rank * 10
+        comm.Barrier()
+        if comm.rank == 2:
+            breakpoint()
+        comm.Barrier()
+        x += 1
+        comm.Barrier()
+        assert sys.stdin.read() == ""
+        print("end", comm.rank, x)
+        """,
+        tmp_path,
+        typed="p x\nn\nn\np x + 1000\nc\n",
+    )
+    assert done.stderr == ""
+    assert "(Pdb, rank 2) 20\n" in done.stdout
+    assert "-> x += 1\n" in done.stdout  # a step over a call in which other ranks run
+    assert "(Pdb, rank 2) 1021\n" in done.stdout
+    assert done.stdout.endswith("end 0 1\nend 1 11\nend 2 21\n")
+
+
+def test_a_profile_counts_its_rank_only(tmp_path: Path) -> None:
+    done = run(
+        """
+        import cProfile, pstats
+        def own():
+            pass
+        def of_others():
+            pass
+        profiles = comm.rank in (1, 2)
+        if profiles:
+            profile = cProfile.Profile()
+            profile.enable()
+        for i in range(20):
+            own() if profiles else of_others()
+            comm.Barrier()
+        if profiles:
+            profile.disable()
+            found = {key[2]: value[0] for key, value in pstats.Stats(profile).stats.items()}
+            print(comm.rank, found.get("own"), found.get("of_others"))
+        """,
+        tmp_path,
+    )
+    assert done.stderr == ""
+    assert sorted(done.stdout.splitlines()) == ["1 20 None", "2 20 None"]
+
+
+def test_a_tracing_function_follows_its_rank_and_thread(tmp_path: Path) -> None:
+    done = run(
+        """
+        lines = []
+        def trace(frame, event, argument):
+            if frame.f_code.co_filename.endswith("prog.py"):
+                lines.append((frame.f_code.co_name, event, comm.rank))
+            return trace
+        def traced():
+            comm.Barrier()
+            comm.Barrier()
+        def others():
+            comm.Barrier()
+            comm.Barrier()
+        def in_thread():
+            pass
+        if comm.rank == 1:
+            sys.settrace(trace)
+        (traced if comm.rank == 1 else others)()
+        assert (sys.gettrace() is trace) == (comm.rank == 1)
+        thread = threading.Thread(target=in_thread)
+        thread.start()
+        thread.join()
+        sys.settrace(None)
+        comm.Barrier()
+        assert sys.gettrace() is None
+        print(comm.rank, [event for name, event, rank in lines if name == "traced"],
+              {name for name, event, rank in lines})
+        """,
+        tmp_path,
+    )
+    assert done.stderr == ""
+    assert sorted(done.stdout.splitlines()) == [
+        "0 [] set()", "1 ['call', 'line', 'line', 'return'] {'traced'}", "2 [] set()"
+    ]  # fmt: skip
+
+
+COVERED = """
+def work():
+    comm.Barrier()
+    if comm.rank == 1:
+        a = 1
+    comm.Barrier()
+    if comm.rank == 2:
+        b = 2
+def in_thread():
+    comm.allreduce(1)
+    x = 3
+def never():
+    return 1
+for i in range(3):
+    work()
+thread = threading.Thread(target=in_thread)
+thread.start()
+thread.join()
+"""
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["around the run", "in each rank"])
+def test_coverage_sees_all_ranks_to_their_end(tmp_path: Path, inside: bool) -> None:
+    coverage = pytest.importorskip("coverage", reason="coverage is not installed")
+    words = ("-m", "coverage", "run", "--include=prog.py", "-p")
+    if inside:
+        done = run(COVERED, tmp_path, after=words)
+    else:
+        done = run(COVERED, tmp_path, *words)
+    assert done.stderr == ""
+    measured = coverage.Coverage(data_file=str(tmp_path / ".coverage"))
+    measured.combine([str(tmp_path)])
+    _, _, missing, _ = measured.analysis(str(tmp_path / "prog.py"))
+    never = (START + COVERED).splitlines().index("    return 1") + 1
+    assert missing == [never]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="an address that crashes")
+def test_a_crash_says_rank_and_line(tmp_path: Path) -> None:
+    done = run(
+        """
+        import ctypes, faulthandler
+        assert not faulthandler.is_enabled()
+        def crash():
+            ctypes.string_at(0)
+        comm.Barrier()
+        if comm.rank == 2:
+            crash()
+        comm.Barrier()
+        """,
+        tmp_path,
+    )
+    assert done.returncode == -11
+    assert "Fatal Python error: Segmentation fault" in done.stderr
+    assert 'prog.py", line 8 in crash' in done.stderr
+    assert "in rank 2\n" in done.stderr
+
+
+def test_the_crash_handler_is_on_for_the_rank_that_switched_it_on(tmp_path: Path) -> None:
+    done = run(
+        """
+        import faulthandler
+        if comm.rank == 1:
+            faulthandler.enable()
+        comm.Barrier()
+        print(comm.rank, faulthandler.is_enabled(), faulthandler.disable(),
+              faulthandler.is_enabled())
+        """,
+        tmp_path,
+    )
+    assert sorted(done.stdout.splitlines()) == [
+        "0 False False False", "1 True True False", "2 False False False"
+    ]  # fmt: skip
