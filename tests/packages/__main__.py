@@ -30,6 +30,11 @@ def main(arguments: list[str] | None = None) -> int:
                         "`quick`, `unequal`, `failed`; repeatable")  # fmt: skip
     parser.add_argument("--list", action="store_true", help="list the entries, run nothing")
     parser.add_argument("--install", action="store_true", help="only install what is needed")
+    parser.add_argument("--mpich", action="store_true",
+                        help="only under MPICH, to see that an entry is right")  # fmt: skip
+    parser.add_argument("--reuse", action="store_true",
+                        help="take what MPICH gave for the same program before; times then "
+                        "are not comparable")  # fmt: skip
     parser.add_argument("--freeze", action="append", default=[], metavar="ENVIRONMENT",
                         help="write the versions an environment has to versions/")  # fmt: skip
     parser.add_argument("--cache", type=Path, default=cache_folder(), metavar="DIR",
@@ -52,10 +57,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     environments = Environments(given.cache.resolve())
     failures = [] if given.docs and not given.names and not given.only else run(
-        chosen, environments, given.jobs, given.install)  # fmt: skip
+        chosen, environments, given)
     for name in given.freeze:
         environments.freeze(name)
-    if (given.docs or len(chosen) == len(everything)) and not given.install:
+    if (given.docs or len(chosen) == len(everything)) and not given.install and not given.mpich:
         page = table.page(everything, results(environments.folder))
         (CHECKOUT / "docs" / "packages.md").write_text(page, encoding="utf-8")
     for text in failures:
@@ -95,7 +100,7 @@ def choose(
 
 
 def run(
-    chosen: list[Entry], environments: Environments, jobs: int, only_install: bool = False
+    chosen: list[Entry], environments: Environments, given: argparse.Namespace
 ) -> list[str]:
     """Install, run and print each entry; what failed, in words."""
     failures: list[str] = []
@@ -105,18 +110,20 @@ def run(
     ready: list[tuple[Entry, Path]] = []
     for name, members in by_environment.items():
         try:
-            path = environments.prepare(name, members)
+            path = environments.prepare(name, members, pysmpi=not given.mpich)
         except InstallError as error:
             failures.append(f"environment {name}: {error}")
             continue
         ready += [(entry, path) for entry in members]
-    if only_install:
+    if given.install:
         return failures
     print(f"{'package':24} {'version':12} {'':8} {'MPICH':>6} {'pysmpi':>6} ratio", flush=True)
     pairs: list[tuple[Entry, Result]] = []
-    with ThreadPoolExecutor(max(1, jobs)) as pool:
-        started = {pool.submit(run_entry, entry, environments, path): entry
-                   for entry, path in ready}  # fmt: skip
+    with ThreadPoolExecutor(max(1, given.jobs)) as pool:
+        started = {
+            pool.submit(run_entry, entry, environments, path, given.reuse, given.mpich): entry
+            for entry, path in ready
+        }
         for future in as_completed(started):
             entry = started[future]
             try:
@@ -133,8 +140,10 @@ def run(
             if failed:
                 print(f"    {failed}", flush=True)
                 failures.append(failed)
-            save(environments.folder, result)
-    print(table.summary(pairs), flush=True)
+            if not given.mpich:
+                save(environments.folder, result)
+    if not given.mpich:
+        print(table.summary(pairs), flush=True)
     return failures
 
 

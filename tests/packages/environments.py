@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -47,7 +48,7 @@ class Environments:
         tag = f"{sys.version_info.major}.{sys.version_info.minor}"
         return self.folder / "environments" / f"{name}-{tag}"
 
-    def prepare(self, name: str, entries: Sequence[Entry]) -> Path:
+    def prepare(self, name: str, entries: Sequence[Entry], pysmpi: bool = True) -> Path:
         """Make sure that an environment has what these entries need; give its folder."""
         path = self.path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,13 +59,16 @@ class Environments:
                 wanted = [one for entry in entries if entry.build is build
                           for one in entry.requirements]  # fmt: skip
                 self._install(path, name, [*COMMON, *wanted] if not build else wanted, build)
-            self._install_pysmpi(path)
+            if pysmpi:
+                self._install_pysmpi(path)
         return path
 
     def _install(self, path: Path, name: str, wanted: list[str], build: bool) -> None:
         stamp = path / "installed.txt"
         have = set(stamp.read_text().splitlines()) if stamp.exists() else set()
-        missing = [one for one in dict.fromkeys(wanted) if one not in have]
+        there = _distributions(path)
+        missing = [one for one in dict.fromkeys(wanted)
+                   if one not in have and _canonical(one) not in there]  # fmt: skip
         if not missing:
             return
         command = [str(path / "bin" / "python"), "-m", "pip", "install", "-q",
@@ -131,7 +135,7 @@ class Environments:
                 with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
                     _call([str(path / "bin" / "python"), "-m", "pip", "download", "-q",
                            "--disable-pip-version-check", "--no-deps", "--no-binary", ":all:",
-                           "--no-build-isolation", "-d", scratch,
+                           "-d", scratch,
                            f"{entry.package}=={entry.version}"],
                           f"cannot download the source of {entry.package}")  # fmt: skip
                     archive = next(one for one in Path(scratch).iterdir() if one.is_file())
@@ -161,10 +165,29 @@ class Environments:
 
 
 def _compiled() -> list[Path]:
-    """The compiled modules of the checkout, if it was built for this interpreter."""
+    """The compiled modules of the checkout, if they were built from what its sources now are."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    return sorted([*CHECKOUT.glob(f"pysmpi__mypyc{suffix}"),
-                   *(CHECKOUT / "pysmpi").rglob(f"*{suffix}")])  # fmt: skip
+    modules = sorted((CHECKOUT / "pysmpi").rglob(f"*{suffix}"))
+    for module in modules:
+        source = module.with_name(module.name.removesuffix(suffix) + ".py")
+        if not source.exists() or source.stat().st_mtime > module.stat().st_mtime:
+            return []
+    return [*CHECKOUT.glob(f"pysmpi__mypyc{suffix}"), *modules] if modules else []
+
+
+def _canonical(requirement: str) -> str:
+    """`name==version` as it is compared."""
+    name, equals, version = requirement.partition("==")
+    return re.sub(r"[-_.]+", "-", name).lower() + equals + version
+
+
+def _distributions(path: Path) -> set[str]:
+    """`name==version` of all that an environment has."""
+    found = set()
+    for one in path.glob("lib/python*/site-packages/*.dist-info"):
+        name, _, version = one.name.removesuffix(".dist-info").partition("-")
+        found.add(_canonical(f"{name}=={version}"))
+    return found
 
 
 def _call(

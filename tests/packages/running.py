@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import glob
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -67,8 +69,14 @@ class Result:
         return asdict(self)
 
 
-def run_entry(entry: Entry, environments: Environments, path: Path) -> Result:
-    """Run all of an entry's programs on both sides, one after the other."""
+def run_entry(
+    entry: Entry, environments: Environments, path: Path, reuse: bool = False, only: bool = False
+) -> Result:
+    """Run all of an entry's programs on both sides, one after the other.
+
+    With `reuse`, what MPICH gave for the same run before is taken; with `only`, pysmpi is left
+    out.
+    """
     seconds = [0.0, 0.0]
     summaries: tuple[list[str], list[str]] = ([], [])
     difference: str | None = None
@@ -76,7 +84,10 @@ def run_entry(entry: Entry, environments: Environments, path: Path) -> Result:
     invalid: str | None = None
     for number, run in enumerate(entry.runs, 1):
         folder = environments.folder / "work" / entry.package / str(number)
-        mpich = _side(entry, run, environments, path, folder, simulated=False)
+        mpich = _reused(entry, run, environments, number) if reuse else None
+        if mpich is None:
+            mpich = _side(entry, run, environments, path, folder, simulated=False)
+            _keep(entry, run, environments, number, mpich)
         seconds[0] += mpich.seconds
         summaries[0].append(_summary(run, mpich))
         problem = _invalid(run, mpich)
@@ -84,6 +95,8 @@ def run_entry(entry: Entry, environments: Environments, path: Path) -> Result:
             invalid = f"run {number}: {problem}"
             summaries[1].append("not run")
             break
+        if only:
+            continue
         pysmpi = _side(entry, run, environments, path, folder, simulated=True)
         seconds[1] += pysmpi.seconds
         summaries[1].append(_summary(run, pysmpi))
@@ -96,6 +109,26 @@ def run_entry(entry: Entry, environments: Environments, path: Path) -> Result:
         _together(summaries[0]), _together(summaries[1]), (seconds[0], seconds[1]),
         difference, message, invalid,
     )  # fmt: skip
+
+
+def _key(entry: Entry, run: Run) -> str:
+    own = HERE / run.program if run.program is not None else None
+    text = own.read_text(encoding="utf-8") if own is not None and own.exists() else ""
+    return hashlib.sha256(f"{entry.requirements}{run}{text}".encode()).hexdigest()
+
+
+def _keep(entry: Entry, run: Run, environments: Environments, number: int, side: Side) -> None:
+    path = environments.folder / "mpich" / f"{entry.package}-{number}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"key": _key(entry, run), **asdict(side)}), encoding="utf-8")
+
+
+def _reused(entry: Entry, run: Run, environments: Environments, number: int) -> Side | None:
+    path = environments.folder / "mpich" / f"{entry.package}-{number}.json"
+    if not path.exists():
+        return None
+    data = json.loads(path.read_text(encoding="utf-8"))
+    return Side(**data) if data.pop("key") == _key(entry, run) else None
 
 
 def command(run: Run, path: Path, simulated: bool) -> list[str]:
