@@ -56,8 +56,11 @@ def main(arguments: list[str] | None = None) -> int:
                   f"{len(entry.runs)} runs")  # fmt: skip
         return 0
     environments = Environments(given.cache.resolve())
-    failures = [] if given.docs and not given.names and not given.only else run(
-        chosen, environments, given)
+    failures = (
+        []
+        if given.docs and not given.names and not given.only
+        else run(chosen, environments, given)
+    )
     for name in given.freeze:
         environments.freeze(name)
     if (given.docs or len(chosen) == len(everything)) and not given.install and not given.mpich:
@@ -99,9 +102,7 @@ def choose(
             and all(member(entry, group) for group in groups)]  # fmt: skip
 
 
-def run(
-    chosen: list[Entry], environments: Environments, given: argparse.Namespace
-) -> list[str]:
+def run(chosen: list[Entry], environments: Environments, given: argparse.Namespace) -> list[str]:
     """Install, run and print each entry; what failed, in words."""
     failures: list[str] = []
     by_environment: dict[str, list[Entry]] = defaultdict(list)

@@ -30,6 +30,10 @@ class InstallError(Exception):
     """Something could not be installed; the text is pip's reason."""
 
 
+class NoNetwork(InstallError):
+    """The package index cannot be reached."""
+
+
 def cache_folder() -> Path:
     """Where environments, sources and results are kept."""
     given = os.environ.get("PYSMPI_PACKAGES_CACHE")
@@ -200,5 +204,11 @@ def _call(
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         errors = [line for line in said if "ERROR" in line] or said[-3:] or ["no reason given"]
+        unreached = re.search(
+            r"NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError|Network is unreach",
+            done.stderr,
+        )
+        if unreached:
+            raise NoNetwork(f"{failure}: the package index cannot be reached")
         raise InstallError(f"{failure}: {' '.join(errors)[-800:]}")
     return done.stdout

@@ -24,7 +24,9 @@ class Cloud:
         return sum(one.mass for one in self.particles)
 
 
-mine = Cloud([Particle(str(k + 1.5 * comm.rank + 0.25), (k, comm.rank), comm.rank) for k in range(5)])
+mine = Cloud(
+    [Particle(str(k + 1.5 * comm.rank + 0.25), (k, comm.rank), comm.rank) for k in range(5)]
+)
 try:
     Particle(-1)
     refused = ""

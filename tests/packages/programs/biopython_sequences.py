@@ -21,9 +21,11 @@ letters = [random.choice("ACGT") if random.random() < 0.1 else one for one in an
 sequence = Seq("".join(letters))
 print(comm.rank, gc_fraction(sequence), MeltingTemp.Tm_NN(sequence[:30]), sequence.count("AT"))
 print(comm.rank, sequence.translate(to_stop=False)[:40], molecular_weight(sequence))
-record = SeqRecord(sequence, id=f"s{comm.rank}", description="made", annotations={"molecule_type": "DNA"})
+record = SeqRecord(
+    sequence, id=f"s{comm.rank}", description="made", annotations={"molecule_type": "DNA"}
+)
 text = io.StringIO()
-SeqIO.write([record, record.reverse_complement(id="rc")], text, "genbank")
+SeqIO.write([record, record.reverse_complement(id="rc", annotations=True)], text, "genbank")
 parsed = list(SeqIO.parse(io.StringIO(text.getvalue()), "genbank"))
 print(comm.rank, len(parsed), parsed[1].seq == sequence.reverse_complement())
 records = comm.allgather(record)
@@ -33,9 +35,15 @@ scores = [aligner.score(sequence, other.seq) for other in records]
 print(comm.rank, scores, aligner.align(sequence[:20], records[0].seq[:20])[0].shape)
 rows = comm.allgather([1 - score / scores[comm.rank] for score in scores])
 matrix = DistanceMatrix(
-    [one.id for one in records], [[round(rows[i][j], 6) for j in range(i)] + [0] for i in range(comm.size)]
+    [one.id for one in records],
+    [[round(rows[i][j], 6) for j in range(i)] + [0] for i in range(comm.size)],
 )
 tree = DistanceTreeConstructor().upgma(matrix)
 print(comm.rank, tree.total_branch_length(), sorted(leaf.name for leaf in tree.get_terminals()))
 protein = aligner.__class__(scoring="blastp")
-print(comm.rank, protein.score(sequence.translate().replace("*", "X"), records[0].translate().seq.replace("*", "X")))
+print(
+    comm.rank,
+    protein.score(
+        sequence.translate().replace("*", "X"), records[0].translate().seq.replace("*", "X")
+    ),
+)

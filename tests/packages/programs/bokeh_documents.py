@@ -22,7 +22,7 @@ for kind in ("line", "scatter", "vbar"):
 document = Document()
 document.add_root(gridplot([plots[:2], [plots[2], None]]))
 changes = []
-document.on_change(lambda event: changes.append(event.attr))
+document.on_change(lambda event: changes.append(type(event).__name__))
 slider = Slider(start=0, end=10, value=comm.rank, step=1)
 slider.on_change("value", lambda attr, old, new: changes.append((attr, old, new)))
 document.add_root(slider)
@@ -36,7 +36,10 @@ page = file_html(plots[0], CDN, title=f"page {comm.rank}")
 print(comm.rank, f"<title>page {comm.rank}</title>" in page, page.count("<script") > 1)
 documents = [Document.from_json(one) for one in comm.allgather(data)]
 values = [one.select_one({"type": Slider}).value for one in documents]
-titles = sorted(one.title.text for one in documents[(comm.rank + 1) % comm.size].select({"type": type(plots[0])}))
+titles = sorted(
+    one.title.text
+    for one in documents[(comm.rank + 1) % comm.size].select({"type": type(plots[0])})
+)
 print(comm.rank, values, titles)
 try:
     slider.step = "x"

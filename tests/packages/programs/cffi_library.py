@@ -52,5 +52,7 @@ plain = FFI()
 plain.cdef("size_t strlen(const char *); int snprintf(char *, size_t, const char *, ...);")
 libc = plain.dlopen(None)
 text = plain.new("char[]", 50)
-libc.snprintf(text, 50, b"rank %d of %d", plain.cast("int", comm.rank), plain.cast("int", comm.size))
+libc.snprintf(
+    text, 50, b"rank %d of %d", plain.cast("int", comm.rank), plain.cast("int", comm.size)
+)
 print(comm.rank, plain.string(text).decode(), libc.strlen(text))

@@ -46,7 +46,9 @@ others = comm.allgather([local(), lambda x: x + offset, partial(pow, comm.rank +
 print(comm.rank, [(one.double(), add(1), power(3)) for one, add, power in others])
 counter = cloudpickle.loads(cloudpickle.dumps(Counter(5)))
 print(comm.rank, counter(), counter.twice, type(counter) is Counter, Counter.made)
-recursive = comm.bcast((lambda f: lambda n: 1 if n < 2 else n * f(f)(n - 1)) if comm.rank == 0 else None)
+recursive = comm.bcast(
+    (lambda f: lambda n: 1 if n < 2 else n * f(f)(n - 1)) if comm.rank == 0 else None
+)
 print(comm.rank, recursive(recursive)(5 + comm.rank))
 operation = comm.allreduce(np.add, op=MPI.Op.Create(lambda a, b, _: a, commute=True))
 print(comm.rank, operation(1, comm.rank), reduce(operator.mul, comm.allgather(comm.rank + 1)))

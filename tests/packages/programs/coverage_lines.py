@@ -40,4 +40,6 @@ if comm.rank == 0:
     together = coverage.Coverage(data_file=".coverage")
     together.combine([f".coverage.{k}" for k in range(comm.size)])
     data = together.get_data()
-    print(sorted((name.rpartition("/")[2], len(data.lines(name))) for name in data.measured_files()))
+    print(
+        sorted((name.rpartition("/")[2], len(data.lines(name))) for name in data.measured_files())
+    )

@@ -33,7 +33,9 @@ signatures = comm.allgather((signer.public_key().public_bytes_raw(), signer.sign
 for rank, (owner, signature) in enumerate(signatures):
     ed25519.Ed25519PublicKey.from_public_bytes(owner).verify(signature, b"text")
 try:
-    ed25519.Ed25519PublicKey.from_public_bytes(signatures[left][0]).verify(signatures[left][1], b"x")
+    ed25519.Ed25519PublicKey.from_public_bytes(signatures[left][0]).verify(
+        signatures[left][1], b"x"
+    )
 except InvalidSignature:
     print(comm.rank, "refused", len(signatures))
 encryptor = Cipher(algorithms.AES(seed), modes.CTR(bytes(16))).encryptor()

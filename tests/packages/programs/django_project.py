@@ -48,7 +48,9 @@ def page(request):
 urlpatterns = [path("slow/<int:limit>", slow, name="slow"), path("page", page)]
 with connection.schema_editor() as editor:
     editor.create_model(Run)
-Run.objects.bulk_create(Run(name=f"r{comm.rank}.{k}", seconds=k * 1.5 + comm.rank) for k in range(5))
+Run.objects.bulk_create(
+    Run(name=f"r{comm.rank}.{k}", seconds=k * 1.5 + comm.rank) for k in range(5)
+)
 try:
     with transaction.atomic():
         Run.objects.filter(name__endswith="4").delete()
@@ -59,7 +61,9 @@ print(comm.rank, Run.objects.count(), Run.objects.aggregate(t=models.Sum("second
 client = Client()
 print(comm.rank, client.get(reverse("slow", args=[3 + comm.rank])).json())
 print(comm.rank, client.get("/page").content.decode(), client.get("/none").status_code)
-print(comm.rank, Form({"seconds": -1}).errors.get_json_data(), Form({"seconds": comm.rank}).is_valid())
+print(
+    comm.rank, Form({"seconds": -1}).errors.get_json_data(), Form({"seconds": comm.rank}).is_valid()
+)
 request = RequestFactory().get("/x", {"a": comm.rank})
 print(comm.rank, request.get_full_path(), settings.DATABASES["default"]["NAME"])
 everything = comm.allgather(list(Run.objects.values("name", "seconds")))

@@ -46,7 +46,11 @@ async def main() -> None:
         schema = (await client.get("/openapi.json")).json()
     for answer in answers:
         data = answer.json()
-        print(comm.rank, answer.status_code, data if "detail" not in data else str(data["detail"])[:90])
+        print(
+            comm.rank,
+            answer.status_code,
+            data if "detail" not in data else str(data["detail"])[:90],
+        )
     print(comm.rank, schema["info"]["title"], sorted(schema["paths"]))
 
 

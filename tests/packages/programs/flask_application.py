@@ -24,7 +24,9 @@ def reduce(n: int):
 def form():
     if "x" not in request.form:
         abort(400, "no x")
-    return render_template_string("<b>{{ x }}</b> of {{ rank }}", x=request.form["x"], rank=comm.rank)
+    return render_template_string(
+        "<b>{{ x }}</b> of {{ rank }}", x=request.form["x"], rank=comm.rank
+    )
 
 
 @app.errorhandler(404)

@@ -28,15 +28,15 @@ for other in sorted(one for one in fs.ls(path, detail=False) if one.endswith(".g
         sizes.append(len(file.read()))
 print(comm.rank, sizes)
 
-with fsspec.open(f"{comm.rank}.zip", "wb") as file, fsspec.filesystem(
-    "zip", fo=file, mode="w"
-) as archive:
+with fsspec.open(f"{comm.rank}.zip", "wb") as file:
+    archive = fsspec.filesystem("zip", fo=file, mode="w")
     for k in range(3):
         archive.pipe(f"inner/{k}.bin", bytes([comm.rank, k]) * 50)
+    archive.close()
 comm.barrier()
 neighbour = (comm.rank + 1) % comm.size
 archive = fsspec.filesystem("zip", fo=f"{neighbour}.zip")
-content = archive.cat("inner")
+content = archive.cat([f"inner/{k}.bin" for k in range(3)])
 print(comm.rank, {name: hashlib.md5(data).hexdigest() for name, data in sorted(content.items())})
 mapper = fsspec.get_mapper("memory://store")
 mapper["a/b"] = comm.bcast(b"root" * 3 if comm.rank == 0 else None)

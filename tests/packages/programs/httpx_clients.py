@@ -21,7 +21,9 @@ async def app(scope, receive, send) -> None:
         if not message.get("more_body"):
             break
     text = json.dumps({"path": scope["path"], "length": len(body), "rank": comm.rank}).encode()
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"x-rank", b"%d" % comm.rank)]})
+    await send(
+        {"type": "http.response.start", "status": 200, "headers": [(b"x-rank", b"%d" % comm.rank)]}
+    )
     await send({"type": "http.response.body", "body": text})
 
 
@@ -56,7 +58,9 @@ thread.start()
 ports = comm.allgather(server.server_address[1])
 with httpx.Client(timeout=60) as client:
     for k in range(3):
-        answer = client.get(f"http://127.0.0.1:{ports[(comm.rank + k) % comm.size]}/a b", params={"k": k})
+        answer = client.get(
+            f"http://127.0.0.1:{ports[(comm.rank + k) % comm.size]}/a b", params={"k": k}
+        )
         print(comm.rank, answer.status_code, answer.text)
 comm.barrier()
 server.shutdown()

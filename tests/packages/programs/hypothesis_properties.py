@@ -18,7 +18,9 @@ seen = []
 
 
 @CHECKED
-@given(hnp.arrays(np.int64, st.integers(1, 20), elements=st.integers(-1000, 1000)), st.integers(0, 3))
+@given(
+    hnp.arrays(np.int64, st.integers(1, 20), elements=st.integers(-1000, 1000)), st.integers(0, 3)
+)
 def broadcast(values: np.ndarray, root: int) -> None:
     mine = values * (comm.rank == root)
     comm.Bcast(mine, root % comm.size)

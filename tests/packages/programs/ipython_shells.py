@@ -30,7 +30,9 @@ for cell in (
         result = shell.run_cell(cell, store_history=True)
     lines = captured.stdout.splitlines()
     error = result.error_in_exec or result.error_before_exec
-    print(comm.rank, repr(result.result)[:60], type(error).__name__, lines[-1:] if not error else [])
+    print(
+        comm.rank, repr(result.result)[:60], type(error).__name__, lines[-1:] if not error else []
+    )
     sys.stdout.flush()
 print(comm.rank, shell.execution_count, shell.Completer.complete("val")[1][:1])
 print(comm.rank, shell.transform_cell("%pwd"), end="")

@@ -17,7 +17,13 @@ parameters["g_sigma"].set(min=0.1, max=4)
 result = model.fit(y, parameters, x=x)
 for name, parameter in result.params.items():
     print(comm.rank, name, round(parameter.value, 6), round(parameter.stderr or 0, 6))
-print(comm.rank, result.success, result.nvarys, round(result.redchi, 8), len(result.fit_report()) > 500)
+print(
+    comm.rank,
+    result.success,
+    result.nvarys,
+    round(result.redchi, 8),
+    len(result.fit_report()) > 500,
+)
 mine = Parameters()
 mine.add("a", value=1, min=0)
 mine.add("b", expr="2*a + 1")

@@ -41,7 +41,9 @@ logger.bind(rank=f"bound {comm.rank}").warning("careful {:.3f}", comm.allreduce(
 logger.complete()
 comm.barrier()
 neighbour = (comm.rank + 1) % comm.size
-records = [json.loads(line)["record"] for line in Path(f"log{neighbour}.json").read_text().splitlines()]
+records = [
+    json.loads(line)["record"] for line in Path(f"log{neighbour}.json").read_text().splitlines()
+]
 for record in records:
     exception = record["exception"] and record["exception"]["type"]
     print(comm.rank, record["level"]["name"], record["extra"], record["message"], exception)

@@ -11,7 +11,9 @@ for k in range(4 + comm.rank):
     step = etree.SubElement(root, "step", name=f"s{k}", seconds=f"{k * 0.25 + comm.rank:.2f}")
     step.text = f"from {comm.rank} & <{k}>"
 text = etree.tostring(root)
-print(comm.rank, len(text), root.xpath("sum(step/@seconds)"), root.xpath("count(//step[@seconds>1])"))
+print(
+    comm.rank, len(text), root.xpath("sum(step/@seconds)"), root.xpath("count(//step[@seconds>1])")
+)
 
 merged = etree.Element("jobs")
 merged.extend(etree.fromstring(one) for one in comm.allgather(text))

@@ -21,12 +21,17 @@ class Line(msgspec.Struct, tag=True):
 
 
 Shape = Union[Point, Line]
-mine: list[Shape] = [Point(comm.rank + 0.5), Line([Point(k, k / 7) for k in range(comm.rank + 2)], "l")]
+mine: list[Shape] = [
+    Point(comm.rank + 0.5),
+    Line([Point(k, k / 7) for k in range(comm.rank + 2)], "l"),
+]
 packed = msgspec.msgpack.encode(mine)
 print(comm.rank, len(packed), msgspec.json.encode(mine).decode())
 decoder = msgspec.msgpack.Decoder(list[Shape])
 everything = [shape for one in comm.allgather(packed) for shape in decoder.decode(one)]
-print(comm.rank, len(everything), sum(len(one.points) for one in everything if isinstance(one, Line)))
+print(
+    comm.rank, len(everything), sum(len(one.points) for one in everything if isinstance(one, Line))
+)
 print(comm.rank, everything[(2 * comm.rank + 3) % len(everything)])
 for bad in (b'{"type":"Point","x":"a"}', b'{"type":"Point","x":1,"y":-1}', b'{"type":"Ring"}'):
     try:
@@ -34,5 +39,12 @@ for bad in (b'{"type":"Point","x":"a"}', b'{"type":"Point","x":1,"y":-1}', b'{"t
     except msgspec.ValidationError as error:
         print(comm.rank, error)
 print(comm.rank, msgspec.json.schema(Line)["$defs"].keys())
-print(comm.rank, msgspec.structs.replace(everything[0], y=9.0), hash(Point(1.0, 2.0)) == hash(Point(1.0, 2.0)))
-print(comm.rank, msgspec.convert({"type": "Line", "points": [{"type": "Point", "x": comm.rank}]}, Shape))
+print(
+    comm.rank,
+    msgspec.structs.replace(everything[0], y=9.0),
+    hash(Point(1.0, 2.0)) == hash(Point(1.0, 2.0)),
+)
+print(
+    comm.rank,
+    msgspec.convert({"type": "Line", "points": [{"type": "Point", "x": comm.rank}]}, Shape),
+)

@@ -34,7 +34,11 @@ with netCDF4.Dataset(f"grid{(comm.rank + 1) % comm.size}.nc") as data:
     print(comm.rank, data.history, field.shape, field.mean(), int(field.mask.sum()))
     times = netCDF4.num2date(data["time"][:], data["time"].units, data["time"].calendar)
     print(comm.rank, times[0], times[-1], list(data.groups), data["inner/deep/name"][:].tolist())
-many = netCDF4.MFDataset([f"grid{k}.nc" for k in range(comm.size)], aggdim="time")
-print(comm.rank, many["temperature"].shape, float(many["temperature"][:].sum()))
+with netCDF4.Dataset(f"classic{comm.rank}.nc", "w", format="NETCDF3_CLASSIC") as data:
+    data.createDimension("time", None)
+    data.createVariable("load", "f4", ("time",))[:] = np.arange(3 + comm.rank) / 2
+comm.barrier()
+many = netCDF4.MFDataset([f"classic{k}.nc" for k in range(comm.size)], aggdim="time")
+print(comm.rank, many["load"].shape, float(many["load"][:].sum()))
 many.close()
 print(comm.rank, comm.allreduce(float(field.sum()), MPI.MAX))

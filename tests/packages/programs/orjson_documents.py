@@ -30,7 +30,7 @@ class Record:
 record = Record(
     f"räksmörgås {comm.rank}",
     Kind.large if comm.rank % 2 else Kind.small,
-    datetime.datetime(2020, 2, 29, 12, comm.rank, tzinfo=datetime.timezone.utc),
+    datetime.datetime(2020, 2, 29, 12, comm.rank, tzinfo=datetime.UTC),
     np.linspace(0, comm.rank, 5),
 )
 options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_SORT_KEYS | orjson.OPT_NAIVE_UTC

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import numpy as np
@@ -22,7 +23,10 @@ merged = make_subplots(rows=comm.size, cols=1, shared_xaxes=True)
 for row, one in enumerate(received, 1):
     merged.add_traces(one.data, rows=row, cols=1)
 print(comm.rank, len(merged.data), [trace.yaxis for trace in merged.data])
-print(comm.rank, [float(np.sum(np.square(trace.y))) for trace in merged.data])
+values = [
+    np.frombuffer(base64.b64decode(trace.y["bdata"]), trace.y["dtype"]) for trace in merged.data
+]
+print(comm.rank, [float(np.sum(np.square(one))) for one in values])
 bars = px.bar(x=list("abcd"), y=[comm.rank, 2, 3, 1], color=list("xyxy"), text_auto=True)
 print(comm.rank, [(trace.name, list(trace.y)) for trace in bars.data], bars.layout.barmode)
 html = merged.to_html(include_plotlyjs=False, full_html=False, div_id="d")

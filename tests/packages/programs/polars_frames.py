@@ -35,7 +35,9 @@ for row in summary.iter_rows():
 # As objects, and as Arrow's bytes in a buffer.
 everything = pl.concat(comm.allgather(frame))
 joined = everything.join(summary.select("key", "mean"), on="key", how="inner")
-print(comm.rank, joined.height, joined.select((pl.col("value") - pl.col("mean")).abs().sum()).item())
+print(
+    comm.rank, joined.height, joined.select((pl.col("value") - pl.col("mean")).abs().sum()).item()
+)
 buffer = io.BytesIO()
 summary.write_ipc(buffer)
 size = comm.allgather(buffer.tell())
@@ -45,7 +47,8 @@ comm.Sendrecv(buffer.getvalue(), (comm.rank + 1) % comm.size, recvbuf=received, 
 other = pl.read_ipc(bytes(received))
 print(comm.rank, other.select(pl.all().sum()).row(0))
 sql = pl.SQLContext(frame=everything).execute(
-    "SELECT name, COUNT(*) AS n, MAX(value) AS top FROM frame GROUP BY name ORDER BY name", eager=True
+    "SELECT name, COUNT(*) AS n, MAX(value) AS top FROM frame GROUP BY name ORDER BY name",
+    eager=True,
 )
 print(comm.rank, sql.rows()[comm.rank :: comm.size])
 windows = everything.with_columns(

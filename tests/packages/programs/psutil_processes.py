@@ -14,9 +14,10 @@ print(comm.rank, psutil.cpu_count(), psutil.virtual_memory().total, psutil.boot_
 me = psutil.Process(os.getpid() if psutil.pid_exists(os.getpid()) else None)
 print(comm.rank, me.is_running(), me.memory_info().rss > 1e6, me.name().startswith("py"))
 child = subprocess.Popen(
-    [sys.executable, "-c", "import sys; sys.stdin.readline(); raise SystemExit(7)"],
-    stdin=subprocess.PIPE, text=True,
+    [sys.executable, "-c", "print('ready', flush=True); input(); raise SystemExit(7)"],
+    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
 )  # fmt: skip
+print(comm.rank, child.stdout.readline().strip())
 process = psutil.Process(child.pid)
 print(comm.rank, process.status() in (psutil.STATUS_RUNNING, psutil.STATUS_SLEEPING, "disk-sleep"))
 print(comm.rank, process.cmdline()[1][:2], process.ppid() > 0)

@@ -49,7 +49,9 @@ job = Job.model_validate(
 print(comm.rank, job.model_dump_json())
 jobs = comm.allgather(job)
 print(comm.rank, jobs[comm.rank] == job, sum(one.shapes[0].area for one in jobs))
-text = comm.sendrecv(job.model_dump_json(), (comm.rank + 1) % comm.size, source=(comm.rank - 1) % comm.size)
+text = comm.sendrecv(
+    job.model_dump_json(), (comm.rank + 1) % comm.size, source=(comm.rank - 1) % comm.size
+)
 print(comm.rank, Job.model_validate_json(text).limit.total_seconds())
 for bad in (
     {"rank": "x", "limit": 1, "shapes": []},
@@ -61,4 +63,6 @@ for bad in (
     except ValidationError as error:
         print(comm.rank, [(one["loc"], one["type"], one["msg"]) for one in error.errors()])
 print(comm.rank, sorted(Job.model_json_schema()["$defs"]))
-print(comm.rank, TypeAdapter(dict[int, set[complex | str]]).validate_python({"1": {comm.rank + 1j}}))
+print(
+    comm.rank, TypeAdapter(dict[int, set[complex | str]]).validate_python({"1": {comm.rank + 1j}})
+)

@@ -24,12 +24,22 @@ everything = [one for part in comm.allgather(molecules) for one in part]
 prints = [generator.GetFingerprint(one) for one in everything]
 print(comm.rank, DataStructs.BulkTanimotoSimilarity(prints[comm.rank], prints))
 solid = Chem.AddHs(molecules[0])
-print(comm.rank, AllChem.EmbedMolecule(solid, randomSeed=7), AllChem.MMFFOptimizeMolecule(solid) in (0, 1))
+print(
+    comm.rank,
+    AllChem.EmbedMolecule(solid, randomSeed=7),
+    AllChem.MMFFOptimizeMolecule(solid) in (0, 1),
+)
 distances = Chem.Get3DDistanceMatrix(solid)
 print(comm.rank, solid.GetNumAtoms(), round(float(distances.max()), 2))
 reaction = AllChem.ReactionFromSmarts("[C:1](=[O:2])O.[N:3]>>[C:1](=[O:2])[N:3]")
-products = reaction.RunReactants((Chem.MolFromSmiles("CC(=O)O"), Chem.MolFromSmiles("C" * (comm.rank + 1) + "N")))
+products = reaction.RunReactants(
+    (Chem.MolFromSmiles("CC(=O)O"), Chem.MolFromSmiles("C" * (comm.rank + 1) + "N"))
+)
 print(comm.rank, sorted({Chem.MolToSmiles(one[0]) for one in products}))
 pattern = Chem.MolFromSmarts("c1ccccc1")
-print(comm.rank, [one.HasSubstructMatch(pattern) for one in everything], Chem.MolFromSmiles("C1CC") is None)
+print(
+    comm.rank,
+    [one.HasSubstructMatch(pattern) for one in everything],
+    Chem.MolFromSmiles("C1CC") is None,
+)
 print(comm.rank, comm.allreduce(sum(one.GetNumAtoms() for one in molecules)))

@@ -20,7 +20,9 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
         elif self.path.startswith("/numbers"):
             count = int(self.path.partition("=")[2] or 2)
-            self.answer(200, {"rank": comm.rank, "numbers": [k**2 + comm.rank for k in range(count)]})
+            self.answer(
+                200, {"rank": comm.rank, "numbers": [k**2 + comm.rank for k in range(count)]}
+            )
         else:
             self.answer(404, {"error": self.path})
 

@@ -18,7 +18,9 @@ class Site(Base):
     __tablename__ = "site"
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(unique=True)
-    samples: Mapped[list[Sample]] = relationship(back_populates="site", cascade="all, delete-orphan")
+    samples: Mapped[list[Sample]] = relationship(
+        back_populates="site", cascade="all, delete-orphan"
+    )
 
 
 class Sample(Base):

@@ -22,7 +22,11 @@ with tqdm(total=1000 * (comm.rank + 1), unit="B", unit_scale=True, file=screen) 
         bar.set_postfix(part=part)
     print(comm.rank, bar.n, bar.format_dict["postfix"], bar.format_sizeof(bar.n))
 values = [i * j for i in trange(4, disable=True) for j in auto(range(5), leave=False, file=screen)]
-print(comm.rank, sum(values), len([*tenumerate("abc", file=screen)]), [*tzip("ab", "cd", file=screen)])
+print(
+    comm.rank, sum(values), len([*tenumerate("abc", file=screen)]), [*tzip("ab", "cd", file=screen)]
+)
 for i in trange(3, desc="err"):
     comm.barrier()
-print(comm.rank, comm.allreduce(total), tqdm.format_interval(3725 + comm.rank), len(tqdm._instances))
+print(
+    comm.rank, comm.allreduce(total), tqdm.format_interval(3725 + comm.rank), len(tqdm._instances)
+)

@@ -17,6 +17,8 @@ array = unumpy.uarray([1, 2, 3 + comm.rank], [0.1, 0.2, 0.3])
 print(comm.rank, (unumpy.sqrt(array) * 2).sum(), unumpy.std_devs(array**2).tolist())
 received = comm.allgather((x.nominal_value, x.std_dev))
 mean = sum(ufloat(*one) for one in received) / comm.size
-print(comm.rank, mean.nominal_value, mean.std_dev, uncertainties.ufloat_fromstr("1.23(4)e2").std_dev)
+print(
+    comm.rank, mean.nominal_value, mean.std_dev, uncertainties.ufloat_fromstr("1.23(4)e2").std_dev
+)
 others = comm.allgather(z)
 print(comm.rank, [one.std_dev for one in others], uncertainties.wrap(pow)(x, 2).std_dev)

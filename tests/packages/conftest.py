@@ -1,0 +1,13 @@
+"""The last line says when published packages could not be installed, and were not compared."""
+
+from __future__ import annotations
+
+import pytest
+
+LEFT_OUT: list[str] = []
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """After pytest's own last line."""
+    if LEFT_OUT:
+        print(f"Published packages were not compared (tests/packages): {LEFT_OUT[0]}")

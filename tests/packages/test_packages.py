@@ -1,0 +1,99 @@
+"""Ten published packages run under MPICH and under pysmpi, and give the same.
+
+`python -m tests.packages` runs all of them. What they need is installed from the package index
+into `.cache/packages`, or `$PYSMPI_PACKAGES_CACHE`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from . import compare
+from .conftest import LEFT_OUT
+from .entries import Entry, ListError, entries
+from .environments import Environments, NoNetwork, cache_folder
+from .running import run_entry
+
+QUICK = [entry for entry in entries() if entry.quick]
+
+
+@pytest.fixture(scope="module")
+def environments() -> tuple[Environments, dict[str, Path]]:
+    """The environments of the ten, with all that they need."""
+    made = Environments(cache_folder())
+    paths: dict[str, Path] = {}
+    try:
+        for name in {entry.environment for entry in QUICK}:
+            paths[name] = made.prepare(name, [one for one in QUICK if one.environment == name])
+    except NoNetwork as error:
+        LEFT_OUT.append(str(error))
+        pytest.skip(str(error))
+    return made, paths
+
+
+@pytest.mark.parametrize("entry", QUICK, ids=[entry.package for entry in QUICK])
+def test_package_gives_what_it_gives_under_mpich(
+    entry: Entry, environments: tuple[Environments, dict[str, Path]]
+) -> None:
+    result = run_entry(entry, environments[0], environments[1][entry.environment])
+    assert result.invalid is None, result.invalid
+    assert result.equal, f"{result.difference} [{result.message}]"
+
+
+def test_ten_are_quick() -> None:
+    assert len(QUICK) == 10
+
+
+def test_lines_in_any_order_are_equal() -> None:
+    assert compare.difference(["a 1", "b 2"], ["b 2", "a 1"]) is None
+
+
+def test_a_line_too_few_is_a_difference() -> None:
+    found = compare.difference(["a 1", "a 1"], ["a 1"])
+    assert found == "1 lines differ: MPICH 'a 1', pysmpi prints no such line"
+
+
+def test_numbers_are_compared_within_the_tolerance() -> None:
+    one, other = ["x = 1.0000001, 2e-3 [7]"], ["x = 1.0000002, 0.002 [7]"]
+    assert compare.difference(one, other, relative=1e-6) is None
+    assert compare.difference(one, other, relative=1e-8) is not None
+    assert compare.difference(["n 1"], ["n 2"]) is not None
+    assert compare.difference(["n1 1.0"], ["n2 1.0"], relative=0.5) is not None
+
+
+def test_equal_numbers_meet_whatever_their_order() -> None:
+    one = ["t 1.0", "t 1.1", "t 5"]
+    assert compare.difference(one, ["t 5", "t 1.1000001", "t 1.0000001"], relative=1e-5) is None
+
+
+def test_rules_change_and_leave_out_lines() -> None:
+    kept = compare.lines(
+        "took 3.5 s\nat 0x7f00aa11bb22\n\nnoise\n",
+        ignore=["noise"],
+        replace=["seconds", "addresses"],
+    )
+    assert kept == ["took <time>", "at <address>"]
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        ({"colour": 1}, "unknown key 'colour'"),
+        ({"version": 3}, "expected text in quotes, found 3"),
+        ({"runs": []}, "runs: expected a sequence of runs"),
+        ({"runs": [{"args": []}]}, "expected one of program, module, code, pytest"),
+        ({"runs": [{"code": "1", "timeout": "long"}]}, "timeout: expected a int, found 'long'"),
+        ({"runs": [{"code": "1", "ignore": ["("]}]}, "ignore: '('"),
+    ],
+)
+def test_a_mistake_in_the_list_is_named(tmp_path: Path, change: dict, says: str) -> None:
+    import yaml
+
+    row = {"package": "p", "version": "1", "field": "f", "environment": "e",
+           "runs": [{"code": "print(1)"}], **change}  # fmt: skip
+    (tmp_path / "some.yaml").write_text(yaml.safe_dump([row]))
+    with pytest.raises(ListError) as caught:
+        entries(tmp_path)
+    assert "some.yaml, entry 1" in str(caught.value) and says in str(caught.value)
