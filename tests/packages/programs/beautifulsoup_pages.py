@@ -7,7 +7,8 @@ from mpi4py import MPI
 
 comm = MPI.COMM_WORLD
 PAGE = "<html><head><title>R{r}</title></head><body>" + "".join(
-    f"<div class='row {'odd' if k % 2 else 'even'}' id=d{k}><a href='/p/{{r}}/{k}'>l{k}</a><p>t &amp; {k}"
+    f"<div class='row {'odd' if k % 2 else 'even'}' id=d{k}>"
+    f"<a href='/p/{{r}}/{k}'>l{k}</a><p>t &amp; {k}"
     for k in range(6)
 )
 found = {}

@@ -22,7 +22,8 @@ if comm.rank == 0:
 typedef struct { double x, y; int n; } point;
 static double norm(const point *p) { return sqrt(p->x * p->x + p->y * p->y) * p->n; }
 static void scale(double *a, int n, double f) { for (int i = 0; i < n; i++) a[i] *= f; }
-static int apply(int (*f)(int), int n) { int s = 0; for (int i = 0; i < n; i++) s += f(i); return s; }
+static int apply(int (*f)(int), int n) { int s = 0;
+   for (int i = 0; i < n; i++) s += f(i); return s; }
 """,
     )
     builder.compile(verbose=False)

@@ -30,7 +30,7 @@ except InvalidTag as error:
     print(comm.rank, type(error).__name__)
 signer = ed25519.Ed25519PrivateKey.from_private_bytes(seed)
 signatures = comm.allgather((signer.public_key().public_bytes_raw(), signer.sign(b"text")))
-for rank, (owner, signature) in enumerate(signatures):
+for owner, signature in signatures:
     ed25519.Ed25519PublicKey.from_public_bytes(owner).verify(signature, b"text")
 try:
     ed25519.Ed25519PublicKey.from_public_bytes(signatures[left][0]).verify(

@@ -16,7 +16,8 @@ environment = Environment(
             "macros": "{% macro cell(x) %}<td>{{ '%.3f' % x }}</td>{% endmacro %}",
             "table": """{% extends "base" %}{% from "macros" import cell %}
 {%- block title %}rank {{ rank }} of {{ size }}{% endblock %}
-{%- block body %}{% for row in rows|batch(4, 0) %}<tr>{% for x in row %}{{ cell(x) }}{% endfor %}</tr>
+{%- block body %}{% for row in rows|batch(4, 0) -%}
+<tr>{% for x in row %}{{ cell(x) }}{% endfor %}</tr>
 {% endfor %}{{ text }}{% endblock %}""",
         }
     ),

@@ -24,7 +24,8 @@ yaml.add_constructor(
 )
 shared = [1, 2, comm.rank]
 data = {
-    "range": Range(comm.rank, 10), "a": shared, "b": shared, "when": datetime.date(2020, 1, 1 + comm.rank),
+    "range": Range(comm.rank, 10), "a": shared, "b": shared,
+    "when": datetime.date(2020, 1, 1 + comm.rank),
     "text": "line\nother: x\n", "numbers": [0.1 * comm.rank, 1e30, float("inf"), None, True],
 }  # fmt: skip
 text = yaml.safe_dump(data)

@@ -25,7 +25,7 @@ values = [i * j for i in trange(4, disable=True) for j in auto(range(5), leave=F
 print(
     comm.rank, sum(values), len([*tenumerate("abc", file=screen)]), [*tzip("ab", "cd", file=screen)]
 )
-for i in trange(3, desc="err"):
+for _ in trange(3, desc="err"):
     comm.barrier()
 print(
     comm.rank, comm.allreduce(total), tqdm.format_interval(3725 + comm.rank), len(tqdm._instances)

@@ -14,7 +14,7 @@ comm = MPI.COMM_WORLD
 app = typer.Typer(add_completion=False)
 
 
-class Kind(str, enum.Enum):
+class Kind(enum.StrEnum):
     mean = "mean"
     total = "total"
 
