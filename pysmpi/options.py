@@ -30,6 +30,20 @@ def number(text: str) -> float:
     return value
 
 
+def count(text: str) -> int:
+    """A whole number that is not negative."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise UsageError(f"expected a whole number that is not negative, found {text!r}")
+    return int(text)
+
+
+def matching(text: str) -> str:
+    """When wildcards see messages."""
+    if text not in ("arrival", "posted"):
+        raise UsageError(f"expected arrival or posted, found {text!r}")
+    return text
+
+
 def duration(text: str) -> float:
     """Seconds: a plain number, or with a unit (`10us`)."""
     try:
@@ -173,6 +187,8 @@ _OPTIONS = [  # fmt: skip
     Option("smpi/wtime", "1e-8", "cost of a look at the clock (s)", duration),
     Option("smpi/test", "1e-4", "cost of Test and its relatives (s)", duration),
     Option("smpi/iprobe", "1e-4", "cost of Iprobe (s)", duration),
+    Option("smpi/matching", "arrival", "when wildcards see messages: arrival, posted", matching),
+    Option("smpi/most-polls", "1000000", "tests in vain that end a run (0: never)", count),
     Option("smpi/grow-injected-times", "yes", "whether failed tests cost more and more (yes, no)",
            flag),
     Option("disk/scope", "machine", "whose disks there are: machine (one file system) or host"),

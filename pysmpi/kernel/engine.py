@@ -18,6 +18,8 @@ from pysmpi.kernel.sharing import INFINITY, Activity, System
 INSTANT: Final = 1e-11
 # Events between two calls of `Engine.tick`.
 TICK: Final = 1 << 14
+# Runs of processes at one instant that no program needs.
+MOST_RUNS: Final = 200_000_000
 
 
 class Flow(Activity):
@@ -49,6 +51,18 @@ class Flow(Activity):
         self.engine.arrive(self.send)
 
 
+class Arrival(Event):
+    """The envelope of a message arrives where receives with a wildcard, or probes, wait for it."""
+
+    def __init__(self, engine: "Engine", send: Send) -> None:
+        self.engine: Engine = engine
+        self.send: Send = send
+
+    def fire(self) -> None:
+        """Let it be seen."""
+        self.engine.announce(self.send)
+
+
 class Alarm(Event):
     """Completes a request at a date."""
 
@@ -71,6 +85,9 @@ class Engine:
     time to time. What waits for the world outside is asked before anything else happens:
     `before(date)` before the clock moves to a date, `idle()` when nothing is to happen any more.
     Both return True if they may have changed what happens next.
+
+    With `by_arrival`, wildcards and probes see a message once its envelope has arrived, its
+    latency after it was posted; without it, as soon as it is posted.
     """
 
     def __init__(self, transport: Transport, slots: int) -> None:
@@ -79,6 +96,7 @@ class Engine:
         self.book: PlanBook = PlanBook(transport, slots)
         self.ready: list[Process] = []
         self.head: int = 0
+        self.runs: int = 0  # of processes at this instant
         self.left: int = 0  # events of this instant that are still to fire
         self.current: Optional[Process] = None
         self.order: int = 0
@@ -88,6 +106,7 @@ class Engine:
         self.reduce_rate: float = INFINITY  # bytes/s
         self.copy_rate: float = INFINITY  # bytes/s
         self.stopped: bool = False
+        self.by_arrival: bool = True
         self.deliver: Any = None
         self.keep: Any = None
         self.chooser: Any = None
@@ -128,6 +147,7 @@ class Engine:
                     break
                 if date > self.now:
                     self.now = date
+                    self.runs = 0
                 self._fire(date, queue.pop())
                 if self.stopped:
                     break
@@ -161,8 +181,12 @@ class Engine:
                 ready[self.head], ready[i] = ready[i], ready[self.head]
             process = ready[self.head]
             self.head += 1
+            self.runs += 1
+            if self.runs > MOST_RUNS:
+                raise RuntimeError(f"{self.runs} steps at t={self.now!r} s, and time stands still")
             process.run()
-        ready.clear()
+        # Those that a stop has left go on when the engine does.
+        del ready[: self.head]
         self.head = 0
 
     def quiet_until(self, date: float) -> bool:
@@ -203,17 +227,28 @@ class Engine:
         self.messages += 1
         self.bytes += send.nbytes
         box = mailbox_of(send)
-        receive = box.match_send(send)
+        now = self.now
+        if self.by_arrival:
+            plan = send.plan
+            assert plan is not None
+            send.visible = now + plan.latency
+        receive = box.match_send(send, now)
         if receive is not None:
             self._match(send, receive)
-            self._flow(send)
+            self._flow(send, now)
         else:
+            send.date = now
             if send.detached and self.keep is not None and send.payload is not None:
                 self.keep(send)
             if send.eager:
-                self._flow(send)
-            if len(box.probes) > 0:
-                box.show(send, self.now)
+                self._flow(send, now)
+            if send.awaited:
+                self.queue.push(send.visible, Arrival(self, send))
+            elif len(box.probes) > 0:
+                if send.visible > now:
+                    self._await(send)
+                else:
+                    box.show(send, now)
         if send.detached:
             send.complete(self.now)
 
@@ -223,7 +258,7 @@ class Engine:
         transfer.order = self.order
         self.messages += 1
         self.bytes += transfer.nbytes
-        self._flow(transfer)
+        self._flow(transfer, self.now)
 
     def post_receive(self, receive: Receive) -> None:
         """Let a receive take a message, now or when one comes."""
@@ -239,10 +274,14 @@ class Engine:
             candidates = box.candidates(receive)
             if len(candidates) > 1:
                 send = box.take(candidates[self.chooser.pick("message", candidates)])
+        receive.date = self.now
         if send is None:
-            send = box.match_receive(receive)
+            send = box.match_receive(receive, self.now)
         if send is not None:
             self.join(send, receive)
+        elif box.unexpected > 0 and is_wild(receive):
+            for coming in box.coming(receive, self.now):
+                self._await(coming)
 
     def post_probe(self, receive: Receive) -> None:
         """Complete `receive`, without taking the message, once there is one that it accepts.
@@ -252,9 +291,12 @@ class Engine:
         self.order += 1
         receive.order = self.order
         box = mailbox_of(receive)
-        send = box.peek(receive)
+        send = box.peek(receive, self.now)
         if send is None:
             box.watch(receive)
+            if box.unexpected > 0:
+                for coming in box.coming(receive, self.now):
+                    self._await(coming)
         else:
             receive.message = send
             receive.complete(self.now)
@@ -266,7 +308,32 @@ class Engine:
             send.receive = None
             receive.complete(self.now)
         elif not send.flowing:
-            self._flow(send)
+            self._flow(send, self.now)
+
+    def _await(self, send: Send) -> None:
+        send.awaited = True
+        self.queue.push(send.visible, Arrival(self, send))
+
+    def announce(self, send: Send) -> None:
+        """The envelope of a message has arrived."""
+        if not send.unexpected:
+            return
+        box = mailbox_of(send)
+        # When the later of both was posted: nothing waits for a message longer than its latency.
+        date = send.date
+        receive = box.offer(send)
+        if receive is None:
+            if len(box.probes) > 0:
+                box.show(send, self.now)
+            return
+        if receive.date > date:
+            date = receive.date
+        self._match(send, receive)
+        if send.arrived:
+            send.receive = None
+            receive.complete(self.now)
+        elif not send.flowing:
+            self._flow(send, date)
 
     def _match(self, send: Send, receive: Receive) -> None:
         receive.message = send
@@ -281,15 +348,17 @@ class Engine:
         if self.deliver is not None and send.payload is not None:
             self.deliver(send, receive)
 
-    def _flow(self, send: Send) -> None:
+    def _flow(self, send: Send, date: float) -> None:
+        """Let the bytes of a message flow that could from `date` (s) on."""
         flow = Flow(self, send)
         plan = send.plan
         assert plan is not None
         send.flowing = True
         if self.recorder is not None:
             self.recorder.flow_started(send, self.now)
-        if plan.latency > 0.0:
-            self.queue.push(self.now + plan.latency, flow)
+        date += plan.latency
+        if plan.latency > 0.0 and date > self.now:
+            self.queue.push(date, flow)
         else:
             flow.fire()
 

@@ -4,11 +4,18 @@ One `Mailbox` per context and destination. Messages are matched by (source, tag)
 which they were posted, with wildcards on the receiving side (MPI 4.1, section 3.5): a send takes
 the earliest receive that accepts it, a receive the earliest send that it accepts, so messages of
 one source and tag never overtake each other.
+
+Receives with a wildcard, and probes, choose among messages of several sources, and see one only
+from the date on that it carries (`Send.visible`, when its envelope has arrived): of those that
+are there, they take the one that arrived first. A receive that names source and tag has no choice;
+it takes its message at once, which changes no time.
 """
 
+from heapq import heappop, heappush
 from typing import Final, Optional
 
 from pysmpi.kernel.requests import Envelope, Receive, Request, Send
+from pysmpi.kernel.sharing import INFINITY
 
 ANY: Final = -1_000_000_007  # wildcard for a source or a tag; no rank or tag has this value
 
@@ -30,25 +37,29 @@ STALE: Final = 64
 # What a mailbox has where it has nothing: a million ranks have two mailboxes each.
 NO_CHAINS: Final[dict[int, Request]] = {}
 NO_PROBES: Final[list[Receive]] = []
+NO_DATES: Final[dict[int, float]] = {}
 
 
 class Lane:
-    """The unexpected sends that one pattern of source and tag accepts, earliest first.
+    """The unexpected sends that one pattern of source and tag accepts, earliest arrival first.
 
     Those that were taken in another way are passed over when their turn comes.
     """
 
     def __init__(self) -> None:
-        self.sends: list[Send] = []
-        self.passed: int = 0
+        self.sends: list[tuple[float, int, Send]] = []  # a heap
 
-    def first(self) -> Optional[Send]:
-        """The earliest send that is still there."""
-        while self.passed < len(self.sends):
-            send = self.sends[self.passed]
+    def add(self, send: Send) -> None:
+        """Line up a send."""
+        heappush(self.sends, (send.visible, send.order, send))
+
+    def first(self, now: float) -> Optional[Send]:
+        """The earliest send that is still there, if it has arrived by now."""
+        while len(self.sends) > 0:
+            send = self.sends[0][2]
             if send.unexpected:
-                return send
-            self.passed += 1
+                return send if send.visible <= now else None
+            heappop(self.sends)
         return None
 
 
@@ -70,14 +81,20 @@ class Mailbox:
         self.kinds: int = 0
         self.taken: int = 0  # sends that may still be in lanes
         self.probes: list[Receive] = NO_PROBES
+        # When the last of several unexpected sends of a source arrives.
+        self.latest: dict[int, float] = NO_DATES
 
     def empty(self) -> bool:
         """Whether nothing waits here."""
         return not self.receives and not self.sends
 
-    def match_send(self, send: Send) -> Optional[Receive]:
-        """Take the earliest posted receive that accepts `send`, or keep the send."""
-        key = key_of(send.source, send.tag)
+    def match_send(self, send: Send, now: float = INFINITY) -> Optional[Receive]:
+        """Take the earliest posted receive that accepts `send`, or keep the send.
+
+        A receive with a wildcard takes a send that arrives later than `now` when that has
+        arrived; the send is `awaited` then, for `offer` to be called.
+        """
+        own = key = key_of(send.source, send.tag)
         found = self.receives.get(key)
         if self.wild > 0:
             for pattern in (key_of(send.source, ANY), key_of(ANY, send.tag), key_of(ANY, ANY)):
@@ -85,10 +102,17 @@ class Mailbox:
                 if other is not None and (found is None or other.order < found.order):
                     found = other
                     key = pattern
+        if found is not None and send.visible > now:
+            # An earlier message that is still to arrive goes first.
+            if key != own or (len(self.sends) > 0 and own in self.sends):
+                found = None
+                send.awaited = True
         if found is None:
             if len(self.sends) == 0:
                 self.sends = {}
-            append(self.sends, key, send)
+            elif send.visible > now:
+                self._stay_behind(send)
+            append(self.sends, own, send)
             send.unexpected = True
             self.unexpected += 1
             if self.kinds != 0:
@@ -99,9 +123,70 @@ class Mailbox:
         self._forget_receive(found)
         return found
 
-    def match_receive(self, receive: Receive) -> Optional[Send]:
+    def _stay_behind(self, send: Send) -> None:
+        """Messages of one source arrive in the order in which they were sent."""
+        if len(self.latest) == 0:
+            self.latest = {}
+            for request in self.sends.values():
+                other: Optional[Request] = request
+                while other is not None:
+                    assert isinstance(other, Send)
+                    self.latest[other.source] = max(
+                        other.visible, self.latest.get(other.source, 0.0)
+                    )
+                    other = other.next
+        send.visible = max(send.visible, self.latest.get(send.source, 0.0))
+        self.latest[send.source] = send.visible
+
+    def offer(self, send: Send) -> Optional[Receive]:
+        """Give an unexpected send that has arrived to the earliest receive that accepts it."""
+        found: Optional[Request] = None
+        key = 0
+        for pattern in (
+            key_of(send.source, send.tag),
+            key_of(send.source, ANY),
+            key_of(ANY, send.tag),
+            key_of(ANY, ANY),
+        ):
+            other = self.receives.get(pattern)
+            if other is not None and (found is None or other.order < found.order):
+                found = other
+                key = pattern
+        if found is None:
+            return None
+        assert isinstance(found, Receive)
+        pop(self.receives, key, found)
+        self._forget_receive(found)
+        self.cancel(send)
+        return found
+
+    def coming(self, receive: Receive, now: float) -> "list[Send]":
+        """The sends that `receive` accepts, that are still to arrive, and that nobody awaits."""
+        found: list[Send] = []
+        for head in self.sends.values():
+            assert isinstance(head, Send)
+            if accepts(receive, head):
+                request: Optional[Request] = head
+                while request is not None:
+                    assert isinstance(request, Send)
+                    if request.visible > now and not request.awaited:
+                        found.append(request)
+                    request = request.next
+        found.sort(key=lambda send: send.order)
+        return found
+
+    def match_receive(self, receive: Receive, now: float = INFINITY) -> Optional[Send]:
         """Take the earliest unexpected send that `receive` accepts, or keep the receive."""
-        send = self.peek(receive)
+        send: Optional[Send] = None
+        if is_wild(receive):
+            send = self.peek(receive, now)
+        else:
+            head = self.sends.get(key_of(receive.source, receive.tag))
+            if head is not None:
+                assert isinstance(head, Send)
+                # An earlier receive with a wildcard may be waiting for it to arrive.
+                if not head.awaited or head.visible <= now or not self._claimed(head):
+                    send = head
         if send is not None:
             return self.take(send)
         if len(self.receives) == 0:
@@ -111,12 +196,24 @@ class Mailbox:
             self.wild += 1
         return None
 
-    def peek(self, receive: Receive) -> Optional[Send]:
-        """The unexpected send that `receive` would take."""
+    def _claimed(self, send: Send) -> bool:
+        """Whether a posted receive accepts a send that is still to arrive."""
+        for pattern in (
+            key_of(send.source, send.tag),
+            key_of(send.source, ANY),
+            key_of(ANY, send.tag),
+            key_of(ANY, ANY),
+        ):
+            if pattern in self.receives:
+                return True
+        return False
+
+    def peek(self, receive: Receive, now: float = INFINITY) -> Optional[Send]:
+        """The unexpected send that `receive` would take, of those that have arrived by `now`."""
         key = key_of(receive.source, receive.tag)
         if is_wild(receive):
             if len(self.sends) < MANY:
-                candidates = self.candidates(receive)
+                candidates = self.candidates(receive, now)
                 return candidates[0] if len(candidates) > 0 else None
             kind = ANY_TAG
             if receive.source == ANY:
@@ -124,10 +221,12 @@ class Mailbox:
             if self.kinds & kind == 0:
                 self._open_lanes(kind)
             lane = self.lanes.get(key)
-            return None if lane is None else lane.first()
+            return None if lane is None else lane.first(now)
         head = self.sends.get(key)
-        assert head is None or isinstance(head, Send)
-        return head
+        if head is None:
+            return None
+        assert isinstance(head, Send)
+        return head if head.visible <= now else None
 
     def _open_lanes(self, kind: int) -> None:
         """Line up the sends by what receives of a kind look at."""
@@ -147,20 +246,20 @@ class Mailbox:
 
     def _line_up(self, send: Send, kinds: int) -> None:
         if kinds & ANY_TAG != 0:
-            self._lane(key_of(send.source, ANY)).append(send)
+            self._lane(key_of(send.source, ANY)).add(send)
         if kinds & ANY_SOURCE != 0:
-            self._lane(key_of(ANY, send.tag)).append(send)
+            self._lane(key_of(ANY, send.tag)).add(send)
         if kinds & ANY_MESSAGE != 0:
-            self._lane(key_of(ANY, ANY)).append(send)
+            self._lane(key_of(ANY, ANY)).add(send)
 
-    def _lane(self, key: int) -> "list[Send]":
+    def _lane(self, key: int) -> Lane:
         lane = self.lanes.get(key)
         if lane is None:
             lane = self.lanes[key] = Lane()
-        return lane.sends
+        return lane
 
-    def candidates(self, receive: Receive) -> "list[Send]":
-        """The sends that `receive` may take, one a source, earliest first.
+    def candidates(self, receive: Receive, now: float = INFINITY) -> "list[Send]":
+        """The sends that `receive` may take by `now`, one a source, earliest first.
 
         MPI lets a wildcard receive take the first message of any source: this is where runs
         of one program may differ.
@@ -172,9 +271,9 @@ class Mailbox:
                 other = firsts.get(request.source)
                 if other is None or request.order < other.order:
                     firsts[request.source] = request
-        found = list(firsts.values())
+        found = [send for send in firsts.values() if send.visible <= now]
         if len(found) > 1:
-            found.sort(key=lambda send: send.order)
+            found.sort(key=lambda send: (send.visible, send.order))
         return found
 
     def watch(self, probe: Receive) -> None:
@@ -216,6 +315,7 @@ class Mailbox:
         self.unexpected -= 1
         if len(self.sends) == 0:
             self.sends = NO_CHAINS
+            self.latest = NO_DATES
         if self.kinds != 0:
             self.taken += 1
             if self.unexpected == 0 or self.taken > STALE and self.taken > 2 * self.unexpected:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final, Optional
 
 from mypy_extensions import mypyc_attr
 
-from pysmpi.kernel.sharing import Constraint
+from pysmpi.kernel.sharing import INFINITY, Constraint
 
 if TYPE_CHECKING:
     from pysmpi.kernel.requests import Receive, Send, Transfer
@@ -36,6 +36,14 @@ class Plan:
         detached: bool = True,
         pricing: "Optional[Pricing]" = None,
     ) -> None:
+        # Comparisons with NaN are false.
+        if not (0.0 <= latency < INFINITY and 0.0 <= volume < INFINITY):
+            raise ValueError(f"a plan has latency {latency} s and {volume} bytes")
+        if not (bound > 0.0 and factor > 0.0 and (bound < INFINITY or constraints or volume == 0.0)):
+            raise ValueError(
+                f"a plan of {volume} bytes has bound {bound} bytes/s, factor {factor} and "
+                f"{len(constraints)} constraints: its bytes would never flow"
+            )
         self.latency: float = latency
         self.volume: float = volume
         self.bound: float = bound

@@ -94,6 +94,8 @@ class Send(Envelope):
         self.mode: int = mode
         self.plan: Optional[Plan] = None
         self.unexpected: bool = False  # no receive was there for it, and none is yet
+        self.visible: float = 0.0  # (s) wildcards and probes see it from then on
+        self.awaited: bool = False  # whether the engine will announce it then
         self.detached: bool = False
         self.eager: bool = False
         self.flowing: bool = False

@@ -27,6 +27,9 @@ NAMES: Final = (
 )  # fmt: skip
 
 
+MOST_TAGS: Final = 1 << 10  # of the messages of one call
+
+
 class Schedule:
     """The steps of one process; peers are ranks of the communicator that it runs on.
 
@@ -47,6 +50,8 @@ class Schedule:
         return len(self.codes)
 
     def _step(self, code: int, peer: int, nbytes: int, tag: int) -> None:
+        # Tags beyond would meet the messages of other calls.
+        assert 0 <= tag < MOST_TAGS
         self.codes.append(code)
         self.peers.append(peer)
         self.sizes.append(nbytes)

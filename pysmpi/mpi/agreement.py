@@ -19,7 +19,7 @@ from pysmpi.collectives.selection import build
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context
 from pysmpi.kernel.requests import Request as KernelRequest
-from pysmpi.kernel.schedule import Schedule
+from pysmpi.kernel.schedule import MOST_TAGS, Schedule
 from pysmpi.mpi.core import Board, Core, check_revoked
 from pysmpi.mpi.intercollectives import Sides, joint
 from pysmpi.mpi.rank import Rank
@@ -27,7 +27,7 @@ from pysmpi.mpi.rank import Rank
 # Tags of collective messages: the number of the call, what it does, and the algorithm's own tag.
 _CALLS = 1 << 14
 _OPERATIONS = 1 << 7
-_STEPS = 1 << 10
+_STEPS = MOST_TAGS
 
 _codes: dict[str, int] = {}
 

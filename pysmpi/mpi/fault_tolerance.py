@@ -259,7 +259,7 @@ def _collective_contexts(side: Core, me: int) -> Iterable[tuple[Context, int]]:
         yield context, place
     elif "leaders" in side.storage:
         yield side.storage["leaders"], me
-    for context in owner.storage.get("persistent", {}).values():
+    for context, _ in owner.storage.get("persistent", {}).values():
         yield context, place
 
 

@@ -69,7 +69,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         process = rank.enter()
         process.settle()
         box = mailbox_of(probe)
-        while (send := box.peek(probe)) is None:
+        while (send := box.peek(probe, rank.engine.now)) is None:
             probe = new_receive(comm, rank, core, None, UNLIMITED, source, tag)
             rank.engine.post_probe(probe)
             process.wait([probe])
@@ -96,7 +96,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         rank.enter()
         poll(rank, "smpi/iprobe")
         box = mailbox_of(probe)
-        send = box.peek(probe)
+        send = box.peek(probe, rank.engine.now)
         if send is None:
             rank.leave()
             return None

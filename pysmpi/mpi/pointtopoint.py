@@ -548,7 +548,7 @@ class PointToPoint:
             return True
         rank.enter()
         poll(rank, "smpi/iprobe")
-        probe.message = mailbox_of(probe).peek(probe)
+        probe.message = mailbox_of(probe).peek(probe, rank.engine.now)
         if probe.message is not None:
             rank.polls = 0
             if status is not None:

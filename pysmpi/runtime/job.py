@@ -268,6 +268,7 @@ class Job:
         universe.options["reduction-order"] = self.options.reduction_order
         spawner = universe.options["spawn"] = Spawner(self)
         pointtopoint.install(simulation.engine)
+        simulation.engine.by_arrival = self.settings.value("smpi/matching") == "arrival"
         mpi = import_module("pysmpi.mpi.MPI")
         if self.on_start is not None:
             self.on_start(simulation)

@@ -2,6 +2,8 @@
 
 from typing import Optional
 
+from mypy_extensions import mypyc_attr
+
 from pysmpi.kernel.plan import Plan, Pricing
 from pysmpi.kernel.requests import Receive, Send, Transfer
 from pysmpi.kernel.sharing import INFINITY, Constraint
@@ -23,6 +25,7 @@ class Copy:
         self.seconds: float = 0.0  # of the whole message
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Channel(Pricing):
     """From the ranks on slot `source` to those on `destination`, on cores of one node.
 
