@@ -190,8 +190,41 @@ class MPIError(Diagnostic):
     title = "MPI error"
 
 
+class Livelock(Diagnostic):
+    """Ranks test again and again for something that nothing will bring about any more.
+
+    All ranks that still run either wait, or call `Test`, `Iprobe` and the like without end; no
+    message is under way and nobody computes. The report shows at which line each rank tests or
+    waits. It comes after a million such tests in a row (`--cfg smpi/most-polls:N`; 0 for never).
+
+    ## Why it is bad
+
+    A real MPI library goes on testing: the job uses all its cores until its time is over.
+
+    ## Example
+
+    ```python
+    while not comm.Iprobe(source=1, tag=8):  # rank 1 sends with tag 7, or has ended
+        pass
+    ```
+
+    ## What to do
+
+    - Compare source, tag and communicator of the test with what the other rank sends.
+    - If a rank may end early, or fail, let it say so by a message.
+    - Give a loop of tests a limit, by the number of tests or by `MPI.Wtime()`.
+
+    ## References
+
+    MPI 4.1, sections 3.7.3 and 3.8.1.
+    """
+
+    code = "PSM106"
+    title = "livelock"
+
+
 DIAGNOSTICS: dict[str, type[Diagnostic]] = {
-    kind.code: kind for kind in (Deadlock, RankFailed, Aborted, Truncated, MPIError)
+    kind.code: kind for kind in (Deadlock, RankFailed, Aborted, Truncated, MPIError, Livelock)
 }
 
 

@@ -39,7 +39,8 @@ class Plan:
         # Comparisons with NaN are false.
         if not (0.0 <= latency < INFINITY and 0.0 <= volume < INFINITY):
             raise ValueError(f"a plan has latency {latency} s and {volume} bytes")
-        if not (bound > 0.0 and factor > 0.0 and (bound < INFINITY or constraints or volume == 0.0)):
+        ends = bound < INFINITY or len(constraints) > 0 or volume == 0.0
+        if not (bound > 0.0 and factor > 0.0 and ends):
             raise ValueError(
                 f"a plan of {volume} bytes has bound {bound} bytes/s, factor {factor} and "
                 f"{len(constraints)} constraints: its bytes would never flow"
@@ -57,6 +58,14 @@ class Plan:
         self.eager: bool = eager
         self.detached: bool = detached
         self.pricing: Optional[Pricing] = pricing
+
+    def priced(self, pricing: "Pricing") -> "Plan":
+        """The same plan with a pricing."""
+        return Plan(
+            self.latency, self.volume, self.bound, self.penalty, self.factor, self.constraints,
+            self.weights, self.send_cost, self.isend_cost, self.recv_cost, self.eager,
+            self.detached, pricing,
+        )  # fmt: skip
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -29,7 +29,7 @@ from pysmpi.mpi.constants import (
 from pysmpi.mpi.exceptions import cint, fail
 from pysmpi.mpi.groups import Group
 from pysmpi.mpi.handles import wrong_type
-from pysmpi.mpi.operations import poll
+from pysmpi.mpi.polling import poll
 from pysmpi.mpi.rank import Rank, current
 from pysmpi.mpi.windowcore import Exposure, Side
 from pysmpi.mpi.windowlocks import ALL, Claim

@@ -16,7 +16,8 @@ from pysmpi.mpi.constants import (
     PROC_NULL,
 )
 from pysmpi.mpi.handles import Handle, check_comm
-from pysmpi.mpi.operations import NoOperation, ReceiveOperation, describe, poll
+from pysmpi.mpi.operations import NoOperation, ReceiveOperation, describe
+from pysmpi.mpi.polling import poll
 from pysmpi.mpi.rank import Rank, current
 from pysmpi.mpi.requests import Request
 from pysmpi.mpi.status import Status, check_status

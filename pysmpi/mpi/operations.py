@@ -243,13 +243,3 @@ def describe(request: Any, status: Status | None, cancelled: bool) -> int:
         status._fill(send.source, send.tag, nbytes)
         status.error = error
     return error
-
-
-def poll(rank: Rank, option: str) -> None:
-    """Charge for a test, more after each that found nothing, and let others go on."""
-    rank.polls += 1
-    options = rank.universe.options
-    cost = options.get(option, 1e-4)
-    if options.get("grow", True):
-        cost *= rank.polls
-    rank.process.sleep(cost)

@@ -36,7 +36,8 @@ from pysmpi.mpi.core import Core, check_revoked
 from pysmpi.mpi.exceptions import cint, fail
 from pysmpi.mpi.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.messages import Blocks, partitioned
-from pysmpi.mpi.operations import NoOperation, Operation, poll
+from pysmpi.mpi.operations import NoOperation, Operation
+from pysmpi.mpi.polling import poll
 from pysmpi.mpi.rank import Rank, current
 from pysmpi.mpi.requests import Prequest
 from pysmpi.mpi.status import Status

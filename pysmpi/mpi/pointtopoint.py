@@ -42,11 +42,11 @@ from pysmpi.mpi.operations import (
     ReceiveOperation,
     SendOperation,
     describe,
-    poll,
     withdrawn,
 )
 from pysmpi.mpi.payload import move, snapshot
 from pysmpi.mpi.pickling import pickle
+from pysmpi.mpi.polling import poll
 from pysmpi.mpi.rank import Rank, current
 from pysmpi.mpi.requests import Prequest, Request
 from pysmpi.mpi.status import Status, check_status

@@ -20,7 +20,8 @@ from pysmpi.mpi.constants import (
 )
 from pysmpi.mpi.exceptions import cint, fail, listed, sequence
 from pysmpi.mpi.handles import Handle, wrong_type
-from pysmpi.mpi.operations import Operation, poll
+from pysmpi.mpi.operations import Operation
+from pysmpi.mpi.polling import poll
 from pysmpi.mpi.rank import Rank, current
 from pysmpi.mpi.status import Status, check_status
 

@@ -12,6 +12,7 @@ from pysmpi.kernel.sharing import INFINITY, Constraint
 ENVELOPE: Final = 16  # bytes of tag, destination and communicator that travel with each message
 CROSS_TRAFFIC: Final = 0.05  # share of a flow's rate that its acknowledgements take on the way back
 PATHS: Final = 1 << 20  # how many are kept; each takes some 300 bytes
+SIZES: Final = 1 << 16  # of messages, about which the model's answers are kept
 
 
 class Resource:
@@ -118,6 +119,8 @@ class FlowTransport(Transport):
             path = self._new_path(src, dst, first, last)
         sized = self.sizes.get(nbytes)
         if sized is None:
+            if len(self.sizes) >= SIZES:
+                self.sizes.clear()
             sized = self.sized(nbytes)
             self.sizes[nbytes] = sized
         send_cost = sized.send_cost

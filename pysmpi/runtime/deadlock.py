@@ -78,6 +78,7 @@ class Deadlock:
     exits: Mapping[int, Exit] = field(default_factory=dict)
 
     code = diagnostics.Deadlock.code
+    title = diagnostics.Deadlock.title
 
     def exception(self) -> DeadlockError:
         """The error to raise in a rank that waits."""
@@ -86,7 +87,7 @@ class Deadlock:
     def __str__(self) -> str:
         waiting = len({pid for group in self.groups for pid in group.pids})
         lines = [
-            f"{self.code} deadlock at t={text.seconds(self.seconds)} (simulated): "
+            f"{self.code} {self.title} at t={text.seconds(self.seconds)} (simulated): "
             f"{text.count(waiting, 'rank')} {'waits' if waiting == 1 else 'wait'}, "
             "none can go on"
         ]
@@ -107,6 +108,13 @@ class Deadlock:
         if self.command:
             lines.append(f"  again: {self.command}")
         return "\n".join(lines)
+
+
+class Livelock(Deadlock):
+    """All that happens is that ranks test in vain."""
+
+    code = diagnostics.Livelock.code
+    title = diagnostics.Livelock.title
 
 
 def table(
@@ -159,19 +167,34 @@ def find_deadlock(simulation: Simulation) -> Deadlock:
     """What became of a simulation in which nothing can happen any more."""
     universe = simulation.universe
     census = Census(universe)
+    polling = simulation.polling
     waiting = simulation.waiting()
     waits = [wait for rank in waiting for wait in census.waits(rank)]
+    tests = [wait for wait in waits if wait.pid in polling and not wait.thread]
+    if tests:
+        waits = [wait for wait in waits if wait not in tests]
     alive = {rank.pid for rank in waiting}
     finished = [rank.pid for rank in universe.ranks if rank.pid not in alive]
     causes = Causes(census, waits, set(finished))
-    groups = group_waits(waits, bool(finished))
-    return Deadlock(
+    groups = group_waits(waits, bool(finished or tests))
+    reasons = causes.reasons([group.waits[0] for group in sorted(groups, key=_size)])
+    outlook = causes.outlook()
+    if tests:
+        for group in group_waits(tests):
+            group.verb = "tests in" if len(group.pids) == 1 else "test in"
+            group.odd = False
+            groups.insert(0, group)
+        most = universe.options["watch"].most
+        reasons.insert(0, f"{most:,} tests in a row have found nothing, and nothing else happens")
+        outlook = "tests for ever."
+    kind = Livelock if tests else Deadlock
+    return kind(
         simulation.engine.now,
         groups,
         finished,
-        causes.reasons([group.waits[0] for group in sorted(groups, key=_size)]),
-        causes.cycle(),
-        causes.outlook(),
+        reasons,
+        [] if tests else causes.cycle(),
+        outlook,
         str(universe.options.get("command", "")),
         _exits(simulation, finished),
     )

@@ -265,6 +265,7 @@ class Job:
         universe = simulation.universe
         universe.selection = self.selection
         universe.options.update(_mpi_options(self.settings))
+        universe.options["watch"].most = self.settings.value("smpi/most-polls")
         universe.options["reduction-order"] = self.options.reduction_order
         spawner = universe.options["spawn"] = Spawner(self)
         pointtopoint.install(simulation.engine)

@@ -18,6 +18,7 @@ from greenlet import GreenletExit, getcurrent
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import PlanBook, Transport
 from pysmpi.kernel.process import Core, Process
+from pysmpi.mpi.polling import Watch
 from pysmpi.mpi.rank import Aborted, Fiber, FreeTransport, Rank, Universe, World, current
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
@@ -78,6 +79,8 @@ class Simulation:
         self.cores: dict[tuple[Host, int], Core] = {}
         self.threads: dict[int, list[Fiber]] = {}  # pid -> threads besides the main one
         self.on_deadlock = on_deadlock
+        self.polling: frozenset[int] = frozenset()  # ranks that do nothing but test in vain
+        self.universe.options["watch"] = Watch(hopeless=self._hopeless)
         self.hub = getcurrent()
         self._to_hub = self.hub.switch
         self._to_begin = self._begin
@@ -258,6 +261,11 @@ class Simulation:
             last.resume = self.engine.stop
             last.launch()
 
+    def _hopeless(self, pids: frozenset[int]) -> None:
+        """All that happens is that some ranks test in vain."""
+        self.polling = pids
+        self.engine.stop()
+
     def break_deadlock(self, found: Any) -> bool:
         """Raise the deadlock in every rank that waits, which may go on from there.
 
@@ -269,6 +277,8 @@ class Simulation:
             for fiber in [fiber for fiber in fibers if fiber.gate is None] or fibers[:1]:
                 process = fiber.process
                 process.reset()
+                if rank.pid in self.polling:
+                    _forget(self.engine, process)
                 process.resume = _thrower(fiber, found, process.resume)
                 process.launch()
         return True
@@ -342,6 +352,12 @@ class Simulation:
             with collection.announced():
                 while True:
                     engine.run()
+                    if self.polling and self.running and not self.failed:
+                        engine.stopped = False
+                        if self.on_deadlock is not None and self.on_deadlock(self):
+                            self.polling = frozenset()
+                            continue
+                        break
                     if engine.stopped or self.running == 0 or self.failed:
                         break
                     if self.on_deadlock is None or not self.on_deadlock(self):
@@ -399,6 +415,13 @@ class Simulation:
         # The plans of many pairs are most of what there is: free them now, or Python looks for
         # cycles among them at its exit.
         self.engine.book = PlanBook(FreeTransport(), 0)
+
+
+def _forget(engine: Engine, process: Process) -> None:
+    """Take a process out of the events that are to come."""
+    for date, events in list(engine.queue.events.items()):
+        if process in events:
+            engine.queue.remove(date, process)
 
 
 def _compute_to_the_end(rank: Rank, outcome: Outcome) -> None:

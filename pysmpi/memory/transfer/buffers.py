@@ -5,7 +5,7 @@ the same buffers. What has no owner (pickled objects, the messages of a collecti
 through one buffer of the rank.
 """
 
-from typing import Any, Optional
+from typing import Any, Final, Optional
 from weakref import ref
 
 from pysmpi.memory.transfer.caches import Block, Buffer, Caches
@@ -13,6 +13,8 @@ from pysmpi.memory.transfer.caches import Block, Buffer, Caches
 # Where the bytes of a message are: the object that owns the memory, the first and the last + 1 of
 # its bytes, and the number of separate pieces in which they lie there (1: all of them).
 Place = tuple[object, int, int, int]
+
+NAMELESS: Final = 1024  # lengths of objects without a name that a rank knows
 
 
 class Buffers:
@@ -53,6 +55,8 @@ class Buffers:
         length = len(owner)
         found = self.nameless.get(length)
         if found is None:
+            if len(self.nameless) >= NAMELESS:
+                del self.nameless[next(iter(self.nameless))]
             found = Buffer(self.home)
             self.nameless[length] = found
         return found

@@ -47,7 +47,8 @@ class MemoryTransport(Transport):
         if one.host is not other.host:
             plan = self.network.plan(source, destination, nbytes)
             if described(one.host) or described(other.host):
-                plan.pricing = Doorway(self._side(source), self._side(destination))
+                # The plan may be one that the network's model keeps.
+                return plan.priced(Doorway(self._side(source), self._side(destination)))
             return plan
         if not described(one.host):
             return self.network.plan(source, destination, nbytes)
