@@ -44,6 +44,27 @@ def show(file: str, as_json: bool) -> None:
         click.echo(show_platform(platform))
 
 
+@command.command("convert")
+@click.argument("file")
+@click.option("-o", "--output", metavar="FILE.yaml", help="Write it there (default: print it).")
+def convert(file: str, output: str | None) -> None:
+    """Write FILE, such as SimGrid's XML, as pysmpi YAML: the same hosts, links, routes, options."""
+    from pysmpi.output import Target
+    from pysmpi.platform import load
+    from pysmpi.platform.dump import dump
+    from pysmpi.platform.loader import read
+
+    load(file)
+    text = dump(read(file))
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    with Target("--output", output) as target:
+        with open(target.path, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        target.keep()
+
+
 @command.command("list")
 def shipped_machines() -> None:
     """List the machines that ship with pysmpi."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,8 @@ from pysmpi import diagnostics
 from pysmpi.collectives import registry, selectors
 from pysmpi.memory.transfer.models import memory_models
 from pysmpi.network.models import models
-from pysmpi.platform import shipped
+from pysmpi.network.presets import HYBRID
+from pysmpi.platform import load, shipped
 
 
 def test_version(status):
@@ -38,6 +40,8 @@ def test_models(status):
     code, out, _ = status("models")
     assert code == 0
     between, inside = out.split("\nInside a node that the platform describes:\n")
+    between, presets = between.split("\nPresets of the factors of hybrid (network/preset), ")
+    assert [line.split()[0] for line in presets.splitlines()[1:]] == list(HYBRID)
     assert [line.split()[0] for line in between.splitlines()] == sorted(models())
     assert [line.split()[0] for line in inside.splitlines()] == sorted(memory_models())
 
@@ -87,6 +91,21 @@ def test_platforms(status):
         assert status("platform", "check", name)[0] == 0
     code, out, _ = status("platform", "show", "graphene", "--json")
     assert json.loads(out)["hosts"] == 144
+
+
+def test_a_simgrid_file_converts(status, tmp_path):
+    source = Path(__file__).parents[1] / "data" / "platforms" / "graphene.hybrid.xml"
+    target = tmp_path / "graphene.yaml"
+    assert status("platform", "convert", str(source), "-o", str(target))[0] == 0
+    code, out, _ = status("platform", "convert", str(source))
+    assert code == 0
+    assert out == target.read_text()
+    ours, theirs = load(target), load(source)
+    assert [host.name for host in ours.hosts] == [host.name for host in theirs.hosts]
+    assert (ours.preset, ours.config) == (theirs.preset, theirs.config)
+    code, _, err = status("platform", "convert", "missing.xml")
+    assert code == 2
+    assert "no such file" in err
 
 
 def test_explain(status):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pysmpi.errors import UsageError
 from pysmpi.platform import load
+from pysmpi.platform.check import summary
 from pysmpi.platform.dump import dump
 from pysmpi.platform.loader import read
 
@@ -237,3 +238,71 @@ def test_one_wrong_character_never_gives_anything_but_a_usage_error(tmp_path_fac
         load(path)
     except UsageError as error:
         assert "\n" not in str(error)
+
+
+SIX = """\
+name: lab
+clusters:
+  - name: lab
+    hosts: node-[0-3]
+    cores: 32
+    network: {bandwidth: 100Gbps, latency: 1.5us}
+"""
+
+
+def test_six_lines_are_a_machine(platform_of):
+    lab = platform_of(SIX)
+    first, last = lab.hosts[0], lab.hosts[-1]
+    route = lab.route(first, last)
+    assert route.latency == 1.5e-6
+    assert [link.bandwidth for link in route.links] == [12.5e9, 12.5e9]
+    assert (first.speed, first.speeds, first.cores) == (None, (), 32)
+    assert lab.route(first, first).links == (lab.loopback,)
+    assert lab.loopback.latency == 300e-9
+    assert (lab.preset, lab.models, lab.simgrid) == ("neutral", {}, False)
+    assert "128 cores of this computer's speed" in summary(lab)
+
+
+def test_a_link_is_half_of_the_way(platform_of):
+    lab = platform_of(SIX.replace("network", "link"))
+    assert lab.route(lab.hosts[0], lab.hosts[1]).latency == 3e-6
+
+
+def test_messages_of_a_host_to_itself_may_cross_its_link(platform_of):
+    lab = platform_of(SIX + "    loopback: link\n")
+    host = lab.hosts[0]
+    assert [li.name for li in lab.route(host, host).links] == ["lab_link_0_UP", "lab_link_0_DOWN"]
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "what"),
+    [
+        (SIX + "    link: {bandwidth: 1Gbps}\n", ":6: clusters[0].network:", "link or network"),
+        (SIX + "    backbone: {bandwidth: 1Gbps}\n", ":6:", "expected link with a backbone"),
+        (
+            SIX + "    topology: {kind: torus, dimensions: [4]}\n",
+            ":6: clusters[0].network:",
+            "expected link with a topology",
+        ),
+        (SIX.replace("    network: {", "    # {"), ":3:", 'the key "link" or "network", got none'),
+        (SIX + "    loopback: network\n", ":7: clusters[0].loopback:", "expected one of link"),
+        ("name: x\nhosts:\n- {name: a, pstate: 0}\n", ":3:", "expected none without speeds"),
+        (SIX + "models: [hybrid]\n", ":7: models:", "expected a mapping"),
+    ],
+)
+def test_what_is_wrong_with_a_short_file(platform_of, text, where, what):
+    with pytest.raises(UsageError) as caught:
+        platform_of(text)
+    assert where in str(caught.value)
+    assert what in str(caught.value)
+
+
+def test_presets_and_models_are_kept(platform_of, tmp_path):
+    text = SIX + "preset: smpi\nmodels:\n  cm02: {network/bandwidth-factor: '0.9'}\n"
+    lab = platform_of(text)
+    again = tmp_path / "again.yaml"
+    again.write_text(dump(lab.definition), encoding="utf-8")
+    same(lab, load(again))
+    for platform in (lab, load(again)):
+        assert platform.preset == "smpi"
+        assert platform.models == {"cm02": {"network/bandwidth-factor": "0.9"}}
