@@ -13,6 +13,7 @@ from setuptools.command.build_ext import build_ext
 ROOMS = [
     "pysmpi/kernel/*.py",
     "pysmpi/network/flows.py",
+    "pysmpi/runtime/process/exchange.py",
     *(
         f"pysmpi/memory/transfer/{name}.py"
         for name in (

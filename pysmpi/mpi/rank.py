@@ -186,6 +186,7 @@ class Fiber(greenlet):
     rank: Rank
     process: Process
     gate: Request | None
+    state: Any  # what its rank has for itself of the interpreter's, see runtime/process/
 
     def block(self, timeout: float | None = None) -> bool:
         """Wait for `wake`, at most `timeout` (s of simulated time); whether it came."""

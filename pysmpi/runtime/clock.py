@@ -18,6 +18,7 @@ from types import BuiltinFunctionType
 from typing import Any
 
 from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 
 EPOCH = 946684800.0  # 2000-01-01 00:00 UTC: repeatable, and late enough for zip files
@@ -26,13 +27,6 @@ SYSTEM_CALL = 1e-6  # (s), the least that a sleep takes
 
 _NANO = 1e9
 _CLOCKS_OF_DATE = {"CLOCK_REALTIME", "CLOCK_TAI", "CLOCK_REALTIME_COARSE"}
-
-
-def _wrapper(real: Callable[..., Any], virtual: Callable[..., Any]) -> Callable[..., Any]:
-    virtual.__name__ = virtual.__qualname__ = real.__name__
-    virtual.__doc__ = real.__doc__
-    virtual.__module__ = "time"
-    return virtual
 
 
 def _seconds(real: Callable[[], float], origin: float, poll_cost: float) -> Callable[[], float]:
@@ -45,7 +39,7 @@ def _seconds(real: Callable[[], float], origin: float, poll_cost: float) -> Call
         rank.poll(poll_cost)
         return origin + rank.now()
 
-    return _wrapper(real, read)
+    return like(real, read)
 
 
 def _nanoseconds(real: Callable[[], int], origin: float, poll_cost: float) -> Callable[[], int]:
@@ -59,7 +53,7 @@ def _nanoseconds(real: Callable[[], int], origin: float, poll_cost: float) -> Ca
         rank.poll(poll_cost)
         return first + round(rank.now() * _NANO)
 
-    return _wrapper(real, read)
+    return like(real, read)
 
 
 def _sleep(real: Callable[[float], None]) -> Callable[[float], None]:
@@ -76,7 +70,7 @@ def _sleep(real: Callable[[float], None]) -> Callable[[float], None]:
         rank.sleep(max(float(seconds), SYSTEM_CALL))
         return None
 
-    return _wrapper(real, sleep)
+    return like(real, sleep)
 
 
 def _broken_down(real: Callable[..., Any], position: int) -> Callable[..., Any]:
@@ -89,7 +83,7 @@ def _broken_down(real: Callable[..., Any], position: int) -> Callable[..., Any]:
             return real(*args)
         return real(*args[:position], EPOCH + rank.now())
 
-    return _wrapper(real, convert)
+    return like(real, convert)
 
 
 def _broken_down_default(
@@ -103,7 +97,7 @@ def _broken_down_default(
             return real(*args)
         return real(*args, localtime())
 
-    return _wrapper(real, convert)
+    return like(real, convert)
 
 
 def _clock_gettime(
@@ -119,7 +113,7 @@ def _clock_gettime(
         rank.poll(poll_cost)
         return convert(rank.now() + (EPOCH if clk_id in dates else 0.0))
 
-    return _wrapper(real, read)
+    return like(real, read)
 
 
 def _replacements(poll_cost: float) -> dict[str, Callable[..., Any]]:
@@ -189,6 +183,7 @@ def patch_datetime(patches: Patches, datetime: Any) -> None:
             return real_utcnow() if cls is kind else namespace_utcnow.__get__(None, cls)()
         return cls.fromtimestamp(time.time(), utc).replace(tzinfo=None)
 
+    now, utcnow = like(real_now, now), like(real_utcnow, utcnow)
     namespace_now, namespace_utcnow = namespace["now"], namespace["utcnow"]
     modified = ctypes.pythonapi.PyType_Modified
     modified.argtypes = [ctypes.py_object]

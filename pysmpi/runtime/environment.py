@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.surroundings import Surroundings, here
-from pysmpi.runtime.switches import Switches
 
 # Beyond what an operating system gives (Linux: 4194304), so that no real process is meant.
 FIRST_PID = 5_000_000
@@ -37,24 +38,27 @@ def launcher_variables(surroundings: Surroundings) -> dict[str, str]:
 _LAUNCHER = frozenset(os.fsencode(name) for name in launcher_variables(Surroundings()))
 
 
-class RankEnviron(os._Environ):  # type: ignore[type-arg]
-    """The class of `os.environ` during a run: each rank has a copy of the variables.
+class _Variables(dict[Any, Any]):
+    """What stands behind `os.environ` during a run: a copy of the variables for each rank.
 
-    What a rank sets is also passed on to the real environment, where C libraries look
-    (`OMP_NUM_THREADS`); the end of the run takes it back.
+    What a rank sets is also passed on to the real environment by `os.environ`, where C libraries
+    look (`OMP_NUM_THREADS`); the end of the run takes it back. As a dictionary it is empty: all is
+    asked of that of the rank.
     """
 
-    touched: set[Any] = set()
+    def __init__(self, common: dict[Any, Any]) -> None:
+        super().__init__()
+        self.common = common
+        self.touched: set[Any] = set()
 
-    @property
-    def _data(self) -> dict[Any, Any]:
-        common: dict[Any, Any] = self.__dict__["_data"]
+    def own(self) -> dict[Any, Any]:
+        """The variables of the rank that is running."""
         surroundings = here()
         if surroundings is None:
-            return common
+            return self.common
         own = surroundings.environ
         if own is None:
-            own = surroundings.environ = dict(common)
+            own = surroundings.environ = dict(self.common)
             special = launcher_variables(surroundings)
             special.update(surroundings.variables or {})
             for name, value in special.items():
@@ -63,46 +67,108 @@ class RankEnviron(os._Environ):  # type: ignore[type-arg]
 
     def __getitem__(self, key: Any) -> Any:
         surroundings = here()
-        if surroundings is not None and surroundings.environ is None:
-            encoded = self.encodekey(key)
-            if encoded not in _LAUNCHER and not surroundings.variables:
-                # The same for all ranks so far: reading it does not take a copy.
-                try:
-                    return self.decodevalue(self.__dict__["_data"][encoded])
-                except KeyError:
-                    raise KeyError(key) from None
-        return super().__getitem__(key)
+        if (
+            surroundings is not None
+            and surroundings.environ is None
+            and key not in _LAUNCHER
+            and not surroundings.variables
+        ):
+            # The same for all ranks so far: reading it does not take a copy.
+            return self.common[key]
+        return self.own()[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        super().__setitem__(key, value)
-        self.touched.add(self.encodekey(key))
+        self.own()[key] = value
+        self.touched.add(key)
 
     def __delitem__(self, key: Any) -> None:
-        super().__delitem__(key)
-        self.touched.add(self.encodekey(key))
+        del self.own()[key]
+        self.touched.add(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.own()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.own())
+
+    def __len__(self) -> int:
+        return len(self.own())
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return self.own().get(key, default)
+
+    def copy(self) -> dict[Any, Any]:
+        return self.own().copy()
+
+    def keys(self) -> Any:
+        return self.own().keys()
+
+    def values(self) -> Any:
+        return self.own().values()
+
+    def items(self) -> Any:
+        return self.own().items()
+
+    def __eq__(self, other: object) -> bool:
+        return self.own() == other
+
+    def __repr__(self) -> str:
+        return repr(self.own())
 
 
 def _patch_environ(patches: Patches) -> None:
     if os.name != "posix":
         return
+    common: dict[Any, Any] = vars(os.environ)["_data"]
+    variables = _Variables(common)
     environs: list[Any] = [os.environ]
     if hasattr(os, "environb"):
         environs.append(os.environb)
-    RankEnviron.touched = set()
     for environ in environs:
-        environ.__class__ = RankEnviron
+        environ._data = variables
 
     def restore() -> None:
         for environ in environs:
-            environ.__class__ = os._Environ
-        common: dict[Any, Any] = vars(os.environ)["_data"]
-        for key in RankEnviron.touched:
+            environ._data = common
+        for key in variables.touched:
             if key in common:
                 os.putenv(key, common[key])
             else:
                 os.unsetenv(key)
 
     patches.call_back(restore)
+    real = os.system
+
+    def system(command: Any) -> int:
+        """Execute the command in a subshell."""
+        if here() is None:
+            return real(command)
+        # The C library takes the environment of the process, which is none of a rank's.
+        child = os.posix_spawn("/bin/sh", ["sh", "-c", os.fsdecode(command)], dict(os.environ))
+        return os.waitpid(child, 0)[1]
+
+    patches.set(os, "system", like(real, system))
+    if "_posixsubprocess" in sys.modules:
+        _patch_children(patches, sys.modules["_posixsubprocess"])
+
+
+def _patch_children(patches: Patches, module: Any) -> None:
+    """Give children the environment of their rank where the program gives them none."""
+    real = module.fork_exec
+    environment = 5  # position of the list of variables
+
+    def fork_exec(*args: Any) -> Any:
+        if here() is None or args[environment] is not None:
+            return real(*args)
+        own = [key + b"=" + value for key, value in vars(os.environ)["_data"].items()]
+        return real(*args[:environment], own, *args[environment + 1 :])
+
+    new = like(real, fork_exec)
+    patches.set(module, "fork_exec", new)
+    subprocess = sys.modules.get("subprocess")
+    for name in ("_fork_exec",):
+        if subprocess is not None and hasattr(subprocess, name):
+            patches.set(subprocess, name, new)
 
 
 def _patch_pid(patches: Patches) -> None:
@@ -126,14 +192,9 @@ def _patch_pid(patches: Patches) -> None:
             pid = simulator
         real_kill(pid, signal)
 
-    getpid.__doc__, getppid.__doc__, kill.__doc__ = (
-        real_getpid.__doc__,
-        real_getppid.__doc__,
-        real_kill.__doc__,
-    )
-    patches.set(os, "getpid", getpid)
-    patches.set(os, "getppid", getppid)
-    patches.set(os, "kill", kill)
+    patches.set(os, "getpid", like(real_getpid, getpid))
+    patches.set(os, "getppid", like(real_getppid, getppid))
+    patches.set(os, "kill", like(real_kill, kill))
 
 
 def _patch_host(patches: Patches) -> None:
@@ -148,7 +209,7 @@ def _patch_host(patches: Patches) -> None:
             return real
         return os.uname_result((real[0], surroundings.host, *real[2:]))
 
-    patches.set(os, "uname", uname)
+    patches.set(os, "uname", like(real_uname, uname))
 
 
 def patch_platform(patches: Patches, module: ModuleType) -> None:
@@ -167,57 +228,12 @@ def patch_platform(patches: Patches, module: ModuleType) -> None:
         # The last field is computed when it is asked for, and not a part of the constructor.
         return type(real)(real.system, surroundings.host, real.release, real.version, real.machine)
 
-    patches.set(module, "node", node)
-    patches.set(module, "uname", uname)
+    patches.set(module, "node", like(real_node, node))
+    patches.set(module, "uname", like(real_uname, uname))
 
 
-def _patch_directory(patches: Patches, switches: Switches) -> None:
-    """Let `os.chdir` change the directory of one rank.
-
-    The operating system knows one directory of the process; once a rank has changed it, that of
-    each rank is restored when the rank goes on.
-    """
-    real_chdir = os.chdir
-    common = ""  # of ranks that have not changed it
-    actual = ""
-
-    def follow(rank: Any) -> None:
-        nonlocal actual
-        wanted = rank.program.directory or common
-        if wanted != actual:
-            real_chdir(wanted)
-            actual = wanted
-
-    def chdir(path: Any) -> None:
-        nonlocal common, actual
-        rank = ranks.current()
-        if rank.program is None:
-            real_chdir(path)
-            return
-        if not common:
-            common = os.getcwd()
-            patches.call_back(lambda: real_chdir(common))
-        real_chdir(path)
-        actual = rank.program.directory = os.getcwd()
-        switches.watch(rank, follow)
-
-    def fchdir(fd: int) -> None:
-        if ranks.current().program is None:
-            real_fchdir(fd)
-        else:
-            chdir(fd)
-
-    chdir.__doc__ = real_chdir.__doc__
-    patches.set(os, "chdir", chdir)
-    if hasattr(os, "fchdir"):
-        real_fchdir = os.fchdir
-        fchdir.__doc__ = real_fchdir.__doc__
-        patches.set(os, "fchdir", fchdir)
-
-
-def install(patches: Patches, switches: Switches) -> None:
+def install(patches: Patches) -> None:
     """Give every rank an environment of its own until the patches are undone."""
     _patch_environ(patches)
     _patch_pid(patches)
     _patch_host(patches)
-    _patch_directory(patches, switches)

@@ -9,40 +9,33 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.imports import ImportSystem
+from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.rules import Rules
 from pysmpi.runtime.surroundings import Surroundings, here
-from pysmpi.runtime.view import ModuleView
 
 
 class HardExit(SystemExit):
     """`os._exit` in a rank that no simulation runs: ends it without its exit functions."""
 
 
-def install(patches: Patches, view: ModuleView, rules: Rules) -> None:
+def install(patches: Patches, imports: ImportSystem) -> None:
     """Give every rank its own end until the patches are undone."""
-    _patch_atexit(patches, view, rules)
+    _patch_atexit(patches, imports)
     _patch_hard_exit(patches)
     _patch_input(patches)
 
 
-def _is_library(frame: FrameType, view: ModuleView, rules: Rules) -> bool:
-    """Whether a module runs in `frame` that is installed, and shared by all ranks."""
-    name = frame.f_globals.get("__name__")
-    return name in view.shared and rules.installed(frame.f_code.co_filename)
-
-
-def _patch_atexit(patches: Patches, view: ModuleView, rules: Rules) -> None:
+def _patch_atexit(patches: Patches, imports: ImportSystem) -> None:
     real_register, real_unregister = atexit.register, atexit.unregister
 
     def register(func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         surroundings = here()
-        if surroundings is None or _is_library(sys._getframe(1), view, rules):
-            # What a shared library registers concerns the whole process.
+        if surroundings is None or imports.importing_shared:
+            # What a shared module registers as it is imported concerns the whole process.
             real_register(func, *args, **kwargs)
         else:
             if surroundings.at_exit is None:
@@ -56,10 +49,28 @@ def _patch_atexit(patches: Patches, view: ModuleView, rules: Rules) -> None:
             surroundings.at_exit = [entry for entry in surroundings.at_exit if entry[0] != func]
         real_unregister(func)
 
-    register.__doc__ = real_register.__doc__
-    unregister.__doc__ = real_unregister.__doc__
-    patches.set(atexit, "register", register)
-    patches.set(atexit, "unregister", unregister)
+    def _ncallbacks() -> int:
+        surroundings = here()
+        return real_count() if surroundings is None else len(surroundings.at_exit or ())
+
+    def _clear() -> None:
+        surroundings = here()
+        if surroundings is None:
+            real_clear()
+        else:
+            surroundings.at_exit = None
+
+    def _run_exitfuncs() -> None:
+        surroundings = here()
+        if surroundings is None:
+            real_run()
+        else:
+            run_exit_functions(surroundings)
+
+    real_count, real_clear, real_run = atexit._ncallbacks, atexit._clear, atexit._run_exitfuncs
+    for function in (register, unregister, _ncallbacks, _clear, _run_exitfuncs):
+        name = function.__name__
+        patches.set(atexit, name, like(getattr(atexit, name), function))
 
 
 def run_exit_functions(surroundings: Surroundings) -> None:
@@ -99,8 +110,7 @@ def _patch_hard_exit(patches: Patches) -> None:
             simulation.exit_hard(rank, status)
         raise HardExit(status)
 
-    _exit.__doc__ = real.__doc__
-    patches.set(os, "_exit", _exit)
+    patches.set(os, "_exit", like(real, _exit))
 
 
 def _patch_input(patches: Patches) -> None:
@@ -116,5 +126,4 @@ def _patch_input(patches: Patches) -> None:
             raise EOFError("EOF when reading a line")
         return line.rstrip("\n")
 
-    input.__doc__ = real.__doc__
-    patches.set(builtins, "input", input)
+    patches.set(builtins, "input", like(real, input))

@@ -13,7 +13,6 @@ from typing import Any
 from greenlet import GreenletExit
 
 from pysmpi.errors import UsageError
-from pysmpi.mpi import rank as ranks
 from pysmpi.runtime import (
     clock,
     environment,
@@ -30,24 +29,24 @@ from pysmpi.runtime import (
     tools,
     warning_filters,
 )
+from pysmpi.runtime.imports import ImportSystem
 from pysmpi.runtime.loader import FunctionProgram, Program
 from pysmpi.runtime.outside import forks
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.private import ImportSystem, Stopwatch
+from pysmpi.runtime.process import facets
+from pysmpi.runtime.process.exchange import MISSING, Exchange
 from pysmpi.runtime.program_errors import strip
 from pysmpi.runtime.rules import Rules
 from pysmpi.runtime.shadow.setup import Shadowing
+from pysmpi.runtime.process.versions import version_of
+from pysmpi.runtime.stopwatch import Stopwatch
 from pysmpi.runtime.surroundings import Surroundings
-from pysmpi.runtime.switches import Switches
-from pysmpi.runtime.view import ModuleView
 
 # Modules that are changed once they are there.
 _WHEN_LOADED: dict[str, Callable[[Patches, ModuleType], Any]] = {
     "datetime": clock.patch_datetime,
-    "logging": logging_state.patch_logging,
     "random": randomness.patch_random,
     "numpy.random": randomness.patch_numpy,
-    "socket": sockets.patch_socket,
     "platform": environment.patch_platform,
     "queue": threads.patch_queue,
     "concurrent.futures._base": threads.patch_futures,
@@ -92,7 +91,7 @@ class Interpreter:
         self.threads: threads.Threads | None = None
         self.patches = Patches()
         self.process = os.getpid()
-        self.view: ModuleView | None = None
+        self.exchange: Exchange | None = None
 
     def __enter__(self) -> Interpreter:
         if _running:
@@ -120,21 +119,25 @@ class Interpreter:
             outer = {
                 name: module for name, module in loaded if self.rules.already_loaded(name, module)
             }
-        self.view = view = ModuleView(table, outer)
-        patches.call_back(view.close)
-        imports = ImportSystem(self.rules, view, self.stopwatch)
+        self.exchange = exchange = Exchange(table, outer, version_of)
+        imports = ImportSystem(self.rules, exchange, self.stopwatch)
         if self.mpi is not None:
             mpi4py_package.provide(imports, self.mpi, self.arrive or (lambda: None))
         clock.install(patches, self.poll_cost)
-        switches = Switches(patches)
-        exits.install(patches, view, self.rules)
-        environment.install(patches, switches)
-        warning_filters.install(patches, switches)
-        when_loaded = dict(_WHEN_LOADED)
-        when_loaded.update(outside.install(patches))
-        if self.mpi is not None:
-            when_loaded.update(linked_mpi.install(patches))
-        when_loaded.update(tools.install(patches))
+        exits.install(patches, imports)
+        environment.install(patches)
+        facets.install(patches, exchange)
+        warning_filters.install(patches, exchange, imports)
+        when_loaded = {
+            **_WHEN_LOADED,
+            **outside.install(patches),
+            **(linked_mpi.install(patches) if self.mpi is not None else {}),
+            **tools.install(patches),
+            "logging": partial(
+                logging_state.patch_logging, exchange=exchange, imports=imports
+            ),
+            "socket": partial(_patch_socket, exchange=exchange),
+        }
         if self.start_fiber is not None:
             self.threads = threads.install(patches, self.start_fiber)
             patch_executor = partial(threads.patch_executor, threads=self.threads)
@@ -146,8 +149,14 @@ class Interpreter:
                 imports.loaded[name] = partial(patch, patches)
         imports.install(patches)
         if self.shadowing is not None:
-            self.shadowing.install(patches, imports, self.view)
-        system.install(patches, view)
+            self.shadowing.install(patches, imports, exchange)
+        for name in system.LATER:
+            if name in table:
+                system.watch_later(exchange, table[name])
+            else:
+                _also(imports, name, partial(system.watch_later, exchange))
+        system.install(patches, exchange)
+        patches.call_back(exchange.close)
 
     def __exit__(self, *exception: object) -> None:
         try:
@@ -173,7 +182,7 @@ class Interpreter:
             self._let_go(surroundings, program)
             raise
         except BaseException as error:
-            hook = surroundings.excepthook
+            hook: Any = sys.excepthook
             if hook in (None, sys.__excepthook__):
                 self.finish(surroundings)
                 raise
@@ -208,14 +217,29 @@ class Interpreter:
     def _let_go(self, surroundings: Surroundings, program: Program | None) -> None:
         # What a function returns may need the modules that it has imported.
         if not isinstance(program or self.program, FunctionProgram):
-            assert self.view is not None
-            if self.view.shown is ranks.current():
-                self.view.collect()
-            teardown.let_go(list(surroundings.modules.values()))
+            assert self.exchange is not None
+            self.exchange.collect()
+            modules = surroundings.state.modules.values()
+            teardown.let_go([module for module in modules if module is not MISSING])
 
     def forget(self, rank: Any) -> None:
         """Let go of the modules of a rank that has ended."""
-        assert self.view is not None
-        if self.view.shown is rank:
-            self.view.show(ranks.outside)
-        rank.program.modules = {}
+        assert self.exchange is not None
+        self.exchange.forget(rank.program.state)
+
+
+def _patch_socket(patches: Patches, module: ModuleType, exchange: Exchange) -> None:
+    sockets.patch_socket(patches, module)
+    facets.patch_socket(patches, module, exchange)
+
+
+def _also(imports: ImportSystem, name: str, call: Callable[[ModuleType], Any]) -> None:
+    """Have one more thing called when a module is loaded."""
+    before = imports.loaded.get(name)
+
+    def loaded(module: ModuleType) -> None:
+        if before is not None:
+            before(module)
+        call(module)
+
+    imports.loaded[name] = loaded

@@ -291,6 +291,7 @@ class Job:
             self.folding,
             PAYLOAD.skipping(self.most_data),
         ):
+            simulation.door.exchange = self.interpreter.exchange
             self.universe_size = spawner.universe_size()
             parts = self._parts()
             slots = range(len(self.slots))

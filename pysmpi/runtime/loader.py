@@ -100,7 +100,6 @@ class _MainProgram(Program):
             namespace["__file__"] = self.file
             namespace["__cached__"] = self.cached
         sys.modules["__main__"] = module
-        surroundings.modules["__main__"] = module
         exec(self.code, namespace)
 
     def _rewritten(self, source: str | bytes | None, name: str) -> CodeType | None:

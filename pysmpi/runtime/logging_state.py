@@ -10,8 +10,12 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from pysmpi.runtime.imports import ImportSystem
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.process.exchange import Exchange
 from pysmpi.runtime.surroundings import here
+
+_NONE = object()
 
 
 class _OfRank:
@@ -21,8 +25,13 @@ class _OfRank:
     """
 
     def __init__(
-        self, name: str, first: Callable[[], Any], copy: Callable[[Any], Any] = lambda value: value
+        self,
+        shared: _SharedImports,
+        name: str,
+        first: Callable[[], Any],
+        copy: Callable[[Any], Any] = lambda value: value,
     ) -> None:
+        self.shared = shared
         self.name = name
         self.first = first
         self.copy = copy
@@ -32,11 +41,11 @@ class _OfRank:
             return self
         common = vars(logger)
         surroundings = here()
-        if surroundings is None:
-            try:
-                return common[self.name]
-            except KeyError:
-                raise AttributeError(self.name) from None
+        if surroundings is None or self.shared.importing:
+            if self.name not in common:
+                raise AttributeError(self.name)
+            self.shared.touch(logger, self)
+            return common[self.name]
         if surroundings.logging is None:
             surroundings.logging = {}
         own = surroundings.logging.setdefault(logger, {})
@@ -47,7 +56,8 @@ class _OfRank:
     def __set__(self, logger: Any, value: Any) -> None:
         common = vars(logger)
         surroundings = here()
-        if surroundings is None:
+        if surroundings is None or self.shared.importing:
+            self.shared.touch(logger, self)
             common[self.name] = value
             return
         common.setdefault(self.name, self.first())
@@ -56,14 +66,64 @@ class _OfRank:
         surroundings.logging.setdefault(logger, {})[self.name] = value
 
 
-def patch_logging(patches: Patches, module: ModuleType) -> None:
+class _SharedImports:
+    """What shared modules do to loggers while they are imported, which they do for all ranks."""
+
+    def __init__(self, exchange: Exchange, imports: ImportSystem) -> None:
+        self.exchange = exchange
+        self.imports = imports
+        # (logger, attribute) -> the value before
+        self.touched: dict[tuple[int, str], tuple[Any, _OfRank, Any]] = {}
+
+    @property
+    def importing(self) -> bool:
+        """Whether a shared module is being imported."""
+        return self.imports.importing_shared > 0
+
+    def touch(self, logger: Any, attribute: _OfRank) -> None:
+        """An attribute may be about to change."""
+        if self.importing and attribute.name != "_cache":
+            key = (id(logger), attribute.name)
+            if key not in self.touched:
+                before = vars(logger).get(attribute.name, _NONE)
+                before = list(before) if isinstance(before, list) else before
+                self.touched[key] = (logger, attribute, before)
+
+    def end(self) -> None:
+        """It is imported: ranks that have their own values get what it changed as well."""
+        touched, self.touched = self.touched, {}
+        for logger, attribute, before in touched.values():
+            now = vars(logger).get(attribute.name, _NONE)
+            if now == before:
+                continue
+            for state in self.exchange.live.values():
+                own = (state.owner.logging or {}).get(logger)
+                if own is None:
+                    continue
+                own.pop("_cache", None)
+                if attribute.name not in own:
+                    continue
+                if isinstance(now, list):
+                    old = before if isinstance(before, list) else []
+                    mine = own[attribute.name]
+                    mine += [item for item in now if item not in old and item not in mine]
+                elif own[attribute.name] == before:
+                    own[attribute.name] = now
+
+
+def patch_logging(
+    patches: Patches, module: ModuleType, exchange: Exchange, imports: ImportSystem
+) -> None:
     """Give every rank its own configuration of loggers until the patches are undone."""
+    shared = _SharedImports(exchange, imports)
+    imports.end_shared.append(shared.end)
     for attribute in (
-        _OfRank("handlers", list, list),
-        _OfRank("filters", list, list),
-        _OfRank("level", int),
-        _OfRank("propagate", lambda: True),
-        _OfRank("disabled", lambda: False),
-        _OfRank("_cache", dict, lambda value: {}),
+        _OfRank(shared, "handlers", list, list),
+        _OfRank(shared, "filters", list, list),
+        _OfRank(shared, "level", int),
+        _OfRank(shared, "propagate", lambda: True),
+        _OfRank(shared, "disabled", lambda: False),
+        _OfRank(shared, "_cache", dict, lambda value: {}),
     ):
         patches.set(module.Logger, attribute.name, attribute)
+    patches.set(module.Manager, "_disable", _OfRank(shared, "_disable", int))

@@ -2,8 +2,7 @@
 
 The package and its pure-Python modules come from the installed distribution, loaded once for all
 ranks in a copy of its own (so that a caller who uses a real MPI keeps it). `mpi4py.MPI` is
-pysmpi's; importing it is an event of each rank. `mpi4py.rc` is one object that keeps the options
-of each rank apart.
+pysmpi's; importing it is an event of each rank. Each rank has its own `mpi4py.rc`.
 """
 
 from __future__ import annotations
@@ -15,72 +14,12 @@ from types import ModuleType
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.imports import GivenLoader, ImportSystem
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.private import ImportSystem, OneForAllLoader
+from pysmpi.runtime.process.exchange import State
 
 _ours: dict[str, ModuleType] = {}  # the modules of our copy, kept from run to run
-_KEY = "mpi4py.rc"
-_REPLACED = "mpi4py.rc, replaced"
-_COMMON = object()
-
-
-def _rank_options(kind: type) -> type:
-    """A class like `mpi4py.Rc` whose instance has the options of the rank that asks."""
-
-    class Rc(kind):  # type: ignore[misc]
-        def __getattribute__(self, name: str) -> Any:
-            own = ranks.current().storage.get(_KEY)
-            if own is not None and name in own:
-                return own[name]
-            return super().__getattribute__(name)
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            if not hasattr(self, name):
-                raise TypeError(f"object has no attribute {name!r}")
-            ranks.current().storage.setdefault(_KEY, {})[name] = value
-
-    Rc.__qualname__ = "Rc"
-    Rc.__module__ = "mpi4py"
-    Rc.__doc__ = kind.__doc__
-    return Rc
-
-
-class _OptionsOfRank:
-    """Descriptor: the attribute `rc` of the package, which a rank may replace or delete."""
-
-    def __get__(self, package: Any, owner: Any = None) -> Any:
-        own = ranks.current().storage.get(_REPLACED, _COMMON)
-        if own is _COMMON:
-            return vars(package)["rc"]
-        if own is None:
-            raise AttributeError("module 'mpi4py' has no attribute 'rc'")
-        return own
-
-    def __set__(self, package: Any, value: Any) -> None:
-        ranks.current().storage[_REPLACED] = value
-
-    def __delete__(self, package: Any) -> None:
-        self.__get__(package)
-        ranks.current().storage[_REPLACED] = None
-
-
-class _Package(ModuleType):
-    """The class of our copy of the package."""
-
-    rc = _OptionsOfRank()
-
-
-def _load() -> None:
-    """Load our copy of the package, which is not in `sys.modules` now."""
-    try:
-        package = importlib.import_module("mpi4py")
-    except ImportError as error:
-        raise UsageError(f"the package mpi4py cannot be imported: {error}") from None
-    vars(package)["Rc"] = _rank_options(package.Rc)
-    vars(package)["rc"] = sys.modules[_KEY] = package.Rc()
-    package.__class__ = _Package
-    sys.modules["mpi4py"] = package
+_OPTIONS = "mpi4py.rc"
 
 
 def _ours_now() -> dict[str, Any]:
@@ -103,7 +42,10 @@ def take_over(patches: Patches) -> None:
     if _ours:
         sys.modules.update(_ours)
     else:
-        _load()
+        try:
+            importlib.import_module("mpi4py")
+        except ImportError as error:
+            raise UsageError(f"the package mpi4py cannot be imported: {error}") from None
     sys.meta_path[:] = finders  # without mpi4py's own, which looks for compiled modules
 
     def restore() -> None:
@@ -117,11 +59,23 @@ def take_over(patches: Patches) -> None:
 
 def provide(imports: ImportSystem, module: ModuleType, arrive: Callable[[], Any]) -> None:
     """Make `module` what ranks import as `mpi4py.MPI`; each calls `arrive` when it does."""
-    # A program may take the entry of the options away: then it is away for that rank.
-    view = imports.view
-    view.seeds[_KEY] = view.table[_KEY]
-    view.shared.discard(_KEY)
-    view.private[_KEY] = view.table[_KEY]
-    imports.given["mpi4py.MPI"] = OneForAllLoader(
+    exchange = imports.exchange
+    package: Any = exchange.table["mpi4py"]
+    space = vars(package)
+    kind = package.Rc
+
+    def options(owner: Any, common: Any) -> Any:
+        return kind()
+
+    number = exchange.watch(space, "rc", options)
+
+    def module_of_options(state: State) -> Any:
+        return state.values[number]
+
+    del exchange.shared[_OPTIONS]
+    exchange.outside.modules[_OPTIONS] = exchange.table[_OPTIONS]
+    exchange.first_modules[_OPTIONS] = module_of_options
+    exchange.watch(space, "MPI")
+    imports.given["mpi4py.MPI"] = GivenLoader(
         module, arrive=arrive, stopwatch=imports.stopwatch
     )

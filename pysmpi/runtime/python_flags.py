@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pysmpi.runtime.surroundings import here
-
 # Letter -> fields of sys.flags that it raises by one.
 _LETTERS = {
     "b": ("bytes_warning",),
@@ -39,6 +37,7 @@ class Flags(tuple[Any, ...]):
     """What `sys.flags` is for a rank: the interpreter's own, with changes."""
 
     changes: dict[str, Any]
+    base: Any
 
     def __new__(cls, changes: dict[str, Any]) -> Flags:
         base: Any = sys.flags
@@ -46,15 +45,16 @@ class Flags(tuple[Any, ...]):
             cls, (changes.get(name, getattr(base, name)) for name in base.__match_args__)
         )
         self.changes = changes
+        self.base = base
         return self
 
     def __getattr__(self, name: str) -> Any:
         if name in self.changes:
             return self.changes[name]
-        return getattr(vars(sys)["flags"], name)
+        return getattr(self.base, name)
 
     def __repr__(self) -> str:
-        names = vars(sys)["flags"].__match_args__
+        names = self.base.__match_args__
         return f"sys.flags({', '.join(f'{n}={v!r}' for n, v in zip(names, self, strict=True))})"
 
 
@@ -77,11 +77,10 @@ class PythonFlags:
 
     def begin(self) -> None:
         """Give them to the rank that is running, before its program begins."""
-        surroundings = here()
-        assert surroundings is not None
-        surroundings.flags = Flags(self.changes)
-        surroundings.warnoptions = [*sys.warnoptions, *self.warnings]
-        surroundings._xoptions = {**sys._xoptions, **self.options}
+        module: Any = sys
+        module.flags = Flags(self.changes)
+        module.warnoptions = [*sys.warnoptions, *self.warnings]
+        module._xoptions = {**sys._xoptions, **self.options}
         if self.warnings:
             warnings._processoptions(self.warnings)  # type: ignore[attr-defined]
 

@@ -7,11 +7,13 @@ run they use one for each rank that draws numbers. Generators made without a see
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.surroundings import Surroundings
 
@@ -36,7 +38,7 @@ def patch_random(patches: Patches, module: ModuleType) -> None:
                 a = _next_seed(surroundings)
         real_seed(self, a, version)
 
-    seed.__doc__ = real_seed.__doc__
+    seed = like(real_seed, seed)
 
     def own(surroundings: Surroundings) -> Any:
         generator = surroundings.random
@@ -62,9 +64,7 @@ def _of_rank(
             return real(*args, **kwargs)
         return getattr(own(surroundings), name)(*args, **kwargs)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = real.__doc__
-    return call
+    return like(real, call)
 
 
 def patch_numpy(patches: Patches, module: ModuleType) -> None:
@@ -103,19 +103,21 @@ def patch_numpy(patches: Patches, module: ModuleType) -> None:
             seed = _next_seed(surroundings)
         return real_default_rng(seed)
 
-    seed.__doc__ = real_seed.__doc__
-    default_rng.__doc__ = real_default_rng.__doc__
+    seed = like(real_seed, seed)
+    default_rng = like(real_default_rng, default_rng)
     for owner in (module, low):
         patches.set(owner, "seed", seed)
-    patches.set(module, "default_rng", default_rng)
+    for owner in (module, sys.modules[real_default_rng.__module__]):
+        patches.set(owner, "default_rng", default_rng)
 
     # Libraries such as scipy take the hidden generator itself, as `numpy.random.mtrand._rand`.
-    class Mtrand(type(low)):  # type: ignore[misc]
-        @property
-        def _rand(self) -> Any:
-            surroundings = current().program
-            return hidden if surroundings is None else own(surroundings)
+    class OfRank(kind):  # type: ignore[misc,valid-type]
+        """The hidden generator of the rank that is running."""
 
-    original = type(low)
-    low.__class__ = Mtrand
-    patches.call_back(lambda: setattr(low, "__class__", original))
+        def __getattribute__(self, name: str) -> Any:
+            surroundings = current().program
+            return getattr(hidden if surroundings is None else own(surroundings), name)
+
+    OfRank.__name__, OfRank.__qualname__ = kind.__name__, kind.__qualname__
+    OfRank.__module__ = kind.__module__
+    patches.set(low, "_rand", OfRank(0))

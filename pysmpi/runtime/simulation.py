@@ -23,6 +23,7 @@ from pysmpi.mpi.rank import Aborted, Fiber, FreeTransport, Rank, Universe, World
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.runtime import collection, stopping
+from pysmpi.runtime.process.exchange import Door
 from pysmpi.runtime.program_errors import CallSite, call_site, error_site
 from pysmpi.runtime.tools import begin_fiber, named
 
@@ -82,7 +83,8 @@ class Simulation:
         self.polling: frozenset[int] = frozenset()  # ranks that do nothing but test in vain
         self.universe.options["watch"] = Watch(hopeless=self._hopeless)
         self.hub = getcurrent()
-        self._to_hub = self.hub.switch
+        self.door = Door(self.hub.switch, getcurrent)
+        self._wait = self.door.wait
         self._to_begin = self._begin
         self.running = 0
         self.failed = False
@@ -135,7 +137,7 @@ class Simulation:
         process = Process(self.engine, pid, slot, self._core(place))
         process.core.residents += 1
         process.resume = self._to_begin
-        process.suspend = self._to_hub
+        process.suspend = self._wait
         rank = Rank(pid, world, process)
         rank.host, rank.core = place.host, place.core
         universe.processes.append(process)
@@ -169,11 +171,13 @@ class Simulation:
         fiber.rank = rank
         fiber.process = process
         fiber.gate = None
-        process.suspend = self._to_hub
+        fiber.state = None if rank.program is None else rank.program.state
+        process.suspend = self._wait
         return fiber
 
     def _live(self, rank: Rank, main: Main) -> None:
         outcome = self.outcomes[rank.pid]
+        self.door.enter()
         try:
             begin_fiber()
             rank.leave()
@@ -299,6 +303,7 @@ class Simulation:
         return fiber
 
     def _live_thread(self, rank: Rank, fiber: Fiber, body: Callable[[], Any]) -> None:
+        self.door.enter()
         try:
             rank.leave()
             body()
@@ -360,6 +365,7 @@ class Simulation:
                         break
                     if engine.stopped or self.running == 0 or self.failed:
                         break
+                    self.door.leave()
                     if self.on_deadlock is None or not self.on_deadlock(self):
                         break
             if self.interrupted:

@@ -7,10 +7,10 @@ never looks at its environment or draws a random number pays nothing for them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import ModuleType
 from typing import Any
 
 from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.process.exchange import State
 
 
 class Surroundings:
@@ -30,24 +30,13 @@ class Surroundings:
         "seed",
         "arguments",
         "path_entry",
-        "modules",
-        "argv",
-        "path",
-        "stdin",
-        "stdout",
-        "stderr",
-        "excepthook",
-        "flags",
-        "warnoptions",
-        "_xoptions",
+        "state",
         "environ",
         "variables",
         "random",
         "numpy_random",
         "generators",
-        "directory",
         "at_exit",
-        "warnings",
         "logging",
         "main_thread",
     )
@@ -76,23 +65,12 @@ class Surroundings:
         self.arguments = arguments  # sys.argv to begin with; None is the interpreter's own
         self.path_entry = path_entry  # what its sys.path begins with
         self.variables = variables  # environment variables that only this rank has
-        self.modules: dict[str, ModuleType | None] = {}
-        self.argv: list[str] | None = None
-        self.path: list[str] | None = None
-        self.stdin: Any = None
-        self.stdout: Any = None
-        self.stderr: Any = None
-        self.excepthook: Any = None
-        self.flags: Any = None
-        self.warnoptions: list[str] | None = None
-        self._xoptions: dict[str, Any] | None = None
+        self.state = State(self)  # what is exchanged when it goes on
         self.environ: dict[Any, Any] | None = None
         self.random: Any = None
         self.numpy_random: Any = None
         self.generators = 0  # unseeded numpy generators made so far
-        self.directory: str | None = None
         self.at_exit: list[tuple[Callable[..., Any], Any, Any]] | None = None
-        self.warnings: dict[str, Any] | None = None
         self.logging: dict[Any, dict[str, Any]] | None = None
         self.main_thread: Any = None
 

@@ -1,183 +1,89 @@
-"""Module `sys` as each rank sees it: its own `argv`, `path`, `modules`, streams and `excepthook`.
+"""What modules keep in their dictionaries that belongs to a process, for each rank.
 
-For the time of a run, the class of the module object `sys` has data descriptors for these names,
-which answer for the rank that asks. So a switch of ranks costs nothing, and a rank that never
-asks has no copy. The interpreter's C code does not ask the module object but its dictionary; that
-matters for the streams only, so the first assignment to `sys.stdout` puts a `Relay` there.
+Modules `sys`, `builtins`, `threading`, `tempfile` stay what they are; the values of these names are
+exchanged at switches of ranks (see `process/exchange.py`).
 """
 
 from __future__ import annotations
 
-import io
+import builtins
+import os
 import sys
 from types import ModuleType
 from typing import Any
 
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.surroundings import here
-from pysmpi.runtime.view import ModuleView
+from pysmpi.runtime.process.exchange import Exchange
+from pysmpi.runtime.surroundings import Surroundings
+
+# Names of `sys` that programs assign to.
+_SYS = (
+    "stdout", "stderr", "__stdout__", "__stderr__", "excepthook", "displayhook", "unraisablehook",
+    "breakpointhook", "flags", "warnoptions", "_xoptions", "dont_write_bytecode",
+)  # fmt: skip
+_BUILTINS = ("print", "open", "input", "__import__", "exit", "quit")
+# Of modules that may be loaded later.
+_LATER = {
+    "threading": ("excepthook", "_profile_hook", "_trace_hook"),
+    "tempfile": ("tempdir",),
+    "logging": ("_warnings_showwarning", "raiseExceptions"),
+}
 
 
-class Relay:
-    """A stream that passes everything to the stream of the rank that is running."""
-
-    def __init__(self, name: str, base: Any) -> None:
-        self.__dict__["_name"] = name
-        self.__dict__["_base"] = base
-
-    def _target(self) -> Any:
-        surroundings = here()
-        own = None if surroundings is None else getattr(surroundings, self._name)
-        return self._base if own is None else own
-
-    def write(self, text: str) -> Any:
-        return self._target().write(text)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._target(), name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._target(), name, value)
-
-    def __iter__(self) -> Any:
-        return iter(self._target())
-
-    def __next__(self) -> Any:
-        return next(self._target())
+def _argv(surroundings: Surroundings, common: list[str]) -> list[str]:
+    return list(common if surroundings.arguments is None else surroundings.arguments)
 
 
-class _Stream:
-    """Descriptor of `sys.stdout` or `sys.stderr`."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __get__(self, module: Any, owner: Any = None) -> Any:
-        surroundings = here()
-        if surroundings is not None:
-            own = getattr(surroundings, self.name)
-            if own is not None:
-                return own
-        base = vars(module)[self.name]
-        return base._base if type(base) is Relay else base
-
-    def __set__(self, module: Any, value: Any) -> None:
-        namespace = vars(module)
-        base = namespace[self.name]
-        surroundings = here()
-        if surroundings is None:
-            if type(base) is Relay:
-                base.__dict__["_base"] = value
-            else:
-                namespace[self.name] = value
-            return
-        if type(base) is not Relay:
-            namespace[self.name] = Relay(self.name, base)
-        # Restoring the stream of all ranks gives up the rank's own.
-        original = base._base if type(base) is Relay else base
-        setattr(surroundings, self.name, None if value is original else value)
+def _path(surroundings: Surroundings, common: list[str]) -> list[str]:
+    entry = surroundings.path_entry
+    return list(common) if entry is None else [entry, *common]
 
 
-class _Stdin(_Stream):
-    """Descriptor of `sys.stdin`: as with mpiexec, rank 0 has it, the others read nothing."""
-
-    def __get__(self, module: Any, owner: Any = None) -> Any:
-        surroundings = here()
-        if surroundings is not None and surroundings.stdin is None and surroundings.rank != 0:
-            return io.StringIO()
-        return super().__get__(module, owner)
+def _copy(surroundings: Surroundings, common: list[Any]) -> list[Any]:
+    return list(common)
 
 
-class _Own:
-    """Descriptor of a list or a function that each rank has a copy of."""
+class _Stdin:
+    """Makes `sys.stdin`: as with mpiexec, rank 0 has it, the others read nothing."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self) -> None:
+        self.nothing: Any = None
 
-    def __get__(self, module: Any, owner: Any = None) -> Any:
-        surroundings = here()
-        if surroundings is None:
-            return self.base(module)
-        own = getattr(surroundings, self.name)
-        if own is None:
-            own = self.first(module, surroundings)
-            setattr(surroundings, self.name, own)
-        return own
+    def __call__(self, surroundings: Surroundings, common: Any) -> Any:
+        if surroundings.rank == 0 or common is None:
+            return common
+        if self.nothing is None or self.nothing.closed:
+            self.nothing = open(os.devnull)
+        return self.nothing
 
-    def __set__(self, module: Any, value: Any) -> None:
-        surroundings = here()
-        if surroundings is None:
-            vars(module)[self.name] = value
-        else:
-            setattr(surroundings, self.name, value)
-
-    def base(self, module: Any) -> Any:
-        try:
-            return vars(module)[self.name]
-        except KeyError:
-            raise AttributeError(f"module 'sys' has no attribute {self.name!r}") from None
-
-    def first(self, module: Any, surroundings: Any) -> Any:
-        return self.base(module)
+    def close(self) -> None:
+        """Close what ranks have read nothing from."""
+        if self.nothing is not None:
+            self.nothing.close()
 
 
-class _Argv(_Own):
-    def first(self, module: Any, surroundings: Any) -> Any:
-        arguments = surroundings.arguments
-        return list(self.base(module) if arguments is None else arguments)
+def install(patches: Patches, exchange: Exchange) -> None:
+    """Give every rank its own values of names until the patches are undone."""
+    space = vars(sys)
+    exchange.watch(space, "argv", _argv)
+    exchange.watch(space, "path", _path)
+    exchange.watch(space, "meta_path", _copy)
+    exchange.watch(space, "path_hooks", _copy)
+    stdin = _Stdin()
+    patches.call_back(stdin.close)
+    exchange.watch(space, "stdin", stdin)
+    for name in _SYS:
+        exchange.watch(space, name)
+    exchange.watch_new(space)
+    for name in _BUILTINS:
+        exchange.watch(vars(builtins), name)
+    exchange.watch_new(vars(builtins))
 
 
-class _Path(_Own):
-    def first(self, module: Any, surroundings: Any) -> Any:
-        path = list(self.base(module))
-        if surroundings.path_entry is not None:
-            path.insert(0, surroundings.path_entry)
-        return path
+def watch_later(exchange: Exchange, module: ModuleType) -> None:
+    """Exchange the names of a module that has been loaded."""
+    for name in _LATER.get(module.__name__, ()):
+        exchange.watch(vars(module), name)
 
 
-class _Modules:
-    """Descriptor of `sys.modules`: the one table, showing the modules of the rank that asks."""
-
-    def __get__(self, module: Any, owner: Any = None) -> Any:
-        view = _view
-        return vars(module)["modules"] if view is None else view.current()
-
-    def __set__(self, module: Any, value: Any) -> None:
-        vars(module)["modules"] = value
-
-
-_view: ModuleView | None = None
-
-
-class RankSys(ModuleType):
-    """The class of module `sys` during a run."""
-
-    modules = _Modules()
-    argv = _Argv("argv")
-    path = _Path("path")
-    stdin = _Stdin("stdin")
-    stdout = _Stream("stdout")
-    stderr = _Stream("stderr")
-    excepthook = _Own("excepthook")
-    flags = _Own("flags")
-    warnoptions = _Own("warnoptions")
-    _xoptions = _Own("_xoptions")
-
-
-def install(patches: Patches, view: ModuleView) -> None:
-    """Give every rank its own `sys` until the patches are undone."""
-    global _view
-    module: Any = sys
-    _view = view
-    module.__class__ = RankSys
-
-    def restore() -> None:
-        global _view
-        module.__class__ = ModuleType
-        _view = None
-        for name in ("stdin", "stdout", "stderr"):
-            stream = vars(module)[name]
-            if type(stream) is Relay:
-                vars(module)[name] = stream._base
-
-    patches.call_back(restore)
+LATER = tuple(_LATER)

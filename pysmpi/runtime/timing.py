@@ -31,7 +31,7 @@ from typing import Any, Protocol, TextIO
 from pysmpi.errors import UsageError
 from pysmpi.platform.units import parse_time
 from pysmpi.runtime.host_speed import host_speed
-from pysmpi.runtime.private import Stopwatch
+from pysmpi.runtime.stopwatch import Stopwatch
 from pysmpi.runtime.steady import SteadyTimer, Tally
 
 MEASURED = ("native", "steady")  # modes with a clock, whose times differ from run to run

@@ -1,98 +1,147 @@
-"""Warnings: the filters and the output function of each rank.
+"""Warnings: the filters and output functions of each rank, and what each has been warned of.
 
-Module `warnings` keeps them in its globals, and C code reads them there. So they are exchanged at
-switches of ranks, from the moment on that a rank changes them.
+Module `warnings` keeps the filters in its globals, and C code reads them there: they are exchanged
+at switches. A list that a rank is about to change in place becomes its own first.
+
+Python remembers in the registry of a module which warnings were shown, and forgets all registries
+whenever any filter changes, by a number that C code counts up. With many ranks that would show
+every warning again and again; so a change of filters clears the registries of the rank's own
+modules instead. A shared module has a registry for each rank that was warned in it.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.switches import Switches
+from pysmpi.runtime.process.exchange import Exchange
 
-_NAMES = ("filters", "showwarning", "_showwarnmsg_impl")
+_NAMES = ("showwarning", "formatwarning", "_showwarnmsg", "_showwarnmsg_impl", "_defaultaction")
+_REGISTRY = "__warningregistry__"
 
 
-class _Exchange:
-    """Puts the state of the rank that goes on in the place of that of the one that ran before."""
+class _Filters:
+    """The filters of all ranks."""
 
-    def __init__(self, switches: Switches) -> None:
-        self.switches = switches
-        self.common: dict[str, Any] = {}
-        self.owner: Any = None  # whose state the module shows
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        space = vars(warnings)
+        self.number = exchange.watch(space, "filters")
+        exchange.watch(space, "onceregistry", lambda owner, common: dict(common))
+        for name in _NAMES:
+            if name in space:
+                exchange.watch(space, name)
+        self.registries: dict[str, int] = {}  # of shared modules, by number
+        self._before: list[Any] = []
+        self._of_rank: Any = None
 
-    def begin(self) -> None:
-        """A rank is about to change its state: from now on it is exchanged."""
-        rank = ranks.current()
-        if rank.program is None or rank.program is self.owner:
+    def own(self) -> None:
+        """The rank that is running is about to change its list: let it have one."""
+        exchange = self.exchange
+        state = exchange.shown
+        if state is exchange.outside or self._of_rank is not None:
             return
-        if not self.common:
-            self.common = self._state()
-        if self.owner is None:
-            self.owner = rank.program
-            vars(warnings)["filters"] = list(warnings.filters)
-            self.switches.watch(rank, self.follow)
+        space: dict[str, Any] = vars(warnings)
+        if space["filters"] is exchange.base[self.number]:
+            space["filters"] = list(space["filters"])
 
-    def follow(self, rank: Any) -> None:
-        """Exchange the state, as `rank` goes on."""
-        if rank.program is self.owner:
+    def forget(self) -> None:
+        """Forget of what the rank that is running has been warned."""
+        exchange = self.exchange
+        modules: list[Any] = list(exchange.shown.modules.values())
+        modules += [exchange.table.get(name) for name in self.registries]
+        for module in modules:
+            if isinstance(module, ModuleType):
+                registry = vars(module).get(_REGISTRY)
+                if registry:
+                    registry.clear()
+
+    def shown(self) -> None:
+        """A warning is being shown: registries in shared modules become those of a rank."""
+        exchange = self.exchange
+        if exchange.shown is exchange.outside:
             return
-        self.owner.warnings = self._state()
-        self.owner = rank.program
-        own = rank.program.warnings
-        if own is None:
-            own = {**self.common, "filters": list(self.common["filters"])}
-        self._show(own)
+        for name, module in list(exchange.shared.items()):
+            if name in self.registries or not isinstance(module, ModuleType):
+                continue
+            space = vars(module)
+            registry = space.get(_REGISTRY)
+            if registry is not None:
+                number = exchange.watch(space, _REGISTRY, lambda owner, common: {})
+                exchange.give(exchange.shown, number, registry)
+                self.registries[name] = number
 
-    def end(self) -> None:
-        """Restore the state of the caller of the run."""
-        if self.common:
-            self._show(self.common)
+    # While a shared module is imported, which happens once, the filters that it adds are for all.
 
-    def _state(self) -> dict[str, Any]:
-        namespace = vars(warnings)
-        return {name: namespace[name] for name in _NAMES if name in namespace}
+    def begin_shared(self) -> None:
+        exchange = self.exchange
+        space: dict[str, Any] = vars(warnings)
+        base = exchange.base[self.number]
+        self._of_rank = space["filters"]
+        self._before = list(base)
+        space["filters"] = base
 
-    def _show(self, state: dict[str, Any]) -> None:
-        vars(warnings).update(state)
-        mutated = getattr(warnings, "_filters_mutated", None)
-        if mutated is not None:
-            mutated()
+    def end_shared(self) -> None:
+        exchange = self.exchange
+        space: dict[str, Any] = vars(warnings)
+        own, self._of_rank = self._of_rank, None
+        old = exchange.base[self.number]
+        changed = space["filters"]
+        known = list(map(id, self._before))
+        new = [entry for entry in changed if id(entry) not in known]
+        if changed is not old and new:
+            old[0:0] = new
+        space["filters"] = own
+        if new:
+            for mine in self._lists_of_ranks(own):
+                mine[0:0] = [entry for entry in new if entry not in mine]
+
+    def _lists_of_ranks(self, own: Any) -> list[list[Any]]:
+        base = self.exchange.base[self.number]
+        found = [own] if own is not base else []
+        for state in self.exchange.live.values():
+            mine = state.values.get(self.number)
+            if mine is not None and mine is not own and mine is not base:
+                found.append(mine)
+        return found
 
 
-def install(patches: Patches, switches: Switches) -> None:
-    """Give every rank its own warning filters until the patches are undone."""
-    exchange = _Exchange(switches)
-
-    class Warnings(ModuleType):
-        def __setattr__(self, name: str, value: Any) -> None:
-            # Programs, and `catch_warnings`, assign to `filters` and `showwarning`.
-            exchange.begin()
-            super().__setattr__(name, value)
-
+def install(patches: Patches, exchange: Exchange, imports: Any) -> None:
+    """Give every rank its own warnings until the patches are undone."""
+    filters = _Filters(exchange)
     module: Any = warnings
     for name in ("_add_filter", "resetwarnings"):
         real = vars(module).get(name)
         if real is not None:
-            patches.set(module, name, _announcing(real, exchange))
-    module.__class__ = Warnings
+            patches.set(module, name, like(real, _announcing(real, filters)))
+    forgets = vars(module).get("_filters_mutated")
+    if forgets is not None:
 
-    def restore() -> None:
-        module.__class__ = ModuleType
-        exchange.end()
+        def mutated() -> None:
+            if exchange.shown is exchange.outside:
+                forgets()
+            else:
+                filters.forget()
 
-    patches.call_back(restore)
+        patches.set(module, "_filters_mutated", like(forgets, mutated))
+    shows = module._showwarnmsg
+
+    def _showwarnmsg(msg: Any) -> None:
+        filters.shown()
+        shows(msg)
+
+    patches.set(module, "_showwarnmsg", like(shows, _showwarnmsg))
+    imports.begin_shared.append(filters.begin_shared)
+    imports.end_shared.append(filters.end_shared)
 
 
-def _announcing(real: Any, exchange: _Exchange) -> Any:
+def _announcing(real: Any, filters: _Filters) -> Callable[..., Any]:
     def change(*args: Any, **kwargs: Any) -> Any:
-        exchange.begin()
+        filters.own()
         return real(*args, **kwargs)
 
-    change.__name__ = real.__name__
-    change.__doc__ = real.__doc__
     return change

@@ -12,6 +12,7 @@ from greenlet import getcurrent, greenlet
 from pysmpi.mpi import rank as ranks
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import Program
+from pysmpi.runtime.process.exchange import Door
 from pysmpi.runtime.surroundings import Surroundings
 
 
@@ -39,10 +40,11 @@ class HandRank:
 
 class _Fiber(greenlet):
     rank: HandRank
+    state: Any
 
 
 _outside = HandRank(-1, None)
-_hub = getcurrent()
+_door = Door(getcurrent().switch, getcurrent)
 
 
 def current() -> HandRank:
@@ -51,7 +53,7 @@ def current() -> HandRank:
 
 def give_way() -> None:
     """Let all other ranks run until they give way, too."""
-    _hub.switch()
+    _door.wait()
 
 
 def fake_mpi() -> types.ModuleType:
@@ -66,10 +68,10 @@ def fake_mpi() -> types.ModuleType:
 @contextmanager
 def hand_made() -> Iterator[None]:
     """Replace the door to the running rank."""
-    global _hub
+    global _door
     before = ranks.current, ranks.outside
     ranks.current, ranks.outside = current, _outside
-    _hub = getcurrent()
+    _door = Door(getcurrent().switch, getcurrent)
     try:
         yield
     finally:
@@ -92,6 +94,7 @@ def run(
             program, mpi=module, arrive=lambda: module.arrivals.append(current().pid), **options
         ) as interpreter,
     ):
+        _door.exchange = interpreter.exchange
         members = []
         for number in range(size):
             surroundings = Surroundings(
@@ -106,6 +109,7 @@ def run(
         for member in members:
             fiber = _Fiber(lambda member=member: _live(interpreter, member))
             fiber.rank = member
+            fiber.state = member.program.state
             fibers.append(fiber)
         while fibers:
             for fiber in fibers:
@@ -118,6 +122,7 @@ def run(
 
 
 def _live(interpreter: Interpreter, member: HandRank) -> None:
+    _door.enter()
     try:
         member.result = interpreter.live(member.program)
     except BaseException as error:

@@ -360,5 +360,5 @@ def test_logging_is_configured_by_each_rank_for_itself(program, capsys):
 def test_what_a_program_does_not_touch_is_not_made():
     (member,) = run(CommandProgram("x = 1"), 1)
     own = member.program
-    for name in ("argv", "path", "environ", "random", "numpy_random", "at_exit", "warnings"):
+    for name in ("environ", "random", "numpy_random", "at_exit", "logging"):
         assert getattr(own, name) is None

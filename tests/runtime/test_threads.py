@@ -28,6 +28,8 @@ def run(main: Any, size: int = 1, states: Any = State.FINISHED) -> list[Any]:
         program, mpi=types.ModuleType("mpi4py.MPI"), start_fiber=simulation.start_thread
     ) as interpreter:
 
+        simulation.door.exchange = interpreter.exchange
+
         def live(rank: Rank) -> Any:
             return interpreter.live(rank.program)
 

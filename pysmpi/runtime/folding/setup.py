@@ -22,7 +22,7 @@ from pysmpi.runtime.folding.faults import Faults
 from pysmpi.runtime.folding.handler import Handlers
 from pysmpi.runtime.folding.ledger import PAGE, Ledger, Owner, Tally
 from pysmpi.runtime.folding.partial import Partial, array_at, runs_of
-from pysmpi.runtime.private import Stopwatch
+from pysmpi.runtime.stopwatch import Stopwatch
 
 # Smaller arrays (bytes) of a named function are not worth a look at the stack.
 LEAST = 1 << 16

@@ -17,9 +17,9 @@ from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.private import ImportSystem
+from pysmpi.runtime.imports import ImportSystem
 from pysmpi.runtime.shadow import source as sources
-from pysmpi.runtime.view import ModuleView
+from pysmpi.runtime.process.exchange import Exchange
 
 # What makes of a function the one in its place; `constructor` says that it is an `__init__`.
 Replace = Callable[[Callable[..., Any], bool], Callable[..., Any]]
@@ -96,20 +96,20 @@ class Installer:
         """One more function, whose source is about to be compiled."""
         self._by_name[replacement.name] = replacement
 
-    def install(self, patches: Patches, imports: ImportSystem, view: ModuleView) -> None:
+    def install(self, patches: Patches, imports: ImportSystem, exchange: Exchange) -> None:
         """Replace functions of shared modules now or when they are loaded."""
         patches.set(builtins, sources.HOOK, self._decorator)
         imports.rewriter = self
         for name, mine in self._by_module.items():
-            if name in view.table and name not in view.outer:
-                self._replace_in(view.table[name], mine, patches)
+            if name in exchange.table and name in exchange.shared:
+                self._replace_in(exchange.table[name], mine, patches)
                 continue
             before = imports.loaded.get(name)
 
             def loaded(module: ModuleType, mine: Any = mine, before: Any = before) -> None:
                 if before is not None:
                     before(module)
-                if module.__name__ in view.shared:
+                if module.__name__ in exchange.shared:
                     self._replace_in(module, mine, patches)
 
             imports.loaded[name] = loaded

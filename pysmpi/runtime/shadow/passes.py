@@ -17,7 +17,7 @@ from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.mpi.rank import Rank, current
-from pysmpi.runtime.private import Stopwatch
+from pysmpi.runtime.stopwatch import Stopwatch
 from pysmpi.runtime.program_errors import call_site
 from pysmpi.runtime.shadow.collective import Activity, Span, pass_by
 from pysmpi.runtime.shadow.estimate import Estimate, Rule

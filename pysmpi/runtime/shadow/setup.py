@@ -9,7 +9,7 @@ from typing import Any
 from pysmpi.errors import UsageError
 from pysmpi.mpi.rank import Rank
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.private import ImportSystem
+from pysmpi.runtime.imports import ImportSystem
 from pysmpi.runtime.shadow import source as sources
 from pysmpi.runtime.shadow.annotations import Annotations
 from pysmpi.runtime.shadow.automatic import LIBRARIES, Automatic
@@ -18,7 +18,7 @@ from pysmpi.runtime.shadow.once import READERS, Once, names_file
 from pysmpi.runtime.shadow.passes import Point, Shadow, running
 from pysmpi.runtime.shadow.targets import OnceTarget, Target, parse_once, parse_sample
 from pysmpi.runtime.timing import NativeTiming, Timing
-from pysmpi.runtime.view import ModuleView
+from pysmpi.runtime.process.exchange import Exchange
 
 # A call of a replaced function by a rank.
 Call = Callable[[Rank, tuple[Any, ...], Mapping[str, Any]], Any]
@@ -86,12 +86,12 @@ class Shadowing:
         """What compiles the modules of the program; None if they are to be left alone."""
         return self.installer if self.installer.busy else None
 
-    def install(self, patches: Patches, imports: ImportSystem, view: ModuleView) -> None:
+    def install(self, patches: Patches, imports: ImportSystem, exchange: Exchange) -> None:
         """Sample until the patches are undone."""
         if self.annotated:
             self.annotations.install(patches)
         if self.installer.busy:
-            self.installer.install(patches, imports, view)
+            self.installer.install(patches, imports, exchange)
         if self.automatic is not None:
             self.automatic.start()
         patches.call_back(self._close)

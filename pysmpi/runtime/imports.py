@@ -1,0 +1,267 @@
+"""The import system of a run: private modules are loaded once a rank, from shared code objects.
+
+Finders, loaders and specifications stay Python's own, those that the program installs included.
+What happens between them is replaced, in `importlib._bootstrap`:
+
+- `_find_spec` is where a module has been found, by whichever finder: here it is decided whether it
+  is private to the rank (by `rules.py`);
+- `exec_module` of loaders of Python code takes the code of a private module from the rank that
+  loaded it first; extension modules are loaded once for all ranks;
+- `_find_and_load`, which Python calls for modules that are not loaded yet, keeps the time of
+  searching, compiling and loading libraries out of the rank's compute. The body of a private
+  module is the program's own work and counts.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable
+from importlib import _bootstrap, _bootstrap_external
+from importlib.machinery import (
+    ExtensionFileLoader,
+    ModuleSpec,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
+from types import CodeType, ModuleType
+from typing import Any
+
+from pysmpi.runtime.patches import Patches, disguise
+from pysmpi.runtime.process.exchange import Exchange
+from pysmpi.runtime.rules import Rules
+from pysmpi.runtime.stopwatch import Stopwatch
+
+_bootstrap_: Any = _bootstrap
+_PLAIN = (SourceFileLoader, SourcelessFileLoader)
+
+
+class GivenLoader:
+    """Gives every rank the same module, though each imports it and `arrive` is called in each.
+
+    So the import has its usual effects in each rank.
+    """
+
+    def __init__(
+        self,
+        module: ModuleType,
+        arrive: Callable[[], Any] | None = None,
+        stopwatch: Stopwatch | None = None,
+    ) -> None:
+        self.module = module
+        self._arrive = arrive
+        self._stopwatch = Stopwatch() if stopwatch is None else stopwatch
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self.module
+
+    def exec_module(self, module: ModuleType) -> None:
+        if self._arrive is not None:
+            # It may take part in the simulation: other ranks may run meanwhile.
+            pauses = self._stopwatch.release()
+            try:
+                self._arrive()
+            finally:
+                self._stopwatch.restore(pauses)
+
+    disguise(exec_module)
+
+
+class ImportSystem:
+    """Python's import system while ranks run.
+
+    `loaded` maps the name of a module to what is to be called when it was loaded, by whomever.
+    `begin_shared` and `end_shared` are called around the import of a shared module.
+    """
+
+    def __init__(
+        self, rules: Rules, exchange: Exchange, stopwatch: Stopwatch | None = None
+    ) -> None:
+        self.rules = rules
+        self.exchange = exchange
+        self.stopwatch = Stopwatch() if stopwatch is None else stopwatch
+        self.loaded: dict[str, Callable[[ModuleType], Any]] = {}
+        self.rewriter: Any = None  # compiles modules of the program, see shadow/install.py
+        self.given: dict[str, GivenLoader] = {}
+        self.begin_shared: list[Callable[[], Any]] = []
+        self.end_shared: list[Callable[[], Any]] = []
+        self.importing_shared = 0  # depth
+        self._specs: dict[tuple[Any, ...], ModuleSpec] = {}
+        self._codes: dict[tuple[Any, ...], CodeType | None] = {}
+        self._extensions: dict[tuple[str, str | None], ModuleType] = {}
+        self._executed: set[int] = set()
+
+    def install(self, patches: Patches) -> None:
+        """Take over importing until the patches are undone."""
+        patches.set(_bootstrap, "_find_spec", self._finder(_bootstrap_._find_spec))
+        patches.set(_bootstrap, "_find_and_load", self._loader(_bootstrap_._find_and_load))
+        basics: Any = _bootstrap_external._LoaderBasics  # type: ignore[attr-defined]
+        patches.set(basics, "exec_module", self._executor(basics.exec_module))
+        kind = ExtensionFileLoader
+        patches.set(kind, "create_module", self._extension_maker(kind.create_module))
+        patches.set(kind, "exec_module", self._extension_executor(kind.exec_module))
+
+    # Finding
+
+    def _finder(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        finders = list(sys.meta_path)
+
+        def _find_spec(name: str, path: Any, target: Any = None) -> ModuleSpec | None:
+            given = self.given.get(name)
+            if given is not None:
+                self._belongs_to_rank(name)
+                origin = getattr(given.module, "__file__", None)
+                return ModuleSpec(name, given, origin=origin)  # type: ignore[arg-type]
+            # What a finder of the program's own would answer is not known.
+            usual = sys.meta_path == finders
+            key = (name, *(sys.path if path is None else path))
+            known = self._specs.get(key) if usual else None
+            if known is not None:
+                self._belongs_to_rank(name)
+                return _own(known)
+            spec: ModuleSpec | None = original(name, path, target)
+            if spec is None:
+                return None
+            if not self.rules.decide(name, spec):
+                self.exchange.belongs_to_all(name)
+                return spec
+            if usual and type(spec.loader) in _PLAIN:
+                self._specs[key] = _own(spec)
+            self._belongs_to_rank(name)
+            return spec
+
+        return disguise(_find_spec)
+
+    def _belongs_to_rank(self, name: str) -> None:
+        """Note that `name` will be a private module of the rank that imports it."""
+        exchange = self.exchange
+        exchange.belongs_to_rank(name)
+        parent, _, child = name.rpartition(".")
+        module = exchange.table.get(parent) if parent in exchange.shared else None
+        if isinstance(module, ModuleType):
+            # The shared package has it as an attribute, of each rank another.
+            exchange.watch(vars(module), child)
+
+    # Loading
+
+    def _loader(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        table = self.exchange.table
+        exchange = self.exchange
+        loaded = self.loaded
+
+        def _find_and_load(name: str, import_: Any) -> Any:
+            if name in table:
+                return original(name, import_)
+            stopwatch = self.stopwatch
+            stopwatch.pause()
+            try:
+                module = original(name, import_)
+            finally:
+                stopwatch.resume()
+                if name in exchange.shared and exchange.shared[name] is not table.get(name):
+                    exchange.collect()
+            if name in loaded:
+                loaded[name](module)
+            return module
+
+        return disguise(_find_and_load)
+
+    def _executor(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """What executes the code of a module."""
+
+        def exec_module(loader: Any, module: ModuleType) -> None:
+            name = module.__name__
+            if name not in self.exchange.shown.modules:
+                self._execute_shared(original, loader, module)
+                return
+            code = self._code(loader, name)
+            stopwatch = self.stopwatch
+            pauses = stopwatch.release()
+            shared, self.importing_shared = self.importing_shared, 0
+            try:
+                # The frame by whose name Python knows what to leave out of tracebacks.
+                _bootstrap_._call_with_frames_removed(exec, code, module.__dict__)
+            finally:
+                self.importing_shared = shared
+                stopwatch.restore(pauses)
+
+        return disguise(exec_module)
+
+    def _execute_shared(
+        self, original: Callable[..., Any], loader: Any, module: ModuleType
+    ) -> None:
+        """Execute a shared module: what it changes of the process, it changes for all ranks."""
+        outermost = self.importing_shared == 0
+        self.importing_shared += 1
+        if outermost:
+            for begin in self.begin_shared:
+                begin()
+        try:
+            original(loader, module)
+        finally:
+            self.importing_shared -= 1
+            if outermost:
+                for end in self.end_shared:
+                    end()
+
+    def _code(self, loader: Any, name: str) -> CodeType:
+        """The code of a private module, compiled once."""
+        rewriter = self.rewriter
+        rewritten = rewriter is not None and rewriter.concerns(name)
+        if type(loader) not in _PLAIN:
+            code = self._rewritten(loader, name) if rewritten else None
+            code = loader.get_code(name) if code is None else code
+            return self._known(code, name)
+        path = loader.get_filename(name)
+        try:
+            stats = loader.path_stats(path)
+            key = (name, path, stats.get("mtime"), stats.get("size"))
+        except (AttributeError, OSError):
+            key = (name, path)
+        found = self._codes.get(key)
+        if found is None:
+            found = self._rewritten(loader, name) if rewritten else None
+            found = self._known(loader.get_code(name) if found is None else found, name)
+            self._codes[key] = found
+        return found
+
+    def _rewritten(self, loader: Any, name: str) -> CodeType | None:
+        get_source = getattr(loader, "get_source", lambda name: None)
+        code: CodeType | None = self.rewriter.compiled(
+            name, get_source(name), loader.get_filename(name)
+        )
+        return code
+
+    @staticmethod
+    def _known(code: CodeType | None, name: str) -> CodeType:
+        if code is None:
+            raise ImportError(f"cannot load module {name!r} when get_code() returns None")
+        return code
+
+    def _extension_maker(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def create_module(loader: Any, spec: ModuleSpec) -> ModuleType:
+            key = (spec.name, spec.origin)
+            module = self._extensions.get(key)
+            if module is None:
+                module = self._extensions[key] = original(loader, spec)
+            return module
+
+        return disguise(create_module)
+
+    def _extension_executor(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def exec_module(loader: Any, module: ModuleType) -> None:
+            if id(module) in self._executed:
+                return
+            self._execute_shared(original, loader, module)
+            self._executed.add(id(module))
+
+        return disguise(exec_module)
+
+
+def _own(spec: ModuleSpec) -> ModuleSpec:
+    """A copy of a specification: importing changes it, and programs append to its list."""
+    mine = copy.copy(spec)
+    places = spec.submodule_search_locations
+    if type(places) is list:
+        mine.submodule_search_locations = list(places)
+    return mine

@@ -1,0 +1,383 @@
+"""Exchanging what a process owns whenever another rank goes on.
+
+The interpreter keeps one `sys.path`, one `sys.stdout`, one table of modules, one working directory.
+A rank that goes on gets its own in the place of those of the rank that ran before. Modules stay
+plain modules, lists stay plain lists: nobody can tell that something was exchanged.
+
+Three kinds of state are exchanged:
+
+- *names*: values in the dictionary of a module. A rank that has not assigned to a name shares the
+  common value and pays a comparison for it;
+- *modules*: the entries of `sys.modules` that each rank has for itself;
+- *facets*: what the operating system or C code keeps, such as the working directory. A facet is
+  followed from the first time on that a rank changes it.
+
+This module is compiled: it runs at every switch of ranks.
+"""
+
+from types import ModuleType
+from typing import Any, Final, Optional
+
+MISSING: Final[Any] = object()
+
+
+class State:
+    """What one rank has for itself. `owner` is the rank's `Surroundings`, None for the caller's.
+
+    `values` holds those of its names that differ from the common ones, by their numbers, and
+    `facets` those of its facets.
+    """
+
+    __slots__ = ("owner", "values", "modules", "facets", "begun")
+
+    def __init__(self, owner: Any = None) -> None:
+        self.owner: Any = owner
+        self.values: dict[int, Any] = {}
+        self.modules: dict[str, Any] = {}
+        self.facets: dict[str, Any] = {}
+        self.begun: bool = False
+
+
+class Group:
+    """The names of one dictionary."""
+
+    def __init__(self, space: dict[str, Any], view: Any) -> None:
+        self.space: dict[str, Any] = space
+        self.view: Any = view  # of the version of the dictionary, None if it has none
+        self.seen: int = -1  # the version when a state was shown
+        self.numbers: list[int] = []
+
+
+def _no_version(space: dict[str, Any]) -> Any:
+    return None
+
+
+class Exchange:
+    """The state that the interpreter shows, and that of the ranks that are not running.
+
+    `table` is `sys.modules`; `outer` are the modules of the caller of the run that ranks should
+    not see. `version_of(space)` is a view of a number that changes whenever a dictionary does.
+    """
+
+    def __init__(
+        self, table: dict[str, Any], outer: dict[str, Any], version_of: Any = None
+    ) -> None:
+        self.table: dict[str, Any] = table
+        self.version_of: Any = _no_version if version_of is None else version_of
+        self.outside: State = State()
+        self.outside.modules = outer
+        self.outside.begun = True
+        self.shown: State = self.outside
+        # Shared modules by name; MISSING for those that are being loaded.
+        self.shared: dict[str, Any] = {
+            name: module for name, module in table.items() if name not in outer
+        }
+        self.common: dict[str, Any] = {}  # those of which some rank has another, or none
+        self.others: int = len(self.shared)  # entries of the table that are not the shown rank's
+        self.spaces: list[dict[str, Any]] = []
+        self.names: list[str] = []
+        self.base: list[Any] = []  # the common value of each name
+        self.now: list[Any] = []  # the value that was put there, or seen there last
+        self.groups: list[Group] = []  # of names, a dictionary each
+        self.growing: list[dict[str, Any]] = []  # where names that are added are exchanged
+        self.sizes: list[int] = []  # how many names were there when a state was shown
+        self.contents: list[dict[str, Any]] = []  # what is known to be there
+        self.first: dict[int, Any] = {}  # number of a name -> makes the first value of a rank
+        self.first_modules: dict[str, Any] = {}  # likewise of modules
+        self.facets: dict[str, Any] = {}
+        self.live: dict[int, State] = {}  # of ranks that have begun and not ended
+
+    # Names
+
+    def watch(self, space: dict[str, Any], name: str, first: Any = None) -> int:
+        """Exchange `space[name]`; returns the number of the name.
+
+        `first(owner, common)` makes the value that a rank begins with, where it has its own from
+        the start.
+        """
+        for i in range(len(self.names)):
+            if self.spaces[i] is space and self.names[i] == name:
+                return i
+        value = space.get(name, MISSING)
+        number = len(self.names)
+        for group in self.groups:
+            if group.space is space:
+                break
+        else:
+            group = Group(space, self.version_of(space))
+            self.groups.append(group)
+        group.numbers.append(number)
+        self.spaces.append(space)
+        self.names.append(name)
+        self.base.append(value)
+        self.now.append(value)
+        if first is not None:
+            self.first[number] = first
+            for state in self.live.values():
+                self.give(state, number, first(state.owner, value))
+        return number
+
+    def watch_new(self, space: dict[str, Any]) -> None:
+        """Exchange the names that ranks add to `space`."""
+        self.growing.append(space)
+        self.sizes.append(len(space))
+        self.contents.append(dict(space))
+
+    def _put(self, number: int, value: Any) -> None:
+        space = self.spaces[number]
+        if value is MISSING:
+            space.pop(self.names[number], None)
+        else:
+            space[self.names[number]] = value
+        self.now[number] = value
+
+    def _note(self, state: State) -> None:
+        """See which names the state that is shown has assigned to since it is shown."""
+        for group in self.groups:
+            view = group.view
+            if view is not None and view[0] == group.seen:
+                continue
+            space = group.space
+            for number in group.numbers:
+                value = space.get(self.names[number], MISSING)
+                if value is not self.now[number]:
+                    self._changed(state, number, value)
+        for i in range(len(self.growing)):
+            if len(self.growing[i]) != self.sizes[i]:
+                self._grown(state, i)
+
+    def _changed(self, state: State, number: int, value: Any) -> None:
+        if (value is MISSING) != (self.now[number] is MISSING):
+            for i in range(len(self.growing)):
+                if self.growing[i] is self.spaces[number]:
+                    self.sizes[i] += -1 if value is MISSING else 1
+        self.now[number] = value
+        if state is self.outside:
+            self.base[number] = value
+        elif value is self.base[number]:
+            state.values.pop(number, None)
+        else:
+            state.values[number] = value
+
+    def _grown(self, state: State, which: int) -> None:
+        """Find the names that were added to a dictionary, or taken from it."""
+        space = self.growing[which]
+        known = self.contents[which]
+        if state is self.outside:
+            self.contents[which] = dict(space)
+            return
+        for name, value in list(space.items()):
+            if name not in known:
+                number = self.watch(space, name)
+                self.base[number] = known[name] = MISSING
+                self._changed(state, number, value)
+        for name, value in list(known.items()):
+            if name not in space and value is not MISSING:
+                number = self.watch(space, name)
+                self.base[number] = value
+                self._changed(state, number, MISSING)
+
+    def value_of(self, state: State, number: int) -> Any:
+        """The value that a name has for a state."""
+        if state is self.shown:
+            return self.spaces[number].get(self.names[number], MISSING)
+        return state.values.get(number, self.base[number])
+
+    def give(self, state: State, number: int, value: Any) -> None:
+        """Give a state its own value of a name."""
+        if state is self.outside:
+            self.base[number] = value
+        else:
+            state.values[number] = value
+        if state is self.shown:
+            self._put(number, value)
+
+    # Modules
+
+    def collect(self) -> None:
+        """Note what the state that is shown did to the table of modules since it is shown."""
+        table = self.table
+        private = self.shown.modules
+        present = 0
+        gone: list[str] = []
+        for name, module in private.items():
+            value = table.get(name, MISSING)
+            if value is not MISSING:
+                present += 1
+            elif name not in self.common:
+                gone.append(name)
+                continue
+            if value is not module:
+                private[name] = value
+        for name in gone:
+            del private[name]
+        if len(table) != self.others + present:
+            self._sort_out_strangers()
+
+    def _sort_out_strangers(self) -> None:
+        """Decide about entries that came into the table, or left it, without an import.
+
+        New ones belong to a shared package (`six.moves`), or the program made them, such as
+        `sys.modules["cupy"] = None`. A shared module that was deleted or replaced is so in this
+        rank only.
+        """
+        table = self.table
+        shared = self.shared
+        private = self.shown.modules
+        outside = self.shown is self.outside
+        for name, module in list(table.items()):
+            if name in private:
+                continue
+            if name not in shared:
+                if outside or self._is_part_of_shared(name, module):
+                    shared[name] = module
+                else:
+                    private[name] = module
+                continue
+            known = shared[name]
+            if known is MISSING or known is None:
+                shared[name] = module
+            elif known is not module:
+                self._differ(name, module, known)
+        for name, known in list(shared.items()):
+            if name not in table and name not in private:
+                if known is MISSING:
+                    del shared[name]
+                else:
+                    self._differ(name, MISSING, known)
+        present = 0
+        for name in private:
+            if name in table:
+                present += 1
+        self.others = len(table) - present
+
+    def _differ(self, name: str, module: Any, known: Any) -> None:
+        """The state that is shown has another module than the shared one, or none."""
+        if self.shown is self.outside:
+            if module is MISSING:
+                del self.shared[name]
+            else:
+                self.shared[name] = module
+            return
+        self.common[name] = known
+        self.shown.modules[name] = module
+
+    def _is_part_of_shared(self, name: str, module: Any) -> bool:
+        root = name.partition(".")[0]
+        return root != name and root in self.shared and isinstance(module, ModuleType)
+
+    def belongs_to_rank(self, name: str) -> None:
+        """Note that `name` will be a private module of the rank that imports it."""
+        modules = self.shown.modules
+        if name not in modules:
+            self.collect()
+            modules[name] = MISSING
+            if name in self.shared:
+                self.common.setdefault(name, self.shared[name])
+
+    def belongs_to_all(self, name: str) -> None:
+        """Note that `name` will be a shared module."""
+        if name not in self.shared and name not in self.shown.modules:
+            self.shared[name] = MISSING
+
+    def _show_modules(self, last: State, state: State) -> None:
+        table = self.table
+        incoming = state.modules
+        for name in last.modules:
+            if name not in incoming:
+                module = self.common.get(name, MISSING)
+                if module is MISSING:
+                    table.pop(name, None)
+                else:
+                    table[name] = module
+        present = 0
+        for name, module in incoming.items():
+            if module is MISSING:
+                table.pop(name, None)
+            else:
+                table[name] = module
+                present += 1
+        self.others = len(table) - present
+
+    # Switching
+
+    def begin(self, state: State) -> None:
+        """Make what a rank has for itself from the start."""
+        state.begun = True
+        self.live[id(state)] = state
+        for number, first in self.first.items():
+            state.values[number] = first(state.owner, self.base[number])
+        for name, first in self.first_modules.items():
+            state.modules[name] = first(state)
+
+    def show(self, state: State) -> None:
+        """Put the state of the rank that goes on in the place of what is shown."""
+        last = self.shown
+        if state is last:
+            return
+        if not state.begun:
+            self.begin(state)
+        self._note(last)
+        self.collect()
+        incoming = state.values
+        for number in last.values:
+            if number not in incoming:
+                self._put(number, self.base[number])
+        for number, value in incoming.items():
+            self._put(number, value)
+        self._show_modules(last, state)
+        for i in range(len(self.growing)):
+            self.sizes[i] = len(self.growing[i])
+        for group in self.groups:
+            if group.view is not None:
+                group.seen = group.view[0]
+        self.shown = state
+        if self.facets:
+            for facet in self.facets.values():
+                facet.show(last, state)
+
+    def close(self) -> None:
+        """Show what the caller of the run had."""
+        self.show(self.outside)
+
+    def forget(self, state: State) -> None:
+        """Let go of what a rank had that has ended."""
+        if self.shown is state:
+            self.show(self.outside)
+        self.live.pop(id(state), None)
+        state.values = {}
+        state.modules = {}
+        state.facets = {}
+
+
+class Door:
+    """Where a rank leaves the interpreter to the others, and comes back to find its own state.
+
+    `to_hub()` switches to the greenlet in which the engine runs, `current()` is the one that runs.
+    """
+
+    def __init__(self, to_hub: Any, current: Any) -> None:
+        self.to_hub: Any = to_hub
+        self.current: Any = current
+        self.exchange: Optional[Exchange] = None
+
+    def wait(self) -> None:
+        """Let others run, until the fiber that is running is to go on."""
+        try:
+            self.to_hub()
+        finally:
+            self.enter()
+
+    def enter(self) -> None:
+        """A fiber goes on: show the state of its rank."""
+        exchange = self.exchange
+        if exchange is not None:
+            state: State = self.current().state
+            if state is not exchange.shown:
+                exchange.show(state)
+
+    def leave(self) -> None:
+        """Nobody's code runs: show the state of the caller of the run."""
+        exchange = self.exchange
+        if exchange is not None and exchange.shown is not exchange.outside:
+            exchange.show(exchange.outside)
