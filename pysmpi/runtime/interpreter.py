@@ -119,6 +119,7 @@ class Interpreter:
             outer = {
                 name: module for name, module in loaded if self.rules.already_loaded(name, module)
             }
+            self.rules.kinds.clear()  # the program may find packages of these names elsewhere
         self.exchange = exchange = Exchange(table, outer, version_of)
         imports = ImportSystem(self.rules, exchange, self.stopwatch)
         if self.mpi is not None:

@@ -2,7 +2,8 @@
 
 The package and its pure-Python modules come from the installed distribution, loaded once for all
 ranks in a copy of its own (so that a caller who uses a real MPI keeps it). `mpi4py.MPI` is
-pysmpi's; importing it is an event of each rank. Each rank has its own `mpi4py.rc`.
+pysmpi's; importing it is an event of each rank. `mpi4py.rc` is one object that keeps the options
+of each rank apart.
 """
 
 from __future__ import annotations
@@ -14,12 +15,43 @@ from types import ModuleType
 from typing import Any
 
 from pysmpi.errors import UsageError
+from pysmpi.mpi import rank as ranks
 from pysmpi.runtime.imports import GivenLoader, ImportSystem
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.process.exchange import State
 
 _ours: dict[str, ModuleType] = {}  # the modules of our copy, kept from run to run
 _OPTIONS = "mpi4py.rc"
+
+
+def _rank_options(kind: type) -> type:
+    """A class like `mpi4py.Rc` whose instance has the options of the rank that asks."""
+
+    class Rc(kind):  # type: ignore[misc]
+        def __getattribute__(self, name: str) -> Any:
+            own = ranks.current().storage.get(_OPTIONS)
+            if own is not None and name in own:
+                return own[name]
+            return super().__getattribute__(name)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if not hasattr(self, name):
+                raise TypeError(f"object has no attribute {name!r}")
+            ranks.current().storage.setdefault(_OPTIONS, {})[name] = value
+
+    Rc.__qualname__ = "Rc"
+    Rc.__module__ = "mpi4py"
+    Rc.__doc__ = kind.__doc__
+    return Rc
+
+
+def _load() -> None:
+    """Load our copy of the package, which is not in `sys.modules` now."""
+    try:
+        package = importlib.import_module("mpi4py")
+    except ImportError as error:
+        raise UsageError(f"the package mpi4py cannot be imported: {error}") from None
+    vars(package)["Rc"] = _rank_options(package.Rc)
+    vars(package)["rc"] = sys.modules[_OPTIONS] = package.Rc()
 
 
 def _ours_now() -> dict[str, Any]:
@@ -42,10 +74,7 @@ def take_over(patches: Patches) -> None:
     if _ours:
         sys.modules.update(_ours)
     else:
-        try:
-            importlib.import_module("mpi4py")
-        except ImportError as error:
-            raise UsageError(f"the package mpi4py cannot be imported: {error}") from None
+        _load()
     sys.meta_path[:] = finders  # without mpi4py's own, which looks for compiled modules
 
     def restore() -> None:
@@ -62,20 +91,8 @@ def provide(imports: ImportSystem, module: ModuleType, arrive: Callable[[], Any]
     exchange = imports.exchange
     package: Any = exchange.table["mpi4py"]
     space = vars(package)
-    kind = package.Rc
-
-    def options(owner: Any, common: Any) -> Any:
-        return kind()
-
-    number = exchange.watch(space, "rc", options)
-
-    def module_of_options(state: State) -> Any:
-        return state.values[number]
-
-    del exchange.shared[_OPTIONS]
-    exchange.outside.modules[_OPTIONS] = exchange.table[_OPTIONS]
-    exchange.first_modules[_OPTIONS] = module_of_options
-    exchange.watch(space, "MPI")
+    for name in ("MPI", "rc"):
+        exchange.watch(space, name)
     imports.given["mpi4py.MPI"] = GivenLoader(
         module, arrive=arrive, stopwatch=imports.stopwatch
     )

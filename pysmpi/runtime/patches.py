@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import BuiltinFunctionType
 from typing import Any
 
 _MISSING = object()
@@ -15,8 +17,16 @@ class Patches:
         self._undo: list[Callable[[], Any]] = []
 
     def set(self, owner: Any, name: str, value: Any) -> Any:
-        """Make `owner.name` be `value`; returns what it was."""
+        """Make `owner.name` be `value`; returns what it was.
+
+        A built-in function that comes from another module (`os.getpid` from `posix`) is replaced
+        there as well, which is where `pickle` looks for it.
+        """
         old = vars(owner).get(name, _MISSING)
+        if isinstance(old, BuiltinFunctionType):
+            home = sys.modules.get(old.__module__ or "")
+            if home is not None and home is not owner and vars(home).get(name) is old:
+                self.set(home, name, value)
         setattr(owner, name, value)
         if old is _MISSING:
             self._undo.append(lambda: delattr(owner, name))

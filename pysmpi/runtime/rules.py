@@ -217,10 +217,10 @@ class Rules:
         if verdict is not None:
             return verdict
         spec = getattr(module, "__spec__", None)
-        if spec is not None and is_extension(spec):
-            return False
         file = getattr(module, "__file__", None)
-        return isinstance(file, str) and not self.installed(file)
+        if not isinstance(file, str) or self.installed(file):
+            return False
+        return spec is None or not (is_extension(spec) or not self.by_origin(name, spec))
 
 
 def _places(spec: Any) -> list[str]:

@@ -39,10 +39,6 @@ def _path(surroundings: Surroundings, common: list[str]) -> list[str]:
     return list(common) if entry is None else [entry, *common]
 
 
-def _copy(surroundings: Surroundings, common: list[Any]) -> list[Any]:
-    return list(common)
-
-
 class _Stdin:
     """Makes `sys.stdin`: as with mpiexec, rank 0 has it, the others read nothing."""
 
@@ -67,8 +63,8 @@ def install(patches: Patches, exchange: Exchange) -> None:
     space = vars(sys)
     exchange.watch(space, "argv", _argv)
     exchange.watch(space, "path", _path)
-    exchange.watch(space, "meta_path", _copy)
-    exchange.watch(space, "path_hooks", _copy)
+    exchange.watch_list(space, "meta_path")
+    exchange.watch_list(space, "path_hooks")
     stdin = _Stdin()
     patches.call_back(stdin.close)
     exchange.watch(space, "stdin", stdin)

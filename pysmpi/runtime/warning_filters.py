@@ -20,7 +20,8 @@ from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange
 
-_NAMES = ("showwarning", "formatwarning", "_showwarnmsg", "_showwarnmsg_impl", "_defaultaction")
+_NAMES = ("onceregistry", "showwarning", "formatwarning", "_showwarnmsg", "_showwarnmsg_impl",
+          "_defaultaction")
 _REGISTRY = "__warningregistry__"
 
 
@@ -31,7 +32,6 @@ class _Filters:
         self.exchange = exchange
         space = vars(warnings)
         self.number = exchange.watch(space, "filters")
-        exchange.watch(space, "onceregistry", lambda owner, common: dict(common))
         for name in _NAMES:
             if name in space:
                 exchange.watch(space, name)
@@ -48,6 +48,7 @@ class _Filters:
         space: dict[str, Any] = vars(warnings)
         if space["filters"] is exchange.base[self.number]:
             space["filters"] = list(space["filters"])
+            space["onceregistry"] = dict(space["onceregistry"])
 
     def forget(self) -> None:
         """Forget of what the rank that is running has been warned."""

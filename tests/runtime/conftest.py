@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pysmpi.runtime.rules import Rules
+
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., str]:
@@ -20,3 +22,19 @@ def write(tmp_path: Path) -> Callable[..., str]:
         return str(path)
 
     return write
+
+
+@pytest.fixture
+def site(write, tmp_path, monkeypatch):
+    """A directory of installed packages."""
+    directory = tmp_path / "site"
+    directory.mkdir()
+    monkeypatch.syspath_prepend(str(directory))
+    original = Rules.__init__
+
+    def init(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        self.site = (*self.site, str(directory) + "/")
+
+    monkeypatch.setattr(Rules, "__init__", init)
+    return lambda name, text: write(f"site/{name}", text)

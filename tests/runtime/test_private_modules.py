@@ -14,7 +14,6 @@ from ranks_by_hand import HandRank, fake_mpi, run
 from pysmpi.errors import UsageError
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import CommandProgram, FunctionProgram, ScriptProgram
-from pysmpi.runtime.rules import Rules
 from pysmpi.runtime.surroundings import Surroundings
 from pysmpi.runtime.process.exchange import Exchange, State
 from pysmpi.runtime.process.versions import version_of
@@ -188,22 +187,6 @@ def test_failed_imports_leave_nothing_behind(write, capsys):
     run(ScriptProgram(path), 1)
     trace = "['program.py', 'broken.py']"
     assert lines(capsys) == [trace, "False", trace, "False", "No module named 'absent'"]
-
-
-@pytest.fixture
-def site(write, tmp_path, monkeypatch):
-    """A directory of installed packages."""
-    directory = tmp_path / "site"
-    directory.mkdir()
-    monkeypatch.syspath_prepend(str(directory))
-    original = Rules.__init__
-
-    def init(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        self.site = (*self.site, str(directory) + "/")
-
-    monkeypatch.setattr(Rules, "__init__", init)
-    return lambda name, text: write(f"site/{name}", text)
 
 
 def test_installed_packages_are_shared(site, write, capsys):

@@ -24,14 +24,15 @@ MISSING: Final[Any] = object()
 class State:
     """What one rank has for itself. `owner` is the rank's `Surroundings`, None for the caller's.
 
-    `values` holds those of its names that differ from the common ones, by their numbers, and
-    `facets` those of its facets.
+    `first` holds the values of names of which each rank has its own from the start, `values` those
+    of other names that differ from the common ones, by their numbers, `facets` those of its facets.
     """
 
-    __slots__ = ("owner", "values", "modules", "facets", "begun")
+    __slots__ = ("owner", "first", "values", "modules", "facets", "begun")
 
     def __init__(self, owner: Any = None) -> None:
         self.owner: Any = owner
+        self.first: list[Any] = []
         self.values: dict[int, Any] = {}
         self.modules: dict[str, Any] = {}
         self.facets: dict[str, Any] = {}
@@ -82,8 +83,11 @@ class Exchange:
         self.growing: list[dict[str, Any]] = []  # where names that are added are exchanged
         self.sizes: list[int] = []  # how many names were there when a state was shown
         self.contents: list[dict[str, Any]] = []  # what is known to be there
-        self.first: dict[int, Any] = {}  # number of a name -> makes the first value of a rank
-        self.first_modules: dict[str, Any] = {}  # likewise of modules
+        self.first: list[Any] = []  # what makes the values that each rank has from the start
+        self.numbers: list[int] = []  # and the numbers of their names
+        self.places: list[int] = []  # of each name, its place among these, or -1
+        self.lists: list[int] = []  # names of lists that may be changed in place
+        self.contents_of_lists: list[list[Any]] = []
         self.facets: dict[str, Any] = {}
         self.live: dict[int, State] = {}  # of ranks that have begun and not ended
 
@@ -111,10 +115,24 @@ class Exchange:
         self.names.append(name)
         self.base.append(value)
         self.now.append(value)
+        self.places.append(-1)
         if first is not None:
-            self.first[number] = first
+            self.places[number] = len(self.first)
+            self.first.append(first)
+            self.numbers.append(number)
             for state in self.live.values():
+                state.first.append(value)
                 self.give(state, number, first(state.owner, value))
+        return number
+
+    def watch_list(self, space: dict[str, Any], name: str) -> int:
+        """Exchange `space[name]`, a list that ranks share until one of them changes it in place.
+
+        The rank that does so keeps the list, the others get a copy of what it was.
+        """
+        number = self.watch(space, name)
+        self.lists.append(number)
+        self.contents_of_lists.append(list(space[name]))
         return number
 
     def watch_new(self, space: dict[str, Any]) -> None:
@@ -154,10 +172,28 @@ class Exchange:
         self.now[number] = value
         if state is self.outside:
             self.base[number] = value
+        elif self.places[number] >= 0:
+            state.first[self.places[number]] = value
         elif value is self.base[number]:
             state.values.pop(number, None)
         else:
             state.values[number] = value
+
+    def _note_lists(self, state: State) -> None:
+        """See whether the state that is shown has changed a list that others have as well."""
+        for i in range(len(self.lists)):
+            number = self.lists[i]
+            shared = self.base[number]
+            content = self.contents_of_lists[i]
+            if shared == content:
+                continue
+            if state is self.outside:
+                self.contents_of_lists[i] = list(shared)
+            else:
+                self.base[number] = content
+                self.contents_of_lists[i] = list(content)
+                if self.now[number] is shared:
+                    state.values[number] = shared
 
     def _grown(self, state: State, which: int) -> None:
         """Find the names that were added to a dictionary, or taken from it."""
@@ -181,12 +217,16 @@ class Exchange:
         """The value that a name has for a state."""
         if state is self.shown:
             return self.spaces[number].get(self.names[number], MISSING)
+        if self.places[number] >= 0 and state is not self.outside:
+            return state.first[self.places[number]]
         return state.values.get(number, self.base[number])
 
     def give(self, state: State, number: int, value: Any) -> None:
         """Give a state its own value of a name."""
         if state is self.outside:
             self.base[number] = value
+        elif self.places[number] >= 0:
+            state.first[self.places[number]] = value
         else:
             state.values[number] = value
         if state is self.shown:
@@ -305,10 +345,9 @@ class Exchange:
         """Make what a rank has for itself from the start."""
         state.begun = True
         self.live[id(state)] = state
-        for number, first in self.first.items():
-            state.values[number] = first(state.owner, self.base[number])
-        for name, first in self.first_modules.items():
-            state.modules[name] = first(state)
+        state.first = [
+            self.first[i](state.owner, self.base[self.numbers[i]]) for i in range(len(self.first))
+        ]
 
     def show(self, state: State) -> None:
         """Put the state of the rank that goes on in the place of what is shown."""
@@ -319,12 +358,21 @@ class Exchange:
             self.begin(state)
         self._note(last)
         self.collect()
+        self._note_lists(last)
         incoming = state.values
-        for number in last.values:
-            if number not in incoming:
+        if last.values:
+            for number in last.values:
+                if number not in incoming:
+                    self._put(number, self.base[number])
+        if incoming:
+            for number, value in incoming.items():
+                self._put(number, value)
+        if state is self.outside:
+            for number in self.numbers:
                 self._put(number, self.base[number])
-        for number, value in incoming.items():
-            self._put(number, value)
+        else:
+            for i in range(len(self.numbers)):
+                self._put(self.numbers[i], state.first[i])
         self._show_modules(last, state)
         for i in range(len(self.growing)):
             self.sizes[i] = len(self.growing[i])
@@ -345,6 +393,7 @@ class Exchange:
         if self.shown is state:
             self.show(self.outside)
         self.live.pop(id(state), None)
+        state.first = []
         state.values = {}
         state.modules = {}
         state.facets = {}
