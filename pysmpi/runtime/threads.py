@@ -181,6 +181,9 @@ class Threads:
         thread = surroundings.main_thread
         if thread is None:
             thread = surroundings.main_thread = _MainThread()
+            fiber = getattr(ranks.current(), "fiber", None)
+            if fiber is not None:
+                vars(thread)["_ident"] = _identify(fiber)
         return thread  # type: ignore[no-any-return]
 
     def unknown_thread(self, real: Callable[[], Any]) -> Callable[[], Any]:

@@ -13,7 +13,7 @@ import contextlib
 import ctypes
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
@@ -220,6 +220,11 @@ def put(hooks: tuple[_Hook, _Hook]) -> None:
 
 def begin_fiber() -> None:
     """Set what `threading` would set in a new thread, in a fiber that begins."""
+    debugger = _pydevd()
+    if debugger is not None:
+        with _outside():
+            debugger.enable_tracing()
+        return
     state: Any = threading
     if state._trace_hook is not None:
         sys.settrace(state._trace_hook)
@@ -233,11 +238,13 @@ def install(patches: Patches) -> dict[str, Callable[[Patches, ModuleType], Any]]
     Returns what to call with modules once they are loaded.
     """
     hooks = Hooks(patches)
+    _under_pydevd(patches)
     state: Any = threading
-    if sys.gettrace() or sys.getprofile() or state._trace_hook or state._profile_hook:
+    if _pydevd() or sys.gettrace() or sys.getprofile() or state._trace_hook or state._profile_hook:
         hooks.follow()
-    for name in ("settrace", "setprofile"):
-        _follow_calls(patches, sys, name, hooks)
+    else:
+        for name in ("settrace", "setprofile"):
+            _follow_calls(patches, sys, name, hooks)
 
     def patch_profile(patches: Patches, module: ModuleType) -> None:
         kind = module.Profile
@@ -274,3 +281,90 @@ def report_crashes() -> None:
     with contextlib.suppress(Exception):
         if not faulthandler.is_enabled():
             faulthandler.enable()
+
+
+# debugpy
+
+
+def _pydevd() -> Any:
+    """The debugger of debugpy, if the process runs under one."""
+    constants: Any = sys.modules.get("_pydevd_bundle.pydevd_constants")
+    return None if constants is None else constants.GlobalDebuggerHolder.global_dbg
+
+
+@contextlib.contextmanager
+def _outside() -> Iterator[None]:
+    """Inside it, what runs belongs to no rank."""
+    fiber: Any = getcurrent()
+    rank = getattr(fiber, "rank", None)
+    if rank is None:
+        yield
+        return
+    fiber.rank = ranks.outside
+    try:
+        yield
+    finally:
+        fiber.rank = rank
+
+
+def _under_pydevd(patches: Patches) -> None:
+    """Let pydevd, the debugger of debugpy, PyCharm and VS Code, stop in ranks.
+
+    It waits in the thread in which it stops for what its own threads hand to it. That wait is of
+    no rank; what the user has evaluated meanwhile is of the rank that stands.
+    """
+    debugger = _pydevd()
+    variables: Any = sys.modules.get("_pydevd_bundle.pydevd_vars")
+    tracing: Any = sys.modules.get("pydevd_tracing")
+    if debugger is None or variables is None or tracing is None:
+        return
+    kind = type(debugger)
+    real = kind.do_wait_suspend
+    space = real.__globals__
+    standing: dict[int, tuple[Any, Any]] = {}  # by greenlet: the rank, the thread
+
+    def do_wait_suspend(self: Any, thread: Any, *args: Any, **kwargs: Any) -> Any:
+        fiber: Any = getcurrent()
+        rank = getattr(fiber, "rank", None)
+        if rank is None or rank.program is None:
+            return real(self, thread, *args, **kwargs)
+        standing[id(fiber)] = rank, thread
+        fiber.rank = ranks.outside
+        try:
+            return real(self, thread, *args, **kwargs)
+        finally:
+            fiber.rank = rank
+            del standing[id(fiber)]
+
+    def evaluating(function: Callable[..., Any]) -> Callable[..., Any]:
+        def evaluate(*args: Any) -> Any:
+            fiber: Any = getcurrent()
+            rank, _ = standing.get(id(fiber), (None, None))
+            if rank is None:
+                return function(*args)
+            fiber.rank = rank
+            try:
+                return function(*args)
+            finally:
+                fiber.rank = ranks.outside
+
+        return evaluate
+
+    current_thread = space["threadingCurrentThread"]
+
+    def standing_thread() -> Any:
+        found = standing.get(id(getcurrent()))
+        return current_thread() if found is None else found[1]
+
+    real_to_threads = tracing.set_trace_to_threads
+
+    def set_trace_to_threads(*args: Any, **kwargs: Any) -> Any:
+        with _outside():
+            return real_to_threads(*args, **kwargs)
+
+    patches.set(tracing, "set_trace_to_threads", like(real_to_threads, set_trace_to_threads))
+    patches.set(kind, "do_wait_suspend", like(real, do_wait_suspend))
+    patches.entry(space, "threadingCurrentThread", standing_thread)
+    patches.entry(vars(variables), "eval", evaluating(eval))
+    if hasattr(variables, "Exec"):
+        patches.entry(vars(variables), "Exec", evaluating(variables.Exec))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import subprocess
 import sys
 import textwrap
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -184,3 +189,93 @@ def test_the_crash_handler_is_on_for_the_rank_that_switched_it_on(tmp_path: Path
     assert sorted(done.stdout.splitlines()) == [
         "0 False False False", "1 True True False", "2 False False False"
     ]  # fmt: skip
+
+
+class Client:
+    """An editor that debugs: as much of the Debug Adapter Protocol as it takes."""
+
+    def __init__(self, port: int) -> None:
+        for _ in range(300):
+            try:
+                self.socket = socket.create_connection(("127.0.0.1", port))
+                break
+            except OSError:
+                time.sleep(0.1)
+        self.socket.settimeout(60)
+        self.stream = self.socket.makefile("rwb")
+        self.sent = 0
+
+    def send(self, command: str, **arguments: Any) -> int:
+        self.sent += 1
+        request = {
+            "seq": self.sent, "type": "request", "command": command, "arguments": arguments
+        }  # fmt: skip
+        body = json.dumps(request).encode()
+        self.stream.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        self.stream.flush()
+        return self.sent
+
+    def until(self, wanted: Callable[[Any], bool]) -> Any:
+        while True:
+            length = 0
+            while line := self.stream.readline().strip():
+                if line.lower().startswith(b"content-length"):
+                    length = int(line.split(b":")[1])
+            message = json.loads(self.stream.read(length))
+            if wanted(message):
+                return message.get("body")
+
+    def event(self, name: str) -> Any:
+        return self.until(lambda message: message.get("event") == name)
+
+    def ask(self, command: str, **arguments: Any) -> Any:
+        number = self.send(command, **arguments)
+        return self.until(lambda message: message.get("request_seq") == number)
+
+
+def test_debugpy_stops_and_evaluates_in_every_rank(tmp_path: Path) -> None:
+    pytest.importorskip("debugpy", reason="debugpy is not installed")
+    program = tmp_path / "prog.py"
+    program.write_text(
+        START
+        + "assert threading.main_thread().ident is not None\n"
+        + "def work(x):\n    y = x + 1\n    comm.Barrier()\n    return y\n"
+        + "work(comm.rank)\n"
+        + "print('end', comm.rank)\n"
+    )
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    output = tmp_path / "output"
+    with open(output, "w") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-Xfrozen_modules=off", "-m", "debugpy", "--listen", str(port),
+             "--wait-for-client", "-m", "pysmpi", "run", "-q", "-n", "3", str(program)],
+            stdout=stream, stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        )  # fmt: skip
+    try:
+        client = Client(port)
+        client.send("initialize", adapterID="test", pathFormat="path")
+        client.send("attach", justMyCode=True)
+        client.event("initialized")
+        client.ask("setBreakpoints", source={"path": str(program)}, breakpoints=[{"line": 6}])
+        client.send("configurationDone")
+        seen = []
+        for _ in range(3):
+            thread = client.event("stopped")["threadId"]
+            frame = client.ask("stackTrace", threadId=thread)["stackFrames"][0]
+            answer = client.ask(
+                "evaluate", expression="comm.rank * 100 + x", frameId=frame["id"], context="watch"
+            )
+            client.ask("next", threadId=thread)
+            thread = client.event("stopped")["threadId"]
+            after = client.ask("stackTrace", threadId=thread)["stackFrames"][0]
+            seen.append((answer["result"], frame["line"], after["line"]))
+            client.send("continue", threadId=thread)
+        client.event("terminated")
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+    assert seen == [("0", 6, 7), ("101", 6, 7), ("202", 6, 7)]
+    assert output.read_text() == "end 0\nend 1\nend 2\n"
