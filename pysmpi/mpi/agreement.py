@@ -32,6 +32,11 @@ _STEPS = MOST_TAGS
 _codes: dict[str, int] = {}
 
 
+def begin() -> None:
+    """A run begins: its tags are the same whatever ran before in this process."""
+    _codes.clear()
+
+
 def tag_of(number: int, operation: str) -> int:
     """What distinguishes the messages of one collective call from those of others.
 

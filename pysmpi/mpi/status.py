@@ -187,12 +187,13 @@ class Status:
         .. note:: This method should be only used when implementing
            query callback functions for generalized requests.
         """
-        size, count = _type(datatype).Get_size(), whole(count)
+        signature, count = _type(datatype)._live().layout.signature, whole(count)
         if count < 0:
             fail(ERR_COUNT, f"count is {count}")
-        if count * size > 0x3FFFFFFFFFFFFFFF:
-            fail(ERR_ARG, f"{count} elements of {size} bytes are too many for a status")
-        self._set_bytes(count * size, self.Is_cancelled())
+        nbytes = _bytes_of(signature, count)
+        if nbytes > 0x3FFFFFFFFFFFFFFF:
+            fail(ERR_ARG, f"{count} elements of {nbytes} bytes are too many for a status")
+        self._set_bytes(nbytes, self.Is_cancelled())
 
     def Is_cancelled(self) -> bool:
         """Test to see if a request was cancelled."""
@@ -262,6 +263,26 @@ def _elements(signature: Signature, nbytes: int) -> tuple[int, int]:
         if left:
             return found, left
     return found, rest
+
+
+def _bytes_of(signature: Signature, elements: int) -> int:
+    """The bytes of so many basic elements of a repeated signature: what `_elements` counts."""
+    each = members(signature)
+    if each == 0:
+        return 0
+    whole, rest = divmod(elements, each)
+    found = whole * _size(signature)
+    for count, what in signature:
+        if not rest:
+            break
+        if isinstance(what, tuple):
+            taken = min(rest, count * members(what))
+            found += _bytes_of(what, taken)
+        else:
+            taken = min(rest, count)
+            found += taken * what.layout.size
+        rest -= taken
+    return found
 
 
 def _size(signature: Signature) -> int:

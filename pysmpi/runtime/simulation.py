@@ -18,6 +18,7 @@ from greenlet import GreenletExit, getcurrent
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import PlanBook, Transport
 from pysmpi.kernel.process import Core, Process
+from pysmpi.mpi import agreement
 from pysmpi.mpi.polling import Watch
 from pysmpi.mpi.rank import Aborted, Fiber, FreeTransport, Rank, Universe, World, current
 from pysmpi.platform.model import Host
@@ -76,6 +77,7 @@ class Simulation:
         self.universe.options["simulation"] = self
         self.universe.on_abort = self._aborted
         self.silence = stopping.Silence()
+        agreement.begin()
         self.outcomes: list[Outcome] = []
         self.cores: dict[tuple[Host, int], Core] = {}
         self.threads: dict[int, list[Fiber]] = {}  # pid -> threads besides the main one

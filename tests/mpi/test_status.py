@@ -161,3 +161,17 @@ def test_errors(code, call) -> None:
 def test_wrong_arguments(kind, call) -> None:
     with pytest.raises(kind):
         call()
+
+
+@pytest.mark.parametrize("count", range(0, 20))
+def test_elements_are_basic_ones(count: int) -> None:
+    from pysmpi.mpi import MPI
+
+    six = MPI.INT.Create_contiguous(6)
+    mixed = MPI.Datatype.Create_struct([2, 1], [0, 16], [MPI.INT, MPI.DOUBLE])
+    for datatype, members in (six, 6), (mixed, 3), (mixed.Create_contiguous(2), 6):
+        status = Status()
+        status.Set_elements(datatype, count)
+        assert status.Get_elements(datatype) == count
+        partial = count % members
+        assert status.Get_count(datatype) == (MPI.UNDEFINED if partial else count // members)

@@ -262,3 +262,42 @@ def test_locks_exclude_and_nobody_is_forgotten(steps: Any) -> None:
         check()
     assert not locks.queues and not locks.queued and not locks.everywhere
     assert not locks.patient and not locks.exclusives and not locks.waiting
+
+
+def test_a_get_under_a_lock_reads_memory_of_the_same_host_at_once() -> None:
+    def main(comm: Any) -> Any:
+        win = MPI.Win.Allocate(16, 8, comm=comm)
+        memory = np.frombuffer(win, "f8")
+        memory[:] = comm.rank + 1, comm.rank + 11
+        comm.Barrier()
+        found: list[Any] = []
+        for other in range(comm.size):
+            one, two = np.zeros(1), np.zeros(1)
+            win.Lock(other, MPI.LOCK_SHARED)
+            begun = MPI.Wtime()
+            win.Get(one, other, 0)
+            win.Get(two, other, 1)
+            early = one[0], two[0]
+            win.Flush(other)
+            took = MPI.Wtime() - begun
+            win.Unlock(other)
+            assert (one[0], two[0]) == (other + 1, other + 11)
+            found.append((early, took))
+        # What was written before in the epoch is read, and so is what lands in between.
+        win.Lock_all()
+        peer = comm.rank ^ 1
+        win.Put(np.full(1, 50.0 + comm.rank), peer, 0)
+        win.Get(one, peer, 0)
+        win.Flush(peer)
+        assert one[0] == 50 + comm.rank
+        win.Unlock_all()
+        comm.Barrier()
+        win.Free()
+        return found
+
+    # Two ranks a host.
+    for rank, found in enumerate(simulate(4, lambda rank: main(MPI.COMM_WORLD))):
+        for other, (early, took) in enumerate(found):
+            near = rank // 2 == other // 2
+            assert early == ((other + 1, other + 11) if near else (0, 0))
+            assert (took > 1e-6) == (rank != other)
