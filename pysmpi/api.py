@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock, get_ident
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pysmpi.errors import UsageError
+from pysmpi.mpi import rank as ranks
 from pysmpi.runtime.job import Job, Options, ProgramError, Result
 from pysmpi.runtime.loader import FunctionProgram, Program, find_program
 from pysmpi.runtime.spawning import Segment
@@ -36,8 +38,39 @@ def run(
     `fold`, `data`.
 
     Returns a `Result`. Raises UsageError for wrong options, and ProgramError when the program
-    fails, unless `check` is False.
+    fails, unless `check` is False. One program runs at a time: calls in other threads wait.
     """
+    if ranks.current().program is not None:
+        raise UsageError(
+            f"pysmpi.run: called in rank {ranks.current().index} of a program that is being "
+            "simulated, expected a call outside of it; MPI.COMM_SELF.Spawn starts more ranks"
+        )
+    if not _turn.acquire(blocking=_owner != get_ident()):
+        raise UsageError(
+            "pysmpi.run: called while a program is being simulated in this thread, and one at a "
+            "time can run"
+        )
+    try:
+        return _run(main, nprocs, args, check, options)
+    finally:
+        _let_next()
+
+
+_turn = allocate_lock()
+_owner = 0  # the thread that runs a program
+
+
+def _let_next() -> None:
+    global _owner
+    _owner = 0
+    _turn.release()
+
+
+def _run(
+    main: Any, nprocs: int, args: Sequence[Any], check: bool, options: dict[str, Any]
+) -> Result:
+    global _owner
+    _owner = get_ident()
     known = [field.name for field in fields(Options)]
     for name in options:
         if name not in known:

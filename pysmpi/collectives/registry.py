@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 from pysmpi.collectives.call import Call
 from pysmpi.errors import UsageError
 from pysmpi.kernel.schedule import Schedule
+from pysmpi.loading import Once
 
 if TYPE_CHECKING:
     from pysmpi.collectives.running import Lookout
@@ -63,7 +64,6 @@ class Algorithm:
 
 _algorithms: dict[str, dict[str, Algorithm]] = {}
 _with_live: set[str] = set()
-_loaded = False
 
 
 def algorithm(
@@ -90,12 +90,9 @@ def algorithm(
     return register
 
 
+@Once
 def load() -> None:
     """Import the modules that hold algorithms: ours, then those of entry points."""
-    global _loaded
-    if _loaded:
-        return
-    _loaded = True
     from pysmpi.collectives import algorithms
 
     for module in pkgutil.iter_modules(algorithms.__path__):

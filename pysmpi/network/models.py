@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
-from threading import RLock
 
 from pysmpi.errors import UsageError
 from pysmpi.kernel.plan import Transport
+from pysmpi.loading import Once
 from pysmpi.options import Settings
 from pysmpi.platform.model import Host, Platform
 
@@ -34,8 +34,6 @@ class Model:
 
 
 _models: dict[str, Model] = {}
-_loaded = False
-_loading = RLock()  # runs may begin in several threads at once
 
 
 def model(name: str, line: str) -> Callable[[Builder], Builder]:
@@ -50,15 +48,15 @@ def model(name: str, line: str) -> Callable[[Builder], Builder]:
 
 def models() -> dict[str, Model]:
     """All models, by name."""
-    global _loaded
-    if not _loaded:
-        with _loading:
-            if not _loaded:
-                import_module("pysmpi.network.fluid")
-                for entry in entry_points(group="pysmpi.models"):
-                    entry.load()
-                _loaded = True
+    _load()
     return _models
+
+
+@Once
+def _load() -> None:
+    import_module("pysmpi.network.fluid")
+    for entry in entry_points(group="pysmpi.models"):
+        entry.load()
 
 
 def find(name: str) -> Model:

@@ -17,6 +17,7 @@ from pysmpi.memory.transfer.channel import Channel
 from pysmpi.memory.transfer.library import seconds
 from pysmpi.memory.transfer.room import Room
 from pysmpi.memory.transfer.single_copy import SingleCopy
+from pysmpi.loading import Once
 from pysmpi.options import Settings
 
 # (room, slot of the sender, slot of the receiver, core of the sender, core of the receiver)
@@ -36,7 +37,6 @@ class MemoryModel:
 
 
 _models: dict[str, MemoryModel] = {}
-_loaded = False
 
 
 def memory_model(
@@ -53,12 +53,14 @@ def memory_model(
 
 def memory_models() -> dict[str, MemoryModel]:
     """All models, by name."""
-    global _loaded
-    if not _loaded:
-        _loaded = True
-        for entry in entry_points(group="pysmpi.memory_models"):
-            entry.load()
+    _load()
     return _models
+
+
+@Once
+def _load() -> None:
+    for entry in entry_points(group="pysmpi.memory_models"):
+        entry.load()
 
 
 def find_memory_model(name: str) -> MemoryModel:

@@ -1,0 +1,33 @@
+"""Loading once, whichever threads ask at the same time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+class Once:
+    """Calls `load()` once: who asks meanwhile waits until it has ended.
+
+    What `load` itself calls may ask as well, and goes on with what there is so far.
+    """
+
+    def __init__(self, load: Callable[[], Any]) -> None:
+        self._load = load
+        self._lock = threading.RLock()
+        self._begun = self._done = False
+
+    def __call__(self) -> None:
+        if self._done:
+            return
+        with self._lock:
+            if self._begun:
+                return
+            self._begun = True
+            try:
+                self._load()
+            except BaseException:
+                self._begun = False
+                raise
+            self._done = True
