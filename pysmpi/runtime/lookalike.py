@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from types import BuiltinFunctionType, ModuleType
+from types import BuiltinFunctionType, FrameType, ModuleType
 from typing import Any
 
 _VARARGS_AND_KEYWORDS = 0x0001 | 0x0002
@@ -67,6 +67,14 @@ def like(real: Any, function: Callable[..., Any]) -> Any:
         setattr(function, name, getattr(real, name, None))
     function.__dict__["__wrapped__"] = real  # where `inspect.signature` looks
     return function
+
+
+def stands_for(frame: FrameType) -> str | None:
+    """The name of the built-in function whose replacement runs in a frame; None for others."""
+    if frame.f_code is not _Stand.__call__.__code__:
+        return None
+    definition = frame.f_locals["self"].__dict__["definition"]
+    return str(definition.name.decode())
 
 
 def replacement(function: Any) -> Any:

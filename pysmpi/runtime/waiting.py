@@ -25,6 +25,7 @@ from pysmpi.mpi.core import Core
 from pysmpi.mpi.operations import Operation
 from pysmpi.mpi.rank import Fiber, Rank
 from pysmpi.mpi.windowlocks import Claim
+from pysmpi.runtime.lookalike import stands_for
 from pysmpi.runtime.program_errors import CallSite, call_site, is_ours
 
 _MPI = os.path.join(os.path.dirname(os.path.abspath(pysmpi.mpi.__file__ or "")), "")
@@ -339,6 +340,9 @@ def _called(frames: list[FrameType]) -> tuple[str, FrameType | None]:
         outermost = frames[-1]
     if outermost is None:
         return "a call", None
+    replaced = stands_for(outermost)
+    if replaced is not None:
+        return replaced, outermost
     return outermost.f_code.co_name, outermost
 
 

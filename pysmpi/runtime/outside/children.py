@@ -68,8 +68,8 @@ class Children:
             if pid:
                 # What the operating system took is not on the clock of this thread.
                 waited = monotonic() - begin - (thread_time() - computed)
-                ranks.current().sleep(max(0.0, waited))
                 self.born(found, pid)
+                ranks.current().sleep(max(0.0, waited))
             elif forks:
                 become_plain()
             return answer

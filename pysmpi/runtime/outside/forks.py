@@ -36,11 +36,12 @@ def become_plain() -> None:
     engine = rank.engine
     engine.before = engine.idle = None
     fiber: Any = getcurrent()
+    variables = os.environ.copy()
     rank.timer = None
     rank.program = None  # from here on every replaced function is the real one
     rank.process = fiber.process
     fiber.process.suspend = _refuse
-    _keep_variables(surroundings)
+    _keep_variables(variables)
     _become_main_thread()
     for number in (signal.SIGINT, signal.SIGTERM):
         owner = getattr(signal.getsignal(number), "__module__", "")
@@ -57,17 +58,13 @@ def _refuse() -> NoReturn:
     )
 
 
-def _keep_variables(surroundings: Surroundings) -> None:
+def _keep_variables(own: dict[str, str]) -> None:
     """Let the child have the environment variables of its rank."""
-    own = surroundings.environ
-    if own is None:
-        return
-    common: dict[Any, Any] = vars(os.environ)["_data"]
-    for name in set(common) - set(own):
-        os.environb.pop(name, None)
+    for name in set(os.environ) - set(own):
+        del os.environ[name]
     for name, value in own.items():
-        if common.get(name) != value:
-            os.environb[name] = value
+        if os.environ.get(name) != value:
+            os.environ[name] = value
 
 
 def _become_main_thread() -> None:

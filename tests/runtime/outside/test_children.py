@@ -1,0 +1,203 @@
+"""Child processes of ranks: waits really take as long as the child, and others go on."""
+
+from __future__ import annotations
+
+import pytest
+
+import pysmpi
+
+
+def run(main, size=1, **options):
+    return pysmpi.run(main, size, **{"compute": "none", **options})
+
+
+def test_ranks_wait_for_their_children_side_by_side():
+    def main():
+        import subprocess
+        import time
+
+        begin = time.monotonic()
+        status = subprocess.run(["sh", "-c", "sleep 0.5; exit 3"]).returncode
+        return status, time.monotonic() - begin
+
+    result = run(main, 4)
+    for status, seconds in result.returns:
+        assert status == 3
+        assert seconds > 0.4
+    # One after the other they would take four times as long.
+    assert result.wall < 1.9
+
+
+def test_a_timeout_of_a_child_is_not_over_before_it_really_is():
+    def main():
+        import subprocess
+        import time
+
+        begin = time.monotonic()
+        done = subprocess.run(["sleep", "0.3"], timeout=60).returncode
+        middle = time.monotonic()
+        try:
+            subprocess.run(["sleep", "60"], timeout=0.3)
+        except subprocess.TimeoutExpired:
+            return done, middle - begin, time.monotonic() - middle
+
+    result = run(main, 1)
+    ((done, first, second),) = result.returns
+    assert done == 0
+    assert 0.2 < first < 30
+    assert 0.3 <= second < 30
+    assert result.wall < 50
+
+
+@pytest.mark.parametrize("nap", [0.0, 0.01])
+def test_polling_a_child_lets_real_time_pass(nap):
+    def main(nap):
+        import subprocess
+        import time
+
+        begin = time.monotonic()
+        child = subprocess.Popen(["sleep", "0.4"])
+        while child.poll() is None:
+            if nap:
+                time.sleep(nap)
+        return child.returncode, time.monotonic() - begin
+
+    for status, seconds in run(main, 2, args=(nap,)).returns:
+        assert status == 0
+        assert 0.1 < seconds < 30
+
+
+def test_another_rank_goes_on_while_one_waits_for_a_child():
+    def main():
+        import subprocess
+        import time
+
+        from mpi4py import MPI
+
+        world = MPI.COMM_WORLD
+        if world.rank == 0:
+            subprocess.run(["sleep", "0.5"])
+            date = time.monotonic()
+            world.send("done", 1)
+            return date
+        seen = 0
+        while not world.iprobe(source=0):
+            seen += 1
+            time.sleep(0.05)
+        world.recv(source=0)
+        return seen
+
+    date, seen = run(main, 2).returns
+    assert date > 0.3
+    assert 2 <= seen <= date / 0.05 + 2
+
+
+def test_wait_gives_a_rank_its_own_children():
+    def main():
+        import os
+
+        from mpi4py import MPI
+
+        rank = MPI.COMM_WORLD.rank
+        for i in range(3):
+            os.posix_spawn("/bin/sh", ["sh", "-c", f"exit {10 * rank + i}"], os.environ)
+        codes = sorted(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(3))
+        try:
+            os.wait()
+        except ChildProcessError:
+            return codes
+
+    assert run(main, 2).returns == [[0, 1, 2], [10, 11, 12]]
+
+
+def test_other_ways_to_wait():
+    def main():
+        import os
+
+        def start(code):
+            command = ["sh", "-c", f"sleep 0.05; exit {code}"]
+            return os.posix_spawn("/bin/sh", command, os.environ)
+
+        first = os.waitid(os.P_PID, start(1), os.WEXITED).si_status
+        second = os.wait4(start(2), 0)
+        third = os.wait3(0) if start(3) else None
+        fourth = os.waitpid(start(4), 0)[1]
+        nothing = os.waitpid(start(5), os.WNOHANG)
+        os.wait()
+        return first, second[1] >> 8, third[1] >> 8, fourth >> 8, nothing, os.system("exit 6") >> 8
+
+    assert run(main, 2).returns == [(1, 2, 3, 4, (0, 0), 6)] * 2
+
+
+def test_input_and_output_of_a_child_larger_than_pipes():
+    def main():
+        import subprocess
+
+        child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        data = b"0123456789" * 100_000
+        return child.communicate(data)[0] == data
+
+    assert run(main, 2).returns == [True, True]
+
+
+def test_lines_of_a_child_as_they_come():
+    def main():
+        import subprocess
+        import time
+
+        script = "for i in 1 2 3; do echo $i; sleep 0.2; done"
+        child = subprocess.Popen(script, shell=True, stdout=subprocess.PIPE, text=True)
+        dates = []
+        for line in child.stdout:
+            dates.append((line.strip(), time.monotonic()))
+        return dates, child.wait()
+
+    ((dates, status),) = run(main).returns
+    assert [line for line, _ in dates] == ["1", "2", "3"]
+    assert status == 0
+    assert dates[2][1] - dates[0][1] > 0.2
+
+
+def test_the_child_of_a_fork_is_a_plain_process():
+    def main():
+        import os
+        import sys
+        import threading
+        import time
+
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            begin = time.monotonic()
+            seen = []
+            thread = threading.Thread(target=lambda: (time.sleep(0.05), seen.append(1)))
+            thread.start()
+            thread.join()
+            plain = time.monotonic() - begin >= 0.05 and time.time() > 1.5e9
+            own = os.environ["PMI_RANK"]
+            os.write(writer, b"%d %s %d" % (plain, own.encode(), len(seen)))
+            sys.exit(7)
+        os.close(writer)
+        status = os.waitpid(pid, 0)[1]
+        return os.read(reader, 100), os.waitstatus_to_exitcode(status)
+
+    assert run(main, 2).returns == [(b"1 0 1", 7), (b"1 1 1", 7)]
+
+
+def test_the_child_of_a_fork_takes_no_part_in_communication():
+    def main():
+        import os
+
+        from mpi4py import MPI
+
+        world = MPI.COMM_WORLD
+        pid = os.fork()
+        if pid == 0:
+            try:
+                world.recv()
+            except RuntimeError as error:
+                os._exit(5 if "is no rank" in str(error) else 6)
+            os._exit(4)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    assert run(main, 2).returns == [5, 5]
