@@ -131,7 +131,7 @@ class Interpreter:
         warning_filters.install(patches, exchange, imports)
         when_loaded = {
             **_WHEN_LOADED,
-            **outside.install(patches),
+            **outside.install(patches, self.stopwatch),
             **(linked_mpi.install(patches) if self.mpi is not None else {}),
             **tools.install(patches),
             "logging": partial(

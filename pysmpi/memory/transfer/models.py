@@ -13,11 +13,11 @@ from difflib import get_close_matches
 from importlib.metadata import entry_points
 
 from pysmpi.errors import UsageError
+from pysmpi.loading import Once
 from pysmpi.memory.transfer.channel import Channel
 from pysmpi.memory.transfer.library import seconds
 from pysmpi.memory.transfer.room import Room
 from pysmpi.memory.transfer.single_copy import SingleCopy
-from pysmpi.loading import Once
 from pysmpi.options import Settings
 
 # (room, slot of the sender, slot of the receiver, core of the sender, core of the receiver)

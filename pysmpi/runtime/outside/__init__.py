@@ -14,12 +14,16 @@ from pysmpi.runtime.outside import (
     polling,
     semaphores,
     signals,
+    streams,
 )
 from pysmpi.runtime.outside.replacing import Replacements
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.private import Stopwatch
 
 
-def install(patches: Patches) -> dict[str, Callable[[Patches, ModuleType], Any]]:
+def install(
+    patches: Patches, stopwatch: Stopwatch | None = None
+) -> dict[str, Callable[[Patches, ModuleType], Any]]:
     """Let waits outside MPI let others go on until the patches are undone.
 
     Returns what to call with modules once they are loaded.
@@ -29,6 +33,7 @@ def install(patches: Patches) -> dict[str, Callable[[Patches, ModuleType], Any]]
     polling.install(patches, replacements)
     started = children.install(patches, replacements)
     signals.install(replacements)
+    streams.install(patches, stopwatch)
     replacements.everywhere()
 
     def inside(patches: Patches, module: ModuleType) -> None:
@@ -42,6 +47,7 @@ def install(patches: Patches) -> dict[str, Callable[[Patches, ModuleType], Any]]
         "subprocess": lambda patches, module: children.patch_subprocess(
             started, module, replacements
         ),
+        "multiprocessing.process": semaphores.patch_processes,
         "multiprocessing.connection": inside,
         "multiprocessing.popen_fork": inside,
     }

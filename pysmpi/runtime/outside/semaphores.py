@@ -6,11 +6,14 @@ asked before the clock moves.
 
 from __future__ import annotations
 
+import os
+import sys
 from types import ModuleType
 from typing import Any
 
 from greenlet import getcurrent
 
+from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.outside.descriptors import changing
 from pysmpi.runtime.outside.peers import Side, has_children
 from pysmpi.runtime.outside.reactor import reactor
@@ -100,3 +103,35 @@ def patch_semaphores(patches: Patches, module: ModuleType) -> None:
         kind,
         {"acquire": acquire, "release": release, "__enter__": enter, "__exit__": leave},
     )
+
+
+def patch_processes(patches: Patches, module: ModuleType) -> None:
+    """Let a rank look after its own processes only (`multiprocessing.process`)."""
+    real_cleanup, real_active = module._cleanup, module.active_children
+
+    def mine() -> list[Any]:
+        own = os.getpid()
+        return [process for process in list(module._children) if process._parent_pid == own]
+
+    def _cleanup() -> None:
+        if reactor() is None:
+            real_cleanup()
+            return
+        for process in mine():
+            popen = process._popen
+            if popen is not None and popen.poll() is not None:
+                module._children.discard(process)
+
+    def active_children() -> Any:
+        if reactor() is None:
+            return real_active()
+        _cleanup()
+        return mine()
+
+    patches.set(module, "_cleanup", like(real_cleanup, _cleanup))
+    new = like(real_active, active_children)
+    patches.set(module, "active_children", new)
+    for name in ("multiprocessing", "multiprocessing.context"):
+        holder: Any = sys.modules.get(name)
+        if holder is not None and hasattr(holder, "active_children"):
+            patches.set(holder, "active_children", new)

@@ -1,0 +1,58 @@
+"""Streams of the environment in which pysmpi runs, such as those of a notebook.
+
+What a rank prints is passed on by code that is not the program's: in a notebook, by a real thread
+for which the stream waits. Such waits are real and free. So the methods of streams that are no
+files run outside of the rank, off its clock.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from greenlet import getcurrent, greenlet
+
+from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.private import Stopwatch
+
+_METHODS = ("write", "writelines", "flush", "close")
+
+
+def _outside(real: Callable[..., Any], stopwatch: Stopwatch) -> Callable[..., Any]:
+    """A method that runs as if no rank had called it."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if ranks.current().program is None:
+            return real(self, *args, **kwargs)
+        stopwatch.pause()
+        try:
+            # A greenlet that belongs to no rank; nothing in it is simulated.
+            return greenlet(real, getcurrent()).switch(self, *args, **kwargs)
+        finally:
+            stopwatch.resume()
+
+    method.__name__, method.__qualname__ = real.__name__, real.__qualname__
+    method.__module__, method.__doc__ = real.__module__, real.__doc__
+    return method
+
+
+def install(patches: Patches, stopwatch: Stopwatch | None) -> None:
+    """Let streams that are no files run outside of ranks until the patches are undone."""
+    clock = Stopwatch() if stopwatch is None else stopwatch
+    done = set()
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        for kind in type(stream).__mro__:
+            if kind in done or not kind.__flags__ & _IS_HEAP_TYPE or kind.__module__ in _OURS:
+                continue
+            done.add(kind)
+            for name in _METHODS:
+                real = vars(kind).get(name)
+                if callable(real):
+                    patches.set(kind, name, _outside(real, clock))
+
+
+_IS_HEAP_TYPE = 1 << 9
+_OURS = {"io", "_io", "builtins", "abc", io.TextIOWrapper.__module__}
