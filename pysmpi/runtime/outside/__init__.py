@@ -18,7 +18,7 @@ from pysmpi.runtime.outside import (
 )
 from pysmpi.runtime.outside.replacing import Replacements
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.private import Stopwatch
+from pysmpi.runtime.stopwatch import Stopwatch
 
 
 def install(

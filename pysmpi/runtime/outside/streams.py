@@ -16,7 +16,7 @@ from greenlet import getcurrent, greenlet
 
 from pysmpi.mpi import rank as ranks
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.private import Stopwatch
+from pysmpi.runtime.stopwatch import Stopwatch
 
 _METHODS = ("write", "writelines", "flush", "close")
 
