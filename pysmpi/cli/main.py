@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -99,7 +100,19 @@ def complain(message: str) -> None:
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit status."""
+    _open_streams()
     sys.exit(status_of(sys.argv[1:] if args is None else args))
+
+
+def _open_streams() -> None:
+    """Let nothing that is opened later take the place of a standard stream that is closed."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")
 
 
 def status_of(args: Sequence[str]) -> int:
@@ -126,3 +139,7 @@ def status_of(args: Sequence[str]) -> int:
         # Whoever read our output has seen enough; do not fail again at the exit.
         sys.stdout = None
         return 0
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else "output: "
+        complain(f"{where}{error.strerror or error}")
+        return USAGE

@@ -211,7 +211,6 @@ def _simulate(
     """Run a job and write what is asked for; its exit status."""
     from pysmpi.cli.interrupts import Interrupts
     from pysmpi.cli.progress import Progress
-
     from pysmpi.runtime.tools import report_crashes
 
     progress: Progress | None = None
@@ -263,14 +262,21 @@ def _run(job: Job, trace: str | None, report: str | None) -> Result:
             stack.enter_context(recording(job, trace))
         result = job.run()
         if target is not None:
-            _write_report(result, target.path)
-            target.keep()
+            try:
+                _write_report(result, target.path)
+            except OSError as error:
+                what = f"--report {report}: cannot be written: {error.strerror}"
+                click.echo(f"pysmpi: error: {what}", err=True)
+                result.exit_status = result.exit_status or USAGE
+            else:
+                target.keep()
     return result
 
 
 def _conclude(result: Result, quiet: bool) -> None:
     """Say what went wrong, and what came out."""
-    with contextlib.suppress(BrokenPipeError):
+    # Closed by the program, or by the shell; ValueError where the file is closed.
+    with contextlib.suppress(BrokenPipeError, AttributeError, ValueError):
         sys.stdout.flush()
     if result.error:
         click.echo(result.error.rstrip("\n"), err=True)

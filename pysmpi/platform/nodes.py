@@ -28,12 +28,18 @@ _MERGE = "tag:yaml.org,2002:merge"
 
 # Anchors may refer to what contains them; no honest document is deeper than this.
 _DEEPEST = 50
+# What libyaml can compose, and more than an honest document has.
+_NESTED = 500
+_FEW = 8  # aliases that cannot make a text large
+_LARGEST = 20_000_000  # values, with those that aliases repeat
 
 
 def compose(path: Path) -> Node:
     """The document in the file `path`. Raises UsageError; OSError where `open` does."""
     data = path.read_bytes()
     try:
+        if _suspicious(data):
+            _check_size(path, data)
         root = yaml.compose(data, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -47,6 +53,51 @@ def compose(path: Path) -> Node:
     if root is None:
         raise UsageError(f"{path}: expected a mapping of keys to values, got nothing")
     return Node(str(path), root, "", 0)
+
+
+def _suspicious(data: bytes) -> bool:
+    """Whether a text may be nested deeply, or grow by its aliases."""
+    if data.count(b"[") + data.count(b"{") > _NESTED or data.count(b"*") > _FEW:
+        return True
+    return any(len(line) - len(line.lstrip(b" -?:")) > _NESTED for line in data.splitlines())
+
+
+def _check_size(path: Path, data: bytes) -> None:
+    """Refuse a text that is nested too deeply to compose, or that aliases make too large.
+
+    The events of a text are read without recursion, and aliases are not followed.
+    """
+    sizes: dict[str, int] = {}  # by anchor: nodes that it stands for
+    open_nodes: list[tuple[str | None, int]] = []
+    for event in yaml.parse(data, Loader=_LOADER):
+        size = 0
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_nodes.append((event.anchor, 1))
+            if len(open_nodes) > _NESTED:
+                line = event.start_mark.line + 1
+                raise UsageError(
+                    f"{path}:{line}: expected a YAML text, got one nested too deeply"
+                )
+            continue
+        if isinstance(event, yaml.CollectionEndEvent):
+            anchor, size = open_nodes.pop()
+        elif isinstance(event, yaml.AliasEvent):
+            anchor, size = None, sizes.get(event.anchor, 1)
+        elif isinstance(event, yaml.ScalarEvent):
+            anchor, size = event.anchor, 1
+        else:
+            continue
+        if anchor is not None:
+            sizes[anchor] = size
+        if size > _LARGEST:
+            line = event.start_mark.line + 1
+            raise UsageError(
+                f"{path}:{line}: expected at most {_LARGEST:,} values, got aliases that stand "
+                "for more"
+            )
+        if open_nodes:
+            outer, before = open_nodes[-1]
+            open_nodes[-1] = outer, before + size
 
 
 class Node:

@@ -31,8 +31,8 @@ from typing import Any, Protocol, TextIO
 from pysmpi.errors import UsageError
 from pysmpi.platform.units import parse_time
 from pysmpi.runtime.host_speed import host_speed
-from pysmpi.runtime.stopwatch import Stopwatch
 from pysmpi.runtime.steady import SteadyTimer, Tally
+from pysmpi.runtime.stopwatch import Stopwatch
 
 MEASURED = ("native", "steady")  # modes with a clock, whose times differ from run to run
 
@@ -237,7 +237,12 @@ class NativeTiming:
         if self.clock.collecting in gc.callbacks:
             gc.callbacks.remove(self.clock.collecting)
         if self._stream is not None:
-            self._stream.close()
+            try:
+                self._stream.close()
+            except OSError as error:
+                raise UsageError(
+                    f"--record-compute {self.record}: cannot be written: {error.strerror}"
+                ) from None
 
     def timer(self, pid: int, speed: float | None) -> Timer:
         factor = self.factor(speed) * 1e-9
