@@ -133,7 +133,7 @@ class Interpreter:
             **_WHEN_LOADED,
             **outside.install(patches, self.stopwatch),
             **(linked_mpi.install(patches) if self.mpi is not None else {}),
-            **tools.install(patches),
+            **tools.install(patches, exchange),
             "logging": partial(
                 logging_state.patch_logging, exchange=exchange, imports=imports
             ),

@@ -23,6 +23,7 @@ from greenlet import getcurrent
 from pysmpi.mpi import rank as ranks
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.process.exchange import Exchange
 
 NAMED = 1 << 16  # ranks up to this number have a frame of their name
 
@@ -232,19 +233,26 @@ def begin_fiber() -> None:
         sys.setprofile(state._profile_hook)
 
 
-def install(patches: Patches) -> dict[str, Callable[[Patches, ModuleType], Any]]:
+def install(
+    patches: Patches, exchange: Exchange
+) -> dict[str, Callable[[Patches, ModuleType], Any]]:
     """Let tools work in ranks until the patches are undone.
 
+    `exchange` lets each rank have its own functions for the threads that it starts.
     Returns what to call with modules once they are loaded.
     """
+    for name in ("_trace_hook", "_profile_hook"):
+        exchange.watch(vars(threading), name)
     hooks = Hooks(patches)
     _under_pydevd(patches)
     state: Any = threading
     if _pydevd() or sys.gettrace() or sys.getprofile() or state._trace_hook or state._profile_hook:
         hooks.follow()
     else:
-        for name in ("settrace", "setprofile"):
-            _follow_calls(patches, sys, name, hooks)
+        for module in (sys, threading):
+            # Tools that are compiled set their own hook unseen, and those of threads by these.
+            for name in ("settrace", "setprofile"):
+                _follow_calls(patches, module, name, hooks)
 
     def patch_profile(patches: Patches, module: ModuleType) -> None:
         kind = module.Profile
