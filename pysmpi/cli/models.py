@@ -16,7 +16,7 @@ def command() -> None:
     width = max(map(len, (*network, *memory)))
     for name in sorted(network):
         click.echo(f"{name.ljust(width)}  {network[name].line}")
-    click.echo("\nPresets of the factors of hybrid (network/preset), without factors of the machine:")
+    click.echo("\nPresets of the factors of hybrid (network/preset), where the machine gives none:")
     for name, preset in HYBRID.items():
         click.echo(f"{name.ljust(width)}  {preset.line}")
     click.echo("\nInside a node that the platform describes:")
