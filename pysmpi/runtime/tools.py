@@ -264,7 +264,24 @@ def install(
 
         patches.set(kind, "enable", like(real, enable))
 
+    def patch_profiler(patches: Patches, module: ModuleType) -> None:
+        # `python -m cProfile` makes a class of its own of this one, which cannot be changed.
+        class Profiler(module.Profiler):  # type: ignore[name-defined, misc]
+            __doc__ = module.Profiler.__doc__
+            __module__ = module.Profiler.__module__
+
+            def enable(self, *args: Any, **kwargs: Any) -> None:
+                hooks.follow()
+                super().enable(*args, **kwargs)
+
+        patches.set(module, "Profiler", Profiler)
+
+    def follow(patches: Patches, module: ModuleType) -> None:
+        hooks.follow()
+
     return {
+        "_lsprof": patch_profiler,
+        "pyinstrument.low_level.stat_profile": follow,
         "cProfile": patch_profile,
         "faulthandler": patch_faulthandler,
         "pdb": patch_pdb,

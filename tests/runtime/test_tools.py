@@ -79,6 +79,26 @@ def test_a_profile_counts_its_rank_only(tmp_path: Path) -> None:
     assert sorted(done.stdout.splitlines()) == ["1 20 None", "2 20 None"]
 
 
+def test_a_profile_around_the_program_of_each_rank(tmp_path: Path) -> None:
+    done = run(
+        """
+        def own():
+            comm.Barrier()
+        for i in range(4 + comm.rank):
+            own()
+            comm.Barrier()
+        for i in range(2 - comm.rank):
+            comm.Barrier()
+            comm.Barrier()
+        """,
+        tmp_path,
+        after=("-m", "cProfile"),
+    )
+    assert done.stderr == ""
+    lines = [line.split() for line in done.stdout.splitlines() if "(own)" in line]
+    assert sorted(int(words[0]) for words in lines) == [4, 5, 6]
+
+
 def test_a_tracing_function_follows_its_rank_and_thread(tmp_path: Path) -> None:
     done = run(
         """
