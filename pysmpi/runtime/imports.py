@@ -122,7 +122,7 @@ class ImportSystem:
             spec: ModuleSpec | None = original(name, path, target)
             if spec is None:
                 return None
-            if not self.rules.decide(name, spec):
+            if not self.rules.decide(name, spec, self.importing_shared > 0):
                 self.exchange.belongs_to_all(name)
                 return spec
             if usual and type(spec.loader) in _PLAIN:
@@ -201,7 +201,7 @@ class ImportSystem:
         finally:
             self.importing_shared -= 1
             if outermost:
-                for end in self.end_shared:
+                for end in list(self.end_shared):
                     end()
 
     def _code(self, loader: Any, name: str) -> CodeType:

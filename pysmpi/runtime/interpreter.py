@@ -33,7 +33,7 @@ from pysmpi.runtime.imports import ImportSystem
 from pysmpi.runtime.loader import FunctionProgram, Program
 from pysmpi.runtime.outside import forks
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.process import facets
+from pysmpi.runtime.process import contents, facets
 from pysmpi.runtime.process.exchange import MISSING, Exchange
 from pysmpi.runtime.program_errors import strip
 from pysmpi.runtime.rules import Rules
@@ -151,6 +151,7 @@ class Interpreter:
         imports.install(patches)
         if self.shadowing is not None:
             self.shadowing.install(patches, imports, exchange)
+        contents.install(exchange, imports, partial(_also, imports))
         for name in system.LATER:
             if name in table:
                 system.watch_later(exchange, table[name])

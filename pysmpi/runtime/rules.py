@@ -4,15 +4,15 @@
 | --- | --- |
 | named by `--private`, `--shared`, or the program itself | as named |
 | of the standard library, of pysmpi | shared |
-| of a known package of numbers, tables or plots, wherever it lies | shared |
-| of a package that imports mpi4py, anywhere in its source, or calls communicators | private |
-| of a tool that runs tests | private |
-| installed in a site directory | shared |
-| elsewhere, in a package with extension modules | shared |
-| elsewhere | private |
+| of a known package of numbers, tables or plots, wherever it lies, or of one that these need | shared |
+| of a package with extension modules | shared, unless it knows MPI |
+| imported by a shared module first | shared, unless it knows MPI |
+| of any other package | private |
 
-A package that knows of MPI may keep what it learnt about its rank. Extension modules are shared
-whatever their package is: an interpreter holds one copy of them.
+A package keeps in its globals what a process knows: its rank, its loggers, its progress bars. So
+it is private wherever that is possible and affordable. Extension modules are shared whatever their
+package is: an interpreter holds one copy of them. A package knows MPI if it imports mpi4py anywhere
+in its source, or calls communicators, or imports a package that does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from importlib.machinery import (
     FrozenImporter,
     PathFinder,
 )
-from typing import Any, NamedTuple
+from typing import Any
 
 import pysmpi
 
@@ -44,18 +44,24 @@ MPI4PY_PRIVATE = (
     "mpi4py.__main__",
 )
 
-# Large packages with much compiled code, which take no notice of MPI or leave it alone by default.
+# Large packages, and what these need: their state is hardly that of a process, or they hold much
+# compiled code that does.
 KNOWN_SHARED = frozenset(
     """
     numpy scipy pandas matplotlib mpl_toolkits pylab torch torchvision torchaudio triton functorch
-    jax jaxlib tensorflow tensorboard keras numba llvmlite cupy cupyx cupy_backends sklearn skimage
-    sympy mpmath h5py tables netCDF4 cftime xarray dask distributed pyarrow polars duckdb numexpr
-    bottleneck zarr numcodecs fsspec statsmodels networkx PIL cv2 lxml cffi pycparser cython Cython
-    astropy erfa shapely pyproj geopandas IPython ipykernel traitlets zmq tornado jupyter_client
-    pydantic pydantic_core sqlalchemy requests urllib3 certifi aiohttp cryptography psutil yaml
-    google grpc ray onnx onnxruntime transformers tokenizers datasets accelerate lightning
-    pytorch_lightning spacy nltk gensim xgboost lightgbm catboost plotly bokeh seaborn
-    setuptools pkg_resources _distutils_hack pip debugpy pydevd coverage
+    torchgen jax jaxlib tensorflow tensorboard keras numba llvmlite cupy cupyx cupy_backends sklearn
+    skimage sympy mpmath h5py tables netCDF4 cftime xarray dask distributed pyarrow polars duckdb
+    numexpr bottleneck zarr numcodecs fsspec statsmodels patsy networkx PIL imageio tifffile cv2
+    lxml cffi pycparser cython Cython astropy erfa shapely pyproj geopandas IPython ipykernel
+    traitlets zmq tornado jupyter_client pydantic pydantic_core annotated_types sqlalchemy requests
+    urllib3 certifi idna charset_normalizer aiohttp cryptography psutil yaml google grpc ray onnx
+    onnxruntime transformers tokenizers datasets accelerate lightning pytorch_lightning spacy nltk
+    gensim xgboost lightgbm catboost plotly bokeh seaborn setuptools pkg_resources _distutils_hack
+    pip debugpy pydevd coverage pytz tzdata dateutil packaging pyparsing cycler kiwisolver contourpy
+    fontTools six typing_extensions typing_inspection opt_einsum ml_dtypes joblib threadpoolctl
+    narwhals cloudpickle toolz tlz cytoolz locket partd jinja2 markupsafe filelock pygments babel
+    docutils sphinx attr attrs mypy_extensions multidict yarl frozenlist propcache aiosignal
+    greenlet gevent msgpack sortedcontainers
     """.split()
 )
 
@@ -115,7 +121,8 @@ class Rules:
         self.site = _site_directories()
         self.standard = _standard_directories()
         self.own = _directories([os.path.dirname(pysmpi.__file__)])
-        self.kinds: dict[str, bool] = {}  # of packages by their nature, once they are known
+        self.kinds: dict[str, bool] = {}  # whether packages are private, once it is known
+        self._knowing: dict[str, bool] = {}  # whether packages know MPI
 
     def by_name(self, name: str) -> bool | None:
         """Whether module `name` is private, as far as its name tells."""
@@ -131,8 +138,11 @@ class Rules:
                     prefix = prefix.rpartition(".")[0]
         return None
 
-    def by_origin(self, name: str, spec: Any) -> bool:
-        """Whether module `name`, which `spec` describes, is private by what it is."""
+    def by_origin(self, name: str, spec: Any, shared: bool = False) -> bool:
+        """Whether module `name`, which `spec` describes, is private by what it is.
+
+        `shared` says that a shared module is importing it.
+        """
         if spec.loader in (BuiltinImporter, FrozenImporter) or spec.origin in (
             "built-in",
             "frozen",
@@ -150,52 +160,45 @@ class Rules:
             return True
         kind = self.kinds.get(root)
         if kind is None:
-            kind = self._kind(root, name, spec, places)
+            kind = self._kind(root, name, spec, places, shared)
         return kind
 
-    def _kind(self, root: str, name: str, spec: Any, places: list[str]) -> bool:
+    def _kind(self, root: str, name: str, spec: Any, places: list[str], shared: bool) -> bool:
         """Whether package `root` is private, by its files."""
         if name == root and spec.origin in (None, "namespace"):
             # The parts of a namespace package may be of any kind; it holds nothing itself.
             return not all(self.installed(place) for place in places)
-        tree = places[0] if places else ""
         if name != root:
             # A namespace package: each of its parts is a package of its own.
             root = ".".join(name.split(".")[:2])
             if root in self.kinds:
                 return self.kinds[root]
-        if spec.submodule_search_locations:
-            tree = spec.submodule_search_locations[0]
-        self.kinds[root] = False  # where packages import each other in a circle
-        nature = _examine(tree)
-        private = (
-            nature.knows
-            or not (nature.compiled or all(self.installed(place) for place in places))
-            or any(self._is_private_package(name) for name in nature.imports - {root})
-        )
-        self.kinds[root] = private
+        tree = _tree(spec, places)
+        may_be_shared = shared and self.installed(tree) or _is_compiled(tree)
+        self.kinds[root] = private = not may_be_shared or self._knows(root, tree)
         return private
 
-    def _is_private_package(self, root: str) -> bool:
-        """Whether a package that another imports is private: then that one has to be as well.
-
-        Otherwise it would hold the modules of the rank that imported it first.
-        """
-        if root in sys.stdlib_module_names or root in KNOWN_SHARED or root == "mpi4py":
+    def _knows(self, root: str, tree: str | None = None) -> bool:
+        """Whether a package knows MPI, by itself or through what it imports as it is imported."""
+        known = self._knowing.get(root)
+        if known is not None:
+            return known
+        self._knowing[root] = False  # where packages import each other in a circle
+        if root in sys.stdlib_module_names or root in KNOWN_SHARED:
             return False
-        verdict = self.by_name(root)
-        if verdict is not None:
-            return verdict
-        if root not in self.kinds:
+        if tree is None:
             try:
                 spec = PathFinder.find_spec(root)
             except (ImportError, AttributeError, ValueError):
                 spec = None
-            if spec is None:
-                self.kinds[root] = False
-            else:
-                return self.by_origin(root, spec)
-        return self.kinds[root]
+            places = [] if spec is None else _places(spec)
+            if not places:
+                return False
+            tree = _tree(spec, places)
+        knows, imports = _examine(tree)
+        knows = knows or root == "mpi4py" or any(self._knows(name) for name in imports - {root})
+        self._knowing[root] = knows
+        return knows
 
     def _is_standard(self, path: str) -> bool:
         return path.startswith(self.standard) and not path.startswith(self.site)
@@ -206,10 +209,13 @@ class Rules:
             path = os.path.abspath(path)
         return path.startswith(self.site + self.standard + self.own)
 
-    def decide(self, name: str, spec: Any) -> bool:
-        """Whether the module that was found as `spec` is private."""
+    def decide(self, name: str, spec: Any, shared: bool = False) -> bool:
+        """Whether the module that was found as `spec` is private.
+
+        `shared` says that a shared module is importing it.
+        """
         verdict = self.by_name(name)
-        return self.by_origin(name, spec) if verdict is None else verdict
+        return self.by_origin(name, spec, shared) if verdict is None else verdict
 
     def already_loaded(self, name: str, module: Any) -> bool:
         """Whether a module that the caller of a run has loaded would be private in it."""
@@ -218,9 +224,9 @@ class Rules:
             return verdict
         spec = getattr(module, "__spec__", None)
         file = getattr(module, "__file__", None)
-        if not isinstance(file, str) or self.installed(file):
-            return False
-        return spec is None or not (is_extension(spec) or not self.by_origin(name, spec))
+        if spec is None:
+            return isinstance(file, str) and not self.installed(file)
+        return not is_extension(spec) and self.by_origin(name, spec)
 
 
 def _places(spec: Any) -> list[str]:
@@ -243,20 +249,20 @@ def _sources(tree: str) -> Iterator[str]:
             yield os.path.join(directory, file)
 
 
-class _Nature(NamedTuple):
-    """Of a module or package: whether its Python code knows MPI, whether it has compiled modules.
-
-    `imports` are the packages that it imports as it is imported itself.
-    """
-
-    knows: bool
-    compiled: bool
-    imports: set[str]
+def _tree(spec: Any, places: list[str]) -> str:
+    """The directory of a package, or the file of a module."""
+    inner = spec.submodule_search_locations
+    return str(inner[0]) if inner else places[0]
 
 
-def _examine(tree: str) -> _Nature:
-    """Read the files of a module or package."""
-    compiled = False
+def _is_compiled(tree: str) -> bool:
+    """Whether a package has extension modules."""
+    suffixes = tuple(EXTENSION_SUFFIXES)
+    return any(path.endswith(suffixes) for path in _sources(tree))
+
+
+def _examine(tree: str) -> tuple[bool, set[str]]:
+    """Whether the Python code of a package calls MPI; the packages that it imports."""
     imports: set[str] = set()
     for path in _sources(tree):
         if path.endswith(".py"):
@@ -266,11 +272,9 @@ def _examine(tree: str) -> _Nature:
             except OSError:
                 continue
             if _MPI.search(source):
-                return _Nature(True, compiled, imports)
+                return True, imports
             imports.update(_imported(source))
-        elif path.endswith(tuple(EXTENSION_SUFFIXES)):
-            compiled = True
-    return _Nature(False, compiled, imports)
+    return False, imports
 
 
 def _imported(source: bytes) -> set[str]:

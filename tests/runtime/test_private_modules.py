@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import types
+from importlib.machinery import EXTENSION_SUFFIXES
 
 import pytest
 from hypothesis import given, settings
@@ -189,19 +191,39 @@ def test_failed_imports_leave_nothing_behind(write, capsys):
     assert lines(capsys) == [trace, "False", trace, "False", "No module named 'absent'"]
 
 
-def test_installed_packages_are_shared(site, write, capsys):
-    site("plain/__init__.py", "from . import part")
-    site("plain/part.py", "state = []")
+@pytest.mark.parametrize(
+    "importing, counts",
+    [
+        ("import plain.part", ["1", "1"]),  # pure Python: what it keeps is a process's
+        ("import compiled, plain.part", ["1", "2"]),  # a shared package has it already
+        ("import dateutil; plain = dateutil", ["1", "2"]),  # known
+    ],
+)
+def test_installed_packages_are_shared_if_they_must(site, write, capsys, importing, counts):
+    for name in ("plain", "dateutil"):
+        site(f"{name}/__init__.py", "from . import part")
+        site(f"{name}/part.py", "state = []")
+    site("compiled/__init__.py", "import plain")
+    site(f"compiled/fast{EXTENSION_SUFFIXES[0]}", "")
     path = write(
         "program.py",
-        """
-        import plain.part
-        plain.part.state.append(1)
-        print(len(plain.part.state))
-        """,
+        f"{importing}\nplain.part.state.append(1)\nprint(len(plain.part.state))\n",
     )
-    run(ScriptProgram(path), 2)
-    assert lines(capsys) == ["1", "2"]
+    code = f"""
+import sys
+sys.path[:0] = [{os.path.dirname(__file__)!r}, {os.path.dirname(path) + "/site"!r}]
+from pysmpi.runtime.rules import Rules
+original = Rules.__init__
+def init(self, *args):
+    original(self, *args)
+    self.site = (*self.site, {os.path.dirname(path) + "/site/"!r})
+Rules.__init__ = init
+from ranks_by_hand import run
+from pysmpi.runtime.loader import ScriptProgram
+run(ScriptProgram({path!r}), 2)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == counts
 
 
 @pytest.mark.parametrize(
@@ -227,7 +249,7 @@ def test_installed_packages_that_import_mpi4py_are_private(site, write, capsys, 
         """,
     )
     run(ScriptProgram(path), 3)
-    assert lines(capsys) == ["0 0 1 1", "1 1 1 2", "2 2 1 3"]
+    assert lines(capsys) == ["0 0 1 1", "1 1 1 1", "2 2 1 1"]
 
 
 def test_a_package_is_private_as_a_whole(site, write, capsys):

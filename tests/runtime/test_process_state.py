@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import types
 
 import pytest
 from ranks_by_hand import run
 
 from pysmpi.runtime.loader import ScriptProgram
 from pysmpi.runtime.lookalike import builtin, like
+from pysmpi.runtime.process import contents
+from pysmpi.runtime.process.exchange import Exchange, State
 
 
 @pytest.fixture
@@ -253,7 +256,7 @@ def test_packages_that_know_mpi_in_functions_only_are_private(site, write, capsy
         """,
     )
     run(ScriptProgram(path), 2)
-    assert capsys.readouterr().out.splitlines() == ["1 2 1 True"] * 2
+    assert capsys.readouterr().out.splitlines() == ["1 1 1 True"] * 2
 
 
 def test_numpy_is_shared_wherever_it_lies(tmp_path, write):
@@ -276,3 +279,53 @@ run(ScriptProgram({path!r}), 2)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.count(str(place)) == 2
+
+
+def test_options_and_registries_of_shared_packages_are_a_ranks_own(output):
+    lines = output(
+        """
+        import matplotlib
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+        from matplotlib.colors import ListedColormap
+        rank = MPI.rank()
+        plt.rcParams["lines.linewidth"] = rank + 1
+        matplotlib.colormaps.register(ListedColormap(["r", "g"]), name="mine")
+        plt.subplots()[1].plot([1, 2, rank])
+        MPI.give_way()
+        print(len(plt.get_fignums()), plt.rcParams["lines.linewidth"],
+              plt.gca().lines[0].get_ydata()[2], "viridis" in matplotlib.colormaps)
+        plt.close("all")
+        MPI.give_way()
+        print(plt.get_fignums())
+        """,
+        3,
+    )
+    assert lines[:3] == [f"1 {rank + 1}.0 {rank} True" for rank in range(3)]
+    assert lines[3:] == ["[]"] * 3
+    import matplotlib
+
+    assert "mine" not in matplotlib.colormaps
+
+
+def test_contents_that_a_shared_import_adds_are_for_all_ranks():
+    registry = {"one": 1}
+    module = types.ModuleType("fsspec.registry")
+    module._registry = registry
+    exchange = Exchange({module.__name__: module}, {})
+    imports = types.SimpleNamespace(begin_shared=[], end_shared=[])
+    contents.watch(exchange, imports, module)
+    first, second = State(0), State(1)
+    exchange.show(first)
+    registry["mine"] = 0
+    exchange.show(second)
+    assert registry == {"one": 1}
+    for begin in imports.begin_shared:
+        begin()
+    registry["new"] = 2
+    for end in imports.end_shared:
+        end()
+    exchange.show(first)
+    assert registry == {"one": 1, "mine": 0, "new": 2}
+    exchange.close()
+    assert registry == {"one": 1, "new": 2}

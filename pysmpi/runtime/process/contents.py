@@ -1,0 +1,214 @@
+"""What shared packages keep in containers for their process: options, registries, open figures.
+
+A package that is loaded once for all ranks has one `matplotlib.rcParams`, one table of colour maps,
+one list of figures. Their contents are exchanged at switches of ranks, where a rank has changed
+them; so a registration by a package that each rank loads does not meet that of another rank.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+from pysmpi.runtime.process.exchange import Exchange, State
+
+# Module -> paths of dictionaries, lists and sets in it; a star stands for all that are inside.
+CONTAINERS: dict[str, tuple[str, ...]] = {
+    "matplotlib": ("rcParams", "colormaps._cmaps", "color_sequences._color_sequences"),
+    "matplotlib._pylab_helpers": ("Gcf.figs",),
+    "matplotlib.units": ("registry",),
+    "matplotlib.projections": ("projection_registry._all_projection_types",),
+    "matplotlib.scale": ("_scale_mapping",),
+    "matplotlib.style.core": ("library",),
+    "pandas._config.config": ("_global_config.*", "_registered_options"),
+    "xarray.core.options": ("OPTIONS",),
+    "dask.config": ("config.*",),
+    "fsspec.registry": ("_registry",),
+    "astropy.units.core": ("_unit_registries",),
+    "sklearn._config": ("_global_config",),
+    "IPython.core.display": ("_display_mimetypes",),
+}
+
+
+class Contents:
+    """The contents of one container, for each rank that has changed them."""
+
+    def __init__(self, exchange: Exchange, name: str, thing: Any) -> None:
+        self.name = name
+        self.thing = thing
+        self.view = exchange.version_of(thing) if isinstance(thing, dict) else None
+        self.base = self.shown = _copy(thing)
+        self.seen = -1 if self.view is None else self.view[0]
+        self.exchange = exchange
+
+    def changed(self) -> bool:
+        """Whether the contents differ from those that were put there."""
+        if self.view is not None:
+            return bool(self.view[0] != self.seen)
+        return bool(_copy(self.thing) != self.shown)
+
+    def note(self, state: State) -> None:
+        """See what the state that is shown has done."""
+        if self.changed():
+            self.shown = _copy(self.thing)
+            if self.view is not None:
+                self.seen = self.view[0]
+            if state is self.exchange.outside:
+                self.base = self.shown
+            else:
+                state.facets[self.name] = self.shown
+
+    def show(self, last: State, state: State) -> None:
+        """Exchange the contents as the rank of `state` goes on."""
+        self.note(last)
+        wanted = state.facets.get(self.name, self.base)
+        if wanted is not self.shown:
+            _fill(self.thing, wanted)
+            self.shown = wanted
+            if self.view is not None:
+                self.seen = self.view[0]
+
+    # What a shared module adds while it is imported, which happens once, is for all ranks.
+
+    def begin_shared(self) -> None:
+        self.note(self.exchange.shown)
+
+    def end_shared(self) -> None:
+        if not self.changed():
+            return
+        before = self.shown
+        self.note(self.exchange.shown)
+        others = [state.facets for state in self.exchange.live.values()]
+        for facets in others:
+            mine = facets.get(self.name)
+            if mine is not None and mine is not self.shown:
+                _add(mine, self.shown, before)
+        if self.base is before:
+            self.base = _copy(self.base)
+        _add(self.base, self.shown, before)
+
+
+def _copy(thing: Any) -> Any:
+    if isinstance(thing, dict):
+        return dict(thing)
+    return list(thing) if isinstance(thing, list) else set(thing)
+
+
+def _fill(thing: Any, wanted: Any) -> None:
+    """Put contents into a container, past checks that its class may make."""
+    if isinstance(thing, OrderedDict):
+        thing.clear()
+        thing.update(wanted)
+    elif isinstance(thing, dict):
+        dict.clear(thing)
+        dict.update(thing, wanted)
+    elif isinstance(thing, list):
+        thing[:] = wanted
+    else:
+        thing.clear()
+        thing.update(wanted)
+
+
+def _add(mine: Any, now: Any, before: Any) -> None:
+    """Add to some contents what is new in others."""
+    if isinstance(mine, dict):
+        mine.update({key: value for key, value in now.items() if key not in before})
+    elif isinstance(mine, list):
+        mine += [item for item in now if item not in before]
+    else:
+        mine |= now - before
+
+
+class Threads:
+    """Settings of a package that it keeps for each thread, or in C: got and set at every switch."""
+
+    def __init__(
+        self, exchange: Exchange, name: str, get: Callable[[], Any], put: Callable[[Any], Any]
+    ) -> None:
+        self.name = name
+        self.get, self.put = get, put
+        self.exchange = exchange
+        self.base = get()
+
+    def show(self, last: State, state: State) -> None:
+        """Exchange the setting as the rank of `state` goes on."""
+        value = self.get()
+        if last is self.exchange.outside:
+            self.base = value
+        else:
+            last.facets[self.name] = value
+        wanted = state.facets.get(self.name, self.base)
+        if wanted is not value:
+            self.put(wanted)
+
+
+def _find(module: ModuleType, path: str) -> Iterator[tuple[str, Any]]:
+    """The containers that a path names."""
+    thing: Any = module
+    nested = path.endswith(".*")
+    for part in path.removesuffix(".*").split("."):
+        thing = getattr(thing, part, None)
+    if isinstance(thing, dict | list | set):
+        yield f"{module.__name__}.{path}", thing
+        if nested and isinstance(thing, dict):
+            yield from _inside(f"{module.__name__}.{path}", thing)
+
+
+def _inside(name: str, thing: dict[Any, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in thing.items():
+        if isinstance(value, dict):
+            yield f"{name}.{key}", value
+            yield from _inside(f"{name}.{key}", value)
+
+
+def watch(exchange: Exchange, imports: Any, module: ModuleType) -> None:
+    """Exchange the containers of a shared module that has been loaded."""
+    if module.__name__ not in exchange.shared:
+        return
+    for path in CONTAINERS.get(module.__name__, ()):
+        again = partial(_watch_path, exchange, imports, module, path)
+        again()
+        if path.endswith(".*"):
+            # Modules of the package that are imported later register their options in it.
+            imports.end_shared.append(again)
+
+
+def _watch_path(exchange: Exchange, imports: Any, module: ModuleType, path: str) -> None:
+    for name, thing in _find(module, path):
+        if name not in exchange.facets:
+            contents = Contents(exchange, name, thing)
+            exchange.facets[name] = contents
+            imports.begin_shared.append(contents.begin_shared)
+            imports.end_shared.append(contents.end_shared)
+
+
+def watch_torch(exchange: Exchange, module: Any) -> None:
+    """Let each rank have its own modes, default type and random numbers of torch."""
+    settings: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+        "grad mode": (module.is_grad_enabled, module._C._set_grad_enabled),
+        "default type": (module.get_default_dtype, module.set_default_dtype),
+        "random": (module.get_rng_state, module.set_rng_state),
+    }
+    for name, (get, put) in settings.items():
+        exchange.facets[f"torch {name}"] = Threads(exchange, f"torch {name}", get, put)
+
+
+def install(
+    exchange: Exchange, imports: Any, also: Callable[[str, Callable[[ModuleType], Any]], Any]
+) -> None:
+    """Watch the containers of modules that are loaded, and of others when they are.
+
+    `also(name, call)` has `call` called with a module once it is loaded.
+    """
+    for name in CONTAINERS:
+        if name in exchange.shared:
+            watch(exchange, imports, exchange.table[name])
+        else:
+            also(name, partial(watch, exchange, imports))
+    if "torch" in exchange.shared:
+        watch_torch(exchange, exchange.table["torch"])
+    else:
+        also("torch", partial(watch_torch, exchange))
