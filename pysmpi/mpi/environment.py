@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import attributes, constants, errhandlers
+from . import attributes, calls, constants, errhandlers
 from .constants import (
     ERR_ARG,
     ERR_OTHER,
@@ -205,7 +206,7 @@ def finish() -> int:
     environment = of_rank()
     if environment.initialized and not environment.finalized:
         if not environment.abort_status and environment.options.finalize:
-            Finalize()
+            _finalize()
     return environment.abort_status
 
 
@@ -251,8 +252,48 @@ def Init_thread(required: int = THREAD_MULTIPLE) -> int:
     return level
 
 
+class Finalized:
+    """The timer of a rank after `MPI.Finalize`: the calls that stop it are refused.
+
+    So the check costs nothing before. To sleep and to ask for the time stays possible, as do
+    sessions, which do not depend on it.
+    """
+
+    __slots__ = ("real",)
+
+    def __init__(self, real: Any) -> None:
+        self.real = real
+
+    def start(self) -> None:
+        if self.real is not None:
+            self.real.start()
+
+    def stop(self) -> float:
+        """The compute of the block (s), for who may still ask."""
+        frame: Any = sys._getframe(1)
+        while frame is not None and frame.f_code.co_name in ("stop", "enter"):
+            frame = frame.f_back
+        call = ""
+        while frame is not None and frame.f_globals.get("__package__") == __package__:
+            if frame.f_globals["__name__"] != Rank.__module__:
+                call = frame.f_locals["function"].__name__ if (
+                    frame.f_code in calls.BOUNDARIES
+                ) else frame.f_code.co_name  # fmt: skip
+            frame = frame.f_back
+        may = call.lower().startswith(("free", "wt")) or call in calls.FUNCTIONS
+        if call and not may and "sessions" not in current().storage:
+            fail(ERR_OTHER, f"{call} called after MPI was finalized")
+        return 0.0 if self.real is None else float(self.real.stop())
+
+
 def Finalize() -> None:
     """Terminate the MPI execution environment."""
+    _finalize()
+    rank = current()
+    rank.timer = Finalized(rank.timer)
+
+
+def _finalize() -> None:
     environment = _require_active("Finalize")
     fallback = errhandlers.of_rank().fallback
     rank = current()
