@@ -213,3 +213,7 @@ class RankRLock:
     def __repr__(self) -> str:
         state = "unlocked" if self._owner is None else f"locked {self._count} times"
         return f"<{state} {type(self).__name__} at {id(self):#x}>"
+
+
+# Some look where a lock comes from, such as event loops that need one that signals may interrupt.
+RankLock.__module__ = RankRLock.__module__ = "_thread"

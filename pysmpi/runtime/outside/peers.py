@@ -60,6 +60,8 @@ def side_of(fd: int) -> Side:
         return _side_of_pipe(fd, status)
     if kind == stat.S_IFSOCK:
         return _side_of_socket(fd, status.st_ino)
+    if kind == stat.S_IFCHR:
+        return _side_of_terminal(fd)
     if kind == 0:
         try:
             if _readlink(f"/proc/self/fd/{fd}") == "anon_inode:[pidfd]":
@@ -67,6 +69,15 @@ def side_of(fd: int) -> Side:
         except OSError:
             pass
     return Side.UNKNOWN
+
+
+def _side_of_terminal(fd: int) -> Side:
+    """Whether a child has the terminal of which this process holds the other side."""
+    try:
+        name = _readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return Side.UNKNOWN
+    return Side.OUTSIDE if name.endswith("ptmx") and has_children() else Side.UNKNOWN
 
 
 def _content(path: str) -> str:

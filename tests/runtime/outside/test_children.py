@@ -201,3 +201,23 @@ def test_the_child_of_a_fork_takes_no_part_in_communication():
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
     assert run(main, 2).returns == [5, 5]
+
+
+def test_a_child_at_a_terminal():
+    def main():
+        import os
+        import select
+        import time
+
+        pid, terminal = os.forkpty()
+        if pid == 0:
+            os.execvp("sh", ["sh", "-c", "sleep 0.2; echo ready"])
+        begin = time.monotonic()
+        ready, _, _ = select.select([terminal], [], [], 60.0)
+        waited = time.monotonic() - begin
+        output = os.read(terminal, 100)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+        return bool(ready), 0.05 < waited < 30, output.strip()
+
+    assert run(main, 2).returns == [(True, True, b"ready")] * 2
