@@ -35,10 +35,10 @@ from pysmpi.runtime.outside import forks
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process import contents, facets
 from pysmpi.runtime.process.exchange import MISSING, Exchange
+from pysmpi.runtime.process.versions import version_of
 from pysmpi.runtime.program_errors import strip
 from pysmpi.runtime.rules import Rules
 from pysmpi.runtime.shadow.setup import Shadowing
-from pysmpi.runtime.process.versions import version_of
 from pysmpi.runtime.stopwatch import Stopwatch
 from pysmpi.runtime.surroundings import Surroundings
 
@@ -51,6 +51,12 @@ _WHEN_LOADED: dict[str, Callable[[Patches, ModuleType], Any]] = {
     "queue": threads.patch_queue,
     "concurrent.futures._base": threads.patch_futures,
 }
+
+_PROCESS_POOLS = (
+    "concurrent.futures.process",
+    "joblib.externals.loky.process_executor",
+    "loky.process_executor",
+)
 
 _running: list[Interpreter] = []
 
@@ -143,6 +149,9 @@ class Interpreter:
             self.threads = threads.install(patches, self.start_fiber)
             patch_executor = partial(threads.patch_executor, threads=self.threads)
             when_loaded["concurrent.futures.thread"] = patch_executor
+            patch_processes = partial(threads.patch_process_executor, threads=self.threads)
+            for name in _PROCESS_POOLS:
+                when_loaded[name] = patch_processes
         for name, patch in when_loaded.items():
             if name in table:
                 patch(patches, table[name])

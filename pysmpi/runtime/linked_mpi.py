@@ -13,8 +13,8 @@ import os
 import re
 import struct
 import sys
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -49,7 +49,7 @@ class _File(NamedTuple):
     defines_mpi: bool  # whether it defines some, as serial stubs of MPI do
 
 
-@lru_cache(maxsize=None)
+@cache
 def _read(path: str, symbols: bool) -> _File | None:
     """Read a file, if asked with its symbols; None if it is no shared library of ours."""
     try:
@@ -135,7 +135,7 @@ def chain_to_mpi(path: str) -> tuple[str, ...] | None:
     return _chain(os.path.realpath(path))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _chain(path: str) -> tuple[str, ...] | None:
     first = _read(path, True)
     if first is None:

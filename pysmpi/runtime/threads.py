@@ -14,16 +14,18 @@ from __future__ import annotations
 import _thread
 import _threading_local
 import itertools
+import mmap
 import os
 import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import _bootstrap
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 from greenlet import GreenletExit, getcurrent
 
 from pysmpi.mpi import rank as ranks
@@ -34,8 +36,26 @@ from pysmpi.runtime.surroundings import Surroundings, here
 
 StartThread = Callable[[Any, Callable[[], Any]], Any]
 
-# Beyond the addresses that Python uses for real threads.
-_idents = itertools.count(1 << 62)
+_SPACE = 1 << 30  # bytes of addresses for the numbers of threads
+
+
+def _numbers() -> Iterator[int]:
+    """Numbers for threads: addresses, as those of real threads are.
+
+    Libraries hand them to C functions such as `pthread_setname_np`, which read what is there.
+    These find zeros, for which they report that there is no such thread. Pages that are only read
+    take no memory.
+    """
+    flags = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
+    if sys.platform.startswith("linux"):
+        zeros = np.frombuffer(mmap.mmap(-1, _SPACE, flags, mmap.PROT_READ), np.uint8)
+        first = int(zeros.ctypes.data)
+        yield from range(first, first + _SPACE - (1 << 16), 16)
+    # Beyond the addresses that Python uses for real threads.
+    yield from itertools.count(1 << 62)
+
+
+_idents = _numbers()
 
 
 def _identify(fiber: Any) -> int:
@@ -378,6 +398,20 @@ class _Complaints:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._logger, name)
+
+
+def patch_process_executor(patches: Patches, module: ModuleType, threads: Threads) -> None:
+    """Note which process pools belong to which rank, which ends them with its threads."""
+    kind = module.ProcessPoolExecutor
+    real_init = kind.__init__
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        real_init(self, *args, **kwargs)
+        surroundings = here()
+        if surroundings is not None:
+            threads.executors[self] = surroundings
+
+    patches.set(kind, "__init__", _like(real_init, __init__))
 
 
 def patch_executor(patches: Patches, module: ModuleType, threads: Threads) -> None:

@@ -26,6 +26,7 @@ from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.requests import Request
 from pysmpi.mpi import rank as ranks
 from pysmpi.mpi.rank import Fiber
+from pysmpi.runtime.collection import Collecting
 from pysmpi.runtime.locks import give_way
 from pysmpi.runtime.outside.peers import Side, is_pipe, leaves, side_of
 
@@ -371,9 +372,12 @@ def _must_be_watched(wait: Wait) -> bool:
 
 
 def reactor() -> Reactor | None:
-    """The reactor of the simulation whose rank is running; None outside of ranks."""
-    rank = ranks.current()
-    if rank.program is None:
+    """The reactor of the simulation whose rank is running; None outside of ranks.
+
+    None as well for finalizers that Python calls while it looks for cycles, which cannot wait.
+    """
+    rank: Any = ranks.current()
+    if rank.program is None or type(rank) is Collecting:
         return None
     try:
         storage = rank.universe.storage

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
+from pysmpi.mpi import rank as ranks
 from pysmpi.runtime.outside.peers import Side
 from pysmpi.runtime.outside.reactor import Reactor, reactor
 from pysmpi.runtime.outside.replacing import Replacements
@@ -62,8 +63,28 @@ def _sigtimedwait(real: Callable[..., Any]) -> Callable[..., Any]:
     return sigtimedwait
 
 
+def _set_wakeup_fd(real: Callable[..., Any]) -> Callable[..., Any]:
+    """Each rank finds the descriptor that it has set; signals write to the latest one."""
+    own: dict[int, int] = {}
+
+    def set_wakeup_fd(fd: int, /, *, warn_on_full_buffer: bool = True) -> int:
+        if reactor() is None:
+            return int(real(fd, warn_on_full_buffer=warn_on_full_buffer))
+        pid = ranks.current().pid
+        before = own.pop(pid, -1)
+        if fd != -1:
+            real(fd, warn_on_full_buffer=warn_on_full_buffer)
+            own[pid] = fd
+        else:
+            real(next(reversed(own.values()), -1), warn_on_full_buffer=warn_on_full_buffer)
+        return before
+
+    return set_wakeup_fd
+
+
 def install(replacements: Replacements) -> None:
     """Let ranks wait for signals while others go on, until the patches are undone."""
     replacements.function(signal, "sigwait", _sigwait)
     replacements.function(signal, "sigwaitinfo", _sigwaitinfo)
     replacements.function(signal, "sigtimedwait", _sigtimedwait)
+    replacements.function(signal, "set_wakeup_fd", _set_wakeup_fd)

@@ -16,10 +16,10 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.imports import ImportSystem
-from pysmpi.runtime.shadow import source as sources
+from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange
+from pysmpi.runtime.shadow import source as sources
 
 # What makes of a function the one in its place; `constructor` says that it is an `__init__`.
 Replace = Callable[[Callable[..., Any], bool], Callable[..., Any]]

@@ -17,13 +17,13 @@ from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.mpi.rank import Rank, current
-from pysmpi.runtime.stopwatch import Stopwatch
 from pysmpi.runtime.program_errors import call_site
 from pysmpi.runtime.shadow.collective import Activity, Span, pass_by
 from pysmpi.runtime.shadow.estimate import Estimate, Rule
 from pysmpi.runtime.shadow.keys import key_function
 from pysmpi.runtime.shadow.outputs import Outputs, Watch
 from pysmpi.runtime.shadow.teams import Links, Team
+from pysmpi.runtime.stopwatch import Stopwatch
 
 _NOW = Rank.now.__code__
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.mpi.rank import Rank
-from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.imports import ImportSystem
+from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.process.exchange import Exchange
 from pysmpi.runtime.shadow import source as sources
 from pysmpi.runtime.shadow.annotations import Annotations
 from pysmpi.runtime.shadow.automatic import LIBRARIES, Automatic
@@ -18,7 +19,6 @@ from pysmpi.runtime.shadow.once import READERS, Once, names_file
 from pysmpi.runtime.shadow.passes import Point, Shadow, running
 from pysmpi.runtime.shadow.targets import OnceTarget, Target, parse_once, parse_sample
 from pysmpi.runtime.timing import NativeTiming, Timing
-from pysmpi.runtime.process.exchange import Exchange
 
 # A call of a replaced function by a rank.
 Call = Callable[[Rank, tuple[Any, ...], Mapping[str, Any]], Any]

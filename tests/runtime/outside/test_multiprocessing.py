@@ -93,3 +93,36 @@ def test_threads_of_a_rank_exclude_each_other_by_a_recursive_lock():
     ((log, seconds),) = pysmpi.run(main, 1, compute="none").returns
     assert log == [0, 0, 1, 1]
     assert seconds == pytest.approx(2.0, abs=0.01)
+
+
+def test_a_process_pool_that_is_left_open_ends_with_its_rank(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(
+        "from concurrent.futures import ProcessPoolExecutor\n"
+        "pool = ProcessPoolExecutor(1)\n"
+        "print(pool.submit(abs, -1).result())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "2", str(file)],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "1\n1\n"), done.stderr
+
+
+def test_numbers_of_threads_are_safe_in_c():
+    import pysmpi
+
+    def main():
+        import ctypes
+        import sys
+        import threading
+
+        number = threading.get_ident()
+        if not sys.platform.startswith("linux"):
+            return True
+        # As libraries do that name their threads.
+        name = ctypes.CDLL(None).pthread_setname_np
+        name.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+        return name(number, b"worker") != 0 and threading.get_ident() == number
+
+    assert pysmpi.run(main, 2, compute="none").returns == [True, True]
