@@ -66,17 +66,22 @@ def _sigtimedwait(real: Callable[..., Any]) -> Callable[..., Any]:
 def _set_wakeup_fd(real: Callable[..., Any]) -> Callable[..., Any]:
     """Each rank finds the descriptor that it has set; signals write to the latest one."""
     own: dict[int, int] = {}
+    outer = -1  # that of the caller of the run
 
     def set_wakeup_fd(fd: int, /, *, warn_on_full_buffer: bool = True) -> int:
         if reactor() is None:
             return int(real(fd, warn_on_full_buffer=warn_on_full_buffer))
+        nonlocal outer
         pid = ranks.current().pid
+        none = not own
         before = own.pop(pid, -1)
         if fd != -1:
-            real(fd, warn_on_full_buffer=warn_on_full_buffer)
+            last = real(fd, warn_on_full_buffer=warn_on_full_buffer)
+            outer = last if none else outer
             own[pid] = fd
-        else:
-            real(next(reversed(own.values()), -1), warn_on_full_buffer=warn_on_full_buffer)
+        elif not none:
+            left = next(reversed(own.values()), outer)
+            real(left, warn_on_full_buffer=warn_on_full_buffer)
         return before
 
     return set_wakeup_fd
