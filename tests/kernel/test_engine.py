@@ -221,3 +221,48 @@ def test_the_hook_chooses_among_messages():
     simulate([*programs, program], Wire())
     simulate([*programs, with_hook], Wire())
     assert got == [0, 1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "latency, volume, bound, factor",
+    [
+        (float("nan"), 1.0, 1.0, 1.0),
+        (float("inf"), 1.0, 1.0, 1.0),
+        (-1.0, 1.0, 1.0, 1.0),
+        (0.0, float("nan"), 1.0, 1.0),
+        (0.0, 1.0, float("inf"), 1.0),  # nothing says when it would end
+        (0.0, 1.0, 0.0, 1.0),
+        (0.0, 1.0, float("nan"), 1.0),
+        (0.0, 1.0, 1.0, float("nan")),
+    ],
+)
+def test_plans_whose_bytes_never_flow_are_refused(latency, volume, bound, factor):
+    with pytest.raises(ValueError, match="a plan"):
+        Plan(latency, volume, bound, 1.0, factor, [], [])
+    Plan(0.0, 0.0, float("inf"), 1.0, 1.0, [], [])
+
+
+def test_a_stop_keeps_those_that_are_ready():
+    from pysmpi.mpi.rank import FreeTransport
+
+    engine = Engine(FreeTransport(), 3)
+    ran = []
+    for number in range(3):
+        process = Process(engine, number, number, Core(1e9))
+
+        def resume(number=number):
+            ran.append(number)
+            engine.stop()
+
+        process.resume = resume
+        process.launch()
+    for count in range(1, 4):
+        engine.stopped = False
+        engine.run()
+        assert ran == list(range(count))
+
+
+def test_tags_of_a_call_do_not_meet_those_of_others():
+    with pytest.raises(AssertionError):
+        Schedule().send(1, 8, 1024)
+    Schedule().send(1, 8, 1023)

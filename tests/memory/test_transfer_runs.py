@@ -273,3 +273,14 @@ def test_runs_repeat_byte_for_byte_compiled_or_not(tmp_path, model):
         reports.add(json.dumps(json.loads(report.read_text()), sort_keys=True))
     assert len(traces) == 1
     assert len(reports) == 1
+
+
+def test_a_model_of_a_users_own_derives_from_the_channel():
+    from pysmpi.memory.transfer.channel import Channel
+
+    class Own(Channel):
+        def sending(self, send):
+            """Cost nothing more."""
+
+    assert issubclass(Own, Channel)
+    assert Own.sending is not Channel.sending

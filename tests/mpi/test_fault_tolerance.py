@@ -192,3 +192,18 @@ def test_nobody_fails() -> None:
         assert not world.Is_revoked()
 
     simulate(2, main)
+
+
+def test_revoke_ends_a_persistent_collective() -> None:
+    def main(rank: Any) -> int:
+        comm = MPI.COMM_WORLD.Dup()
+        request = comm.Barrier_init()
+        if rank.index == 0:
+            comm.Revoke()
+            return MPI.ERR_REVOKED
+        request.Start()
+        with pytest.raises(MPI.Exception) as caught:
+            request.Wait()
+        return caught.value.Get_error_class()
+
+    assert set(simulate(3, main)) == {MPI.ERR_REVOKED}
