@@ -282,5 +282,4 @@ def test_a_model_of_a_users_own_derives_from_the_channel():
         def sending(self, send):
             """Cost nothing more."""
 
-    assert issubclass(Own, Channel)
-    assert Own.sending is not Channel.sending
+    assert isinstance(Own.__new__(Own), Channel)
