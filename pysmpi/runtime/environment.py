@@ -14,6 +14,7 @@ from pysmpi.runtime.surroundings import Surroundings, here
 
 # Beyond what an operating system gives (Linux: 4194304), so that no real process is meant.
 FIRST_PID = 5_000_000
+_getpid = os.getpid  # that of the operating system
 
 
 def launcher_variables(surroundings: Surroundings) -> dict[str, str]:
@@ -195,6 +196,25 @@ def _patch_pid(patches: Patches) -> None:
     patches.set(os, "getpid", like(real_getpid, getpid))
     patches.set(os, "getppid", like(real_getppid, getppid))
     patches.set(os, "kill", like(real_kill, kill))
+
+
+def patch_psutil(patches: Patches, module: ModuleType) -> None:
+    """Let `psutil` find the process that a rank takes itself for: it is the simulator."""
+    kind = module.Process
+    real = kind._init
+    simulator = _getpid()
+
+    def _init(self: Any, pid: int | None, _ignore_nsp: bool = False) -> None:
+        surroundings = here()
+        mine = None if surroundings is None else FIRST_PID + surroundings.number
+        if mine is None or pid not in (None, mine):
+            real(self, pid, _ignore_nsp)
+            return
+        real(self, simulator, _ignore_nsp)
+        self._pid = mine
+        self._hash = None
+
+    patches.set(kind, "_init", like(real, _init))
 
 
 def _patch_host(patches: Patches) -> None:

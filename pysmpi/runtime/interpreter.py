@@ -39,6 +39,7 @@ from pysmpi.runtime.process.versions import version_of
 from pysmpi.runtime.program_errors import strip
 from pysmpi.runtime.rules import Rules
 from pysmpi.runtime.shadow.setup import Shadowing
+from pysmpi.runtime.shared_state import SharedState
 from pysmpi.runtime.stopwatch import Stopwatch
 from pysmpi.runtime.surroundings import Surroundings
 
@@ -48,6 +49,7 @@ _WHEN_LOADED: dict[str, Callable[[Patches, ModuleType], Any]] = {
     "random": randomness.patch_random,
     "numpy.random": randomness.patch_numpy,
     "platform": environment.patch_platform,
+    "psutil": environment.patch_psutil,
     "queue": threads.patch_queue,
     "concurrent.futures._base": threads.patch_futures,
 }
@@ -98,6 +100,7 @@ class Interpreter:
         self.patches = Patches()
         self.process = os.getpid()
         self.exchange: Exchange | None = None
+        self.shared_state: SharedState | None = None
 
     def __enter__(self) -> Interpreter:
         if _running:
@@ -158,6 +161,8 @@ class Interpreter:
             else:
                 imports.loaded[name] = partial(patch, patches)
         imports.install(patches)
+        self.shared_state = SharedState(imports)
+        imports.end_shared.append(self.shared_state.note)
         if self.shadowing is not None:
             self.shadowing.install(patches, imports, exchange)
         contents.install(exchange, imports, partial(_also, imports))

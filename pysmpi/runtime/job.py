@@ -292,6 +292,7 @@ class Job:
             PAYLOAD.skipping(self.most_data),
         ):
             simulation.door.exchange = self.interpreter.exchange
+            simulation.shared_state = self.interpreter.shared_state
             self.universe_size = spawner.universe_size()
             parts = self._parts()
             slots = range(len(self.slots))

@@ -25,6 +25,7 @@ from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.runtime import collection, stopping
 from pysmpi.runtime.process.exchange import Door
+from pysmpi.runtime.shared_state import SharedState
 from pysmpi.runtime.program_errors import CallSite, call_site, error_site
 from pysmpi.runtime.tools import begin_fiber, named
 
@@ -85,6 +86,7 @@ class Simulation:
         self.polling: frozenset[int] = frozenset()  # ranks that do nothing but test in vain
         self.universe.options["watch"] = Watch(hopeless=self._hopeless)
         self.hub = getcurrent()
+        self.shared_state: SharedState | None = None
         self.door = Door(self.hub.switch, getcurrent)
         self._wait = self.door.wait
         self._to_begin = self._begin

@@ -84,6 +84,8 @@ def _failure(
             aborting.setdefault(environment.abort_status, []).append(pid)
     for code, pids in aborting.items():
         parts.append(f"  mpi4py.run: MPI_Abort with error code {code} by {text.ranks(pids)}")
+    if simulation.shared_state is not None:
+        parts += simulation.shared_state.hints(error for _, error in failed)
     parts.append(f"  help: pysmpi explain {kind.code}")
     return status, "\n".join(parts)
 

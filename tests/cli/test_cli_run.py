@@ -250,3 +250,28 @@ def test_closed_pipe(start):
     assert "Traceback" not in listing.stderr.read()
     listing.stderr.close()
     listing.wait(60)
+
+
+def test_a_shared_package_that_mixes_ranks_is_named(pysmpi, write):
+    """A package with an extension module is loaded once; its globals may be a rank's."""
+    main = "from mpi4py import MPI\nimport mixed\nmixed.use(MPI.COMM_WORLD.rank)\n"
+    package = Path(write("main.py", main)).parent / "mixed"
+    package.mkdir()
+    (package / "fast.abi3.so").touch()
+    (package / "__init__.py").write_text(
+        """
+class Registry:
+    items = []
+
+
+def use(item):
+    Registry.items.append(item)
+    if len(Registry.items) > 1:
+        raise ValueError("too many")
+"""
+    )
+    done = pysmpi("run", "-n", "2", "main.py")
+    assert done.returncode == 1
+    assert "which have changed mixed.Registry.items;" in done.stderr
+    assert "--private mixed" in done.stderr
+    assert pysmpi("run", "-n", "2", "--private", "mixed", "main.py").returncode == 0

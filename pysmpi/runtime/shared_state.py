@@ -1,0 +1,89 @@
+"""Shared packages whose globals ranks have changed: a hint where a program failed in one.
+
+A package with extension modules is loaded once for all ranks. If it keeps in its globals what
+belongs to one rank, ranks mix it up; `--private` gives each rank its own copy of its Python part.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from types import FunctionType, ModuleType, TracebackType
+from typing import Any
+
+from pysmpi.runtime.imports import ImportSystem
+from pysmpi.runtime.rules import KNOWN_SHARED
+
+_MOST_NAMES = 3  # shown of what was changed in one package
+
+
+class SharedState:
+    """The globals of shared packages as they were when they had been imported."""
+
+    def __init__(self, imports: ImportSystem) -> None:
+        self.imports = imports
+        self.known: set[str] = set(imports.exchange.shared)
+        self.before: dict[str, dict[str, tuple[int, int]]] = {}
+
+    def note(self) -> None:
+        """A shared module was imported, and all that it imports: note what they hold."""
+        exchange = self.imports.exchange
+        for name in exchange.shared.keys() - self.known:
+            self.known.add(name)
+            root = name.partition(".")[0]
+            module = exchange.table.get(name)
+            if root in KNOWN_SHARED or root in sys.stdlib_module_names:
+                continue
+            if isinstance(module, ModuleType):
+                self.before[name] = dict(_state(module))
+
+    def hints(self, errors: Iterable[BaseException]) -> list[str]:
+        """Lines about the shared packages in which errors occurred and that ranks have changed."""
+        found: dict[str, list[str]] = {}
+        for root in sorted({root for error in errors for root in _packages(error)}):
+            for name, before in self.before.items():
+                if name.partition(".")[0] != root:
+                    continue
+                module = self.imports.exchange.shared.get(name)
+                if isinstance(module, ModuleType):
+                    now = dict(_state(module))
+                    changed = [key for key in now if now[key] != before.get(key)]
+                    found.setdefault(root, []).extend(f"{name}.{key}" for key in changed)
+        return [
+            f"  note: package {root} is loaded once for all ranks, which have changed "
+            f"{', '.join(names[:_MOST_NAMES])}{', ...' if len(names) > _MOST_NAMES else ''}; "
+            f"if that belongs to one rank, run with --private {root}"
+            for root, names in found.items()
+            if names
+        ]
+
+
+def _state(module: ModuleType) -> Iterable[tuple[str, tuple[int, int]]]:
+    """What the globals of a module and the attributes of its classes are, and how long."""
+    for name, value in list(vars(module).items()):
+        if name.startswith("__") or isinstance(value, ModuleType | FunctionType):
+            continue
+        if isinstance(value, type):
+            if value.__module__ == module.__name__:
+                for attribute, inner in list(vars(value).items()):
+                    if not attribute.startswith("__") and not isinstance(inner, FunctionType):
+                        yield f"{name}.{attribute}", _size(inner)
+            continue
+        yield name, _size(value)
+
+
+def _size(value: Any) -> tuple[int, int]:
+    sized = isinstance(value, list | dict | set)
+    return id(value), len(value) if sized else 0
+
+
+def _packages(error: BaseException) -> set[str]:
+    """The packages whose code the traceback of an error passes through."""
+    found: set[str] = set()
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_globals.get("__name__")
+        if isinstance(name, str):
+            found.add(name.partition(".")[0])
+        trace = trace.tb_next
+    return found
