@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from time import monotonic, thread_time
 from types import ModuleType
 from typing import Any
@@ -268,7 +269,7 @@ def install(patches: Patches, replacements: Replacements) -> Children:
     for name in ("fork", "forkpty", "posix_spawn", "posix_spawnp"):
         replacements.function(os, name, children.starter)
     for name, pid_given in {"wait": False, "wait3": False, "waitpid": True, "wait4": True}.items():
-        replacements.function(os, name, lambda real, given=pid_given: children.waiter(real, given))
+        replacements.function(os, name, partial(children.waiter, pid_given=pid_given))
     replacements.function(os, "waitid", children.waitid)
     if os.name == "posix" and _posix_spawn is not None:
         replacements.function(os, "system", children.system)

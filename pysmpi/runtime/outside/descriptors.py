@@ -204,7 +204,7 @@ def _file_methods() -> dict[str, Callable[..., Any]]:
         found = blocks(self)
         if found is None or not self.readable():
             return real_readall(self)
-        parts = []
+        parts: list[bytes] = []
         while True:
             part = read(self, _MOST)
             if not part:
@@ -217,7 +217,7 @@ def _file_methods() -> dict[str, Callable[..., Any]]:
             return real_write(self, data)
         return _write_to(found, self.fileno(), data, lambda: real_write(self, data))
 
-    new = {"read": read, "readinto": readinto, "readall": readall, "write": write}
+    new: dict[str, Any] = {"read": read, "readinto": readinto, "readall": readall, "write": write}
     for name, method in new.items():
         real = getattr(kind, name)
         method.__qualname__, method.__doc__ = real.__qualname__, real.__doc__

@@ -83,7 +83,7 @@ class _Paced:
     def only_waited(self, process: Any) -> bool:
         """Whether the thread has done nothing since then but look again, or sleep."""
         computed = process.compute_seconds - self.compute
-        return process.comm_seconds == self.communication and computed < _BRIEF
+        return bool(process.comm_seconds == self.communication and computed < _BRIEF)
 
 
 def _really_wait(fds: Iterable[int], seconds: float) -> None:
