@@ -43,7 +43,9 @@ def install(
         "_multiprocessing": semaphores.patch_semaphores,
         "fcntl": lambda patches, module: file_locks.patch_locks(patches, module, replacements),
         "asyncio.events": event_loops.patch_events,
-        "selectors": polling.patch_selectors,
+        "selectors": lambda patches, module: polling.patch_selectors(
+            patches, module, replacements
+        ),
         "subprocess": lambda patches, module: children.patch_subprocess(
             started, module, replacements
         ),

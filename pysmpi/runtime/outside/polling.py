@@ -119,11 +119,9 @@ def _epoll_poll(real: Callable[..., Any]) -> Callable[..., Any]:
     return poll
 
 
-def patch_selectors(patches: Patches, module: ModuleType) -> None:
+def patch_selectors(patches: Patches, module: ModuleType, replacements: Replacements) -> None:
     """Let the selectors of module `selectors` use what ranks have."""
-    kind = getattr(module, "PollSelector", None)
-    if kind is not None:
-        patches.set(kind, "_selector_cls", select.poll)
+    replacements.inside(module)
 
 
 def install(patches: Patches, replacements: Replacements) -> None:

@@ -28,7 +28,7 @@ from pysmpi.mpi import rank as ranks
 from pysmpi.mpi.rank import Fiber
 from pysmpi.runtime.collection import Collecting
 from pysmpi.runtime.locks import give_way
-from pysmpi.runtime.outside.peers import Side, is_pipe, leaves, side_of
+from pysmpi.runtime.outside.peers import Side, has_children, is_pipe, leaves, side_of
 
 READ, WRITE, URGENT = select.POLLIN, select.POLLOUT, select.POLLPRI
 _ALWAYS = select.POLLHUP | select.POLLERR | select.POLLNVAL
@@ -104,6 +104,7 @@ class Reactor:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.waits: list[Wait] = []
+        self.signals = False  # whether signals write to a descriptor (`signal.set_wakeup_fd`)
         self.generation = 0  # of what processes hold which descriptors
         self._sides: dict[tuple[int, int, int], tuple[int, Side]] = {}
         self._poll: Any = None  # of all waits; None when these have changed
@@ -254,7 +255,8 @@ class Reactor:
         engine = self.engine
         engine.idle = self._idle if self.waits else None
         # Writers to sockets tell; those to pipes may be C code, and other processes do not.
-        engine.before = self._before if any(map(_must_be_watched, self.waits)) else None
+        watched = self.signals or any(map(_must_be_watched, self.waits))
+        engine.before = self._before if self.waits and watched else None
 
     def _ready(self, seconds: float) -> list[Wait]:
         """The waits whose descriptors are ready, after at most `seconds` of real time."""
@@ -345,7 +347,8 @@ class Reactor:
                 side = self.side([fd for fd, _ in wait.fds])
                 if side is not wait.side:
                     wait.side, wait.virtual, wait.real = side, self.engine.now, since
-        if all(wait.side is Side.INSIDE for wait in self.waits):
+        inside = all(wait.side is Side.INSIDE for wait in self.waits)
+        if inside and not (self.signals and has_children()):
             # A process may have written and ended since the first look.
             return self._look_at_all()
         while not self._look_at_all(1.0, idle=True):

@@ -69,7 +69,8 @@ def _set_wakeup_fd(real: Callable[..., Any]) -> Callable[..., Any]:
     outer = -1  # that of the caller of the run
 
     def set_wakeup_fd(fd: int, /, *, warn_on_full_buffer: bool = True) -> int:
-        if reactor() is None:
+        found = reactor()
+        if found is None:
             return int(real(fd, warn_on_full_buffer=warn_on_full_buffer))
         nonlocal outer
         pid = ranks.current().pid
@@ -82,6 +83,7 @@ def _set_wakeup_fd(real: Callable[..., Any]) -> Callable[..., Any]:
         elif not none:
             left = next(reversed(own.values()), outer)
             real(left, warn_on_full_buffer=warn_on_full_buffer)
+        found.signals = bool(own)
         return before
 
     return set_wakeup_fd

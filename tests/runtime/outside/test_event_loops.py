@@ -146,3 +146,22 @@ def test_asynchronous_generators_of_two_loops():
         return asyncio.run(work()), sys.get_asyncgen_hooks() == (None, None)
 
     assert run(main, 3).returns == [([0, 1, 2], True)] * 3
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_loop_that_hears_of_its_child_by_a_signal():
+    def main():
+        import asyncio
+        import os
+        import signal
+
+        async def work():
+            ended = asyncio.Event()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, ended.set)
+            pid = os.posix_spawn("/bin/sh", ["sh", "-c", "sleep 0.2; exit 4"], os.environ)
+            await ended.wait()
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+        return asyncio.run(work())
+
+    assert run(main).returns == [4]
