@@ -375,6 +375,7 @@ class Job:
             _finalize(rank, leave)
             raise
         finally:
+            self.simulation.end_threads(rank)
             interpreter.forget(rank)
         return value
 

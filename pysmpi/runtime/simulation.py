@@ -323,9 +323,18 @@ class Simulation:
         fiber.process.core.residents -= 1
         self.threads[rank.pid].remove(fiber)
 
+    def end_threads(self, rank: Rank) -> None:
+        """End the threads that outlive the program of the rank that is running.
+
+        As the end of a process does; they need what the rank has for itself.
+        """
+        if self.threads.get(rank.pid) and type(rank) is Rank and not self.engine.stopped:
+            rank.enter()
+        self._end_threads(rank)
+
     def _end_threads(self, rank: Rank) -> None:
-        """End the threads that outlive the program of a rank, as the end of a process does."""
         threads = self.threads.get(rank.pid)
+        in_call = rank.in_call
         while threads:
             fiber = threads[-1]
             process = rank.process = fiber.process
@@ -339,6 +348,7 @@ class Simulation:
             rank.__class__ = kind
             if fiber in threads:  # it had not begun, or it was left
                 self._thread_ended(rank, fiber)
+        rank.in_call = in_call
         rank.process = rank.fiber.process
 
     def run(self) -> None:

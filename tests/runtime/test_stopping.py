@@ -245,6 +245,33 @@ def test_a_daemon_that_catches_everything_ends_with_its_rank() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def test_threads_end_while_their_rank_has_its_own_modules(tmp_path: Path) -> None:
+    done = run(
+        """
+        import config
+        config.name = f"rank {comm.rank}"
+        def work():
+            try:
+                time.sleep(1000)
+            finally:
+                import config as seen
+                with open(f"{comm.rank}.txt", "w") as file:
+                    file.write(f"{seen.name} {sys.exc_info()[0].__name__}")
+        threading.Thread(target=work, daemon=True).start()
+        time.sleep(1)
+        """,
+        cwd=_with_config(tmp_path),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    texts = {file.name: file.read_text() for file in tmp_path.glob("*.txt")}
+    assert texts == {f"{rank}.txt": f"rank {rank} Stop" for rank in range(3)}
+
+
+def _with_config(directory: Path) -> Path:
+    (directory / "config.py").write_text("name = None\n")
+    return directory
+
+
 def test_ranks_are_stopped_where_there_are_no_signals() -> None:
     def program() -> None:
         from mpi4py import MPI
