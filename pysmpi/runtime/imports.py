@@ -89,7 +89,7 @@ class ImportSystem:
         self._specs: dict[tuple[Any, ...], ModuleSpec] = {}
         self._codes: dict[tuple[Any, ...], CodeType | None] = {}
         self._extensions: dict[tuple[str, str | None], ModuleType] = {}
-        self._executed: set[int] = set()
+        self._executed: dict[int, dict[str, ModuleType]] = {}  # and what they brought
 
     def install(self, patches: Patches) -> None:
         """Take over importing until the patches are undone."""
@@ -250,12 +250,33 @@ class ImportSystem:
 
     def _extension_executor(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def exec_module(loader: Any, module: ModuleType) -> None:
-            if id(module) in self._executed:
+            table = self.exchange.table
+            brought = self._executed.get(id(module))
+            if brought is None:
+                before = set(table)
+                self._execute_shared(original, loader, module)
+                self._executed[id(module)] = _made_by(module, table, before)
                 return
-            self._execute_shared(original, loader, module)
-            self._executed.add(id(module))
+            for name, child in brought.items():
+                if name not in table:
+                    self._belongs_to_rank(name)
+                    table[name] = child
 
         return disguise(exec_module)
+
+
+def _made_by(
+    module: ModuleType, table: dict[str, ModuleType], before: set[str]
+) -> dict[str, ModuleType]:
+    """The modules that an extension module has made itself, and put into the table."""
+    inner = f"{module.__name__}."
+    return {
+        name: child
+        for name, child in list(table.items())
+        if name not in before
+        and name.startswith(inner)
+        and getattr(child, "__spec__", None) is None
+    }
 
 
 def _own(spec: ModuleSpec) -> ModuleSpec:

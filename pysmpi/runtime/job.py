@@ -293,6 +293,7 @@ class Job:
         ):
             simulation.door.exchange = self.interpreter.exchange
             simulation.shared_state = self.interpreter.shared_state
+            simulation.on_end = self.interpreter.forget
             self.universe_size = spawner.universe_size()
             parts = self._parts()
             slots = range(len(self.slots))
@@ -376,7 +377,6 @@ class Job:
             raise
         finally:
             self.simulation.end_threads(rank)
-            interpreter.forget(rank)
         return value
 
     def _start_thread(self, rank: Rank, body: Callable[[], Any]) -> Any:

@@ -4,6 +4,7 @@
 | --- | --- |
 | named by `--private`, `--shared`, or the program itself | as named |
 | of the standard library, of pysmpi | shared |
+| of a shared package's tests, or one that imports a tool that runs tests | private |
 | of a known package of numbers, tables or plots, wherever it lies, or of one that these need | shared |
 | of a package with extension modules | shared, unless it knows MPI |
 | imported by a shared module first | shared, unless it knows MPI |
@@ -80,6 +81,7 @@ _STATEMENT = re.compile(
     rb"^([ \t]*)(?:(?:from|import)[ \t]+([A-Za-z_]\w*)|(?<![ \t])(def|class|async|@|\w+))",
     re.MULTILINE,
 )
+_TEST_PARTS = frozenset(("tests", "test", "_tests", "testsuite", "conftest"))
 _TESTS = frozenset(("tests", "test", "testing", "__pycache__", "examples", "docs"))
 
 
@@ -154,14 +156,12 @@ class Rules:
         if places and all(self._is_standard(place) for place in places):
             return False
         root = name.partition(".")[0]
-        if root in KNOWN_SHARED:
-            return False
         if root in KNOWN_PRIVATE:
             return True
-        kind = self.kinds.get(root)
+        kind: bool | None = False if root in KNOWN_SHARED else self.kinds.get(root)
         if kind is None:
             kind = self._kind(root, name, spec, places, shared)
-        return kind
+        return kind or _is_of_tests(name, spec)
 
     def _kind(self, root: str, name: str, spec: Any, places: list[str], shared: bool) -> bool:
         """Whether package `root` is private, by its files."""
@@ -236,6 +236,24 @@ def _places(spec: Any) -> list[str]:
     else:
         found = list(spec.submodule_search_locations or ())
     return [place if os.path.isabs(place) else os.path.abspath(place) for place in found]
+
+
+def _is_of_tests(name: str, spec: Any) -> bool:
+    """Whether a module of a shared package belongs to its tests, and so to the tool that runs them.
+
+    It holds what it was given by the tool of its rank: marks, fixtures, settings.
+    """
+    if not _TEST_PARTS.isdisjoint(name.split(".")[1:]):
+        return True
+    if spec.origin is None or not spec.origin.endswith(".py"):
+        return False
+    try:
+        with open(spec.origin, "rb") as stream:
+            source = stream.read()
+    except OSError:
+        return False
+    named = b"pytest" in source or b"hypothesis" in source or b"nose" in source
+    return named and not KNOWN_PRIVATE.isdisjoint(_imported(source))
 
 
 def _sources(tree: str) -> Iterator[str]:

@@ -91,6 +91,8 @@ class Simulation:
         self._wait = self.door.wait
         self._to_begin = self._begin
         self.running = 0
+        # Called with each rank whose fibers have all ended.
+        self.on_end: Callable[[Rank], Any] | None = None
         self.failed = False
         # Whether the user has interrupted the run; None where nobody would know.
         self.interrupted: bool | None = None
@@ -224,6 +226,8 @@ class Simulation:
         rank.fiber = None
         process.resume = _nothing
         process.suspend = _refuse_ended
+        if self.on_end is not None and rank.program is not None:
+            self.on_end(rank)
         rank.forget()
 
     def _aborted(self, rank: Rank) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ranks_by_hand import HandRank, fake_mpi, run
 
 from pysmpi.errors import UsageError
+from pysmpi.runtime import rules
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import CommandProgram, FunctionProgram, ScriptProgram
 from pysmpi.runtime.surroundings import Surroundings
@@ -306,6 +307,54 @@ def test_an_extension_module_of_a_private_package_is_there_in_every_rank(site, w
     (package, module, name), (package2, module2, name2) = (line.split() for line in lines(capsys))
     assert package != package2
     assert (module, name) == (module2, name2)
+
+
+def test_what_an_extension_module_puts_into_the_table_is_there_in_every_rank(site, write, capsys):
+    # hypothesis is private, and its extension module makes modules that are no files.
+    path = write(
+        "program.py",
+        """
+        from mpi4py import MPI
+        from hypothesis import strategies
+        from hypothesis.internal.floats import float_to_int
+        MPI.give_way()
+        print(MPI.rank(), float_to_int(1.0))
+        """,
+    )
+    run(ScriptProgram(path), 2)
+    assert lines(capsys) == ["0 4607182418800017408", "1 4607182418800017408"]
+
+
+@pytest.mark.filterwarnings("ignore:Unknown pytest.mark")
+def test_tests_of_a_shared_package_hold_the_tools_of_their_rank(site, write, capsys, monkeypatch):
+    monkeypatch.setattr(rules, "KNOWN_SHARED", rules.KNOWN_SHARED | {"numbers_"})
+    site("numbers_/__init__.py", "value = object()")
+    site("numbers_/core.py", "state = object()")
+    site("numbers_/tests/__init__.py", "")
+    site("numbers_/tests/test_core.py", "state = object()")
+    site("numbers_/marks.py", "import pytest\nslow = pytest.mark.slow")
+    site("numbers_/lazy.py", "def mark():\n    import pytest\n    return pytest.mark")
+    path = write(
+        "program.py",
+        """
+        import sys
+        from mpi4py import MPI
+        import numbers_.core, numbers_.lazy, numbers_.marks
+        import numbers_.tests.test_core
+        MPI.give_way()
+        for name in ("core", "lazy", "marks", "tests.test_core"):
+            print(MPI.rank(), name, id(sys.modules[f"numbers_.{name}"]))
+        import pytest
+        assert type(numbers_.marks.slow.mark) is type(pytest.mark.other.mark)
+        """,
+    )
+    run(ScriptProgram(path), 2)
+    found: dict[str, set[str]] = {}
+    for line in lines(capsys):
+        _, name, number = line.split()
+        found.setdefault(name, set()).add(number)
+    copies = {name: len(numbers) for name, numbers in found.items()}
+    assert copies == {"core": 1, "lazy": 1, "marks": 2, "tests.test_core": 2}
 
 
 def test_importing_mpi_is_an_event_of_each_rank(write):
