@@ -17,7 +17,6 @@ from pysmpi.errors import UsageError
 from pysmpi.runtime import rules
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import CommandProgram, FunctionProgram, ScriptProgram
-from pysmpi.runtime.surroundings import Surroundings
 from pysmpi.runtime.process.exchange import Exchange, State
 from pysmpi.runtime.process.versions import version_of
 
