@@ -393,6 +393,8 @@ class Exchange:
         if self.shown is state:
             self.show(self.outside)
         self.live.pop(id(state), None)
+        for name in state.facets:
+            self.facets[name].forget(state)
         state.first = []
         state.values = {}
         state.modules = {}
