@@ -140,7 +140,7 @@ class Interpreter:
         warning_filters.install(patches, exchange, imports)
         when_loaded = {
             **_WHEN_LOADED,
-            **outside.install(patches, self.stopwatch),
+            **outside.install(patches, exchange, self.stopwatch),
             **(linked_mpi.install(patches) if self.mpi is not None else {}),
             **tools.install(patches, exchange),
             "logging": partial(

@@ -223,7 +223,7 @@ def begin_fiber() -> None:
     """Set what `threading` would set in a new thread, in a fiber that begins."""
     debugger = _pydevd()
     if debugger is not None:
-        with _outside():
+        with outside_of_ranks():
             debugger.enable_tracing()
         return
     state: Any = threading
@@ -318,7 +318,7 @@ def _pydevd() -> Any:
 
 
 @contextlib.contextmanager
-def _outside() -> Iterator[None]:
+def outside_of_ranks() -> Iterator[None]:
     """Inside it, what runs belongs to no rank."""
     fiber: Any = getcurrent()
     rank = getattr(fiber, "rank", None)
@@ -384,7 +384,7 @@ def _under_pydevd(patches: Patches) -> None:
     real_to_threads = tracing.set_trace_to_threads
 
     def set_trace_to_threads(*args: Any, **kwargs: Any) -> Any:
-        with _outside():
+        with outside_of_ranks():
             return real_to_threads(*args, **kwargs)
 
     patches.set(tracing, "set_trace_to_threads", like(real_to_threads, set_trace_to_threads))

@@ -18,18 +18,20 @@ from pysmpi.runtime.outside import (
 )
 from pysmpi.runtime.outside.replacing import Replacements
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.process import descriptors as standard
+from pysmpi.runtime.process.exchange import Exchange
 from pysmpi.runtime.stopwatch import Stopwatch
 
 
 def install(
-    patches: Patches, stopwatch: Stopwatch | None = None
+    patches: Patches, exchange: Exchange, stopwatch: Stopwatch | None = None
 ) -> dict[str, Callable[[Patches, ModuleType], Any]]:
     """Let waits outside MPI let others go on until the patches are undone.
 
     Returns what to call with modules once they are loaded.
     """
     replacements = Replacements(patches)
-    descriptors.install(patches, replacements)
+    descriptors.install(patches, replacements, standard.install(patches, exchange))
     polling.install(patches, replacements)
     started = children.install(patches, replacements)
     signals.install(replacements)

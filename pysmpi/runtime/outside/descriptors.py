@@ -11,6 +11,7 @@ import os
 import select
 import stat
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pysmpi.mpi import rank as ranks
@@ -18,6 +19,7 @@ from pysmpi.runtime.outside.peers import Side
 from pysmpi.runtime.outside.reactor import READ, WRITE, Reactor, reactor
 from pysmpi.runtime.outside.replacing import Replacements, methods
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.process.descriptors import Descriptors, make_room
 
 # What a pipe takes without blocking once it takes anything.
 _AT_ONCE = getattr(select, "PIPE_BUF", 512)
@@ -86,6 +88,8 @@ def write_all(found: Reactor, fd: int, data: Any) -> int:
     with memoryview(data) as view, view.cast("B") as rest:
         while True:
             try:
+                if fd in (1, 2):
+                    make_room(fd)  # ranks share the buffer of their streams
                 until_ready(found, fd, WRITE)
                 changing(found)
                 done += _write(fd, rest[done : done + _AT_ONCE])
@@ -159,6 +163,11 @@ def _telling(real: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _changing(name: str, own: Descriptors | None, real: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that changes what descriptors stand for, those of one rank among 0 to 2."""
+    return _telling(real if own is None else own.replacing(name, real))
+
+
 # Files
 
 
@@ -224,12 +233,14 @@ def _file_methods() -> dict[str, Callable[..., Any]]:
     return new
 
 
-def install(patches: Patches, replacements: Replacements) -> None:
+def install(patches: Patches, replacements: Replacements, own: Descriptors | None) -> None:
     """Let waits for descriptors let others go on, until the patches are undone."""
     for name in ("read", "readv"):
         replacements.function(os, name, _reading)
     replacements.function(os, "write", _os_write)
     replacements.function(os, "writev", _os_writev)
-    for name in ("close", "dup2", "closerange", "sendfile", "splice"):
+    for name in ("close", "dup2", "closerange", "set_inheritable", "login_tty"):
+        replacements.function(os, name, partial(_changing, name, own))
+    for name in ("sendfile", "splice"):
         replacements.function(os, name, _telling)
     methods(patches, io.FileIO, _file_methods())

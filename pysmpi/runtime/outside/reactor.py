@@ -29,6 +29,7 @@ from pysmpi.mpi.rank import Fiber
 from pysmpi.runtime.collection import Collecting
 from pysmpi.runtime.locks import give_way
 from pysmpi.runtime.outside.peers import Side, has_children, is_pipe, leaves, side_of
+from pysmpi.runtime.process.descriptors import duplicate
 
 READ, WRITE, URGENT = select.POLLIN, select.POLLOUT, select.POLLPRI
 _ALWAYS = select.POLLHUP | select.POLLERR | select.POLLNVAL
@@ -39,7 +40,7 @@ _LONG = 5.0  # (s) after which a real wait is worth a word
 _INFINITY = float("inf")
 
 _real_poll = select.poll
-_fstat, _dup, _close = os.fstat, os.dup, os.close
+_fstat, _close = os.fstat, os.close
 
 
 class Wait:
@@ -234,7 +235,7 @@ class Reactor:
         for i, (fd, events) in enumerate(wait.fds):
             if fd <= 2:
                 try:
-                    copy = _dup(fd)
+                    copy = duplicate(fd)
                 except OSError:
                     continue
                 wait.copies.append(copy)

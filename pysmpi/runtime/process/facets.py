@@ -65,6 +65,9 @@ class Facet:
             self.write(value)
             self.actual = value
 
+    def forget(self, state: State) -> None:
+        """A rank has ended that has a value of its own."""
+
     def replace(self, patches: Patches, owner: Any, *names: str) -> None:
         """Let functions of a module change the state of one rank."""
         for name in names:

@@ -1,0 +1,288 @@
+"""File descriptors 0 to 2: each rank's own from the first time that it changes one of them.
+
+A descriptor that a rank redirects (`os.dup2(f, 1)`) or closes is exchanged at switches: duplicates
+under high numbers hold what is not to be seen. Text that waits in the buffers of the streams that
+ranks share, Python's and C's, is written before. A rank that restores what was there shares the
+common descriptors again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import stat
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.process.exchange import Exchange, State
+from pysmpi.runtime.process.facets import Facet
+from pysmpi.runtime.tools import outside_of_ranks
+
+try:
+    import fcntl
+    import resource
+except ImportError:  # not a POSIX system
+    fcntl = resource = None  # type: ignore[assignment]
+
+STANDARD = range(3)
+_HIGH = 512  # duplicates get numbers from here on: programs expect low ones for what they open
+
+_close, _dup2, _fstat, _get_inheritable = os.close, os.dup2, os.fstat, os.get_inheritable
+_open = os.open
+_poll = getattr(select, "poll", None)
+_fcntl: Any = getattr(fcntl, "fcntl", None)
+
+
+class Kept:
+    """A duplicate of what one of the descriptors 0 to 2 stands for."""
+
+    __slots__ = ("number", "inheritable")
+
+    def __init__(self, number: int, inheritable: bool) -> None:
+        self.number = number
+        self.inheritable = inheritable
+
+
+Kepts = tuple[Kept | None, ...]  # of descriptors 0 to 2; None for one that is closed
+
+
+class Descriptors(Facet):
+    """What descriptors 0 to 2 stand for."""
+
+    name = "descriptors"
+
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__(exchange)
+        self.base: Kepts = ()
+        self.actual: Kepts = ()
+        self.open: set[Kept] = set()
+        streams = sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__
+        self.streams = list({id(stream): stream for stream in streams if _is_ours(stream)}.values())
+
+    # What ranks call
+
+    def replacing(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        """What takes the place of a function of `os` that may change one of the descriptors."""
+
+        def dup2(fd: Any, fd2: Any, inheritable: Any = True) -> Any:
+            if fd2 not in STANDARD:
+                return real(fd, fd2, inheritable)
+            return self.change(real, fd, fd2, inheritable)
+
+        def first(fd: Any, *args: Any, **kwargs: Any) -> Any:
+            if fd not in STANDARD:
+                return real(fd, *args, **kwargs)
+            return self.change(real, fd, *args, **kwargs)
+
+        def closerange(fd_low: Any, fd_high: Any, /) -> Any:
+            low = fd_low
+            for number in sorted(kept.number for kept in self.open):
+                if low <= number < fd_high:
+                    self._close_range(real, low, number)
+                    low = number + 1
+            self._close_range(real, low, fd_high)
+
+        return {"dup2": dup2, "closerange": closerange}.get(name, first)
+
+    def _close_range(self, real: Callable[..., Any], low: int, high: int) -> None:
+        if low < high:
+            if low > 2:
+                real(low, high)
+            else:
+                self.change(real, low, high)
+
+    def change(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a function that changes the descriptors of the rank that is running."""
+        exchange = self.exchange
+        state = exchange.shown
+        if state is exchange.outside and self.name not in exchange.facets:
+            return function(*args, **kwargs)
+        if self.name not in exchange.facets:
+            self._follow()
+        if self.name not in state.facets:
+            self._flush()  # others wrote to the common descriptors, too
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self._note(state)
+
+    # Keeping what is not to be seen
+
+    def _follow(self) -> None:
+        self.base = self.actual = tuple(self._keep(fd, ()) for fd in STANDARD)
+        self.exchange.facets[self.name] = self
+
+    def _keep(self, fd: int, known: tuple[Kept | None, ...]) -> Kept | None:
+        """What a descriptor stands for now: one of those that are known, or a new one."""
+        try:
+            inheritable = _get_inheritable(fd)
+        except OSError:
+            return None
+        for kept in known:
+            if kept is not None and kept.inheritable == inheritable and _same(fd, kept.number):
+                return kept
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        least = _HIGH if soft == resource.RLIM_INFINITY else min(_HIGH, soft // 2)
+        kept = Kept(_fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(3, least)), inheritable)
+        self.open.add(kept)
+        return kept
+
+    def _note(self, state: State) -> None:
+        """See what the descriptors of the state that is shown stand for now."""
+        old: Kepts = state.facets.get(self.name, self.base)
+        self.actual = new = tuple(
+            self._keep(fd, (self.base[fd], old[fd], *old)) for fd in STANDARD
+        )
+        if state is self.exchange.outside:
+            self.base = new
+        elif new == self.base:
+            self.actual = self.base
+            state.facets.pop(self.name, None)
+        else:
+            state.facets[self.name] = new
+        self._let_go(old, new)
+
+    def _let_go(self, old: Kepts, new: Kepts) -> None:
+        for kept in set(old) - set(new) - set(self.base) - {None}:
+            assert kept is not None
+            self.open.discard(kept)
+            with contextlib.suppress(OSError):
+                _close(kept.number)
+
+    # Exchanging
+
+    def show(self, last: State, state: State) -> None:
+        if self.name in last.facets and any(
+            _is_open(fd) is not (self.actual[fd] is not None) for fd in STANDARD
+        ):
+            self._note(last)  # a file took the number of one that was closed, or C code closed it
+        wanted: Kepts = state.facets.get(self.name, self.base)
+        actual = self.actual
+        if wanted is actual:
+            return
+        self._flush()
+        for fd in STANDARD:
+            kept = wanted[fd]
+            if kept is not actual[fd]:
+                with contextlib.suppress(OSError):
+                    if kept is None:
+                        _close(fd)
+                    else:
+                        _dup2(kept.number, fd, kept.inheritable)
+        self.actual = wanted
+
+    def _flush(self) -> None:
+        """Write what waits in buffers that ranks share to what the descriptors stand for."""
+        with outside_of_ranks():
+            for fd in (1, 2):
+                if self.actual[fd] is not None:
+                    make_room(fd)
+            for stream in self.streams:
+                try:
+                    stream.flush()
+                except ValueError:  # it is closed
+                    continue
+                except OSError:
+                    _discard(stream)
+            _fflush(None)
+
+    def forget(self, state: State) -> None:
+        self._let_go(state.facets[self.name], self.base)
+
+    def close(self) -> None:
+        """Let go of everything, at the end of the run."""
+        for kept in self.open:
+            with contextlib.suppress(OSError):
+                _close(kept.number)
+        self.open.clear()
+
+
+def _is_ours(stream: Any) -> bool:
+    """Whether a stream writes to one of the descriptors."""
+    try:
+        return stream.fileno() in STANDARD
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+def _is_open(fd: int) -> bool:
+    try:
+        _get_inheritable(fd)
+    except OSError:
+        return False
+    return True
+
+
+def _same(one: int, other: int) -> bool:
+    """Whether two descriptors stand for the same open file, not just for the same file."""
+    first, second = _fstat(one), _fstat(other)
+    if (first.st_dev, first.st_ino) != (second.st_dev, second.st_ino):
+        return False
+    flags = _fcntl(one, fcntl.F_GETFL)
+    if _fcntl(other, fcntl.F_GETFL) != flags:
+        return False
+    # Duplicates share their flags: change one, look at the other.
+    try:
+        _fcntl(one, fcntl.F_SETFL, flags ^ os.O_APPEND)
+    except OSError:
+        return False
+    try:
+        return bool(_fcntl(other, fcntl.F_GETFL) != flags)
+    finally:
+        _fcntl(one, fcntl.F_SETFL, flags)
+
+
+def duplicate(fd: int) -> int:
+    """A duplicate that is none of the descriptors 0 to 2."""
+    return os.dup(fd) if fcntl is None else int(_fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3))
+
+
+def make_room(fd: int) -> None:
+    """Let a pipe take more, if it is full: who is to empty it may run in this thread."""
+    resize = getattr(fcntl, "F_SETPIPE_SZ", None)
+    if resize is None or _poll is None or not stat.S_ISFIFO(_fstat(fd).st_mode):
+        return
+    poll = _poll()
+    poll.register(fd, select.POLLOUT)
+    if not poll.poll(0):
+        with contextlib.suppress(OSError):
+            _fcntl(fd, resize, 2 * _fcntl(fd, fcntl.F_GETPIPE_SZ))
+
+
+def _discard(stream: Any) -> None:
+    """Discard what waits in the buffer of a stream whose descriptor takes nothing any more."""
+    fd = stream.fileno()
+    saved = duplicate(fd) if _is_open(fd) else None
+    nothing = _open(os.devnull, os.O_WRONLY)
+    try:
+        if nothing != fd:
+            _dup2(nothing, fd)
+            _close(nothing)
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    finally:
+        if saved is None:
+            _close(fd)
+        else:
+            _dup2(saved, fd)
+            _close(saved)
+
+
+_libc: Any = ctypes.PyDLL(None) if os.name == "posix" else None
+_fflush: Callable[[None], Any] = getattr(_libc, "fflush", lambda stream: None)
+
+
+def install(patches: Patches, exchange: Exchange) -> Descriptors | None:
+    """Give every rank its own descriptors 0 to 2 until the patches are undone.
+
+    None where the operating system does not know them.
+    """
+    if fcntl is None:
+        return None
+    descriptors = Descriptors(exchange)
+    patches.call_back(descriptors.close)
+    return descriptors
