@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import copy
 import sys
+import time
 from collections.abc import Callable
 from importlib import _bootstrap, _bootstrap_external
 from importlib.machinery import (
@@ -33,6 +34,7 @@ from pysmpi.runtime.rules import Rules
 from pysmpi.runtime.stopwatch import Stopwatch
 
 _bootstrap_: Any = _bootstrap
+_PATIENCE = 1e-4  # (s) between looks at a module that another rank is importing
 _PLAIN = (SourceFileLoader, SourcelessFileLoader)
 
 
@@ -85,14 +87,28 @@ class ImportSystem:
         self.given: dict[str, GivenLoader] = {}
         self.begin_shared: list[Callable[[], Any]] = []
         self.end_shared: list[Callable[[], Any]] = []
-        self.importing_shared = 0  # depth
+        self._depths: dict[int, int] = {}  # of imports of shared modules, of states
+        self._importers: dict[str, Any] = {}  # states that are executing a shared module
         self._specs: dict[tuple[Any, ...], ModuleSpec] = {}
         self._codes: dict[tuple[Any, ...], CodeType | None] = {}
         self._extensions: dict[tuple[str, str | None], ModuleType] = {}
         self._executed: dict[int, dict[str, ModuleType]] = {}  # and what they brought
 
+    @property
+    def importing_shared(self) -> int:
+        """How many shared modules the rank that is running is in the middle of importing."""
+        return self._depths.get(id(self.exchange.shown), 0)
+
+    @importing_shared.setter
+    def importing_shared(self, depth: int) -> None:
+        if depth:
+            self._depths[id(self.exchange.shown)] = depth
+        else:
+            self._depths.pop(id(self.exchange.shown), None)
+
     def install(self, patches: Patches) -> None:
         """Take over importing until the patches are undone."""
+        patches.set(_bootstrap, "_lock_unlock_module", self._waiter())
         patches.set(_bootstrap, "_find_spec", self._finder(_bootstrap_._find_spec))
         patches.set(_bootstrap, "_find_and_load", self._loader(_bootstrap_._find_and_load))
         basics: Any = _bootstrap_external._LoaderBasics  # type: ignore[attr-defined]
@@ -144,6 +160,27 @@ class ImportSystem:
 
     # Loading
 
+    def _waiter(self) -> Callable[[str], None]:
+        """What Python calls before it takes a module that somebody is in the middle of importing.
+
+        The ranks are one thread to its locks: another rank would get half a module.
+        """
+        original = _bootstrap_._lock_unlock_module
+        importers = self._importers
+
+        def _lock_unlock_module(name: str) -> None:
+            if importers.get(name, self.exchange.shown) is self.exchange.shown:
+                original(name)
+                return
+            pauses = self.stopwatch.release()
+            try:
+                while importers.get(name, self.exchange.shown) is not self.exchange.shown:
+                    time.sleep(_PATIENCE)
+            finally:
+                self.stopwatch.restore(pauses)
+
+        return disguise(_lock_unlock_module)
+
     def _loader(self, original: Callable[..., Any]) -> Callable[..., Any]:
         table = self.exchange.table
         exchange = self.exchange
@@ -191,14 +228,17 @@ class ImportSystem:
         self, original: Callable[..., Any], loader: Any, module: ModuleType
     ) -> None:
         """Execute a shared module: what it changes of the process, it changes for all ranks."""
+        name = module.__name__
         outermost = self.importing_shared == 0
         self.importing_shared += 1
+        self._importers[name] = self.exchange.shown
         if outermost:
             for begin in self.begin_shared:
                 begin()
         try:
             original(loader, module)
         finally:
+            self._importers.pop(name, None)
             self.importing_shared -= 1
             if outermost:
                 for end in list(self.end_shared):

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ranks_by_hand import HandRank, fake_mpi, run
 
+import pysmpi
 from pysmpi.errors import UsageError
 from pysmpi.runtime import rules
 from pysmpi.runtime.interpreter import Interpreter
@@ -354,6 +355,39 @@ def test_tests_of_a_shared_package_hold_the_tools_of_their_rank(site, write, cap
         found.setdefault(name, set()).add(number)
     copies = {name: len(numbers) for name, numbers in found.items()}
     assert copies == {"core": 1, "lazy": 1, "marks": 2, "tests.test_core": 2}
+
+
+def test_a_rank_waits_for_a_module_that_another_is_importing(site, write, capsys, monkeypatch):
+    monkeypatch.setattr(rules, "KNOWN_SHARED", rules.KNOWN_SHARED | {"slow"})
+    site("slow/__init__.py", "import time\ntime.sleep(0.5)\nfrom slow.inner import late\n")
+    site("slow/inner.py", "import time\ntime.sleep(0.5)\nlate = object()")
+    path = write(
+        "program.py",
+        """
+        from slow import late
+        import slow.inner
+        assert slow.inner.late is late
+        print(id(late))
+        """,
+    )
+    result = pysmpi.run(path, nprocs=3, compute="none")
+    assert len(set(lines(capsys))) == 1
+    assert 1 <= result.seconds < 1.001
+
+
+def test_a_rank_computes_to_its_end_with_all_that_it_owns(write, capsys):
+    path = write(
+        "program.py",
+        """
+        import sys, threading
+        from mpi4py import MPI
+        sys.argv = [str(MPI.COMM_WORLD.rank)]
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+        print(sys.argv[0], sum(range(300000)))
+        """,
+    )
+    pysmpi.run(path, nprocs=4)
+    assert sorted(lines(capsys)) == [f"{rank} 44999850000" for rank in range(4)]
 
 
 def test_importing_mpi_is_an_event_of_each_rank(write):
