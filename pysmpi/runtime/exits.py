@@ -1,4 +1,4 @@
-"""The end of a rank: `atexit`, `os._exit`; and its standard input, `input`."""
+"""The end of a rank: `atexit`, `weakref.finalize`, `os._exit`; and its standard input, `input`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import operator
 import os
 import sys
 import traceback
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ class HardExit(SystemExit):
 def install(patches: Patches, imports: ImportSystem) -> None:
     """Give every rank its own end until the patches are undone."""
     _patch_atexit(patches, imports)
+    _patch_finalize(patches, imports)
     _patch_hard_exit(patches)
     _patch_input(patches)
 
@@ -91,6 +93,64 @@ def run_exit_functions(surroundings: Surroundings) -> None:
             traceback.print_exc()
     if leave is not None:
         raise leave
+
+
+def _patch_finalize(patches: Patches, imports: ImportSystem) -> None:
+    """Have finalizers called at the end of the rank that made them."""
+    finalize: Any = weakref.finalize
+    if not finalize._registered_with_atexit:
+        # Otherwise the first rank that makes a finalizer would register all of the process's.
+        atexit.register(finalize._exitfunc)
+        finalize._registered_with_atexit = True
+    plain = finalize._Info
+
+    class _Info(plain):  # type: ignore[misc]
+        __slots__ = ("owner",)
+
+        def __init__(self) -> None:
+            owner = None if imports.importing_shared else here()
+            self.owner = owner
+            if owner is not None and not owner.finalizes:
+                owner.finalizes = True
+                atexit.register(_run_finalizers, owner)
+
+    def forget() -> None:
+        for finalizer, info in list(finalize._registry.items()):
+            if type(info) is _Info and info.owner is not None:
+                finalize._registry.pop(finalizer, None)
+
+    patches.set(finalize, "_Info", _Info)
+    # Those of ranks that have been stopped, or that have made them after their end.
+    patches.call_back(forget)
+
+
+def _run_finalizers(owner: Surroundings) -> None:
+    """Call the finalizers of a rank, the latest first; afterwards it has none any more."""
+    finalize: Any = weakref.finalize
+    registry = finalize._registry
+    own: list[tuple[Any, Any]] = []
+    due: list[tuple[Any, Any]] | None = None
+    while True:
+        if due is None or finalize._dirty:  # a finalizer may make others
+            finalize._dirty = False
+            own = [
+                (finalizer, info)
+                for finalizer, info in list(registry.items())
+                if getattr(info, "owner", None) is owner
+            ]
+            due = [entry for entry in own if entry[1].atexit]
+            due.sort(key=lambda entry: entry[1].index)
+        if not due:
+            break
+        finalizer, info = due.pop()
+        if not info.atexit:
+            continue
+        try:
+            finalizer()
+        except Exception:
+            sys.excepthook(*sys.exc_info())
+    for finalizer, _ in own:
+        registry.pop(finalizer, None)
 
 
 def _patch_hard_exit(patches: Patches) -> None:

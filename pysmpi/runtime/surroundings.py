@@ -37,6 +37,7 @@ class Surroundings:
         "numpy_random",
         "generators",
         "at_exit",
+        "finalizes",
         "logging",
         "main_thread",
     )
@@ -71,6 +72,7 @@ class Surroundings:
         self.numpy_random: Any = None
         self.generators = 0  # unseeded numpy generators made so far
         self.at_exit: list[tuple[Callable[..., Any], Any, Any]] | None = None
+        self.finalizes = False  # whether its exit functions call its finalizers (weakref)
         self.logging: dict[Any, dict[str, Any]] | None = None
         self.main_thread: Any = None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterable
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
 from pysmpi.mpi.handles import Handle
@@ -19,17 +19,25 @@ _KEPT = (
     str, bytes, int, float, complex, type(None),
 )  # fmt: skip
 
+_SHORT = 100  # objects in a container that is searched; more would be slow in a large program
+
 
 def let_go(modules: Iterable[ModuleType | None]) -> None:
     """Take the objects that have a `__del__` out of the modules of the rank that is running.
 
-    Modules without a class that has one are left alone. First go the objects themselves, then
-    what holds such objects; where one still lives after that, cycles are looked for.
+    Open generators are among them. Modules are left alone where none has a class with a
+    `__del__` or an open generator. First go the objects themselves, then what holds such
+    objects; where one still lives after that, cycles are looked for.
     """
     spaces = [vars(module) for module in modules if module is not None]
     if not any(
-        isinstance(value, type) and hasattr(value, "__del__")
+        hasattr(value, "__del__") if isinstance(value, type) else _is_open(value)
         for space in spaces
+        for value in space.values()
+    ) and not any(
+        _holds_open(value)
+        for space in spaces
+        if space.get("__name__") == "__main__"
         for value in space.values()
     ):
         return
@@ -45,6 +53,21 @@ def let_go(modules: Iterable[ModuleType | None]) -> None:
                 del value
     if any(reference() is not None for reference in gone):
         gc.collect()
+
+
+def _is_open(value: Any) -> bool:
+    """Whether `value` is a generator that has begun, which may have a `finally` to come."""
+    if type(value) is not GeneratorType:
+        return False
+    return value.gi_frame is not None and value.gi_frame.f_lasti >= 0
+
+
+def _holds_open(value: Any) -> bool:
+    """Whether a short container or an instance, such as a context manager, has such a generator."""
+    if isinstance(value, _KEPT):
+        return False
+    inner = gc.get_referents(value)
+    return len(inner) <= _SHORT and any(map(_is_open, inner))
 
 
 def _has_finalizer(value: Any) -> bool:

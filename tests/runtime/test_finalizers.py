@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 START = """
 from mpi4py import MPI
@@ -20,8 +21,8 @@ class Thing:
 """
 
 
-def run(text: str, ranks: int = 2) -> subprocess.CompletedProcess[str]:
-    program = START + textwrap.dedent(text)
+def run(text: str, ranks: int = 2, start: str = START) -> subprocess.CompletedProcess[str]:
+    program = start + textwrap.dedent(text)
     done = subprocess.run(
         [sys.executable, "-m", "pysmpi", "run", "-q", "-n", str(ranks), "--compute", "none",
          "-c", program],
@@ -110,3 +111,94 @@ def test_what_outlives_its_rank_is_told_so():
     ]  # fmt: skip
     for rank in range(2):
         assert done.stderr.count(f"RuntimeError: rank {rank} has ended: an object") == 2
+
+
+FINALIZERS = """
+    import atexit, os, sys, weakref
+    class Kept:
+        pass
+    kept = Kept()
+    def say(name):
+        comm.Barrier()
+        assert not MPI.Is_finalized()
+        sys.stdout.write(f"{name} {comm.rank} {os.getpid() == me}\\n")
+    me = os.getpid()
+"""
+
+
+def lines_of(done: subprocess.CompletedProcess[str], rank: int) -> list[str]:
+    return [line.split()[0] for line in done.stdout.splitlines() if line.endswith(f"{rank} True")]
+
+
+def test_finalizers_run_at_the_end_of_their_rank_the_latest_first():
+    done = run(FINALIZERS + """
+    atexit.register(say, "registered-first")
+    weakref.finalize(kept, say, "first")
+    weakref.finalize(kept, say, "second")
+    weakref.finalize(kept, say, "never").atexit = False
+    atexit.register(say, "registered-last")
+    weakref.finalize(kept, say, "third")
+    """)
+    assert done.stderr == ""
+    assert lines_of(done, 0) == lines_of(done, 1) == [
+        "registered-last", "third", "second", "first", "registered-first"
+    ]  # fmt: skip
+
+
+def test_a_finalizer_that_fails_keeps_no_other_from_running():
+    done = run(FINALIZERS + """
+    def fail():
+        weakref.finalize(kept, say, "late")
+        raise ValueError("wrong")
+    weakref.finalize(kept, say, "first")
+    weakref.finalize(kept, fail)
+    sys.exit()
+    """)
+    assert done.stderr.count("ValueError: wrong") == 2
+    assert lines_of(done, 0) == lines_of(done, 1) == ["late", "first"]
+
+
+def test_finalizers_of_the_caller_stay_its_own(tmp_path: Path):
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent("""
+        import weakref
+        import pysmpi
+        class Kept: pass
+        kept = Kept()
+        def rank():
+            from mpi4py import MPI
+            weakref.finalize(kept, print, "of rank", MPI.COMM_WORLD.rank)
+            MPI.COMM_WORLD.Barrier()
+        if __name__ == "__main__":
+            weakref.finalize(kept, print, "of the caller")
+            pysmpi.run(rank, 2, compute="none")
+            print("run")
+    """))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert sorted(lines[:2]) == ["of rank 0", "of rank 1"]
+    assert lines[2:] == ["run", "of the caller"]
+
+
+def test_open_generators_are_closed_in_their_rank():
+    done = run(FINALIZERS + """
+    import contextlib
+    del Kept, kept
+    def generate(name):
+        try:
+            yield
+        finally:
+            say(name)
+    def opened(name):
+        generator = generate(name)
+        next(generator)
+        return generator
+    alone = opened("alone")
+    listed = [opened("listed")]
+    managed = contextlib.contextmanager(generate)("managed")
+    managed.__enter__()
+    fresh = generate("fresh")
+    """, start="from mpi4py import MPI; comm = MPI.COMM_WORLD")
+    assert done.stderr == ""
+    assert sorted(lines_of(done, 0)) == sorted(lines_of(done, 1)) == ["alone", "listed", "managed"]
