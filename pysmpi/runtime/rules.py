@@ -58,7 +58,7 @@ KNOWN_SHARED = frozenset(
     urllib3 certifi idna charset_normalizer aiohttp cryptography psutil yaml google grpc ray onnx
     onnxruntime transformers tokenizers datasets accelerate lightning pytorch_lightning spacy nltk
     gensim xgboost lightgbm catboost plotly bokeh seaborn setuptools pkg_resources _distutils_hack
-    pip debugpy pydevd coverage pytz tzdata dateutil packaging pyparsing cycler kiwisolver contourpy
+    pip debugpy pydevd pytz tzdata dateutil packaging pyparsing cycler kiwisolver contourpy
     fontTools six typing_extensions typing_inspection opt_einsum ml_dtypes joblib threadpoolctl
     narwhals cloudpickle toolz tlz cytoolz locket partd jinja2 markupsafe filelock pygments babel
     docutils sphinx attr attrs mypy_extensions multidict yarl frozenlist propcache aiosignal
@@ -66,8 +66,10 @@ KNOWN_SHARED = frozenset(
     """.split()
 )
 
-# Tools whose globals say which test is running.
-KNOWN_PRIVATE = frozenset("pytest _pytest pluggy hypothesis _hypothesis_globals nose".split())
+# Tools whose globals say which test is running, and what is measured.
+KNOWN_PRIVATE = frozenset(
+    "pytest _pytest pluggy hypothesis _hypothesis_globals nose coverage".split()
+)
 
 _MPI = re.compile(
     rb"^[ \t]*(?:from|import)[ \t]+[^\n#]*\bmpi4py\b"

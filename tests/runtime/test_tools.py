@@ -299,3 +299,26 @@ def test_debugpy_stops_and_evaluates_in_every_rank(tmp_path: Path) -> None:
         process.kill()
     assert seen == [("0", 6, 7), ("101", 6, 7), ("202", 6, 7)]
     assert output.read_text() == "end 0\nend 1\nend 2\n"
+
+
+def test_each_rank_measures_its_own_coverage(tmp_path: Path) -> None:
+    pytest.importorskip("coverage", reason="coverage is not installed")
+    program = tmp_path / "prog.py"
+    program.write_text(
+        "import coverage\n"
+        "from mpi4py import MPI\n"
+        "rank = MPI.COMM_WORLD.rank\n"
+        "open(f'work{rank}.py', 'w').write(f'def f(c):\\n  c.barrier()\\n  return {rank}\\n')\n"
+        "measured = coverage.Coverage(data_file=None, include=['work*.py'])\n"
+        "measured.start()\n"
+        "module = __import__(f'work{rank}')\n"
+        "if rank: module.f(MPI.COMM_WORLD)\n"
+        "else: MPI.COMM_WORLD.barrier()\n"
+        "measured.stop()\n"
+        "print(rank, measured.analysis2(f'work{rank}.py')[3])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "2", str(program)],
+        capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert sorted(done.stdout.splitlines()) == ["0 [2, 3]", "1 []"], done.stderr
