@@ -107,3 +107,8 @@ def schedule_for(call: Call, algorithm: str | None = None) -> Schedule:
     if algorithm is None and call.selection is None:
         call.selection = DEFAULT
     return _cache.get(call, algorithm)
+
+
+def forget() -> None:
+    """Forget the schedules that are kept: they hold the machine of the run that made them."""
+    _cache.clear()

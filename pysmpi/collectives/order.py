@@ -396,6 +396,11 @@ _orders: OrderedDict[object, Order] = OrderedDict()
 KEPT = 64
 
 
+def forget() -> None:
+    """Forget the orders that are kept: they hold the machine of the run that asked for them."""
+    _orders.clear()
+
+
 def order_of(call: Call) -> Order:
     """`follow` for a call as one rank knows it, by its selection; kept for the next time."""
     key = call.key()

@@ -29,7 +29,7 @@ class Selection:
     hosts, for algorithms that are tuned with them. Immutable.
     """
 
-    __slots__ = ("_hash", "_inner", "lines", "overrides", "selector", "tuner")
+    __slots__ = ("_hash", "_held", "_inner", "lines", "overrides", "selector", "tuner")
 
     def __init__(
         self,
@@ -39,10 +39,11 @@ class Selection:
         lines: HostLines | None = None,
     ) -> None:
         """Check the names; UsageError lists what there is."""
-        if selector not in selectors.names() and looks_like_file(selector):
-            selector = load(selector)
-        if selector not in selectors.names():
+        known = selectors.is_known(selector)
+        if not known and not looks_like_file(selector):
             raise UsageError(f"no selector {selector!r}; selectors: {', '.join(selectors.names())}")
+        self._held = selectors.find(selector) if known else load(selector)
+        selector = self._held.name
         for key, name in overrides.items():
             # The non-blocking form has an i before its name.
             op = key[1:] if key not in OPERATIONS and key[:1] == "i" else key

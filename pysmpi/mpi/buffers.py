@@ -22,6 +22,7 @@ from .exporting import (
     export_with,
 )
 from .info import INFO_NULL, Info, check_info
+from .rank import current
 
 __all__ = ["buffer", "memory", "BottomType", "InPlaceType", "BufferAutomaticType", "BOTTOM",
            "IN_PLACE", "BUFFER_AUTOMATIC", "Alloc_mem", "Free_mem", "Get_address", "Aint_add",
@@ -313,9 +314,13 @@ def is_in_place(obj: Any) -> bool:
     return obj is None or obj is IN_PLACE
 
 
-# Memory of Alloc_mem lives until Free_mem, whatever becomes of the buffer object: a window or an
-# address may still refer to it.
-_allocated: dict[int, np.ndarray] = {}
+def _allocated() -> dict[int, np.ndarray]:
+    """Memory of Alloc_mem by address.
+
+    It lives until Free_mem or the end of the run, whatever becomes of the buffer object: a window
+    or an address may still refer to it.
+    """
+    return current().universe.options.setdefault("allocated", {})  # type: ignore[no-any-return]
 
 
 def Alloc_mem(size: int, info: Info = INFO_NULL) -> buffer:
@@ -327,14 +332,14 @@ def Alloc_mem(size: int, info: Info = INFO_NULL) -> buffer:
     # At least a byte, so that every allocation has an address of its own.
     storage = np.zeros(max(nbytes, 1), np.uint8)
     address = address_of(storage)
-    _allocated[address] = storage
+    _allocated()[address] = storage
     return _make(memoryview(storage)[:nbytes], None, owner=storage, address=address)
 
 
 def Free_mem(mem: buffer) -> None:
     """Free memory allocated with `Alloc_mem`."""
     held = mem if isinstance(mem, buffer) else buffer(mem)
-    if held.address and _allocated.pop(held.address, None) is None:
+    if held.address and _allocated().pop(held.address, None) is None:
         fail(c.ERR_BASE, "the memory was not allocated with Alloc_mem")
     held.release()
 

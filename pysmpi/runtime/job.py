@@ -18,6 +18,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from pysmpi.collectives import cache, order
 from pysmpi.collectives.selection import Selection
 from pysmpi.collectives.tuning import Tuner
 from pysmpi.errors import PysmpiError, UsageError
@@ -247,8 +248,12 @@ class Job:
 
     def run(self) -> Result:
         """Simulate the program to its end."""
-        with collection.rarely(self.options.nprocs):
-            return self._run()
+        try:
+            with collection.rarely(self.options.nprocs):
+                return self._run()
+        finally:
+            cache.forget()
+            order.forget()
 
     def _run(self) -> Result:
         begun = time.perf_counter()

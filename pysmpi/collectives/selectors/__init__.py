@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from pysmpi.collectives.call import Call
 from pysmpi.errors import UsageError
@@ -20,7 +21,7 @@ def _never(call: Call) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Selector:
     """A library's choice.
 
@@ -38,6 +39,8 @@ class Selector:
 _MODULES = ("default", "ompi", "mpich", "mvapich2", "impi", "ompi5", "mpich4", "coherence_tuned",
             "automatic")  # fmt: skip
 _selectors: dict[str, Selector] = {}
+# Those of selection files live as long as a selection that uses them.
+_of_files: WeakValueDictionary[str, Selector] = WeakValueDictionary()
 
 
 def _all() -> dict[str, Selector]:
@@ -49,21 +52,32 @@ def _all() -> dict[str, Selector]:
 
 
 def register(selector: Selector) -> None:
-    """Add a selector, such as one read from a user's file."""
+    """Add a selector."""
     _all()[selector.name] = selector
 
 
+def lend(selector: Selector) -> Selector:
+    """Let the selector of a file be found for as long as somebody holds what this returns."""
+    return _of_files.setdefault(selector.name, selector)
+
+
+def is_known(name: str) -> bool:
+    """Whether there is a selector `name`, be it that of a file."""
+    return name in _all() or name in _of_files
+
+
 def names() -> list[str]:
-    """The names of all selectors."""
+    """The names of all selectors but those of files."""
     return list(_all())
 
 
 def find(name: str) -> Selector:
     """The selector `name`; UsageError names the valid ones."""
     known = _all()
-    if name not in known:
+    found = known.get(name) or _of_files.get(name)
+    if found is None:
         raise UsageError(f"no selector or algorithm {name!r}; selectors: {', '.join(known)}")
-    return known[name]
+    return found
 
 
 def choose(name: str, call: Call) -> str:

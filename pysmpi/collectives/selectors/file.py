@@ -45,8 +45,8 @@ def looks_like_file(name: str) -> bool:
     return any(sign in name for sign in "/\\.") or Path(name).is_file()
 
 
-def load(path: str) -> str:
-    """Read a selection file; the name under which its selector is known from now on."""
+def load(path: str) -> selectors.Selector:
+    """Read a selection file; its selector is found by its name for as long as it is held."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -54,10 +54,10 @@ def load(path: str) -> str:
         raise UsageError(f"{path}: {reason}") from None
     # The contents belong to the name, so that what was cached for others is not taken for these.
     name = f"{path}#{crc32(text.encode()):08x}"
-    if name not in selectors.names():
-        rules = {op: _rule(table) for op, table in _Reader(path).read(text).items()}
-        selectors.register(selectors.Selector(name, f"the file {path}", rules))
-    return name
+    if selectors.is_known(name):
+        return selectors.find(name)
+    rules = {op: _rule(table) for op, table in _Reader(path).read(text).items()}
+    return selectors.lend(selectors.Selector(name, f"the file {path}", rules))
 
 
 def _rule(table: Table) -> Callable[[Call], str]:
