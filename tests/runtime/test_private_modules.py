@@ -563,3 +563,19 @@ def test_each_rank_has_its_own_values_of_names(steps, version_of):
         assert space == model[index]
     exchange.close()
     assert space == first
+
+
+def test_ranks_end_that_have_changed_a_registry_of_a_shared_package(write, capsys):
+    path = write(
+        "program.py",
+        """
+        import matplotlib as mpl
+        from mpi4py import MPI
+        comm = MPI.COMM_WORLD
+        mpl.colormaps.register(mpl.colors.ListedColormap(["red"] * (comm.rank + 1)), name="own")
+        comm.barrier()
+        print(mpl.colormaps["own"].N)
+        """,
+    )
+    pysmpi.run(path, nprocs=2)
+    assert sorted(lines(capsys)) == ["1", "2"]

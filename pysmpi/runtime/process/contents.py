@@ -71,6 +71,9 @@ class Contents:
             if self.view is not None:
                 self.seen = self.view[0]
 
+    def forget(self, state: State) -> None:
+        """A rank has ended that has contents of its own."""
+
     # What a shared module adds while it is imported, which happens once, is for all ranks.
 
     def begin_shared(self) -> None:
@@ -132,6 +135,9 @@ class Threads:
         self.get, self.put = get, put
         self.exchange = exchange
         self.base = get()
+
+    def forget(self, state: State) -> None:
+        """A rank has ended that has a setting of its own."""
 
     def show(self, last: State, state: State) -> None:
         """Exchange the setting as the rank of `state` goes on."""
