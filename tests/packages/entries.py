@@ -22,7 +22,7 @@ which environment, and what runs:
 
 A run also takes:
 
-    args: [..]           arguments of the program
+    args: [..]           arguments of the program; `$HERE` is tests/packages
     ranks: 4
     timeout: 300         seconds of wall time, each side
     status: 0            the exit status that both sides must have; `nonzero`: any but 0

@@ -29,6 +29,8 @@ SETTINGS = {
     "RAYON_NUM_THREADS": "1", "MPLBACKEND": "Agg", "PYTHONHASHSEED": "0",
     "TZ": "UTC", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TERM": "dumb",
     "PYTHONDONTWRITEBYTECODE": "1",
+    # MPICH's transport prints warnings of its own at the end of some programs.
+    "UCX_LOG_LEVEL": "error",
 }  # fmt: skip
 KEPT = ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "PIP_INDEX_URL", "SSL_CERT_FILE")
 
@@ -142,7 +144,7 @@ def command(run: Run, path: Path, simulated: bool) -> list[str]:
         what = ["-c", run.code]
     else:
         what = ["-m", "pytest", *PYTEST, *(run.pytest or [])]
-    what += run.args
+    what += [part.replace("$HERE", str(HERE)) for part in run.args]
     start = [str(path / "bin" / "pysmpi"), "run"] if simulated else [str(path / "bin" / "mpiexec")]
     start += ["-n", str(run.ranks)]
     if not simulated:
