@@ -144,7 +144,7 @@ def command(run: Run, path: Path, simulated: bool) -> list[str]:
         what = ["-c", run.code]
     else:
         what = ["-m", "pytest", *PYTEST, *(run.pytest or [])]
-    what += [part.replace("$HERE", str(HERE)) for part in run.args]
+    what = [part.replace("$HERE", str(HERE)) for part in [*what, *run.args]]
     start = [str(path / "bin" / "pysmpi"), "run"] if simulated else [str(path / "bin" / "mpiexec")]
     start += ["-n", str(run.ranks)]
     if not simulated:

@@ -14,7 +14,7 @@ def peak(x: np.ndarray) -> np.ndarray:
 
 
 gvar.ranseed(9)
-integrator = vegas.Integrator([[-1, 1], [0, 1], [0, 1], [0, 1]])
+integrator = vegas.Integrator([[-1, 1], [0, 1], [0, 1], [0, 1]], mpi=True)
 integrator(peak, nitn=5, neval=4000)
 result = integrator(peak, nitn=5, neval=4000)
 print(MPI.COMM_WORLD.rank, result, result.Q, integrator.mpi)
