@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import zeus
 from zeus import ChainManager
@@ -15,6 +17,7 @@ def log_probability(x: np.ndarray, inverse: np.ndarray) -> float:
 
 with ChainManager(2) as manager:
     rank = manager.get_rank
+    random.seed(rank)
     generator = np.random.RandomState(rank)
     np.random.seed(7 + rank)
     start = generator.randn(WALKERS, DIMENSIONS)
