@@ -579,3 +579,35 @@ def test_ranks_end_that_have_changed_a_registry_of_a_shared_package(write, capsy
     )
     pysmpi.run(path, nprocs=2)
     assert sorted(lines(capsys)) == ["1", "2"]
+def test_nobody_sees_half_of_a_shared_module(site, write, tmp_path):
+    """Modules that start processes and threads while they are loaded let other ranks run."""
+    site("slow/__init__.py", "import slow.first\nimport slow.second\nwhole = True")
+    site("slow/first.py", "import subprocess, sys\nsubprocess.run([sys.executable, '-c', '0'])")
+    site(
+        "slow/second.py",
+        "import threading\nwarm = threading.Thread(target=int)\nwarm.start()\nwarm.join()",
+    )
+    path = write(
+        "program.py",
+        f"""
+        import sys
+        sys.path.insert(0, {str(tmp_path / "site")!r})
+        import warnings
+        from mpi4py import MPI
+        if MPI.COMM_WORLD.rank % 2:
+            from slow import whole
+            import slow
+        else:
+            import slow.second
+        assert slow.whole and slow.second.warm
+        warnings.filterwarnings("ignore", message="x")
+        assert MPI.COMM_WORLD.allreduce(len(warnings.filters)) % len(warnings.filters) == 0
+        print("whole", flush=True)
+        """,
+    )
+    for options in ([], ["--shared", "slow"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "pysmpi", "run", "-n", "4", *options, path],
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert done.stdout.split() == ["whole"] * 4, done.stderr
