@@ -36,14 +36,14 @@ class _Filters:
             if name in space:
                 exchange.watch(space, name)
         self.registries: dict[str, int] = {}  # of shared modules, by number
-        self._before: list[Any] = []
-        self._of_rank: Any = None
+        # Of ranks that are importing a shared module: their filters, and the common ones before.
+        self._importing: dict[int, tuple[Any, list[Any]]] = {}
 
     def own(self) -> None:
         """The rank that is running is about to change its list: let it have one."""
         exchange = self.exchange
         state = exchange.shown
-        if state is exchange.outside or self._of_rank is not None:
+        if state is exchange.outside or id(state) in self._importing:
             return
         space: dict[str, Any] = vars(warnings)
         if space["filters"] is exchange.base[self.number]:
@@ -82,17 +82,16 @@ class _Filters:
         exchange = self.exchange
         space: dict[str, Any] = vars(warnings)
         base = exchange.base[self.number]
-        self._of_rank = space["filters"]
-        self._before = list(base)
+        self._importing[id(exchange.shown)] = space["filters"], list(base)
         space["filters"] = base
 
     def end_shared(self) -> None:
         exchange = self.exchange
         space: dict[str, Any] = vars(warnings)
-        own, self._of_rank = self._of_rank, None
+        own, before = self._importing.pop(id(exchange.shown))
         old = exchange.base[self.number]
         changed = space["filters"]
-        known = list(map(id, self._before))
+        known = list(map(id, before))
         new = [entry for entry in changed if id(entry) not in known]
         if changed is not old and new:
             old[0:0] = new

@@ -27,5 +27,5 @@ algorithm = mapper.Algorithm(settings, odatse.Runner(solver, settings))
 algorithm.main()
 if odatse.mpi.rank() == 0:
     rows = pathlib.Path("output/ColorMap.txt").read_text().splitlines()
-    print("rows", len(rows), "best", min(float(row.split()[-1]) for row in rows))
+    print("rows", len(rows), "best", min(float(row.split()[-1]) for row in rows[1:]))
 print("rank", odatse.mpi.rank(), "of", odatse.mpi.size())
