@@ -59,21 +59,24 @@ class SharedState:
 
 
 def _state(module: ModuleType) -> Iterable[tuple[str, tuple[int, int]]]:
-    """What the globals of a module and the attributes of its classes are, and how long."""
+    """What the globals of a module and the attributes of its classes are, and how long.
+
+    Only their types are asked: a lazily imported object imports itself when it is looked at.
+    """
     for name, value in list(vars(module).items()):
-        if name.startswith("__") or isinstance(value, ModuleType | FunctionType):
+        if name.startswith("__") or issubclass(type(value), ModuleType | FunctionType):
             continue
-        if isinstance(value, type):
-            if value.__module__ == module.__name__:
+        if issubclass(type(value), type):
+            if vars(value).get("__module__") == module.__name__:
                 for attribute, inner in list(vars(value).items()):
-                    if not attribute.startswith("__") and not isinstance(inner, FunctionType):
+                    if not attribute.startswith("__") and type(inner) is not FunctionType:
                         yield f"{name}.{attribute}", _size(inner)
             continue
         yield name, _size(value)
 
 
 def _size(value: Any) -> tuple[int, int]:
-    sized = isinstance(value, list | dict | set)
+    sized = type(value) in (list, dict, set)
     return id(value), len(value) if sized else 0
 
 

@@ -611,3 +611,20 @@ def test_nobody_sees_half_of_a_shared_module(site, write, tmp_path):
             capture_output=True, text=True, timeout=120,
         )  # fmt: skip
         assert done.stdout.split() == ["whole"] * 4, done.stderr
+
+
+def test_nobody_looks_at_what_a_shared_package_imports_lazily(site, write, capsys):
+    import _json
+    import shutil
+
+    lazy = """
+    import importlib
+    class Lazy:
+        def __getattribute__(self, name):
+            return getattr(importlib.import_module("missing_"), name)
+    thing = Lazy()
+    """
+    shutil.copy(_json.__file__, site("compiled_/__init__.py", lazy).replace("__init__.py", "_j.so"))
+    path = write("program.py", "from mpi4py import MPI\nimport compiled_\nprint('there')")
+    pysmpi.run(path, nprocs=2)
+    assert lines(capsys) == ["there", "there"]
