@@ -38,7 +38,7 @@ print(
 )
 slab = fcc111("Al", (2, 2, 2), vacuum=5.0)
 slab.calc = EMT()
-MaxwellBoltzmannDistribution()
+MaxwellBoltzmannDistribution(slab, temperature_K=300, rng=np.random.RandomState(comm.rank))
 motion = VelocityVerlet(slab, 2 * units.fs, comm=alone)
 before = slab.get_total_energy()
 motion.run(8)

@@ -34,13 +34,8 @@ again = Document.from_json(data)
 print(comm.rank, len(again.roots), len(again.models), again.select_one({"type": Slider}).value)
 page = file_html(plots[0], CDN, title=f"page {comm.rank}")
 print(comm.rank, f"<title>page {comm.rank}</title>" in page, page.count("<script") > 1)
-documents = [Document.from_json(one) for one in comm.allgather(data)]
-values = [one.select_one({"type": Slider}).value for one in documents]
-titles = sorted(
-    one.title.text
-    for one in documents[(comm.rank + 1) % comm.size].select({"type": type(plots[0])})
-)
-print(comm.rank, values, titles)
+titles = sorted(one.title.text for one in again.select({"type": type(plots[0])}))
+print(comm.rank, comm.allgather(slider.value), comm.allgather(titles)[(comm.rank + 1) % comm.size])
 try:
     slider.step = "x"
 except ValueError as error:

@@ -34,13 +34,13 @@ def source():
 
 
 def sink():
-    while True:
-        item = yield store.get()
-        try:
+    item = None
+    try:
+        while True:
+            item = yield store.get()
             yield environment.timeout(0.5)
-        except simpy.Interrupt as interrupt:
-            print(comm.rank, "interrupted", interrupt.cause, item)
-            return
+    except simpy.Interrupt as interrupt:
+        print(comm.rank, "interrupted", interrupt.cause, item)
 
 
 environment.process(source())
