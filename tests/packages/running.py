@@ -65,6 +65,7 @@ class Result:
     difference: str | None = None
     message: str | None = None  # pysmpi's own, one line
     invalid: str | None = None  # why MPICH's run cannot be compared with
+    reused: bool = False  # MPICH's run is an earlier one: its seconds compare with nothing
 
     def data(self) -> dict[str, Any]:
         """For JSON."""
@@ -84,9 +85,11 @@ def run_entry(
     difference: str | None = None
     message: str | None = None
     invalid: str | None = None
+    reused = False
     for number, run in enumerate(entry.runs, 1):
         folder = environments.folder / "work" / entry.package / str(number)
         mpich = _reused(entry, run, environments, number) if reuse else None
+        reused = reused or mpich is not None
         if mpich is None:
             mpich = _side(entry, run, environments, path, folder, simulated=False)
             _keep(entry, run, environments, number, mpich)
@@ -109,7 +112,7 @@ def run_entry(
     return Result(
         entry.package, entry.version, difference is None and invalid is None,
         _together(summaries[0]), _together(summaries[1]), (seconds[0], seconds[1]),
-        difference, message, invalid,
+        difference, message, invalid, reused,
     )  # fmt: skip
 
 

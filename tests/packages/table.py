@@ -44,7 +44,8 @@ def failure(entry: Entry, result: Result) -> str | None:
 def summary(pairs: Sequence[tuple[Entry, Result]]) -> str:
     """How many are equal, and the median of the ratios of wall times."""
     equal = sum(result.equal for _, result in pairs)
-    ratios = [result.seconds[1] / result.seconds[0] for _, result in pairs if result.equal]
+    ratios = [result.seconds[1] / result.seconds[0] for _, result in pairs
+              if result.equal and not result.reused]  # fmt: skip
     text = f"{equal} of {len(pairs)} packages are equal ({100 * equal / max(1, len(pairs)):.0f} %)"
     if ratios:
         text += f"; wall time under pysmpi is {statistics.median(ratios):.2f} × MPICH's (median)"
@@ -55,7 +56,10 @@ def page(entries: Sequence[Entry], results: Mapping[str, Result]) -> str:
     """The text of docs/packages.md."""
     pairs = [(entry, results[entry.package]) for entry in entries if entry.package in results]
     parts = [HEAD, summary(pairs), "\n"]
-    fields = dict.fromkeys(entry.field for entry in entries)
+    left = len(entries) - len(pairs)
+    if left:
+        parts.append(f"\nAnother {left} packages of the list have not been run yet.\n")
+    fields = dict.fromkeys(entry.field for entry, _ in pairs)
     for name in fields:
         parts.append(
             f"\n## {name.capitalize()}\n\n"
@@ -66,10 +70,10 @@ def page(entries: Sequence[Entry], results: Mapping[str, Result]) -> str:
             if entry.field != name:
                 continue
             one, other = result.seconds
+            times = " | | " if result.reused else f"{one:.1f} | {other:.1f} | {other / one:.2f}"
             parts.append(
                 f"| {entry.package} | {entry.version} | {result.mpich} | {result.pysmpi} "
-                f"| {'yes' if result.equal else 'no'} | {one:.1f} | {other:.1f} "
-                f"| {other / one:.2f} |\n"
+                f"| {'yes' if result.equal else 'no'} | {times} |\n"
             )
     unequal = [(entry, result) for entry, result in pairs if not result.equal]
     if unequal:
