@@ -6,11 +6,13 @@ from _thread import allocate_lock, get_ident
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.argument_types import check_arguments, check_options, shown
 from pysmpi.runtime.job import Job, Options, ProgramError, Result
 from pysmpi.runtime.loader import FunctionProgram, Program, find_program
 from pysmpi.runtime.spawning import Segment
@@ -77,7 +79,7 @@ def _run(
             close = get_close_matches(name, known, 1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise UsageError(f"pysmpi.run: unknown option {name!r}{hint}")
-    chosen = Options(nprocs=nprocs, **options)
+    chosen = Options(**check_options({"nprocs": nprocs, **options}))
     if isinstance(main, (list, tuple)):
         segments = _segments(main)
         chosen.nprocs = sum(segment.ranks for segment in segments)
@@ -95,8 +97,14 @@ def _run(
 
 
 def _program(main: Any, args: Sequence[Any]) -> Program:
+    check_arguments(args)
     if callable(main):
         return FunctionProgram(main, args)
+    if not isinstance(main, (str, PathLike)):
+        raise UsageError(
+            f"pysmpi.run: found {shown(main)}, expected a function, the path of a script, or a "
+            "list of (program, ranks)"
+        )
     return find_program(str(main), [str(arg) for arg in args])
 
 
@@ -108,7 +116,7 @@ def _segments(parts: Sequence[tuple[Any, ...]]) -> list[Segment]:
                 f"pysmpi.run: expected (program, ranks) or (program, ranks, args), found {part!r}"
             )
         program, ranks = part[0], part[1]
-        if not isinstance(ranks, int) or ranks < 1:
+        if not isinstance(ranks, int) or isinstance(ranks, bool) or ranks < 1:
             raise UsageError(f"pysmpi.run: {program}: expected at least 1 rank, found {ranks!r}")
         found.append(Segment(_program(program, part[2] if len(part) == 3 else ()), ranks))
     if not found:

@@ -29,6 +29,26 @@ from pysmpi.mpi.typerecords import Type
 from pysmpi.mpi.windowcore import Side
 
 
+LATE = "late-reads"  # the option of a universe that has what `_late` notes
+_COMPARED = 4096  # bytes: what is longer counts as changed
+
+
+def _late(access: Access, result: Message, data: Message | Any) -> None:
+    """Note that data of an access under a lock come after its call, if that makes a difference.
+
+    A program that looks at them before it completes the access sees what was there before.
+    """
+    rank = access.origin.rank
+    pids = rank.universe.options.setdefault(LATE, set())
+    if access.exposed or rank.pid in pids:
+        return
+    if result.nbytes <= _COMPARED:
+        new = data.pack() if data.__class__ is Message else data
+        if bytes(result.pack()) == bytes(new):
+            return
+    pids.add(rank.pid)
+
+
 class Access:
     """An operation of `origin` on `memory` of `target`.
 
@@ -169,7 +189,7 @@ class Get(Access):
     them only when the access is completed.
     """
 
-    __slots__ = ("result", "read")
+    __slots__ = ("result", "read", "begun")
 
     returns = True
 
@@ -179,6 +199,7 @@ class Get(Access):
         super().__init__(origin, target, memory, exposed)
         self.result = result
         self.read = False
+        self.begun = False  # whether its call is over
 
     def begin(self, rank: Rank) -> None:
         origin, target = self.origin, self.target
@@ -194,6 +215,7 @@ class Get(Access):
             rank.process.settle()
             self.apply()
             self.read = True
+        self.begun = True
         super().begin(rank)
 
     def flow(self) -> Transfer:
@@ -203,6 +225,8 @@ class Get(Access):
     def apply(self) -> None:
         """Read."""
         if not self.read:
+            if self.origin is not self.target and self.begun:
+                _late(self, self.result, self.memory)
             copy_message(self.memory, self.result)
 
 
@@ -299,6 +323,7 @@ class GetAccumulate(Accumulate):
 
     def returned(self, transfer: Transfer) -> None:
         """The result is there."""
+        _late(self, self.result, self.fetched)
         self.result.unpack(self.fetched)
         self.finish()
 

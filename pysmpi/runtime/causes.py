@@ -13,6 +13,7 @@ from typing import Any
 from pysmpi import text
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.requests import Receive, Send
+from pysmpi.mpi.accesses import LATE
 from pysmpi.mpi.agreement import tag_of
 from pysmpi.mpi.core import Core
 from pysmpi.mpi.windowlocks import Claim
@@ -406,6 +407,12 @@ class Causes:
         if standard and len(standard) == len(sends):
             most = text.count(min(sends), "byte")
             return f"hangs, unless it buffers messages of {most} (most do so up to some kB)."
+        late = self.census.universe.options.get(LATE)
+        if late:
+            return (
+                f"hangs, unless it depends on what {text.ranks(sorted(late))} read under a lock "
+                "(Get, Fetch_and_op, ...) before Flush or Unlock: MPI leaves open when that comes."
+            )
         return "hangs for ever."
 
     # Words.

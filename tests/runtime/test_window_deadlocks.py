@@ -17,10 +17,10 @@ win = MPI.Win.Allocate(8, comm=comm)
 """
 
 
-def report(folder: Path, program: str) -> str:
+def report(folder: Path, program: str, map_by: str | None = None) -> str:
     path = folder / "prog.py"
     path.write_text(HEAD + textwrap.dedent(program))
-    result = pysmpi.run(str(path), 3, check=False, compute="none")
+    result = pysmpi.run(str(path), 3, check=False, compute="none", map_by=map_by)
     assert result.exit_status == 3, result.error
     return str(result.deadlock)
 
@@ -74,3 +74,53 @@ def test_a_fence_without_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     )
     assert "ranks 1-2  wait in Fence()" in text
     assert "rank 0 has not entered Fence of window" in text
+
+
+@pytest.mark.parametrize("call", ["Get([seen, MPI.BYTE], 2)", "Fetch_and_op(one, seen, 2)"])
+@pytest.mark.parametrize("changed", [True, False])
+def test_what_depends_on_when_a_read_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, changed: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = report(
+        tmp_path,
+        f"""
+        one, seen = bytearray(8), bytearray(8)
+        kind = (one, MPI.INT64_T), (seen, MPI.INT64_T)
+        one, seen = kind if "Fetch" in {call!r} else (one, seen)
+        if rank == 2 and {changed}:
+            win.tomemory()[:] = bytes([7]) * 8
+        comm.Barrier()
+        if rank == 0:
+            win.Lock(2)
+            win.{call}
+            data = bytes(kind[1][0])
+            win.Unlock(2)
+            if data[0] == 0:
+                comm.recv(source=1)
+        """,
+        map_by="node",
+    )
+    if changed:
+        assert "real MPI: hangs, unless it depends on what rank 0 read under a lock" in text
+    else:
+        assert "real MPI: hangs for ever." in text
+
+
+def test_a_get_of_the_same_host_comes_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "prog.py"
+    path.write_text(HEAD + textwrap.dedent("""
+        seen = bytearray(8)
+        win.tomemory()[:] = bytes([7]) * 8
+        comm.Barrier()
+        win.Lock(1 - rank)
+        win.Get([seen, MPI.BYTE], 1 - rank)
+        assert seen[0] == 7
+        win.Unlock(1 - rank)
+        comm.recv()
+    """))
+    result = pysmpi.run(str(path), 2, check=False, compute="none", platform="laptop")
+    assert "real MPI: hangs for ever." in str(result.deadlock)
