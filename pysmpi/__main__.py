@@ -1,6 +1,34 @@
-"""`python -m pysmpi`: the command line."""
+"""The command line, as `pysmpi` and as `python -m pysmpi`."""
 
-from pysmpi.cli.main import main
+from __future__ import annotations
+
+import os
+import signal
+from types import FrameType
+from typing import NoReturn
+
+
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    # An exception could come out of any import as another one, or not at all.
+    try:
+        os.write(2, b"pysmpi: error: interrupted\n")
+    except OSError:
+        pass
+    os._exit(128 + number)
+
+
+def main() -> NoReturn:
+    """Run the command line; Ctrl-C while it is being imported ends it in one line, too."""
+    before = signal.getsignal(signal.SIGINT)
+    followed = before is signal.default_int_handler
+    if followed:
+        signal.signal(signal.SIGINT, _leave)
+    from pysmpi.cli.main import main as run
+
+    if followed:
+        signal.signal(signal.SIGINT, before)
+    run()
+
 
 if __name__ == "__main__":
     main()

@@ -1,5 +1,7 @@
 """Errors that pysmpi reports to the person who made them."""
 
+from pysmpi.text import shortened
+
 
 class PysmpiError(Exception):
     """Base of every error that pysmpi raises on its own account."""
@@ -14,3 +16,6 @@ class UsageError(PysmpiError, ValueError):
     """
 
     exit_status = 2
+
+    def __str__(self) -> str:
+        return shortened(super().__str__())

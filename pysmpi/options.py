@@ -14,6 +14,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from pysmpi.errors import UsageError
+from pysmpi.platform.numbers import read_count
 from pysmpi.platform.units import parse_bandwidth, parse_size, parse_speed, parse_time
 
 # Parsers: the text of an option to its value; UsageError says what is expected and found.
@@ -35,6 +36,11 @@ def count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise UsageError(f"expected a whole number that is not negative, found {text!r}")
     return int(text)
+
+
+def whole(text: str) -> int:
+    """A whole number above 0."""
+    return read_count(text)
 
 
 def matching(text: str) -> str:
@@ -191,6 +197,8 @@ _OPTIONS = [  # fmt: skip
     Option("smpi/most-polls", "1000000", "tests in vain that end a run (0: never)", count),
     Option("smpi/grow-injected-times", "yes", "whether failed tests cost more and more (yes, no)",
            flag),
+    Option("platform/most-hosts", "2000000", "hosts that a platform may have", whole),
+    Option("platform/most-links", "4000000", "links that a platform may have", whole),
     Option("disk/scope", "machine", "whose disks there are: machine (one file system) or host"),
     Option("disk/read-bandwidth", "1e9", "bandwidth of a disk for reading (bytes/s, or 1GBps)"),
     Option("disk/write-bandwidth", "1e9", "bandwidth of a disk for writing (bytes/s, or 1GBps)"),

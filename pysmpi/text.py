@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
@@ -54,3 +55,19 @@ def ranks(numbers: Iterable[int]) -> str:
     if named.endswith("..."):
         named += f" ({len(every):,})"
     return ("rank " if len(every) == 1 else "ranks ") + named
+
+
+_LONG_NUMBER = re.compile(r"\d{60,}")
+_LONG_WORD = re.compile(r"\S{5000,}")
+
+
+def shortened(message: str) -> str:
+    """A message in which numbers of very many digits, and words without end, are cut short."""
+    return _LONG_WORD.sub(_cut, _LONG_NUMBER.sub(_cut, message))
+
+
+def _cut(found: re.Match[str]) -> str:
+    word = found[0]
+    if word.isdigit():
+        return f"{word[:10]}...({count(len(word), 'digit')})"
+    return f"{word[:60]}...({count(len(word), 'character')})"

@@ -12,6 +12,7 @@ import click
 
 import pysmpi
 from pysmpi.errors import PysmpiError
+from pysmpi.text import shortened
 
 # Where each subcommand lives; it is imported when it is asked for.
 COMMANDS = {
@@ -95,7 +96,7 @@ def command(ctx: click.Context) -> None:
 
 def complain(message: str) -> None:
     """Say on standard error what is wrong."""
-    click.echo(f"pysmpi: error: {message}", err=True)
+    click.echo(f"pysmpi: error: {shortened(message)}", err=True)
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:

@@ -28,7 +28,6 @@ from pysmpi.mpi.reductions import NO_OP, REPLACE, Operator, combine
 from pysmpi.mpi.typerecords import Type
 from pysmpi.mpi.windowcore import Side
 
-
 LATE = "late-reads"  # the option of a universe that has what `_late` notes
 _COMPARED = 4096  # bytes: what is longer counts as changed
 

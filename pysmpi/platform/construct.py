@@ -22,6 +22,7 @@ from pysmpi.platform.definition import (
     ZoneDef,
 )
 from pysmpi.platform.model import Host, Link, NetPoint, Platform, Router
+from pysmpi.platform.numbers import MOST, read_count
 from pysmpi.platform.units import parse_bandwidth, parse_time
 from pysmpi.platform.zones import LocalRoute, Zone, load_kinds
 
@@ -47,6 +48,7 @@ class _Construction:
     def __init__(self, definition: PlatformDef, config: Mapping[str, str]) -> None:
         self._definition = definition
         self._config = {**definition.config, **config}
+        self._most = {what: _most(self._config, what) for what in MOST}
         self._kinds = load_kinds()
         self._hosts: list[Host] = []
         self._links: list[Link] = []
@@ -110,20 +112,30 @@ class _Construction:
 
     def _cluster(self, definition: ClusterDef) -> Zone:
         kind = self._kind(definition.topology, "topology", True, definition.where)
+        hosts = sum(last - first + 1 for first, last in definition.radical)
         if definition.shape is not None:
             _located(definition.where, definition.shape.check)
-            hosts = sum(last - first + 1 for first, last in definition.radical)
             if hosts != definition.shape.size():
                 raise UsageError(
                     f"{definition.where}: expected {definition.shape.size()} hosts for this "
                     f"{definition.topology}, got {hosts}"
                 )
+        self._limit("hosts", len(self._hosts) + hosts, definition.where)
         zone = kind(definition.name, definition.properties)
         self._register(zone, definition.where)
         self._zone = zone
         zone.populate(definition, self)
         self._zones.append((zone, ZoneDef(definition.name, definition.topology)))
         return zone
+
+    def _limit(self, what: str, number: int, where: str) -> None:
+        """Refuse a machine that would take very long to make: it is rarely what was meant."""
+        most = self._most[what]
+        if number > most:
+            raise UsageError(
+                f"{where}: found {number:,} {what} or more, expected at most {most:,}; "
+                f"--cfg {MOST[what][0]}:NUMBER raises the limit"
+            )
 
     def _host(self, definition: HostDef) -> Host:
         host = Host(
@@ -210,6 +222,8 @@ class _Construction:
             raise UsageError(
                 f'{self._where}: expected a link name that is not taken, got "{name}" again'
             )
+        if len(self._links) >= self._most["links"]:
+            self._limit("links", len(self._links) + 1, self._where)
         link = Link(name, len(self._links), bandwidth, latency, sharing, props)
         self._links.append(link)
         self._by_link_name[name] = link
@@ -366,6 +380,14 @@ class _Construction:
                 f'got "{direction}"'
             )
         return link
+
+
+def _most(config: Mapping[str, str], what: str) -> int:
+    option, most = MOST[what]
+    try:
+        return read_count(config[option]) if option in config else most
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}") from None
 
 
 def _hint(name: str, names: Iterable[str]) -> str:

@@ -176,11 +176,18 @@ def group_errors(errors: Sequence[tuple[int, BaseException]]) -> list[ErrorGroup
     result = []
     for members in groups.values():
         members.sort(key=lambda member: member[0])
-        messages = {str(error) for _, error in members}
+        messages = {_message(error) for _, error in members}
         text = format_error(members[0][1])
         result.append(ErrorGroup([rank for rank, _ in members], text, len(messages) > 1))
     result.sort(key=lambda group: group.ranks[0])
     return result
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # of the program's own `__str__`
+        return ""
 
 
 def _signature(error: BaseException) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@
 | named by `--private`, `--shared`, or the program itself | as named |
 | of the standard library, of pysmpi | shared |
 | of a shared package's tests, or one that imports a tool that runs tests | private |
-| of a known package of numbers, tables or plots, wherever it lies, or of one that these need | shared |
+| of a known package of numbers, tables or plots, or of one that these need | shared |
 | of a package with extension modules | shared, unless it knows MPI |
 | imported by a shared module first | shared, unless it knows MPI |
 | of any other package | private |

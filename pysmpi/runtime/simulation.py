@@ -25,8 +25,8 @@ from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.runtime import collection, stopping
 from pysmpi.runtime.process.exchange import Door
-from pysmpi.runtime.shared_state import SharedState
 from pysmpi.runtime.program_errors import CallSite, call_site, error_site
+from pysmpi.runtime.shared_state import SharedState
 from pysmpi.runtime.tools import begin_fiber, named
 
 Main = Callable[[Rank], Any]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,3 +97,32 @@ def test_interrupt(start, write, tmp_path: Path, program, seen):
     assert "Traceback" not in err
     # Nothing half-written.
     assert [path.name for path in tmp_path.iterdir()] == ["prog.py"]
+
+
+PRESSED = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+sys.argv[1:] = ["run", "-n", "2", "-c", "print('begun')"]
+from pysmpi.__main__ import main
+main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize(
+    "name", ["pysmpi.cli.main", "click", "pysmpi.cli.run", "pysmpi.runtime.job", "numpy"]
+)
+def test_while_the_command_line_is_imported(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PRESSED.format(name=name)],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 130
+    assert done.stderr.strip() == "pysmpi: error: interrupted"
+    assert done.stdout == ""

@@ -113,7 +113,7 @@ def test_host_numbers():
     assert write_radical([(0, 3), (8, 8), (10, 11)]) == "0-3,8,10-11"
 
 
-@pytest.mark.parametrize("text", ["", "a", "3-1", "1-2-3", "-1", "0-", "0-99999999999", "1;2"])
+@pytest.mark.parametrize("text", ["", "a", "3-1", "1-2-3", "-1", "0-", "1;2"])
 def test_bad_host_numbers(text):
     with pytest.raises(UsageError, match="expected"):
         read_radical(text)

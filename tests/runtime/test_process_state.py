@@ -86,7 +86,8 @@ def test_a_formatter_of_logging_formats_the_date(output):
         """
         import io, logging
         stream = io.StringIO()
-        logging.basicConfig(force=True, stream=stream, format="%(asctime)s %(message)s", datefmt="%Y")
+        form = "%(asctime)s %(message)s"
+        logging.basicConfig(force=True, stream=stream, format=form, datefmt="%Y")
         MPI.give_way()
         logging.warning("hello %d", MPI.rank())
         print(stream.getvalue().strip())

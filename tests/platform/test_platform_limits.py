@@ -1,0 +1,68 @@
+"""Machines of more hosts or links than anybody means are refused before they are made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pysmpi.errors import UsageError
+from pysmpi.platform import load
+
+YAML = """\
+name: m
+clusters:
+  - name: nodes
+    hosts: n[0-{last}]
+    speed: 1Gf
+    network: {{bandwidth: 1GBps, latency: 1us}}
+"""
+TREE = """\
+name: m
+clusters:
+  - name: nodes
+    hosts: n[0-15]
+    speed: 1Gf
+    link: {bandwidth: 1GBps, latency: 1us}
+    topology: {kind: fat_tree, children: [4, 4], parents: [4, 4], cables: [10000, 10000000]}
+"""
+XML = """\
+<?xml version="1.0"?>
+<platform version="4.1">
+  <cluster id="c" prefix="n" suffix="" radical="0-{last}" speed="1Gf" bw="1GBps" lat="1us"/>
+</platform>
+"""
+
+
+@pytest.mark.parametrize("name, text", [("m.yaml", YAML), ("m.xml", XML)])
+def test_hosts(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text.format(last=99_999_999_999))
+    with pytest.raises(UsageError) as caught:
+        load(path)
+    message = str(caught.value)
+    assert message.startswith(str(path))
+    assert message.endswith(
+        "found 100,000,000,000 hosts or more, expected at most 2,000,000; "
+        "--cfg platform/most-hosts:NUMBER raises the limit"
+    )
+
+
+def test_links(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text(TREE)
+    with pytest.raises(UsageError) as caught:
+        load(path, {"platform/most-links": "1000"})
+    assert "found 1,001 links or more, expected at most 1,000; --cfg platform/most-links:" in str(
+        caught.value
+    )
+
+
+def test_limits_are_the_users(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text(YAML.format(last=9))
+    with pytest.raises(UsageError, match="found 10 hosts or more, expected at most 9;"):
+        load(path, {"platform/most-hosts": "9"})
+    assert len(load(path, {"platform/most-hosts": "10"}).hosts) == 10
+    with pytest.raises(UsageError, match="platform/most-hosts: expected a whole number above 0"):
+        load(path, {"platform/most-hosts": "many"})
