@@ -36,8 +36,9 @@ class _Filters:
             if name in space:
                 exchange.watch(space, name)
         self.registries: dict[str, int] = {}  # of shared modules, by number
-        # Of ranks that are importing a shared module: their filters, and the common ones before.
-        self._importing: dict[int, tuple[Any, list[Any]]] = {}
+        # Of ranks that are importing a shared module: their filters, and the common ones before;
+        # several of them where a shared module imports a private one that imports another.
+        self._importing: dict[int, list[tuple[Any, list[Any]]]] = {}
 
     def own(self) -> None:
         """The rank that is running is about to change its list: let it have one."""
@@ -82,13 +83,17 @@ class _Filters:
         exchange = self.exchange
         space: dict[str, Any] = vars(warnings)
         base = exchange.base[self.number]
-        self._importing[id(exchange.shown)] = space["filters"], list(base)
+        begun = self._importing.setdefault(id(exchange.shown), [])
+        begun.append((space["filters"], list(base)))
         space["filters"] = base
 
     def end_shared(self) -> None:
         exchange = self.exchange
         space: dict[str, Any] = vars(warnings)
-        own, before = self._importing.pop(id(exchange.shown))
+        begun = self._importing[id(exchange.shown)]
+        own, before = begun.pop()
+        if not begun:
+            del self._importing[id(exchange.shown)]
         old = exchange.base[self.number]
         changed = space["filters"]
         known = list(map(id, before))

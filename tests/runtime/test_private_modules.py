@@ -579,6 +579,8 @@ def test_ranks_end_that_have_changed_a_registry_of_a_shared_package(write, capsy
     )
     pysmpi.run(path, nprocs=2)
     assert sorted(lines(capsys)) == ["1", "2"]
+
+
 def test_nobody_sees_half_of_a_shared_module(site, write, tmp_path):
     """Modules that start processes and threads while they are loaded let other ranks run."""
     site("slow/__init__.py", "import slow.first\nimport slow.second\nwhole = True")
@@ -628,3 +630,21 @@ def test_nobody_looks_at_what_a_shared_package_imports_lazily(site, write, capsy
     path = write("program.py", "from mpi4py import MPI\nimport compiled_\nprint('there')")
     pysmpi.run(path, nprocs=2)
     assert lines(capsys) == ["there", "there"]
+
+
+def test_filters_of_warnings_outlive_imports_inside_imports(site, write, capsys):
+    """A shared module imports a private one, which imports another shared one."""
+    site("outer_shared.py", "import inner_private\nimport inner_shared")
+    site("inner_private.py", "from mpi4py import MPI\nimport inner_shared")
+    site("inner_shared.py", "import warnings\nwarnings.filterwarnings('error', message='x')")
+    path = write(
+        "program.py",
+        """
+        import warnings
+        import outer_shared
+        with warnings.catch_warnings(record=True):
+            print(sum(one[1] is not None and one[1].pattern == "x" for one in warnings.filters))
+        """,
+    )
+    run(ScriptProgram(path), 3, shared=["outer_shared", "inner_shared"])
+    assert lines(capsys) == ["1", "1", "1"]
