@@ -205,14 +205,26 @@ def _one_thread_a_rank() -> None:
         os.environ.setdefault(name, "1")
 
 
+def _launched_from() -> str | None:
+    """What Python put before its search path to start this command, which programs do not see."""
+    if not sys.path or getattr(sys.flags, "safe_path", False):
+        return None
+    place, script = os.path.split(os.path.realpath(sys.argv[0]))
+    if script == "__main__.py" and os.path.basename(place) == "pysmpi":
+        place = os.getcwd()
+    return sys.path[0] if os.path.realpath(sys.path[0]) == place else None
+
+
 def _simulate(
     job: Job, again: str, trace: str | None, report: str | None, quiet: bool
 ) -> int:
     """Run a job and write what is asked for; its exit status."""
     from pysmpi.cli.interrupts import Interrupts
     from pysmpi.cli.progress import Progress
+    from pysmpi.runtime import system
     from pysmpi.runtime.tools import report_crashes
 
+    system.launched_from = _launched_from()
     progress: Progress | None = None
     interrupts = Interrupts()
     report_crashes()

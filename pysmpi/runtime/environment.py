@@ -149,19 +149,20 @@ def _patch_environ(patches: Patches) -> None:
         return os.waitpid(child, 0)[1]
 
     patches.set(os, "system", like(real, system))
-    if "_posixsubprocess" in sys.modules:
-        _patch_children(patches, sys.modules["_posixsubprocess"])
 
 
-def _patch_children(patches: Patches, module: Any) -> None:
+def patch_children(patches: Patches, module: Any) -> None:
     """Give children the environment of their rank where the program gives them none."""
     real = module.fork_exec
     environment = 5  # position of the list of variables
 
     def fork_exec(*args: Any) -> Any:
-        if here() is None or args[environment] is not None:
+        surroundings = here()
+        if surroundings is None or args[environment] is not None:
             return real(*args)
-        own = [key + b"=" + value for key, value in vars(os.environ)["_data"].items()]
+        variables = dict(vars(os.environ)["_data"].items())
+        variables.update(surroundings.state.facets.get("variables", {}))  # by `os.putenv`
+        own = [key + b"=" + value for key, value in variables.items() if value is not None]
         return real(*args[:environment], own, *args[environment + 1 :])
 
     new = like(real, fork_exec)
@@ -196,6 +197,21 @@ def _patch_pid(patches: Patches) -> None:
     patches.set(os, "getpid", like(real_getpid, getpid))
     patches.set(os, "getppid", like(real_getppid, getppid))
     patches.set(os, "kill", like(real_kill, kill))
+
+    def of_process(real: Any) -> Any:
+        """A function whose first argument is the number of a process."""
+
+        def call(pid: Any, *args: Any) -> Any:
+            surroundings = here()
+            if surroundings is not None and pid == FIRST_PID + surroundings.number:
+                pid = 0 if real_getpid() == simulator else pid
+            return real(pid, *args)
+
+        return like(real, call)
+
+    for name in ("getpgid", "getsid", "sched_getaffinity", "sched_setaffinity", "setpgid"):
+        if hasattr(os, name):
+            patches.set(os, name, of_process(getattr(os, name)))
 
 
 def patch_psutil(patches: Patches, module: ModuleType) -> None:

@@ -49,6 +49,7 @@ _WHEN_LOADED: dict[str, Callable[[Patches, ModuleType], Any]] = {
     "random": randomness.patch_random,
     "numpy.random": randomness.patch_numpy,
     "platform": environment.patch_platform,
+    "_posixsubprocess": environment.patch_children,
     "psutil": environment.patch_psutil,
     "queue": threads.patch_queue,
     "concurrent.futures._base": threads.patch_futures,

@@ -64,7 +64,10 @@ def _of_rank(
             return real(*args, **kwargs)
         return getattr(own(surroundings), name)(*args, **kwargs)
 
-    return like(real, call)
+    function = like(real, call)
+    if function is call:
+        call.__qualname__ = name  # where `pickle` looks for a function
+    return function
 
 
 def patch_numpy(patches: Patches, module: ModuleType) -> None:
@@ -104,6 +107,7 @@ def patch_numpy(patches: Patches, module: ModuleType) -> None:
         return real_default_rng(seed)
 
     seed = like(real_seed, seed)
+    seed.__qualname__ = "seed"
     default_rng = like(real_default_rng, default_rng)
     for owner in (module, low):
         patches.set(owner, "seed", seed)

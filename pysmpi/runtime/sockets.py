@@ -17,6 +17,7 @@ from typing import Any
 from pysmpi.mpi import rank as ranks
 from pysmpi.runtime.outside.descriptors import changing, is_ready
 from pysmpi.runtime.outside.reactor import READ, WRITE, Reactor, reactor
+from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.surroundings import here
 
@@ -246,6 +247,4 @@ def _resolver(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _like(real: Callable[..., Any], new: Callable[..., Any]) -> Callable[..., Any]:
-    new.__name__, new.__qualname__ = real.__name__, real.__qualname__
-    new.__doc__ = real.__doc__
-    return new
+    return like(real, new)  # type: ignore[no-any-return]

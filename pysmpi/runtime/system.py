@@ -26,8 +26,23 @@ _BUILTINS = ("print", "open", "input", "__import__", "exit", "quit")
 _LATER = {
     "threading": ("excepthook", "_profile_hook", "_trace_hook"),
     "tempfile": ("tempdir",),
-    "logging": ("_warnings_showwarning", "raiseExceptions"),
+    "logging": (
+        "_warnings_showwarning", "raiseExceptions", "_loggerClass", "_logRecordFactory",
+        "lastResort", "BASIC_FORMAT",
+    ),
+    "asyncio.events": ("_event_loop_policy",),
+    "urllib.request": ("_opener",),
 }
+
+
+# Attributes of objects that such modules hold.
+_OF_OBJECTS = {
+    "multiprocessing.context": (("_default_context", "_actual_context"),),
+    "multiprocessing.process": (("_current_process", "_name"),),
+}
+
+# What Python put before the search path because of how pysmpi itself was started.
+launched_from: str | None = None
 
 
 def _argv(surroundings: Surroundings, common: list[str]) -> list[str]:
@@ -36,7 +51,11 @@ def _argv(surroundings: Surroundings, common: list[str]) -> list[str]:
 
 def _path(surroundings: Surroundings, common: list[str]) -> list[str]:
     entry = surroundings.path_entry
-    return list(common) if entry is None else [entry, *common]
+    if entry is None:
+        return list(common)
+    if launched_from is not None and common and common[0] == launched_from:
+        common = common[1:]
+    return [entry, *common]
 
 
 class _Stdin:
@@ -49,7 +68,12 @@ class _Stdin:
         if surroundings.rank == 0 or common is None:
             return common
         if self.nothing is None or self.nothing.closed:
-            self.nothing = open(os.devnull)
+            self.nothing = open(
+                os.devnull,
+                encoding=getattr(common, "encoding", None),
+                errors=getattr(common, "errors", None),
+            )
+            self.nothing.buffer.raw.name = "<stdin>"
         return self.nothing
 
     def close(self) -> None:
@@ -63,6 +87,7 @@ def install(patches: Patches, exchange: Exchange) -> None:
     space = vars(sys)
     exchange.watch(space, "argv", _argv)
     exchange.watch(space, "path", _path)
+    exchange.watch(space, "orig_argv", lambda surroundings, common: list(common))
     exchange.watch_list(space, "meta_path")
     exchange.watch_list(space, "path_hooks")
     stdin = _Stdin()
@@ -80,6 +105,8 @@ def watch_later(exchange: Exchange, module: ModuleType) -> None:
     """Exchange the names of a module that has been loaded."""
     for name in _LATER.get(module.__name__, ()):
         exchange.watch(vars(module), name)
+    for holder, name in _OF_OBJECTS.get(module.__name__, ()):
+        exchange.watch(vars(vars(module)[holder]), name)
 
 
-LATER = tuple(_LATER)
+LATER = (*_LATER, *_OF_OBJECTS)

@@ -30,6 +30,7 @@ from greenlet import GreenletExit, getcurrent
 
 from pysmpi.mpi import rank as ranks
 from pysmpi.runtime.locks import RankLock, RankRLock, give_way
+from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.outside import forks
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.surroundings import Surroundings, here
@@ -77,6 +78,8 @@ class _MainThread(threading.Thread):
         return True
 
     def join(self, timeout: float | None = None) -> None:
+        if threading.current_thread() is self:
+            raise RuntimeError("cannot join current thread")
         raise RuntimeError("cannot join the main thread of a rank")
 
 
@@ -276,9 +279,7 @@ class Threads:
 
 
 def _like(real: Callable[..., Any], new: Callable[..., Any]) -> Callable[..., Any]:
-    new.__name__ = new.__qualname__ = getattr(real, "__name__", new.__name__)
-    new.__doc__ = real.__doc__
-    return new
+    return like(real, new)  # type: ignore[no-any-return]
 
 
 def _passing_exits(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:

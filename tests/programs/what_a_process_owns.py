@@ -463,8 +463,8 @@ CHANGED = """
 files: os.chdir("/") -> os.getcwd() == "/", os.path.abspath("x") == "/x"
 files: os.umask(0o27) -> umask(), created_mode()
 files: os.dup2(os.open(os.devnull, os.O_WRONLY), 2) -> os.path.realpath("/proc/self/fd/2") == "/dev/null"
+files: os.dup2(os.open(os.devnull, os.O_RDONLY), 0) -> os.readlink("/proc/self/fd/0") == "/dev/null" and subprocess.run(["readlink", "/proc/self/fd/0"], capture_output=True, text=True).stdout.strip() == "/dev/null"
 files: os.close(0) -> attempt(os.fstat, 0) is None or isinstance(attempt(os.fstat, 0), str)
-files: os.dup2(os.open(os.devnull, os.O_RDONLY), 0) -> os.readlink("/proc/self/fd/0") == "/dev/null" and subprocess.run(["readlink", "/proc/self/fd/0"], capture_output=True, text=True).stdout == "/dev/null\\n"
 files: tempfile.tempdir = "/var/tmp" -> tempfile.gettempdir()
 files: sys.stdout = io.StringIO() -> type(sys.stdout).__name__
 files: sys.stdout = sys.__stdout__; sys.stdin = io.StringIO("text") -> isinstance(sys.stdin, io.StringIO) and input()
@@ -522,7 +522,7 @@ hooks: threading.settrace(lambda *what: None) -> threading.gettrace() is None
 hooks: threading.settrace(None); sys.setprofile(lambda *what: None) -> sys.getprofile() is None
 hooks: sys.setprofile(None); sys.settrace(lambda *what: None) -> sys.gettrace() is None
 hooks: sys.settrace(None); gc.callbacks.append(lambda *what: None) -> len(gc.callbacks)
-hooks: sys.set_asyncgen_hooks(print) -> sys.get_asyncgen_hooks().firstiter is None
+hooks: sys.set_asyncgen_hooks(len) -> sys.get_asyncgen_hooks().firstiter is None
 hooks: sys.addaudithook(lambda *what: setattr(local, "audited", 1) if what[0] == "made.up" else None) -> (sys.audit("made.up"), getattr(local, "audited", None))
 hooks: faulthandler.disable() if faulthandler.is_enabled() else faulthandler.enable(open(os.devnull, "w")) -> faulthandler.is_enabled()
 hooks: tracemalloc.start() -> tracemalloc.is_tracing()
@@ -533,7 +533,7 @@ limits: sys.set_int_max_str_digits(700) -> attempt(lambda: len(str(10 ** 800)))
 limits: gc.disable() -> gc.isenabled()
 limits: gc.set_threshold(123, 4, 5) -> gc.get_threshold()
 limits: gc.set_debug(gc.DEBUG_SAVEALL) -> gc.get_debug()
-limits: gc.set_debug(0); resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1])) -> resource.getrlimit(resource.RLIMIT_CORE)[0]
+limits: gc.set_debug(0); resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 40, resource.getrlimit(resource.RLIMIT_FSIZE)[1])) -> resource.getrlimit(resource.RLIMIT_FSIZE)[0]
 limits: resource.setrlimit(resource.RLIMIT_NOFILE, (200, resource.getrlimit(resource.RLIMIT_NOFILE)[1])) -> resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 limits: os.nice(3) -> os.nice(0)
 limits: os.sched_setaffinity(0, [max(os.sched_getaffinity(0))]) -> sorted(os.sched_getaffinity(0))
@@ -544,7 +544,7 @@ warnings: warnings.filterwarnings("always", category=UserWarning) -> warned()
 warnings: warnings.filterwarnings("once", category=UserWarning) -> warned()
 warnings: warnings.showwarning = lambda *what: sys.stderr.write("mine") -> captured(lambda: warnings.warn("new one", stacklevel=1))[-4:]
 warnings: warnings.formatwarning = lambda *what, **more: "formatted" -> warnings.formatwarning("a", UserWarning, "b", 1)
-warnings: warnings.filters.insert(0, ("ignore", None, Warning, None, 0)) -> warnings.filters[0][0]
+warnings: warnings.filters.insert(0, ("always", None, Warning, None, 0)) -> warnings.filters[0][0]
 logging: logging.basicConfig(level=logging.DEBUG, format="%(message)s", stream=io.StringIO()) -> logging.root.level, len(logging.root.handlers)
 logging: logging.getLogger("a.logger").setLevel(logging.ERROR) -> logged(logging.WARNING)
 logging: logging.disable(logging.CRITICAL) -> logged(logging.ERROR)
@@ -568,7 +568,7 @@ numbers: decimal.DefaultContext.prec = 7 -> in_thread(lambda: decimal.getcontext
 numbers: variable.set("set") -> variable.get()
 numbers: numpy.seterr(divide="raise") -> numpy.geterr()["divide"], attempt(lambda: bool(numpy.isinf(numpy.float64(1) / 0)))
 numbers: numpy.set_printoptions(precision=2) -> str(numpy.array([1 / 3]))
-numbers: numpy.seterrcall(print) -> numpy.geterrcall() is None
+numbers: numpy.seterrcall(len) -> numpy.geterrcall() is None
 numbers: numpy.setbufsize(16000) -> numpy.getbufsize()
 numbers: locale.setlocale(locale.LC_ALL, "C") -> locale.setlocale(locale.LC_ALL, None)
 numbers: numpy.made_up = 1 -> hasattr(numpy, "made_up")
@@ -631,7 +631,6 @@ def main():
         found[row] = error + evaluate(expression)
         world.Barrier()
     with open(path, "w") as file:
-        builtins.json_dump = None
         file.write("{\n" + ",\n".join(
             f"{json.dumps(name)}: {json.dumps(value)}" for name, value in found.items()
         ) + "\n}\n")

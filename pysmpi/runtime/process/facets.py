@@ -5,9 +5,11 @@ A facet costs nothing until a rank changes it. From then on it is exchanged at s
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import locale
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -17,6 +19,9 @@ from typing import Any
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange, State
+
+
+_putenv, _unsetenv = os.putenv, getattr(os, "unsetenv", None)
 
 
 class Facet:
@@ -36,6 +41,10 @@ class Facet:
         """The value that the process has now."""
         raise TypeError(f"{type(self).__name__} cannot be read")
 
+    def common(self) -> Any:
+        """The value of the caller, which no rank has changed yet."""
+        return self.read()
+
     def write(self, value: Any) -> None:
         """Give the process a value."""
         raise TypeError(f"{type(self).__name__} cannot be written")
@@ -47,7 +56,7 @@ class Facet:
         if state is exchange.outside and self.name not in exchange.facets:
             return function(*args, **kwargs)
         if self.name not in exchange.facets:
-            self.base = self.actual = self.read()
+            self.base = self.actual = self.common()
             exchange.facets[self.name] = self
         try:
             return function(*args, **kwargs)
@@ -180,12 +189,146 @@ class TimeZone(Facet):
     def read(self) -> str | None:
         return os.environ.get("TZ")
 
+    def common(self) -> str | None:
+        value = _common_variables().get(b"TZ")
+        return None if value is None else os.fsdecode(value)
+
     def write(self, value: str | None) -> None:
         if value is None:
-            os.unsetenv("TZ")
+            _unsetenv("TZ")
         else:
-            os.putenv("TZ", value)
+            _putenv("TZ", value)
         self._tzset()
+
+
+class Parts(Facet):
+    """State of many parts, such as handlers of signals: a dictionary of those that ranks change."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__(exchange)
+        self.base: dict[Any, Any] = {}
+
+    def put(self, key: Any, value: Any) -> None:
+        """Give the process a value of one part."""
+        raise TypeError(f"parts of {type(self).__name__} cannot be written")
+
+    def note(self, key: Any, common: Any, value: Any) -> None:
+        """The rank that is running has changed a part, of which the caller has `common`."""
+        exchange = self.exchange
+        state = exchange.shown
+        exchange.facets[self.name] = self
+        self.base.setdefault(key, common)
+        own = state.facets.setdefault(self.name, {})
+        if value is self.base[key]:
+            own.pop(key, None)
+        else:
+            own[key] = value
+
+    def show(self, last: State, state: State) -> None:
+        before = last.facets.get(self.name, _NOTHING)
+        now = state.facets.get(self.name, _NOTHING)
+        for key, value in before.items():
+            if key not in now and value is not self.base[key]:
+                self.put(key, self.base[key])
+        for key, value in now.items():
+            if value is not before.get(key, self.base[key]):
+                self.put(key, value)
+
+
+_NOTHING: dict[Any, Any] = {}
+
+
+class Variables(Parts):
+    """The environment variables that C code and child processes see."""
+
+    name = "variables"
+
+    def install(self, patches: Patches) -> None:
+        """Let ranks change them."""
+        outside = self.exchange.outside
+
+        def putenv(name: Any, value: Any, /) -> None:
+            _putenv(name, value)
+            if self.exchange.shown is not outside:
+                key = os.fsencode(name)
+                self.note(key, _common_variables().get(key), os.fsencode(value))
+
+        def unsetenv(name: Any, /) -> None:
+            _unsetenv(name)
+            if self.exchange.shown is not outside:
+                key = os.fsencode(name)
+                self.note(key, _common_variables().get(key), None)
+
+        patches.set(os, "putenv", like(_putenv, putenv))
+        patches.set(os, "unsetenv", like(_unsetenv, unsetenv))
+
+    def put(self, key: bytes, value: bytes | None) -> None:
+        if value is None:
+            _unsetenv(key)
+        else:
+            _putenv(key, value)
+
+
+def _common_variables() -> dict[Any, Any]:
+    """The variables of the caller of the run."""
+    data: Any = vars(os.environ)["_data"]
+    common: dict[Any, Any] = getattr(data, "common", data)
+    return common
+
+
+class Handlers(Parts):
+    """The handlers of signals; those of pysmpi itself look like the usual ones to ranks."""
+
+    name = "signals"
+
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__(exchange)
+        self._signal, self._getsignal = signal.signal, signal.getsignal
+
+    def install(self, patches: Patches) -> None:
+        """Let ranks change them."""
+        outside = self.exchange.outside
+        real = self._signal
+
+        def set_handler(signalnum: Any, handler: Any) -> Any:
+            if self.exchange.shown is outside:
+                return real(signalnum, handler)
+            before = self._getsignal(signalnum)
+            seen = self.seen(signalnum)
+            number = int(signalnum)
+            common = self.base.get(number, before)
+            if handler == _usual(number) and _is_ours(common):
+                handler = common  # pysmpi's stands for it
+            real(signalnum, handler)
+            self.note(number, before, self._getsignal(signalnum))
+            return seen
+
+        def getsignal(signalnum: Any) -> Any:
+            if self.exchange.shown is outside:
+                return self._getsignal(signalnum)
+            return self.seen(signalnum)
+
+        patches.set(signal, "signal", like(real, set_handler))
+        patches.set(signal, "getsignal", like(self._getsignal, getsignal))
+
+    def seen(self, number: Any) -> Any:
+        """The handler as ranks see it."""
+        handler = self._getsignal(number)
+        return _usual(int(number)) if _is_ours(handler) else handler
+
+    def put(self, key: int, value: Any) -> None:
+        if value is not None:  # None is of C code: nobody can put it back
+            with contextlib.suppress(ValueError):  # in another thread than the main one
+                self._signal(key, value)
+
+
+def _is_ours(handler: Any) -> bool:
+    return str(getattr(handler, "__module__", "")).startswith("pysmpi.")
+
+
+def _usual(number: int) -> Any:
+    """What Python does with a signal that nobody handles."""
+    return signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
 
 
 class Collecting(Facet):
@@ -219,12 +362,31 @@ def install(patches: Patches, exchange: Exchange) -> None:
             exchange, "digits", sys.get_int_max_str_digits, sys.set_int_max_str_digits
         ).replace(patches, sys, "set_int_max_str_digits")
     Collecting(exchange).replace(patches, gc, "enable", "disable")
+    Setting(exchange, "gc debug", gc.get_debug, gc.set_debug).replace(patches, gc, "set_debug")
+    set_asyncgen_hooks = sys.set_asyncgen_hooks
+    Setting(
+        exchange,
+        "hooks of asynchronous generators",
+        lambda: tuple(sys.get_asyncgen_hooks()),
+        lambda value: set_asyncgen_hooks(*value),
+    ).replace(patches, sys, "set_asyncgen_hooks")
+    Handlers(exchange).install(patches)
+    if hasattr(signal, "pthread_sigmask"):
+        mask = signal.pthread_sigmask
+        Setting(
+            exchange,
+            "signal mask",
+            lambda: mask(signal.SIG_BLOCK, ()),
+            lambda value: mask(signal.SIG_SETMASK, value),
+        ).replace(patches, signal, "pthread_sigmask")
     low: Any = sys.modules["_locale"]
     place = Locale(exchange, low)
     place.replace(patches, low, "setlocale")
     patches.set(locale, "_setlocale", low.setlocale)
     if hasattr(time, "tzset"):
         TimeZone(exchange).replace(patches, time, "tzset")
+    if hasattr(os, "unsetenv"):
+        Variables(exchange).install(patches)
 
 
 def patch_socket(patches: Patches, module: ModuleType, exchange: Exchange) -> None:

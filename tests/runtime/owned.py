@@ -1,0 +1,228 @@
+"""What the rows of `what_a_process_owns.py` are about, and which of them differ under pysmpi.
+
+`python tests/runtime/owned.py` writes the tables of `docs/ranks.md`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = ROOT / "tests" / "programs" / "what_a_process_owns.py"
+PAGE = ROOT / "docs" / "ranks.md"
+BEGIN, END = "<!-- table: {} -->\n", "<!-- end of the table -->\n"
+
+# Of each group of rows: what it is, and how it comes that it is a rank's own.
+GROUPS = {
+    "arguments": ("`sys.argv`, `sys.orig_argv`", "exchanged when another rank goes on"),
+    "paths": (
+        "`sys.path`, import hooks, installation paths",
+        "exchanged; a list that a rank changes in place becomes its own",
+    ),
+    "modules": (
+        "`sys.modules`, imports, names that are added to `sys` and `builtins`",
+        "the program's modules and packages that know MPI exist for each rank; the table of "
+        "modules is exchanged",
+    ),
+    "__main__": ("`__main__`, its classes, their pickling and source", "a module of each rank"),
+    "functions": (
+        "what functions look like that pysmpi replaces: type, signature, `repr`, pickling",
+        "a built-in function stands in the place of a built-in function",
+    ),
+    "identity": (
+        "process number, host name, user, session, `uuid`, `sys.flags`",
+        "answered for the rank that asks: process numbers from 5,000,000 on, the host of the "
+        "platform",
+    ),
+    "environment": (
+        "environment variables, also those that C code and child processes see",
+        "a copy of the rank that sets one; C's are exchanged",
+    ),
+    "files": (
+        "working directory, file mode mask, descriptors 0 to 2, standard streams, temporary files",
+        "exchanged from the first time on that a rank changes them; descriptors are duplicated",
+    ),
+    "hooks": (
+        "exception, display and breakpoint hooks, tracing, profiling, `faulthandler`",
+        "exchanged; tracing functions belong to a thread of a rank",
+    ),
+    "limits": (
+        "recursion limit, switch interval, digits of integers, `gc`, resource limits, priority",
+        "exchanged from the first time on that a rank changes them",
+    ),
+    "registries": (
+        "`copyreg`, `codecs`, `mimetypes`, `csv` and other registries of the standard library",
+        "what several ranks would register is the same in most programs",
+    ),
+    "warnings": (
+        "filters, output functions, what was shown once",
+        "exchanged; a registry of shown warnings for each rank",
+    ),
+    "logging": (
+        "handlers, levels, filters, `logging.disable`, factories",
+        "attributes of loggers answer for the rank that asks",
+    ),
+    "random": (
+        "`random` and `numpy.random`, seeded and not",
+        "generators of each rank, seeded from `--seed` and the rank",
+    ),
+    "numbers": (
+        "decimal context, context variables, numpy's error state and print options, locale",
+        "context variables are those of the rank's thread; the locale is exchanged",
+    ),
+    "threads": (
+        "threads, thread-local values, `multiprocessing`, `asyncio`, forks",
+        "threads are greenlets of the rank that wait in simulated time",
+    ),
+    "signals": (
+        "handlers, signals that a process sends to itself, the signal mask",
+        "exchanged from the first time on that a rank changes them",
+    ),
+    "sockets": ("default timeout of sockets", "exchanged"),
+    "time": (
+        "clocks, dates, time zone",
+        "simulated time; the time zone is exchanged",
+    ),
+    "end": (
+        "`atexit`, `weakref.finalize`, threads, `__del__` of globals",
+        "called when the rank ends, before its MPI is finalized",
+    ),
+}
+
+_SHARED = (
+    "Modules of the standard library and compiled packages are loaded once: what a rank assigns "
+    "in them, in their classes or registries holds for all ranks"
+)
+_STANDS = "A function stands in the place of a method of the one hidden generator or class"
+_OPERATING_SYSTEM = (
+    "The operating system knows one process: its limits, priority, processors, timers and traces "
+    "are those of all ranks"
+)
+_COLLECTOR = "Python looks for reference cycles for all ranks at once, and more rarely"
+_LOADED = "pysmpi has loaded modules before the program begins"
+_STREAM = "All ranks print to one stream object, whose settings are common"
+_STDIN = "Rank 0 has the standard input, the others read nothing, as with Open MPI"
+
+# Why a row differs: expression, or beginning of a change.
+DIFFERS = {
+    '"site" in sys.modules, "numpy" in original[2], "mpi4py" in original[2]': _LOADED,
+    '"unittest" in original[2], "json" in original[2], "asyncio" in original[2]': _LOADED,
+    "looks(random.random)": _STANDS,
+    "looks(random.seed)": _STANDS,
+    "looks(numpy.random.rand)": _STANDS,
+    "looks(numpy.random.seed)": _STANDS,
+    "looks(numpy.random.default_rng)": _STANDS,
+    "looks(datetime.datetime.now)": _STANDS,
+    "time.time.__self__.__name__, os.getpid.__self__.__name__": (
+        "`__self__` of a replaced built-in function is of a class derived from the module class"
+    ),
+    "os.getpid() == int(os.path.basename": (
+        "`/proc/self` is the process in which all ranks run, whose number is not a rank's"
+    ),
+    "same(os.getsid(0))": "All ranks run in one session; mpiexec gives each its own",
+    'socket.gethostname() == open("/proc': "Hosts have the names that the platform gives them",
+    "gc.isenabled(), gc.get_threshold()": _COLLECTOR,
+    'os.environ.get("OMPI_COMM_WORLD_RANK")': (
+        "Variables of several launchers are set: Open MPI's, MPICH's, PMIx's"
+    ),
+    "abs(time.time() - os.stat(": (
+        "Simulated time begins on 2000-01-01; files have the dates of the real clock"
+    ),
+    "stream(sys.stdin)": _STDIN,
+    "stream(sys.__stdout__) == stream(sys.stdout)": _STDIN,
+    "sys.stdout.reconfigure(line_buffering=True)": _STREAM,
+    'sys.stdout.reconfigure(errors="replace")': _STREAM,
+    'sys.path_importer_cache["/made/up"]': _SHARED,
+    "builtins.sum = max": _SHARED,
+    "json.made_up = 1": _SHARED,
+    "json.encoder.FLOAT_REPR = 1": _SHARED,
+    "json.JSONEncoder.item_separator": _SHARED,
+    'string.digits = "none"': _SHARED,
+    "os.path.made_up = 1": _SHARED,
+    "time.made_up = 1": _SHARED,
+    "os.getlogin = lambda": _SHARED,
+    "subprocess.Popen.made_up": _SHARED,
+    "unittest.TestCase.maxDiff": _SHARED,
+    "codecs.register(search)": _SHARED,
+    "codecs.register_error": _SHARED,
+    "mimetypes.add_type": _SHARED,
+    "csv.register_dialect": _SHARED,
+    "csv.field_size_limit": _SHARED,
+    "email.charset.add_alias": _SHARED,
+    "socket.made = ": _SHARED,
+    'linecache.cache["made up"]': _SHARED,
+    're.compile.__globals__["made_up"]': _SHARED,
+    "logging.disable(logging.NOTSET); logging.addLevelName": _SHARED,
+    "logging.Formatter.converter": _SHARED,
+    "random.random = lambda": _SHARED,
+    "decimal.DefaultContext.prec": _SHARED,
+    "numpy.made_up = 1": _SHARED,
+    "threading.Thread.made_up": _SHARED,
+    "time.time = lambda": _SHARED,
+    "datetime.made_up": _SHARED,
+    "sys.settrace(None); gc.callbacks.append": _COLLECTOR,
+    "gc.set_threshold": _COLLECTOR,
+    "tracemalloc.start()": _OPERATING_SYSTEM,
+    "resource.setrlimit(resource.RLIMIT_NOFILE": _OPERATING_SYSTEM,
+    "gc.set_debug(0); resource.setrlimit": _OPERATING_SYSTEM,
+    "os.nice(3)": _OPERATING_SYSTEM,
+    "os.sched_setaffinity": _OPERATING_SYSTEM,
+    "signal.setitimer": _OPERATING_SYSTEM,
+}
+
+
+def rows() -> list[tuple[str, str]]:
+    """(group, row) of all rows, without importing what the program needs."""
+    text = PROGRAM.read_text()
+    found = []
+    for name in ("SEEN", "CHANGED"):
+        begin = text.index(f'\n{name} = """') + len(f'\n{name} = """')
+        lines = text[begin : text.index('"""', begin)].replace("\\\\", "\\")
+        found += [tuple(line.split(": ", 1)) for line in lines.strip().splitlines()]
+    return found  # type: ignore[return-value]
+
+
+def reason(row: str) -> str | None:
+    """Why a row differs; None if it does not."""
+    for beginning, why in DIFFERS.items():
+        if row.startswith(beginning):
+            return why
+    return None
+
+
+def _short(row: str) -> str:
+    text = row.partition(" -> ")[0].replace("|", "\\|")
+    return text if len(text) <= 72 else text[:69] + "..."
+
+
+def tables() -> dict[str, str]:
+    """The tables of the page, by their names."""
+    all_rows = rows()
+    owned = ["| what | how it is a rank's own | rows |", "| --- | --- | --- |"]
+    for group, (what, how) in GROUPS.items():
+        mine = [row for known, row in all_rows if known == group]
+        same = sum(reason(row) is None for row in mine)
+        owned.append(f"| {what} | {how} | {same} of {len(mine)} |")
+    differs = ["| not as in a process of its own | why |", "| --- | --- |"]
+    reasons: dict[str, list[str]] = {}
+    for _, row in all_rows:
+        why = reason(row)
+        if why is not None:
+            reasons.setdefault(why, []).append(f"`{_short(row)}`")
+    for why, found in reasons.items():
+        differs.append(f"| {'<br>'.join(found)} | {why} |")
+    return {"owned": "\n".join(owned) + "\n", "differs": "\n".join(differs) + "\n"}
+
+
+def page(text: str) -> str:
+    """The page with the tables as they should be."""
+    for name, table in tables().items():
+        begin = text.index(BEGIN.format(name)) + len(BEGIN.format(name))
+        text = text[:begin] + table + text[text.index(END, begin) :]
+    return text
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text()))
+    sys.exit(0)
