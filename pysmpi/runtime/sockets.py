@@ -15,9 +15,9 @@ from types import ModuleType
 from typing import Any
 
 from pysmpi.mpi import rank as ranks
+from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.outside.descriptors import changing, is_ready
 from pysmpi.runtime.outside.reactor import READ, WRITE, Reactor, reactor
-from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.surroundings import here
 

@@ -2,8 +2,9 @@
 
 The argument is a directory, into which every rank writes its rows as JSON. A row of `SEEN` is an
 expression. A row of `CHANGED` is a change, which rank 1 makes, and an expression that all ranks
-evaluate afterwards. `AT_EXIT` is what the end of the process does.
+evaluate afterwards. What the end of the process calls is written to a file of its own.
 """
+# ruff: noqa: E402, E501 - the first thing to be seen is what there is before imports; a row, a line
 
 from __future__ import annotations
 

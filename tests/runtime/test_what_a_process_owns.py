@@ -62,18 +62,20 @@ def test_ranks_see_what_processes_see(real, simulated):
 
 
 def test_rows_with_a_reason_differ(real, simulated):
-    alike = [
+    differing = {
         row
-        for row in real[0]
-        if owned.reason(row) and all(real[rank][row] == simulated[rank][row] for rank in range(RANKS))
-    ]
-    assert not alike
+        for there, here in zip(real, simulated, strict=True)
+        for row in there
+        if there[row] != here[row]
+    }
+    assert not [row for row in real[0] if owned.reason(row) and row not in differing]
 
 
 def test_what_one_rank_changes_others_do_not_see(simulated):
     rows = [row for row in simulated[0] if " -> " in row and owned.reason(row) is None]
-    seen = [row for row in rows if simulated[CHANGES][row] in (simulated[0][row], simulated[2][row])]
-    assert len(rows) > 80 and not seen
+    changed, *others = simulated[CHANGES], simulated[0], simulated[2]
+    assert len(rows) > 80
+    assert not [row for row in rows if changed[row] in [other[row] for other in others]]
 
 
 def test_the_rows_are_those_of_the_page(simulated):
@@ -90,8 +92,8 @@ def test_two_runs_in_one_process_leave_nothing_behind(write):
     path = write(
         "caller.py",
         """
-        import gc, json, locale, logging, os, random, signal, sys, tempfile, threading, time, warnings
-        import multiprocessing, decimal
+        import gc, json, locale, logging, os, random, signal, sys, tempfile, threading, time
+        import multiprocessing, decimal, warnings
         import numpy
         import pysmpi
         from pysmpi.runtime.loader import ScriptProgram
@@ -106,8 +108,8 @@ def test_two_runs_in_one_process_leave_nothing_behind(write):
             random.seed(1)
             numpy.random.seed(1)
             return [
-                sys.argv, sys.path, sys.meta_path, sys.path_hooks, sys.stdout, sys.stderr, sys.stdin,
-                sys.excepthook, sys.displayhook, sys.unraisablehook, sys.breakpointhook,
+                sys.argv, sys.path, sys.meta_path, sys.path_hooks, sys.stdout, sys.stderr,
+                sys.stdin, sys.excepthook, sys.displayhook, sys.unraisablehook, sys.breakpointhook,
                 sys.gettrace(), sys.getprofile(), sys.getrecursionlimit(), sys.getswitchinterval(),
                 sys.get_int_max_str_digits(), sys.dont_write_bytecode, hasattr(sys, "made_up"),
                 gc.isenabled(), gc.get_debug(), print, sys.modules["__main__"],
@@ -136,7 +138,8 @@ def test_two_runs_in_one_process_leave_nothing_behind(write):
             warnings.simplefilter("error"); tempfile.tempdir = "/"; os.environ["TZ"] = "Asia/Tokyo"
             time.tzset(); locale.setlocale(locale.LC_ALL, "C"); logging.basicConfig(level=1)
             logging.disable(50); logging.lastResort = None; threading.excepthook = len
-            signal.signal(signal.SIGUSR1, signal.SIG_IGN); signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
             multiprocessing.set_start_method("spawn", force=True); random.seed(9)
         MPI.COMM_WORLD.Barrier()

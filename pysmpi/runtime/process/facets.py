@@ -20,7 +20,6 @@ from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange, State
 
-
 _putenv, _unsetenv = os.putenv, getattr(os, "unsetenv", None)
 
 
