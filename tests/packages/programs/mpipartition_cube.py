@@ -1,4 +1,4 @@
-"""Particles of a cube: given to the ranks that own their place, with copies at the faces; 8 ranks."""
+"""Particles of a cube, given to the ranks that own their place, copies at the faces; 8 ranks."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@ import numpy as np
 from mpi4py import MPI
 
 np.in1d = np.isin  # type: ignore[attr-defined]  # a name of old numpy that pymgrit uses
-from pymgrit.core.mgrit import Mgrit
-from pymgrit.core.simple_setup_problem import simple_setup_problem
-from pymgrit.dahlquist.dahlquist import Dahlquist
-from pymgrit.heat.heat_1d import Heat1D
+from pymgrit.core.mgrit import Mgrit  # noqa: E402
+from pymgrit.core.simple_setup_problem import simple_setup_problem  # noqa: E402
+from pymgrit.dahlquist.dahlquist import Dahlquist  # noqa: E402
+from pymgrit.heat.heat_1d import Heat1D  # noqa: E402
 
 problem = Dahlquist(t_start=0, t_stop=5, nt=101)
 solver = Mgrit(problem=simple_setup_problem(problem=problem, level=2, coarsening=2), tol=1e-10,
