@@ -65,6 +65,8 @@ class Exchange:
     ) -> None:
         self.table: dict[str, Any] = table
         self.version_of: Any = _no_version if version_of is None else version_of
+        self.table_view: Any = self.version_of(table)
+        self.table_seen: int = -1  # the version of the table when a state was shown
         self.outside: State = State()
         self.outside.modules = outer
         self.outside.begun = True
@@ -236,6 +238,11 @@ class Exchange:
 
     def collect(self) -> None:
         """Note what the state that is shown did to the table of modules since it is shown."""
+        view = self.table_view
+        if view is not None:
+            if view[0] == self.table_seen:
+                return
+            self.table_seen = view[0]
         table = self.table
         private = self.shown.modules
         present = 0
@@ -251,7 +258,7 @@ class Exchange:
                 private[name] = value
         for name in gone:
             del private[name]
-        if len(table) != self.others + present:
+        if view is not None or len(table) != self.others + present:
             self._sort_out_strangers()
 
     def _sort_out_strangers(self) -> None:
@@ -338,6 +345,8 @@ class Exchange:
                 table[name] = module
                 present += 1
         self.others = len(table) - present
+        if self.table_view is not None:
+            self.table_seen = self.table_view[0]
 
     # Switching
 
