@@ -148,6 +148,7 @@ class Interpreter:
                 logging_state.patch_logging, exchange=exchange, imports=imports
             ),
             "socket": partial(_patch_socket, exchange=exchange),
+            "resource": partial(facets.patch_resource, exchange=exchange),
         }
         if self.start_fiber is not None:
             self.threads = threads.install(patches, self.start_fiber)

@@ -532,7 +532,7 @@ limits: sys.setrecursionlimit(1234) -> sys.getrecursionlimit()
 limits: sys.setswitchinterval(0.25) -> sys.getswitchinterval()
 limits: sys.set_int_max_str_digits(700) -> attempt(lambda: len(str(10 ** 800)))
 limits: gc.disable() -> gc.isenabled()
-limits: gc.set_threshold(123, 4, 5) -> gc.get_threshold()
+limits: gc.set_threshold(123, 4, 5) -> gc.get_threshold() == (123, 4, 5)
 limits: gc.set_debug(gc.DEBUG_SAVEALL) -> gc.get_debug()
 limits: gc.set_debug(0); resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 40, resource.getrlimit(resource.RLIMIT_FSIZE)[1])) -> resource.getrlimit(resource.RLIMIT_FSIZE)[0]
 limits: resource.setrlimit(resource.RLIMIT_NOFILE, (200, resource.getrlimit(resource.RLIMIT_NOFILE)[1])) -> resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -96,7 +96,7 @@ _SHARED = (
 )
 _STANDS = "A function stands in the place of a method of the one hidden generator or class"
 _OPERATING_SYSTEM = (
-    "The operating system knows one process: its limits, priority, processors, timers and traces "
+    "The operating system knows one process: its priority, timers and traces of memory "
     "are those of all ranks"
 )
 _COLLECTOR = "Python looks for reference cycles for all ranks at once, and more rarely"
@@ -162,12 +162,8 @@ DIFFERS = {
     "time.time = lambda": _SHARED,
     "datetime.made_up": _SHARED,
     "sys.settrace(None); gc.callbacks.append": _COLLECTOR,
-    "gc.set_threshold": _COLLECTOR,
     "tracemalloc.start()": _OPERATING_SYSTEM,
-    "resource.setrlimit(resource.RLIMIT_NOFILE": _OPERATING_SYSTEM,
-    "gc.set_debug(0); resource.setrlimit": _OPERATING_SYSTEM,
     "os.nice(3)": _OPERATING_SYSTEM,
-    "os.sched_setaffinity": _OPERATING_SYSTEM,
     "signal.setitimer": _OPERATING_SYSTEM,
 }
 

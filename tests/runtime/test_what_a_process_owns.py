@@ -93,7 +93,7 @@ def test_two_runs_in_one_process_leave_nothing_behind(write):
         "caller.py",
         """
         import gc, json, locale, logging, os, random, signal, sys, tempfile, threading, time
-        import multiprocessing, decimal, warnings
+        import multiprocessing, decimal, resource, warnings
         import numpy
         import pysmpi
         from pysmpi.runtime.loader import ScriptProgram
@@ -112,7 +112,9 @@ def test_two_runs_in_one_process_leave_nothing_behind(write):
                 sys.stdin, sys.excepthook, sys.displayhook, sys.unraisablehook, sys.breakpointhook,
                 sys.gettrace(), sys.getprofile(), sys.getrecursionlimit(), sys.getswitchinterval(),
                 sys.get_int_max_str_digits(), sys.dont_write_bytecode, hasattr(sys, "made_up"),
-                gc.isenabled(), gc.get_debug(), print, sys.modules["__main__"],
+                gc.isenabled(), gc.get_debug(), gc.get_threshold(), print,
+                resource.getrlimit(resource.RLIMIT_NOFILE), os.sched_getaffinity(0),
+                sys.get_asyncgen_hooks(), sys.modules["__main__"],
                 os.getcwd(), os.umask(0o22), dict(os.environ), variables_of_c(), os.getpid(),
                 [os.readlink(f"/proc/self/fd/{fd}") for fd in range(3)],
                 warnings.filters, warnings.showwarning, tempfile.tempdir, time.tzname, time.time,
@@ -127,7 +129,7 @@ def test_two_runs_in_one_process_leave_nothing_behind(write):
         text = '''
         from mpi4py import MPI
         import gc, io, locale, logging, os, signal, sys, tempfile, threading, time, warnings
-        import multiprocessing, random
+        import multiprocessing, random, resource
         if MPI.COMM_WORLD.rank == 1:
             sys.argv.append("x"); sys.path.insert(0, "x"); sys.meta_path.append(1)
             sys.stdin = sys.stdout = io.StringIO(); sys.excepthook = sys.displayhook = len
@@ -142,6 +144,9 @@ def test_two_runs_in_one_process_leave_nothing_behind(write):
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
             multiprocessing.set_start_method("spawn", force=True); random.seed(9)
+            hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+            resource.setrlimit(resource.RLIMIT_NOFILE, (300, hard)); gc.set_threshold(7)
+            os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]); sys.set_asyncgen_hooks(len)
         MPI.COMM_WORLD.Barrier()
         if MPI.COMM_WORLD.rank == 0:
             assert "LEFT" not in os.environ and os.getenv("TZ") != "Asia/Tokyo"

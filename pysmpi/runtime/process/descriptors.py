@@ -61,7 +61,8 @@ class Descriptors(Facet):
         self.actual: Kepts = ()
         self.open: set[Kept] = set()
         streams = sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__
-        self.streams = list({id(stream): stream for stream in streams if _is_ours(stream)}.values())
+        ours = {id(stream): stream for stream in streams if _is_ours(stream)}
+        self.streams: list[Any] = list(ours.values())
 
     # What ranks call
 

@@ -20,7 +20,8 @@ from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange, State
 
-_putenv, _unsetenv = os.putenv, getattr(os, "unsetenv", None)
+_putenv = os.putenv
+_unsetenv: Any = getattr(os, "unsetenv", None)
 
 
 class Facet:
@@ -218,7 +219,7 @@ class Parts(Facet):
         exchange.facets[self.name] = self
         self.base.setdefault(key, common)
         own = state.facets.setdefault(self.name, {})
-        if value is self.base[key]:
+        if value == self.base[key]:
             own.pop(key, None)
         else:
             own[key] = value
@@ -226,11 +227,13 @@ class Parts(Facet):
     def show(self, last: State, state: State) -> None:
         before = last.facets.get(self.name, _NOTHING)
         now = state.facets.get(self.name, _NOTHING)
-        for key, value in before.items():
-            if key not in now and value is not self.base[key]:
+        if before == now:
+            return
+        for key in before:
+            if key not in now:
                 self.put(key, self.base[key])
         for key, value in now.items():
-            if value is not before.get(key, self.base[key]):
+            if value != before.get(key, self.base[key]):
                 self.put(key, value)
 
 
@@ -273,6 +276,29 @@ def _common_variables() -> dict[Any, Any]:
     data: Any = vars(os.environ)["_data"]
     common: dict[Any, Any] = getattr(data, "common", data)
     return common
+
+
+class Limits(Parts):
+    """Limits of resources."""
+
+    name = "limits"
+
+    def install(self, patches: Patches, module: ModuleType) -> None:
+        """Let ranks change them."""
+        real, read = module.setrlimit, module.getrlimit
+        self._set = real
+
+        def setrlimit(resource: Any, limits: Any, /) -> None:
+            before = read(resource)
+            real(resource, limits)
+            if self.exchange.shown is not self.exchange.outside:
+                self.note(int(resource), before, read(resource))
+
+        patches.set(module, "setrlimit", like(real, setrlimit))
+
+    def put(self, key: int, value: Any) -> None:
+        with contextlib.suppress(OSError, ValueError):  # a hard limit can only go down
+            self._set(key, value)
 
 
 class Handlers(Parts):
@@ -361,7 +387,19 @@ def install(patches: Patches, exchange: Exchange) -> None:
             exchange, "digits", sys.get_int_max_str_digits, sys.set_int_max_str_digits
         ).replace(patches, sys, "set_int_max_str_digits")
     Collecting(exchange).replace(patches, gc, "enable", "disable")
+    set_threshold = gc.set_threshold
+    Setting(
+        exchange, "gc threshold", gc.get_threshold, lambda value: set_threshold(*value)
+    ).replace(patches, gc, "set_threshold")
     Setting(exchange, "gc debug", gc.get_debug, gc.set_debug).replace(patches, gc, "set_debug")
+    if hasattr(os, "sched_setaffinity"):
+        set_affinity = os.sched_setaffinity
+        Setting(
+            exchange,
+            "affinity",
+            lambda: os.sched_getaffinity(0),
+            lambda value: set_affinity(0, value),
+        ).replace(patches, os, "sched_setaffinity")
     set_asyncgen_hooks = sys.set_asyncgen_hooks
     Setting(
         exchange,
@@ -394,3 +432,8 @@ def patch_socket(patches: Patches, module: ModuleType, exchange: Exchange) -> No
         exchange, "socket timeout", module.getdefaulttimeout, module.setdefaulttimeout
     )
     timeout.replace(patches, module, "setdefaulttimeout")
+
+
+def patch_resource(patches: Patches, module: ModuleType, exchange: Exchange) -> None:
+    """Give every rank its own limits of resources."""
+    Limits(exchange).install(patches, module)
