@@ -25,6 +25,7 @@ from pysmpi.platform.model import Host, Link, NetPoint, Platform, Router
 from pysmpi.platform.numbers import MOST, read_count
 from pysmpi.platform.units import parse_bandwidth, parse_time
 from pysmpi.platform.zones import LocalRoute, Zone, load_kinds
+from pysmpi.platform.zones.fat_tree import FatTreeShape
 
 LOOPBACK = "__loopback__"
 # Defaults of network/loopback-bw (bytes/s) and network/loopback-lat (s, by preset): SimGrid's,
@@ -121,6 +122,9 @@ class _Construction:
                     f"{definition.topology}, got {hosts}"
                 )
         self._limit("hosts", len(self._hosts) + hosts, definition.where)
+        if isinstance(definition.shape, FatTreeShape):
+            links = definition.shape.cables_in_all() * (2 if definition.sharing == SPLIT else 1)
+            self._limit("links", len(self._links) + links, definition.where)
         zone = kind(definition.name, definition.properties)
         self._register(zone, definition.where)
         self._zone = zone

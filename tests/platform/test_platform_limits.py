@@ -52,10 +52,18 @@ def test_links(tmp_path: Path) -> None:
     path = tmp_path / "m.yaml"
     path.write_text(TREE)
     with pytest.raises(UsageError) as caught:
-        load(path, {"platform/most-links": "1000"})
-    assert "found 1,001 links or more, expected at most 1,000; --cfg platform/most-links:" in str(
-        caught.value
-    )
+        load(path)
+    message = "found 1,281,280,000 links or more, expected at most 4,000,000; --cfg platform/most-"
+    assert message in str(caught.value)
+
+
+def test_cables_of_a_fat_tree_are_counted_before_they_are_made(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text(TREE.replace("[10000, 10000000]", "[2, 3]"))
+    with pytest.raises(UsageError) as caught:
+        load(path, {"platform/most-links": "1"})
+    links = [link for link in load(path).links if link.name.startswith("link_from")]
+    assert f"found {len(links):,} links or more" in str(caught.value)
 
 
 def test_limits_are_the_users(tmp_path: Path) -> None:

@@ -62,6 +62,13 @@ class FatTreeShape:
         """The number of hosts."""
         return prod(self.children)
 
+    def cables_in_all(self) -> int:
+        """The number of cables of all levels."""
+        return sum(
+            prod(self.children[level:]) * prod(self.parents[: level + 1]) * cables
+            for level, cables in enumerate(self.cables)
+        )
+
 
 @zone_kind("fat_tree", "levels of switches with parallel cables, routed by destination (d-mod-k)")
 class FatTree(LeafZone):
