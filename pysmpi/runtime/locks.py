@@ -18,6 +18,7 @@ from pysmpi.mpi import rank as ranks
 
 # A test that fails lets this much time pass (s), so that a loop of tests gets somewhere.
 POLL_COST = 1e-7
+_AT_EXIT = object()
 _REAL_STEP = 2e-4  # (s) between two tries of a real thread
 
 
@@ -26,6 +27,14 @@ def give_way() -> None:
     rank = ranks.current()
     if rank.program is not None:
         rank.sleep(POLL_COST)
+
+
+def _running() -> Any:
+    """The fiber that is running; at the exit of Python, when there are none, something else."""
+    try:
+        return getcurrent()
+    except RuntimeError:
+        return _AT_EXIT
 
 
 def _is_real() -> bool:
@@ -126,6 +135,22 @@ class RankLock:
         return f"<{'locked' if self._held else 'unlocked'} {type(self).__name__} at {id(self):#x}>"
 
 
+class ThreadLock(RankLock):
+    """The lock that `threading` holds while a thread lives (`_tstate_lock`, until Python 3.12).
+
+    Once the thread has ended it is open to all that join it: each takes it, gives it back, and
+    expects it to be free.
+    """
+
+    __slots__ = ()
+
+    def release(self) -> None:
+        """End the thread, or give back what was taken after its end."""
+        self._held = False
+        while self._waiting:
+            self._waiting.popleft().wake()
+
+
 class RankRLock:
     """A lock that its owner, a fiber, may take several times."""
 
@@ -139,7 +164,7 @@ class RankRLock:
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Take the lock, waiting at most `timeout` seconds (-1: as long as it takes)."""
         _check(blocking, timeout)
-        fiber = getcurrent()
+        fiber = _running()
         if self._owner is fiber:
             self._count += 1
             return True
@@ -157,13 +182,13 @@ class RankRLock:
     def _take(self) -> bool:
         if self._owner is not None:
             return False
-        self._owner = getcurrent()
+        self._owner = _running()
         self._count = 1
         return True
 
     def release(self) -> None:
         """Undo one `acquire`; the last lets who waits longest go on."""
-        if self._owner is not getcurrent():
+        if self._owner is not _running():
             raise RuntimeError("cannot release un-acquired lock")
         self._count -= 1
         if self._count == 0:
@@ -183,7 +208,7 @@ class RankRLock:
         return self._owner is not None
 
     def _is_owned(self) -> bool:
-        return self._owner is getcurrent()
+        return self._owner is _running()
 
     def _recursion_count(self) -> int:
         return self._count if self._is_owned() else 0

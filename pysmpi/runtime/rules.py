@@ -51,15 +51,15 @@ KNOWN_SHARED = frozenset(
     """
     numpy scipy pandas matplotlib mpl_toolkits pylab torch torchvision torchaudio triton functorch
     torchgen jax jaxlib tensorflow tensorboard keras numba llvmlite cupy cupyx cupy_backends sklearn
-    skimage sympy mpmath h5py tables netCDF4 cftime xarray dask distributed pyarrow polars duckdb
-    numexpr bottleneck zarr numcodecs fsspec statsmodels patsy networkx PIL imageio tifffile cv2
-    lxml cffi pycparser cython Cython astropy erfa shapely pyproj geopandas IPython ipykernel
-    traitlets zmq tornado jupyter_client pydantic pydantic_core annotated_types sqlalchemy requests
+    skimage sympy mpmath h5py tables netCDF4 cftime pyarrow polars duckdb numexpr bottleneck
+    numcodecs statsmodels patsy networkx PIL imageio tifffile cv2 lxml cffi pycparser cython Cython
+    astropy erfa shapely pyproj geopandas zmq tornado pydantic pydantic_core annotated_types
+    sqlalchemy requests joblib
     urllib3 certifi idna charset_normalizer aiohttp cryptography psutil yaml google grpc ray onnx
     onnxruntime transformers tokenizers datasets accelerate lightning pytorch_lightning spacy nltk
     gensim xgboost lightgbm catboost plotly bokeh seaborn setuptools pkg_resources _distutils_hack
     pip debugpy pydevd pytz tzdata dateutil packaging pyparsing cycler kiwisolver contourpy
-    fontTools six typing_extensions typing_inspection opt_einsum ml_dtypes joblib threadpoolctl
+    fontTools six typing_extensions typing_inspection opt_einsum ml_dtypes threadpoolctl
     narwhals cloudpickle toolz tlz cytoolz locket partd jinja2 markupsafe filelock pygments babel
     docutils sphinx attr attrs mypy_extensions multidict yarl frozenlist propcache aiosignal
     greenlet gevent msgpack sortedcontainers

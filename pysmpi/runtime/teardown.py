@@ -33,18 +33,18 @@ def let_go(modules: Iterable[ModuleType | None]) -> None:
     if not any(
         hasattr(value, "__del__") if isinstance(value, type) else _is_open(value)
         for space in spaces
-        for value in space.values()
+        for value in list(space.values())  # a look at a lazy class may import something
     ) and not any(
         _holds_open(value)
         for space in spaces
         if space.get("__name__") == "__main__"
-        for value in space.values()
+        for value in list(space.values())  # a look at a lazy class may import something
     ):
         return
     gone: list[weakref.ref[Any]] = []
     for wanted in (_has_finalizer, _holds_finalizer):
         for space in spaces:
-            for name in [name for name, value in space.items() if wanted(value)]:
+            for name in [name for name, value in list(space.items()) if wanted(value)]:
                 value = space.pop(name)
                 try:
                     gone.append(weakref.ref(value))

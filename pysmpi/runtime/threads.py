@@ -29,7 +29,7 @@ import numpy as np
 from greenlet import GreenletExit, getcurrent
 
 from pysmpi.mpi import rank as ranks
-from pysmpi.runtime.locks import RankLock, RankRLock, give_way
+from pysmpi.runtime.locks import RankLock, RankRLock, ThreadLock, give_way
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.outside import forks
 from pysmpi.runtime.patches import Patches
@@ -180,7 +180,7 @@ class Threads:
             if here() is None:
                 return real()
             # `threading` holds this lock while the thread lives, until 3.12.
-            lock = RankLock()
+            lock = ThreadLock()
             fiber: Any = getcurrent()
             fiber.sentinel = lock
             self.sentinels.add(lock)

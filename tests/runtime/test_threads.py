@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pysmpi.mpi.rank import FreeTransport, Rank, current
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
+from pysmpi.runtime import locks
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import FunctionProgram
 from pysmpi.runtime.simulation import Simulation, State
@@ -449,3 +450,33 @@ def test_every_item_of_a_queue_is_done_once(durations, workers, room):
     assert sorted(done) == list(range(len(durations)))
     total, longest = sum(durations), max(durations)
     assert max(longest, total / workers) - 1e-3 <= end <= total + 1e-3
+
+
+def test_several_threads_join_one():
+    def main():
+        import time
+
+        worker = threading.Thread(target=time.sleep, args=(1,))
+        worker.start()
+        joiners = [threading.Thread(target=worker.join) for _ in range(3)]
+        for joiner in joiners:
+            joiner.start()
+        worker.join()
+        for joiner in joiners:
+            joiner.join()
+        return worker.is_alive()
+
+    assert run(main, 2) == [False, False]
+
+
+def test_locks_can_be_taken_when_there_are_no_greenlets_any_more(monkeypatch):
+    """At the exit of Python, finalizers of handlers of `logging` take the lock of their rank."""
+
+    def gone():
+        raise RuntimeError("greenlet is being finalized")
+
+    lock = locks.RankRLock()
+    monkeypatch.setattr(locks, "getcurrent", gone)
+    with lock, lock:
+        assert lock.locked()
+    assert not lock.locked()
