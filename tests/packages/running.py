@@ -34,6 +34,10 @@ SETTINGS = {
 }  # fmt: skip
 KEPT = ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "PIP_INDEX_URL", "SSL_CERT_FILE")
 
+# MPICH's launcher now and then kills the last ranks of a job whose ranks end one by one, and
+# gives status 9; the results are then those of another try.
+ATTEMPTS = 3
+
 # With these, pytest writes a report a rank, and nothing that depends on when and where it runs.
 PYTEST = ["-q", "-p", "no:cacheprovider", "--junitxml=results.$PMI_RANK.xml"]
 
@@ -91,7 +95,11 @@ def run_entry(
         mpich = _reused(entry, run, environments, number) if reuse else None
         reused = reused or mpich is not None
         if mpich is None:
-            mpich = _side(entry, run, environments, path, folder, simulated=False)
+            for _ in range(ATTEMPTS):
+                mpich = _side(entry, run, environments, path, folder, simulated=False)
+                if mpich.status != signal.SIGKILL:
+                    break
+            assert mpich is not None
             _keep(entry, run, environments, number, mpich)
         seconds[0] += mpich.seconds
         summaries[0].append(_summary(run, mpich))
