@@ -57,7 +57,7 @@ KNOWN_SHARED = frozenset(
     sqlalchemy requests joblib
     urllib3 certifi idna charset_normalizer aiohttp cryptography psutil yaml google grpc ray onnx
     onnxruntime transformers tokenizers datasets accelerate lightning pytorch_lightning spacy nltk
-    gensim xgboost lightgbm catboost plotly bokeh seaborn setuptools pkg_resources _distutils_hack
+    gensim xgboost lightgbm catboost plotly seaborn setuptools pkg_resources _distutils_hack
     pip debugpy pydevd pytz tzdata dateutil packaging pyparsing cycler kiwisolver contourpy
     fontTools six typing_extensions typing_inspection opt_einsum ml_dtypes threadpoolctl
     narwhals cloudpickle toolz tlz cytoolz locket partd jinja2 markupsafe filelock pygments babel
