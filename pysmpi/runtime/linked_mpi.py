@@ -202,11 +202,24 @@ def install(patches: Patches) -> dict[str, Callable[[Patches, ModuleType], Any]]
     return {"ctypes": _patch_ctypes, "cffi.api": _patch_cffi}
 
 
+def _asked_by_mpi4py() -> bool:
+    """Whether mpi4py looks for the library that its compiled module would need: it calls none."""
+    frame = sys._getframe(2)
+    for _ in range(3):
+        if frame.f_globals.get("__name__") == "mpi4py._mpiabi":
+            return True
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return False
+
+
 def _patch_ctypes(patches: Patches, module: ModuleType) -> None:
     real = module._dlopen
 
     def dlopen(name: Any, mode: int = 0) -> Any:
-        _look(name, mode, module.RTLD_GLOBAL, "ctypes")
+        if not _asked_by_mpi4py():
+            _look(name, mode, module.RTLD_GLOBAL, "ctypes")
         return real(name, mode)
 
     patches.set(module, "_dlopen", like(real, dlopen))
