@@ -75,9 +75,3 @@ def stands_for(frame: FrameType) -> str | None:
         return None
     definition = frame.f_locals["self"].__dict__["definition"]
     return str(definition.name.decode())
-
-
-def replacement(function: Any) -> Any:
-    """The Python function behind a built-in that `builtin` made; other objects as they are."""
-    stand = getattr(function, "__self__", None)
-    return stand.__dict__["function"] if type(stand) is _Stand else function

@@ -76,7 +76,7 @@ def _patient(
         finally:
             found.changed()
 
-    return _like(real, method)
+    return like(real, method)
 
 
 def _send_all(
@@ -101,7 +101,7 @@ def _send_all(
                 finally:
                     found.changed()
 
-    return _like(real, sendall)
+    return like(real, sendall)
 
 
 def _connecting(module: ModuleType, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -143,7 +143,7 @@ def _connecting(module: ModuleType, real: Callable[..., Any]) -> Callable[..., A
             raise OSError(number, os.strerror(number))
         return None
 
-    return _like(real, method)
+    return like(real, method)
 
 
 def _begin_connecting(
@@ -175,7 +175,7 @@ def _telling(real: Callable[..., Any]) -> Callable[..., Any]:
             found.generation += 1
             found.changed()
 
-    return _like(real, method)
+    return like(real, method)
 
 
 def _end(found: Reactor, sock: Any) -> float | None:
@@ -222,7 +222,7 @@ def _translated(real: Callable[..., Any]) -> Callable[..., Any]:
             address = (_LOOPBACK, *address[1:])
         return real(self, address)
 
-    return _like(real, method)
+    return like(real, method)
 
 
 def _patch_names(patches: Patches, module: ModuleType) -> None:
@@ -232,7 +232,7 @@ def _patch_names(patches: Patches, module: ModuleType) -> None:
         surroundings = here()
         return real_name() if surroundings is None else surroundings.host
 
-    patches.set(module, "gethostname", _like(real_name, gethostname))
+    patches.set(module, "gethostname", like(real_name, gethostname))
     for name in ("gethostbyname", "gethostbyname_ex", "getaddrinfo"):
         patches.set(module, name, _resolver(getattr(module, name)))
 
@@ -243,8 +243,4 @@ def _resolver(real: Callable[..., Any]) -> Callable[..., Any]:
     def resolve(host: Any, *args: Any, **kwargs: Any) -> Any:
         return real(_LOOPBACK if _is_simulated(host) else host, *args, **kwargs)
 
-    return _like(real, resolve)
-
-
-def _like(real: Callable[..., Any], new: Callable[..., Any]) -> Callable[..., Any]:
-    return like(real, new)  # type: ignore[no-any-return]
+    return like(real, resolve)

@@ -132,7 +132,7 @@ class Threads:
                 return real(function, args, kwargs or {})
             return self._start(rank, lambda: function(*args, **(kwargs or {})), None)
 
-        return _like(real, start_new_thread)
+        return like(real, start_new_thread)
 
     def start_joinable_thread(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def start_joinable_thread(
@@ -147,7 +147,7 @@ class Threads:
             handle.ident = self._start(rank, function, handle)
             return handle
 
-        return _like(real, start_joinable_thread)
+        return like(real, start_joinable_thread)
 
     def _start(self, rank: Any, body: Callable[[], Any], handle: _Handle | None) -> int:
         surroundings = rank.program
@@ -186,7 +186,7 @@ class Threads:
             self.sentinels.add(lock)
             return lock
 
-        return _like(real, set_sentinel)
+        return like(real, set_sentinel)
 
     @staticmethod
     def get_ident(real: Callable[[], int]) -> Callable[[], int]:
@@ -195,7 +195,7 @@ class Threads:
                 return real()
             return _identify(getcurrent())
 
-        return _like(real, get_ident)
+        return like(real, get_ident)
 
     # What `threading` offers
 
@@ -238,7 +238,7 @@ class Threads:
             surroundings = here()
             return real() if surroundings is None else self.main_of(surroundings)
 
-        return _like(real, main_thread)
+        return like(real, main_thread)
 
     def enumerate(self, real: Callable[[], list[Any]]) -> Callable[[], list[Any]]:
         def enumerate() -> list[Any]:
@@ -248,7 +248,7 @@ class Threads:
             mine = [thread for thread in real() if self.members.get(thread) is surroundings]
             return [self.main_of(surroundings), *mine]
 
-        return _like(real, enumerate)
+        return like(real, enumerate)
 
     # The end of a rank
 
@@ -278,9 +278,6 @@ class Threads:
             locks.difference_update(self.sentinels)
 
 
-def _like(real: Callable[..., Any], new: Callable[..., Any]) -> Callable[..., Any]:
-    return like(real, new)  # type: ignore[no-any-return]
-
 
 def _passing_exits(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """What shows the exception that ends a thread, but for the end of its rank."""
@@ -299,7 +296,7 @@ def _chooser(real: Callable[..., Any], own: Callable[[], Any]) -> Callable[..., 
     def make(*args: Any, **kwargs: Any) -> Any:
         return real(*args, **kwargs) if here() is None else own()
 
-    return _like(real, make)
+    return like(real, make)
 
 
 def install(patches: Patches, start_fiber: StartThread) -> Threads:
@@ -342,7 +339,7 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
     for name, value in high.items():
         if value is not None and hasattr(threading, name):
             patches.set(threading, name, value)
-    count = _like(threading.active_count, lambda: len(threading.enumerate()))
+    count = like(threading.active_count, lambda: len(threading.enumerate()))
     patches.set(threading, "active_count", count)
     kind: Any = threading.Thread
     patches.set(kind, "_bootstrap", threads.bootstrap(kind._bootstrap))
@@ -359,7 +356,7 @@ def _polling(real: Callable[..., Any], idle: bool) -> Callable[..., Any]:
             give_way()
         return answer
 
-    return _like(real, test)
+    return like(real, test)
 
 
 def patch_queue(patches: Patches, module: ModuleType) -> None:
@@ -374,7 +371,7 @@ def patch_queue(patches: Patches, module: ModuleType) -> None:
             give_way()
         return real_get(self, block, timeout)
 
-    patches.set(kind, "get", _like(real_get, get))
+    patches.set(kind, "get", like(real_get, get))
 
 
 def patch_futures(patches: Patches, module: ModuleType) -> None:
@@ -403,7 +400,10 @@ class _Complaints:
 
 def patch_process_executor(patches: Patches, module: ModuleType, threads: Threads) -> None:
     """Note which process pools belong to which rank, which ends them with its threads."""
-    kind = module.ProcessPoolExecutor
+    _note_owners(patches, module.ProcessPoolExecutor, threads)
+
+
+def _note_owners(patches: Patches, kind: Any, threads: Threads) -> None:
     real_init = kind.__init__
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -412,20 +412,11 @@ def patch_process_executor(patches: Patches, module: ModuleType, threads: Thread
         if surroundings is not None:
             threads.executors[self] = surroundings
 
-    patches.set(kind, "__init__", _like(real_init, __init__))
+    patches.set(kind, "__init__", like(real_init, __init__))
 
 
 def patch_executor(patches: Patches, module: ModuleType, threads: Threads) -> None:
     """Note which executors of `concurrent.futures.thread` belong to which rank."""
-    kind = module.ThreadPoolExecutor
-    real_init = kind.__init__
-
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        real_init(self, *args, **kwargs)
-        surroundings = here()
-        if surroundings is not None:
-            threads.executors[self] = surroundings
-
-    patches.set(kind, "__init__", _like(real_init, __init__))
+    _note_owners(patches, module.ThreadPoolExecutor, threads)
     # Held while a thread starts, which is where ranks may be switched.
     patches.set(module, "_global_shutdown_lock", RankLock())

@@ -215,14 +215,6 @@ class Exchange:
                 self.base[number] = value
                 self._changed(state, number, MISSING)
 
-    def value_of(self, state: State, number: int) -> Any:
-        """The value that a name has for a state."""
-        if state is self.shown:
-            return self.spaces[number].get(self.names[number], MISSING)
-        if self.places[number] >= 0 and state is not self.outside:
-            return state.first[self.places[number]]
-        return state.values.get(number, self.base[number])
-
     def give(self, state: State, number: int, value: Any) -> None:
         """Give a state its own value of a name."""
         if state is self.outside:
