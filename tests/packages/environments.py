@@ -125,7 +125,8 @@ class Environments:
                     shutil.copy(CHECKOUT / name, tree)
                 command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps",
                            "-w", str(folder), "."]  # fmt: skip
-                if importlib.util.find_spec("setuptools") and importlib.util.find_spec("mypy"):
+                # Older setuptools need `wheel` to make one, and nothing of ours installs it.
+                if all(map(importlib.util.find_spec, ("setuptools", "wheel", "mypy"))):
                     command.append("--no-build-isolation")
                 pure = {"PYSMPI_PURE": "1"} if _compiled() else {}
                 _call(command, "cannot build pysmpi", cwd=tree, environ=pure)
