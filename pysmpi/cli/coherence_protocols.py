@@ -21,10 +21,10 @@ UNSAFE = 1
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def protocols(name: str | None, as_json: bool) -> None:
     """List the protocols, or show the table of one."""
-    from pysmpi.memory.coherence import protocol, shipped
+    from pysmpi.memory.coherence import names, protocol
 
     if name is None:
-        known = [protocol(each) for each in shipped()]
+        known = [protocol(each) for each in names()]
         if as_json:
             click.echo(json.dumps({each.name: each.description for each in known}, indent=2))
             return

@@ -31,7 +31,7 @@ from pysmpi.mpi.payload import NEVER, PAYLOAD
 from pysmpi.mpi.rank import Rank, World
 from pysmpi.network.choice import DEFAULT as DEFAULT_MODEL
 from pysmpi.network.choice import choose
-from pysmpi.network.fluid import preset_name
+from pysmpi.network.kinds.fluid import preset_name
 from pysmpi.options import Settings, canonical
 from pysmpi.platform.loader import DEFAULT, load
 from pysmpi.platform.model import Platform

@@ -13,6 +13,7 @@ from pysmpi.mpi.core import Core
 from pysmpi.output import Target
 from pysmpi.trace.calls import Instruments
 from pysmpi.trace.events import Call, Format, Place, Transfer
+from pysmpi.trace.formats import FORMATS
 
 if TYPE_CHECKING:
     from pysmpi.kernel.requests import Send
@@ -154,21 +155,19 @@ class Recorder:
 def recorder_for(name: str, path: str | None = None) -> Recorder:
     """A recorder in the format that the suffix of `name` says; it writes to `path`.
 
-    `.json` and `.json.gz` are Chrome's trace format, `.csv` and `.csv.gz` a table of events.
+    `.json` and `.json.gz` are Chrome's trace format, `.csv` and `.csv.gz` a table of events; other
+    distributions add their own (`pysmpi.trace.formats`).
     """
     base = os.path.basename(name).lower()
     plain = base.removesuffix(".gz")
     target = name if path is None else path
-    if plain.endswith(".json"):
-        from pysmpi.trace.chrome import ChromeFormat
-
-        return Recorder(ChromeFormat(target, compressed=base.endswith(".gz")))
-    if plain.endswith(".csv"):
-        from pysmpi.trace.table import TableFormat
-
-        return Recorder(TableFormat(target, compressed=base.endswith(".gz")))
+    for known in FORMATS:
+        if plain.endswith(f".{known.name}"):
+            return Recorder(known.open(target, base.endswith(".gz")))
+    suffixes = [f".{known}{packed}" for known in FORMATS.names() for packed in ("", ".gz")]
     raise UsageError(
-        f"--trace {name}: found no known suffix, expected .json, .json.gz, .csv or .csv.gz"
+        f"--trace {name}: found no known suffix, expected "
+        f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
     )
 
 

@@ -4,7 +4,7 @@
 each cache, and the `Transfer` that brought it. The tables are the files in `tables/`.
 """
 
-from pysmpi.memory.coherence.library import protocol, shipped
+from pysmpi.memory.coherence.library import names, protocol, shipped
 from pysmpi.memory.coherence.protocol import Protocol, ProtocolError, States, Transfer
 
-__all__ = ["Protocol", "ProtocolError", "States", "Transfer", "protocol", "shipped"]
+__all__ = ["Protocol", "ProtocolError", "States", "Transfer", "names", "protocol", "shipped"]

@@ -1,8 +1,13 @@
-"""Finding and reading tables: those that ship, and a user's own file."""
+"""Finding and reading tables: those that ship, those of other distributions, a user's own file.
+
+A table of another distribution is found through the entry point group `pysmpi.protocols`: the entry
+names a module that calls `add_table` with the path of the table when it is imported.
+"""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -20,6 +25,7 @@ from pysmpi.memory.coherence.protocol import (
     State,
 )
 from pysmpi.platform.nodes import Node, compose
+from pysmpi.plugins import Registry
 
 TABLES = Path(__file__).parent / "tables"
 
@@ -28,13 +34,44 @@ _TRAITS = ("invalid", "exclusive", "owner", "dirty")
 _RULE_OPTIONAL = ("becomes", "others", "data", "write_back", "update", "lookup")
 
 
+@dataclass(frozen=True)
+class Table:
+    """A protocol that has a name: the file with its table, and one line about it."""
+
+    name: str
+    path: Path
+
+    @property
+    def line(self) -> str:
+        """The first line of its description."""
+        return next(iter(_shipped(self.path).description.splitlines()), "")
+
+
+PROTOCOLS: Registry[Table] = Registry("protocol", "pysmpi.protocols")
+
+
+def add_table(path: str | os.PathLike[str]) -> None:
+    """Register the table in a file under the name of the file, without its suffix."""
+    file = Path(path)
+    PROTOCOLS.add(Table(file.stem, file))
+
+
+for _path in sorted(TABLES.glob("*.yaml")):
+    add_table(_path)
+
+
 def shipped() -> list[str]:
     """Names of the tables that ship with pysmpi, sorted."""
     return sorted(path.stem for path in TABLES.glob("*.yaml"))
 
 
+def names() -> list[str]:
+    """Names of all tables that can be named, sorted."""
+    return sorted(PROTOCOLS.names())
+
+
 def protocol(name: str | os.PathLike[str]) -> Protocol:
-    """The shipped protocol of that name, or the one in a table file (.yaml, .yml).
+    """The protocol of that name, or the one in a table file (.yaml, .yml).
 
     Raises UsageError, one line that names the file, the line and the key, if it cannot be read.
     """
@@ -44,21 +81,20 @@ def protocol(name: str | os.PathLike[str]) -> Protocol:
             return read_table(Path(text))
         except OSError as error:
             raise UsageError(f"{text}: cannot be read: {error.strerror}") from None
-    names = shipped()
-    by_lower = {known.lower(): known for known in names}
+    by_lower = {known.name.lower(): known for known in PROTOCOLS}
     known = by_lower.get(text.lower())
     if known is None:
         close = get_close_matches(text.lower(), by_lower, 1)
-        hint = f'; did you mean "{by_lower[close[0]]}"?' if close else ""
+        hint = f'; did you mean "{by_lower[close[0]].name}"?' if close else ""
         raise UsageError(
-            f'protocol: expected a table file or one of {", ".join(names)}, got "{text}"{hint}'
+            f'protocol: expected a table file or one of {", ".join(names())}, got "{text}"{hint}'
         )
-    return _shipped(known)
+    return _shipped(known.path)
 
 
 @cache
-def _shipped(name: str) -> Protocol:
-    return read_table(TABLES / f"{name}.yaml")
+def _shipped(path: Path) -> Protocol:
+    return read_table(path)
 
 
 def read_table(path: Path) -> Protocol:

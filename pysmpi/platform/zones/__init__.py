@@ -2,7 +2,8 @@
 
 One file a kind. A kind is a class derived from `Zone` and registered with `@zone_kind`; the readers
 and `pysmpi platform show` find it by its name, so a new kind is a new file here and nothing else.
-A kind that builds clusters by itself (a topology) also has a `Shape`: its parameters.
+One of another distribution is found through the entry point group `pysmpi.zones`. A kind that
+builds clusters by itself (a topology) also has a `Shape`: its parameters.
 """
 
 from __future__ import annotations
@@ -20,10 +21,5 @@ __all__ = ["ZONE_KINDS", "LocalRoute", "Makers", "Shape", "Zone", "load_kinds", 
 
 
 def load_kinds() -> dict[str, type[Zone]]:
-    """Every kind of zone by its name, all files of this package imported."""
-    from importlib import import_module
-    from pkgutil import iter_modules
-
-    for module in sorted(iter_modules(__path__), key=lambda m: m.name):
-        import_module(f"{__name__}.{module.name}")
-    return ZONE_KINDS
+    """Every kind of zone by its name."""
+    return {kind.name: kind.cls for kind in ZONE_KINDS}

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.definition import NOTHING
 from pysmpi.platform.model import Link, NetPoint
+from pysmpi.plugins import Registry
 
 if TYPE_CHECKING:
     from pysmpi.platform.definition import ClusterDef
     from pysmpi.platform.model import Host
 
-ZONE_KINDS: dict[str, type[Zone]] = {}
+@dataclass(frozen=True)
+class ZoneKind:
+    """A kind of zone: its name, one line about it, its class."""
+
+    name: str
+    line: str
+    cls: type[Zone]
+
+
+ZONE_KINDS: Registry[ZoneKind] = Registry("kind of zone", "pysmpi.zones", "pysmpi.platform.zones")
 
 _Z = TypeVar("_Z", bound="type[Zone]")
 
@@ -24,7 +35,7 @@ def zone_kind(name: str, summary: str) -> Callable[[_Z], _Z]:
     def register(cls: _Z) -> _Z:
         cls.kind = name
         cls.summary = summary
-        ZONE_KINDS[name] = cls
+        ZONE_KINDS.add(ZoneKind(name, summary, cls))
         return cls
 
     return register

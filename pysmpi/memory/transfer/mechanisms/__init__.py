@@ -1,0 +1,1 @@
+"""The intra-node models that come with pysmpi; `pysmpi.memory.transfer.models` finds them."""

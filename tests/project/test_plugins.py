@@ -1,0 +1,306 @@
+"""A plug-in of each kind is one file of another distribution, found by its entry point."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pysmpi.errors import UsageError
+from pysmpi.plugins import Registry
+
+# One file a kind: its entry point group, and what it holds.
+MODEL = '''
+from pysmpi.kernel.plan import Plan, Transport
+from pysmpi.network.models import model
+
+
+class Hourly(Transport):
+    def plan(self, source, destination, nbytes):
+        return Plan(3600.0, 0.0, 1.0, 1.0, 1.0, [], [], eager=True)
+
+
+@model("hourly", "every message takes an hour")
+def hourly(platform, hosts, settings):
+    return Hourly()
+'''
+
+MEMORY_MODEL = '''
+from pysmpi.kernel.plan import Plan
+from pysmpi.memory.transfer.channel import Channel
+from pysmpi.memory.transfer.models import memory_model
+
+
+class Daily(Channel):
+    def plan(self, nbytes):
+        return Plan(86400.0, 0.0, 1.0, 1.0, 1.0, [], [], eager=True)
+
+
+@memory_model("daily", "every message takes a day")
+def daily(settings):
+    return Daily
+'''
+
+ALGORITHM = '''
+from pysmpi.collectives.registry import algorithm
+
+
+@algorithm("bcast", "outside_star", "root sends to all; P-1 steps, m bytes each")
+def star(s, c):
+    if c.rank != c.root:
+        s.recv(c.root, c.nbytes)
+    else:
+        for peer in range(c.size):
+            if peer != c.rank:
+                s.send(peer, c.nbytes)
+'''
+
+ZONE = '''
+from dataclasses import dataclass
+
+from pysmpi.platform.numbers import read_counts
+from pysmpi.platform.zones import zone_kind
+from pysmpi.platform.zones.leaves import LeafZone
+
+
+@dataclass(frozen=True)
+class RingShape:
+    hosts: int
+
+    @classmethod
+    def from_text(cls, text):
+        return cls(*read_counts(text))
+
+    def to_text(self):
+        return str(self.hosts)
+
+    def check(self):
+        pass
+
+    def size(self):
+        return self.hosts
+
+
+@zone_kind("one_way_ring", "each host reaches the next")
+class Ring(LeafZone):
+    shape = RingShape
+
+    def populate(self, cluster, make):
+        self._make_hosts(cluster, make)
+        self.cables = [
+            make.link(f"cable_{i}", cluster.bandwidth, cluster.latency, "shared")[0]
+            for i in range(cluster.shape.hosts)
+        ]
+
+    def _walk(self, src, dst, links):
+        while src != dst:
+            links.append(self.cables[src])
+            src = (src + 1) % len(self.cables)
+'''
+
+PROTOCOL = '''
+from pathlib import Path
+
+from pysmpi.memory.coherence.library import add_table
+
+add_table(Path(__file__).with_name("MSI.yaml"))
+'''
+
+MSI = """\
+name: MSI
+description: three states
+states: {M: [exclusive, dirty], S: [], I: [invalid]}
+read:
+  - {own: [M, S], other: any, data: own}
+  - {own: I, other: [S, I], becomes: S, data: memory}
+  - {own: I, other: M, becomes: S, others: S, data: cache, write_back: true}
+write:
+  - {own: M, other: I, becomes: M, data: own}
+  - {own: S, other: [S, I], becomes: M, others: I, data: own}
+  - {own: I, other: [S, I], becomes: M, others: I, data: memory}
+  - {own: I, other: M, becomes: M, others: I, data: cache}
+evict:
+  - {own: M, other: I, write_back: true}
+  - {own: S, other: any}
+"""
+
+TRACE_FORMAT = '''
+from pysmpi.trace.formats import FORMATS, TraceFormat
+
+
+class Ends:
+    def __init__(self, path, compressed):
+        self.stream = open(path, "w")
+
+    def begin(self, places):
+        print("ranks", len(places), file=self.stream)
+
+    def call(self, call):
+        print(call.name, file=self.stream)
+
+    def transfer(self, transfer):
+        print("message of", transfer.nbytes, file=self.stream)
+
+    def end(self, ends):
+        print("ends", *ends, file=self.stream)
+
+    def close(self):
+        self.stream.close()
+
+
+FORMATS.add(TraceFormat("ends", "a line an event", Ends))
+'''
+
+GROUPS = {
+    "models": MODEL,
+    "memory_models": MEMORY_MODEL,
+    "collectives": ALGORITHM,
+    "zones": ZONE,
+    "protocols": PROTOCOL,
+    "trace_formats": TRACE_FORMAT,
+}
+
+PROGRAM = """\
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+begin = MPI.Wtime()
+if comm.rank == 0:
+    comm.send(b"", 1)
+    comm.recv(source=1)
+    print(MPI.Wtime() - begin)
+elif comm.rank == 1:
+    comm.recv(source=0)
+    comm.send(b"", 0)
+comm.bcast(b"x" * 5)
+"""
+
+RING = """\
+name: ring
+clusters:
+  - name: ring
+    hosts: n[0-3]
+    speed: 1Gf
+    link: {bandwidth: 1GBps, latency: 10ms}
+    topology: {kind: one_way_ring, hosts: 4}
+"""
+
+
+@pytest.fixture(params=["compiled", "interpreted"])
+def outside(request, tmp_path):
+    """Runs pysmpi with the distribution of plug-ins installed; returns a finished process."""
+    site = tmp_path / "site"
+    package = site / "other_package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "MSI.yaml").write_text(MSI)
+    info = site / "other_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other-package\nVersion: 1.0\n")
+    entries = []
+    for group, text in GROUPS.items():
+        (package / f"a_{group}.py").write_text(text)
+        entries.append(f"[pysmpi.{group}]\nmine = other_package.a_{group}\n")
+    (info / "entry_points.txt").write_text("\n".join(entries))
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "ring.yaml").write_text(RING)
+    interpreted = "1" if request.param == "interpreted" else ""
+
+    def run(*arguments, status=0):
+        done = subprocess.run(
+            [sys.executable, "-m", "pysmpi", *map(str, arguments)],
+            cwd=tmp_path, capture_output=True, text=True,
+            env={**os.environ, "PYTHONPATH": str(site), "PYSMPI_INTERPRETED": interpreted},
+        )  # fmt: skip
+        assert done.returncode == status, done.stderr
+        return done
+
+    run.folder = tmp_path
+    run.site = site
+    return run
+
+
+def test_a_model(outside):
+    done = outside("run", "-n", 2, "--map-by", "node", "--model", "hourly", "--compute", "none",
+                   "program.py")  # fmt: skip
+    assert float(done.stdout) == pytest.approx(2 * 3600, abs=1)
+    assert "every message takes an hour" in outside("models").stdout
+
+
+def test_a_memory_model(outside):
+    done = outside("run", "-n", 2, "--platform", "xeon-e5-2650", "--memory-model", "daily",
+                   "--compute", "none", "program.py")  # fmt: skip
+    assert float(done.stdout) == pytest.approx(2 * 86400, abs=1)
+    assert "every message takes a day" in outside("models").stdout
+
+
+def test_an_algorithm(outside):
+    assert "outside_star" in outside("collectives", "bcast").stdout
+    outside("run", "-n", 3, "--coll", "bcast=outside_star", "--compute", "none", "program.py")
+
+
+def test_a_kind_of_zone(outside):
+    done = outside("run", "-n", 4, "--platform", "ring.yaml", "--compute", "none", "program.py")
+    # One cable forth, three back.
+    assert float(done.stdout) == pytest.approx(4 * 0.01, rel=0.01)
+
+
+def test_a_coherence_protocol(outside):
+    done = outside("coherence", "protocols")
+    assert "MSI" in done.stdout
+    assert "three states" in outside("coherence", "protocols", "MSI").stdout
+
+
+def test_a_format_of_timelines(outside):
+    outside("run", "-n", 2, "--trace", "run.ends", "--compute", "none", "program.py")
+    lines = (outside.folder / "run.ends").read_text().splitlines()
+    assert lines[0] == "ranks 2" and lines[-1].startswith("ends ")
+    assert any(line.startswith("message of") for line in lines)
+    refused = outside("run", "-n", 2, "--trace", "run.what", "program.py", status=2)
+    assert ".ends" in refused.stderr
+
+
+def test_a_broken_plug_in_is_named(outside):
+    (outside.site / "other_package" / "a_models.py").write_text("import nothing_like_it\n")
+    done = outside("run", "-n", 2, "program.py", status=2)
+    assert "other-package: entry point mine = other_package.a_models" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@dataclass
+class Thing:
+    name: str
+    line: str = ""
+
+
+def test_a_registry_finds_suggests_and_refuses_doubles():
+    things: Registry[Thing] = Registry("thing", "pysmpi.no_such_group")
+    first = things.add(Thing("first"))
+    things.add(Thing("second"))
+    assert things.find("first") is first and "second" in things
+    assert things.names() == ["first", "second"] and [t.name for t in things] == things.names()
+    with pytest.raises(UsageError, match="^--thing frist: no such thing; did you mean first\\? "):
+        things.find("frist", "--thing frist")
+    with pytest.raises(ValueError, match="thing 'first' is registered twice"):
+        things.add(Thing("first"))
+    things.discard("first")
+    assert "first" not in things
+
+
+def test_a_registry_imports_every_module_of_its_home():
+    from pysmpi.network.models import MODELS
+    from pysmpi.platform.zones import ZONE_KINDS
+
+    for registry, folder in ((MODELS, "network/kinds"), (ZONE_KINDS, "platform/zones")):
+        registry.known()
+        import pysmpi
+
+        files = (Path(pysmpi.__file__).parent / folder).glob("[!_]*.py")
+        package = registry.home
+        missing = [f.stem for f in files if f"{package}.{f.stem}" not in sys.modules]
+        assert not missing, json.dumps(missing)
