@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.mpi import rank as ranks
+from pysmpi.mpi.base import ranks
 from pysmpi.runtime.argument_types import check_arguments, check_options, shown
 from pysmpi.runtime.job import Job, Options, ProgramError, Result
 from pysmpi.runtime.loader import FunctionProgram, Program, find_program

@@ -9,37 +9,38 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from pysmpi.mpi.base.docstrings import publish
+
 from .calls import bound
-from .docstrings import publish
 
 CHAPTERS = (
-    "constants",
-    "exceptions",
-    "errhandlers",
-    "info",
-    "groups",
-    "buffers",
-    "datatypes",
-    "ops",
-    "pickling",
-    "status",
-    "attributes",
-    "requests",
-    "grequests",
-    "matched",
-    "buffered",
-    "sessions",
-    "comm",
-    "intracomm",
-    "intercomm",
-    "topologies",
-    "internals",
-    "ports",
-    "windows",
-    "files",
-    "handles",
-    "capi",
-    "environment",
+    "base.constants",
+    "base.exceptions",
+    "base.errhandlers",
+    "base.info",
+    "communicators.groups",
+    "buffers.memory",
+    "datatypes.datatypes",
+    "operators.operators",
+    "buffers.pickling",
+    "base.status",
+    "base.attributes",
+    "point_to_point.requests",
+    "point_to_point.generalized",
+    "point_to_point.matched",
+    "point_to_point.buffered",
+    "processes.sessions",
+    "communicators.comm",
+    "communicators.intracomm",
+    "communicators.intercomm",
+    "topologies.topologies",
+    "communicators.mpi4py_internals",
+    "processes.ports",
+    "rma.windows",
+    "files.files",
+    "base.handles",
+    "c_interface.capi",
+    "processes.environment",
 )
 
 

@@ -16,9 +16,9 @@ from functools import wraps
 from types import CodeType, FunctionType
 from typing import Any
 
-from pysmpi.mpi.docstrings import PUBLIC
-from pysmpi.mpi.handles import Handle
-from pysmpi.mpi.rank import current
+from pysmpi.mpi.base.docstrings import PUBLIC
+from pysmpi.mpi.base.handles import Handle
+from pysmpi.mpi.base.ranks import current
 
 # The classes whose methods may take part in the simulation.
 FAMILIES = ("Comm", "Request", "Message", "Win", "File", "Session")

@@ -13,10 +13,10 @@ from typing import Any
 from pysmpi import text
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.requests import Receive, Send
-from pysmpi.mpi.accesses import LATE
-from pysmpi.mpi.agreement import tag_of
-from pysmpi.mpi.core import Core
-from pysmpi.mpi.windowlocks import Claim
+from pysmpi.mpi.collective.agreement import tag_of
+from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.rma.accesses import LATE
+from pysmpi.mpi.rma.locks import Claim
 from pysmpi.runtime.program_errors import shorten
 from pysmpi.runtime.waiting import (
     Census,

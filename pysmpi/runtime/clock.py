@@ -17,7 +17,7 @@ from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import Any
 
-from pysmpi.mpi import rank as ranks
+from pysmpi.mpi.base import ranks
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from greenlet import getcurrent
 
-from pysmpi.mpi.rank import Rank, outside
+from pysmpi.mpi.base.ranks import Rank, outside
 
 _WAITING = frozenset({"enter", "process", "sleep"})
 

@@ -25,10 +25,12 @@ from pysmpi.errors import PysmpiError, UsageError
 from pysmpi.kernel.plan import Transport
 from pysmpi.memory.lines.machine import HostLines
 from pysmpi.memory.transfer.choice import over
-from pysmpi.mpi import environment, pointtopoint, spawning, whereabouts
-from pysmpi.mpi.file_disks import disk_options
-from pysmpi.mpi.payload import NEVER, PAYLOAD
-from pysmpi.mpi.rank import Rank, World
+from pysmpi.mpi.base.ranks import Rank, World
+from pysmpi.mpi.buffers import locations as whereabouts
+from pysmpi.mpi.buffers.payload import NEVER, PAYLOAD
+from pysmpi.mpi.files.disks import disk_options
+from pysmpi.mpi.point_to_point import calls as pointtopoint
+from pysmpi.mpi.processes import environment, spawning
 from pysmpi.network.choice import DEFAULT as DEFAULT_MODEL
 from pysmpi.network.choice import choose
 from pysmpi.network.kinds.fluid import preset_name

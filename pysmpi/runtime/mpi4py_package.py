@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.mpi import rank as ranks
+from pysmpi.mpi.base import ranks
 from pysmpi.runtime.imports import GivenLoader, ImportSystem
 from pysmpi.runtime.patches import Patches
 

@@ -18,9 +18,9 @@ from greenlet import GreenletExit, getcurrent
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import PlanBook, Transport
 from pysmpi.kernel.process import Core, Process
-from pysmpi.mpi import agreement
-from pysmpi.mpi.polling import Watch
-from pysmpi.mpi.rank import Aborted, Fiber, FreeTransport, Rank, Universe, World, current
+from pysmpi.mpi.base.ranks import Aborted, Fiber, FreeTransport, Rank, Universe, World, current
+from pysmpi.mpi.collective import agreement
+from pysmpi.mpi.point_to_point.polling import Watch
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.runtime import collection, stopping

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from pysmpi.mpi import rank as ranks
+from pysmpi.mpi.base import ranks
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.outside.descriptors import changing, is_ready
 from pysmpi.runtime.outside.reactor import READ, WRITE, Reactor, reactor

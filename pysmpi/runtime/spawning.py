@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pysmpi.errors import UsageError
-from pysmpi.mpi.rank import Rank, World
-from pysmpi.mpi.spawning import CannotSpawn, Command
+from pysmpi.mpi.base.ranks import Rank, World
+from pysmpi.mpi.processes.spawning import CannotSpawn, Command
 from pysmpi.platform.placement import Slot, place, read_hostfile
 from pysmpi.runtime.command_lines import program_of
 from pysmpi.runtime.loader import Program

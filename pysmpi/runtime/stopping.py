@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 from greenlet import getcurrent
 
-from pysmpi.mpi.rank import Rank, Stop
+from pysmpi.mpi.base.ranks import Rank, Stop
 
 MOST = 100  # times that a fiber is told: as many `finally` clauses and finalizers may call MPI
 GRACE = 3.0  # seconds of real time in which one fiber must come to its end

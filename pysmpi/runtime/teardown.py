@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from types import BuiltinFunctionType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
-from pysmpi.mpi.handles import Handle
+from pysmpi.mpi.base.handles import Handle
 
 # What finalizers use by its name, and what has none itself.
 _KEPT = (

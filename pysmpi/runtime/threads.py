@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from greenlet import GreenletExit, getcurrent
 
-from pysmpi.mpi import rank as ranks
+from pysmpi.mpi.base import ranks
 from pysmpi.runtime.locks import RankLock, RankRLock, ThreadLock, give_way
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.outside import forks

@@ -20,7 +20,7 @@ from typing import Any
 import greenlet
 from greenlet import getcurrent
 
-from pysmpi.mpi import rank as ranks
+from pysmpi.mpi.base import ranks
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange

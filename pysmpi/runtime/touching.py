@@ -8,8 +8,8 @@ from typing import Any
 
 from pysmpi import touching
 from pysmpi.kernel.plan import Transport
-from pysmpi.mpi.rank import current
-from pysmpi.mpi.whereabouts import place_of
+from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.buffers.locations import place_of
 
 
 @contextmanager

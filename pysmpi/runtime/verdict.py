@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from pysmpi import diagnostics, text
 from pysmpi.errors import UsageError
-from pysmpi.mpi.constants import ERR_TRUNCATE
-from pysmpi.mpi.exceptions import Exception as MPIException
+from pysmpi.mpi.base.constants import ERR_TRUNCATE
+from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.runtime.deadlock import Deadlock, DeadlockError
 from pysmpi.runtime.program_errors import format_errors
 from pysmpi.runtime.simulation import Outcome, Simulation, State
 
 if TYPE_CHECKING:
     from pysmpi.diagnostics import Diagnostic
-    from pysmpi.mpi.rank import Rank
+    from pysmpi.mpi.base.ranks import Rank
     from pysmpi.runtime.program_errors import CallSite
 
 # Exit statuses; others are the program's own.

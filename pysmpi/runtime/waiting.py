@@ -18,13 +18,13 @@ from pysmpi import text
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Envelope, Receive, Request, Send
-from pysmpi.mpi import agreement
+from pysmpi.mpi.base.ranks import Fiber, Rank
 from pysmpi.mpi.calls import BOUNDARIES
-from pysmpi.mpi.comm import Comm, Everyone, local
-from pysmpi.mpi.core import Core
-from pysmpi.mpi.operations import Operation
-from pysmpi.mpi.rank import Fiber, Rank
-from pysmpi.mpi.windowlocks import Claim
+from pysmpi.mpi.collective import agreement
+from pysmpi.mpi.communicators.comm import Comm, Everyone, local
+from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.point_to_point.operations import Operation
+from pysmpi.mpi.rma.locks import Claim
 from pysmpi.runtime.lookalike import stands_for
 from pysmpi.runtime.program_errors import CallSite, call_site, is_ours
 

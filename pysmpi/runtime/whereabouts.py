@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from greenlet import getcurrent
 
 from pysmpi import text
-from pysmpi.mpi.rank import Fiber
+from pysmpi.mpi.base.ranks import Fiber
 from pysmpi.runtime.deadlock import Group, group_waits, table
 from pysmpi.runtime.program_errors import call_site
 from pysmpi.runtime.waiting import Census

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from greenlet import getcurrent
 
 from pysmpi.mpi import MPI
+from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.calls import classes, is_local
-from pysmpi.mpi.rank import Rank
 from pysmpi.runtime.program_errors import shorten
 from pysmpi.trace.events import Call
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.errors import UsageError
-from pysmpi.mpi.core import Core
+from pysmpi.mpi.communicators.communicator import Core
 from pysmpi.output import Target
 from pysmpi.trace.calls import Instruments
 from pysmpi.trace.events import Call, Format, Place, Transfer
@@ -17,7 +17,7 @@ from pysmpi.trace.formats import FORMATS
 
 if TYPE_CHECKING:
     from pysmpi.kernel.requests import Send
-    from pysmpi.mpi.rank import Fiber
+    from pysmpi.mpi.base.ranks import Fiber
     from pysmpi.runtime.job import Job
     from pysmpi.runtime.simulation import Simulation
 

@@ -243,7 +243,7 @@ def test_plans_whose_bytes_never_flow_are_refused(latency, volume, bound, factor
 
 
 def test_a_stop_keeps_those_that_are_ready():
-    from pysmpi.mpi.rank import FreeTransport
+    from pysmpi.mpi.base.ranks import FreeTransport
 
     engine = Engine(FreeTransport(), 3)
     ran = []

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pysmpi.mpi import MPI
-from pysmpi.mpi.messages import send
-from pysmpi.mpi.whereabouts import locate, place_of
+from pysmpi.mpi.buffers.locations import locate, place_of
+from pysmpi.mpi.buffers.spellings import send
 
 BASE = np.zeros((20, 10))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pysmpi.mpi import rank as ranks
+from pysmpi.mpi.base import ranks
 
 
 @pytest.fixture

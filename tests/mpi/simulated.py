@@ -7,8 +7,9 @@ from typing import Any
 
 from pysmpi.collectives.selection import Selection
 from pysmpi.kernel.plan import Plan, Transport
-from pysmpi.mpi import MPI, pointtopoint  # noqa: F401  all chapters, as programs see them
-from pysmpi.mpi.rank import Rank
+from pysmpi.mpi import MPI  # noqa: F401  all chapters, as programs see them
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.point_to_point import calls as pointtopoint
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.runtime.simulation import Simulation, State

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pysmpi.mpi import arguments as a
-from pysmpi.mpi import constants as c
-from pysmpi.mpi import datatypes as d
-from pysmpi.mpi.arguments import Place
-from pysmpi.mpi.buffers import IN_PLACE
-from pysmpi.mpi.messages import EMPTY, Blocks
+from pysmpi.mpi.base import constants as c
+from pysmpi.mpi.buffers.memory import IN_PLACE
+from pysmpi.mpi.buffers.spellings import EMPTY, Blocks
+from pysmpi.mpi.collective import arguments as a
+from pysmpi.mpi.collective.arguments import Place
+from pysmpi.mpi.datatypes import datatypes as d
 
 ROOT, OTHER = Place(1, 3), Place(0, 3)
 REMOTE = Place(0, 3, inter=True)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from pysmpi.kernel.matching import ANY, Mailbox, accepts
 from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.kernel.requests import Context, Receive, Send
-from pysmpi.mpi import MPI, pointtopoint
-from pysmpi.mpi.rank import Rank, current
+from pysmpi.mpi import MPI
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.point_to_point import calls as pointtopoint
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.runtime.simulation import Simulation

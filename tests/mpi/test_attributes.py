@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pysmpi.mpi import attributes
-from pysmpi.mpi.constants import ERR_KEYVAL, ERR_OTHER, KEYVAL_INVALID, TAG_UB
-from pysmpi.mpi.datatypes import DATATYPE_NULL, PREDEFINED, Datatype
-from pysmpi.mpi.exceptions import Exception as MPIException
+from pysmpi.mpi.base import attributes
+from pysmpi.mpi.base.constants import ERR_KEYVAL, ERR_OTHER, KEYVAL_INVALID, TAG_UB
+from pysmpi.mpi.base.exceptions import Exception as MPIException
+from pysmpi.mpi.datatypes.datatypes import DATATYPE_NULL, PREDEFINED, Datatype
 
 pytestmark = pytest.mark.usefixtures("own_rank")
 

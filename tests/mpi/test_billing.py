@@ -11,9 +11,10 @@ import pytest
 from simulated import Wire, simulate
 
 from pysmpi.collectives.selection import Selection
-from pysmpi.mpi import MPI, messages
-from pysmpi.mpi import rank as ranks
-from pysmpi.mpi.rank import Rank
+from pysmpi.mpi import MPI
+from pysmpi.mpi.base import ranks
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.buffers import spellings as messages
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.runtime.simulation import Simulation

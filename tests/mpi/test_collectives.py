@@ -13,14 +13,14 @@ from simulated import Deadlock, simulate
 
 from pysmpi.collectives import registry
 from pysmpi.collectives.selection import Selection
-from pysmpi.mpi.buffers import IN_PLACE
-from pysmpi.mpi.constants import ERR_COMM, ERR_OP, ERR_ROOT, ERR_TRUNCATE
-from pysmpi.mpi.datatypes import PREDEFINED as TYPES
-from pysmpi.mpi.exceptions import Exception as MpiError
-from pysmpi.mpi.intracomm import COMM_WORLD
-from pysmpi.mpi.ops import OP_NULL, Op
-from pysmpi.mpi.ops import PREDEFINED as OPS
-from pysmpi.mpi.rank import current
+from pysmpi.mpi.base.constants import ERR_COMM, ERR_OP, ERR_ROOT, ERR_TRUNCATE
+from pysmpi.mpi.base.exceptions import Exception as MpiError
+from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.buffers.memory import IN_PLACE
+from pysmpi.mpi.communicators.intracomm import COMM_WORLD
+from pysmpi.mpi.datatypes.datatypes import PREDEFINED as TYPES
+from pysmpi.mpi.operators.operators import OP_NULL, Op
+from pysmpi.mpi.operators.operators import PREDEFINED as OPS
 
 FORMS = ("blocking", "nonblocking", "persistent")
 GARBAGE = 99
@@ -495,7 +495,7 @@ def test_too_long_a_message_is_an_error_of_the_receiver() -> None:
 
 
 def test_wrong_arguments_are_refused() -> None:
-    from pysmpi.mpi.comm import COMM_NULL
+    from pysmpi.mpi.communicators.comm import COMM_NULL
 
     one = np.zeros(1)
     for root in (-1, -3, 1, 7):

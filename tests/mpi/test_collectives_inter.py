@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from simulated import simulate
 
 from pysmpi.collectives.selection import Selection
-from pysmpi.mpi import environment
-from pysmpi.mpi.buffers import IN_PLACE
-from pysmpi.mpi.comm import Comm
-from pysmpi.mpi.constants import ERR_ROOT, PROC_NULL, ROOT
-from pysmpi.mpi.core import Core, connect
-from pysmpi.mpi.datatypes import PREDEFINED as TYPES
-from pysmpi.mpi.exceptions import Exception as MpiError
-from pysmpi.mpi.ops import PREDEFINED as OPS
+from pysmpi.mpi.base.constants import ERR_ROOT, PROC_NULL, ROOT
+from pysmpi.mpi.base.exceptions import Exception as MpiError
+from pysmpi.mpi.buffers.memory import IN_PLACE
+from pysmpi.mpi.communicators.comm import Comm
+from pysmpi.mpi.communicators.communicator import Core, connect
+from pysmpi.mpi.datatypes.datatypes import PREDEFINED as TYPES
+from pysmpi.mpi.operators.operators import PREDEFINED as OPS
+from pysmpi.mpi.processes import environment
 
 FORMS = ("blocking", "nonblocking", "persistent")
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from simulated import simulate
 
 from pysmpi.collectives.selection import Selection
-from pysmpi.mpi import environment
-from pysmpi.mpi.intracomm import COMM_WORLD
-from pysmpi.mpi.ops import PREDEFINED as OPS
+from pysmpi.mpi.communicators.intracomm import COMM_WORLD
+from pysmpi.mpi.operators.operators import PREDEFINED as OPS
+from pysmpi.mpi.processes import environment
 
 words = st.text("abc", max_size=3)
 

@@ -7,10 +7,10 @@ import pickle
 import numpy as np
 import pytest
 
-from pysmpi.mpi import constants as c
-from pysmpi.mpi import datatypes as d
-from pysmpi.mpi.datatypes import Datatype
-from pysmpi.mpi.exceptions import Exception as MPIException
+from pysmpi.mpi.base import constants as c
+from pysmpi.mpi.base.exceptions import Exception as MPIException
+from pysmpi.mpi.datatypes import datatypes as d
+from pysmpi.mpi.datatypes.datatypes import Datatype
 
 INT, DOUBLE, CHAR = d.INT, d.DOUBLE, d.CHAR
 

@@ -6,9 +6,9 @@ import inspect
 
 import pytest
 
-from pysmpi.mpi import docstrings
-from pysmpi.mpi.docstrings import publish, signature
-from pysmpi.mpi.info import INFO_NULL
+from pysmpi.mpi.base import docstrings
+from pysmpi.mpi.base.docstrings import publish, signature
+from pysmpi.mpi.base.info import INFO_NULL
 
 
 def plain() -> None: ...

@@ -7,8 +7,8 @@ import warnings
 
 import pytest
 
-from pysmpi.mpi import environment, errhandlers
-from pysmpi.mpi.constants import (
+from pysmpi.mpi.base import errhandlers
+from pysmpi.mpi.base.constants import (
     ERR_ARG,
     ERR_OTHER,
     MAX_PROCESSOR_NAME,
@@ -16,8 +16,9 @@ from pysmpi.mpi.constants import (
     THREAD_MULTIPLE,
     THREAD_SINGLE,
 )
-from pysmpi.mpi.environment import Options
-from pysmpi.mpi.exceptions import Exception as MPIException
+from pysmpi.mpi.base.exceptions import Exception as MPIException
+from pysmpi.mpi.processes import environment
+from pysmpi.mpi.processes.environment import Options
 
 pytestmark = pytest.mark.usefixtures("own_rank")
 

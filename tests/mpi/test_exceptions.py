@@ -6,10 +6,10 @@ import pickle
 
 import pytest
 
-from pysmpi.mpi import constants, environment, errhandlers
-from pysmpi.mpi.constants import ERR_LASTCODE, ERR_OTHER, ERR_RANK, ERR_UNKNOWN, SUCCESS
-from pysmpi.mpi.errhandlers import ERRORS_ARE_FATAL, Errhandler
-from pysmpi.mpi.exceptions import (
+from pysmpi.mpi.base import constants, errhandlers
+from pysmpi.mpi.base.constants import ERR_LASTCODE, ERR_OTHER, ERR_RANK, ERR_UNKNOWN, SUCCESS
+from pysmpi.mpi.base.errhandlers import ERRORS_ARE_FATAL, Errhandler
+from pysmpi.mpi.base.exceptions import (
     Add_error_class,
     Add_error_code,
     Add_error_string,
@@ -22,7 +22,8 @@ from pysmpi.mpi.exceptions import (
     fail,
     user_errors,
 )
-from pysmpi.mpi.info import INFO_NULL, Info
+from pysmpi.mpi.base.info import INFO_NULL, Info
+from pysmpi.mpi.processes import environment
 
 pytestmark = pytest.mark.usefixtures("own_rank")
 
@@ -114,7 +115,7 @@ def test_predefined_codes_stay() -> None:
 
 
 def test_errors_are_private_to_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pysmpi.mpi import rank as ranks
+    from pysmpi.mpi.base import ranks
 
     first = Add_error_class()
     monkeypatch.setattr(ranks.outside, "storage", {})

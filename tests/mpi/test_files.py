@@ -12,7 +12,7 @@ import pytest
 from simulated import Deadlock, simulate
 
 from pysmpi.mpi import MPI
-from pysmpi.mpi.rank import Rank
+from pysmpi.mpi.base.ranks import Rank
 
 RDWR = MPI.MODE_RDWR | MPI.MODE_CREATE
 
@@ -476,7 +476,7 @@ def test_default_handlers_of_files_return(path):
     """With `rc.errors = "default"` communicators abort, but files do not."""
     from types import SimpleNamespace
 
-    from pysmpi.mpi import environment
+    from pysmpi.mpi.processes import environment
 
     def main(rank: Rank) -> None:
         environment.start(SimpleNamespace(errors="default"), {})

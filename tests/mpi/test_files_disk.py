@@ -12,10 +12,10 @@ from simulated import simulate
 
 from pysmpi.errors import UsageError
 from pysmpi.mpi import MPI
-from pysmpi.mpi.file_access import interleave
-from pysmpi.mpi.file_disks import Disk, Step, disk_options
-from pysmpi.mpi.file_views import Pieces
-from pysmpi.mpi.rank import Rank, current
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.files.access import interleave
+from pysmpi.mpi.files.disks import Disk, Step, disk_options
+from pysmpi.mpi.files.views import Pieces
 from pysmpi.options import Settings, parse
 
 RDWR = MPI.MODE_RDWR | MPI.MODE_CREATE

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from simulated import simulate
 
 from pysmpi.mpi import MPI
-from pysmpi.mpi.file_storage import Storage
-from pysmpi.mpi.file_views import Pieces, View
-from pysmpi.mpi.rank import Rank
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.files.storage import Storage
+from pysmpi.mpi.files.views import Pieces, View
 
 common = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -135,7 +135,7 @@ def test_windows_read_and_write_what_single_runs_do(tmp_path, runs, window):
     path = tmp_path / "data"
     path.write_bytes(bytes(i % 251 for i in range(at // 2)))
     storage = Storage(str(path), MPI.MODE_RDWR)
-    import pysmpi.mpi.file_storage as module
+    import pysmpi.mpi.files.storage as module
 
     kept, module.WINDOW = module.WINDOW, window
     try:

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from pysmpi.mpi.constants import (
+from pysmpi.mpi.base.constants import (
     ERR_ARG,
     ERR_GROUP,
     ERR_RANK,
@@ -16,8 +16,8 @@ from pysmpi.mpi.constants import (
     UNDEFINED,
     UNEQUAL,
 )
-from pysmpi.mpi.exceptions import Exception as MPIException
-from pysmpi.mpi.groups import GROUP_EMPTY, GROUP_NULL, Group, GroupImpl, Members
+from pysmpi.mpi.base.exceptions import Exception as MPIException
+from pysmpi.mpi.communicators.groups import GROUP_EMPTY, GROUP_NULL, Group, GroupImpl, Members
 
 
 def group(*pids: int) -> Group:

@@ -11,19 +11,19 @@ import weakref
 
 import pytest
 
-from pysmpi.mpi import handles
-from pysmpi.mpi.constants import ERR_GROUP, ERR_INFO
-from pysmpi.mpi.errhandlers import (
+from pysmpi.mpi.base import handles
+from pysmpi.mpi.base.constants import ERR_GROUP, ERR_INFO
+from pysmpi.mpi.base.errhandlers import (
     ERRHANDLER_NULL,
     ERRORS_ABORT,
     ERRORS_ARE_FATAL,
     ERRORS_RETURN,
     Errhandler,
 )
-from pysmpi.mpi.exceptions import Exception as MPIException
-from pysmpi.mpi.groups import GROUP_EMPTY, GROUP_NULL, Group
-from pysmpi.mpi.info import INFO_ENV, INFO_NULL, Info
-from pysmpi.mpi.status import Status
+from pysmpi.mpi.base.exceptions import Exception as MPIException
+from pysmpi.mpi.base.info import INFO_ENV, INFO_NULL, Info
+from pysmpi.mpi.base.status import Status
+from pysmpi.mpi.communicators.groups import GROUP_EMPTY, GROUP_NULL, Group
 
 NULLS = [GROUP_NULL, INFO_NULL, ERRHANDLER_NULL]
 CONSTANTS = [GROUP_EMPTY, INFO_ENV, ERRORS_RETURN, ERRORS_ABORT, ERRORS_ARE_FATAL]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pysmpi.mpi import info as chapter
-from pysmpi.mpi.constants import (
+from pysmpi.mpi.base import info as chapter
+from pysmpi.mpi.base.constants import (
     ERR_ARG,
     ERR_INFO,
     ERR_INFO_KEY,
@@ -18,8 +18,8 @@ from pysmpi.mpi.constants import (
     MAX_INFO_KEY,
     MAX_INFO_VAL,
 )
-from pysmpi.mpi.exceptions import Exception as MPIException
-from pysmpi.mpi.info import INFO_ENV, INFO_NULL, Info
+from pysmpi.mpi.base.exceptions import Exception as MPIException
+from pysmpi.mpi.base.info import INFO_ENV, INFO_NULL, Info
 
 KEYS = st.text("abcdefgh", min_size=1, max_size=3)
 

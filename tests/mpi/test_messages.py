@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pysmpi.mpi import buffers as b
-from pysmpi.mpi import constants as c
-from pysmpi.mpi import datatypes as d
-from pysmpi.mpi import messages as m
-from pysmpi.mpi.exceptions import Exception as MPIException
+from pysmpi.mpi.base import constants as c
+from pysmpi.mpi.base.exceptions import Exception as MPIException
+from pysmpi.mpi.buffers import memory as b
+from pysmpi.mpi.buffers import spellings as m
+from pysmpi.mpi.datatypes import datatypes as d
 
 DOUBLE, INT = d.DOUBLE, d.INT
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pysmpi.mpi import constants as c
-from pysmpi.mpi import datatypes as d
-from pysmpi.mpi import packing
-from pysmpi.mpi.exceptions import Exception as MPIException
+from pysmpi.mpi.base import constants as c
+from pysmpi.mpi.base.exceptions import Exception as MPIException
+from pysmpi.mpi.buffers import packing
+from pysmpi.mpi.datatypes import datatypes as d
 
 EXTERNAL = "external32"
 

@@ -8,9 +8,9 @@ import pickle as standard
 import numpy as np
 import pytest
 
-from pysmpi.mpi import rank as ranks
-from pysmpi.mpi.buffers import buffer
-from pysmpi.mpi.pickling import Pickle, pickle
+from pysmpi.mpi.base import ranks
+from pysmpi.mpi.buffers.memory import buffer
+from pysmpi.mpi.buffers.pickling import Pickle, pickle
 
 pytestmark = pytest.mark.usefixtures("own_rank")
 DATA = {"a": [1, 2.5, None], "b": ("x", b"y")}

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pysmpi.mpi import constants as c
-from pysmpi.mpi import datatypes as d
-from pysmpi.mpi import ops, quads, reductions
-from pysmpi.mpi.exceptions import Exception as MPIException
-from pysmpi.mpi.ops import Op
-from pysmpi.mpi.reductions import OPERATORS
+from pysmpi.mpi.base import constants as c
+from pysmpi.mpi.base.exceptions import Exception as MPIException
+from pysmpi.mpi.datatypes import datatypes as d
+from pysmpi.mpi.datatypes import quad_precision as quads
+from pysmpi.mpi.operators import arithmetic as reductions
+from pysmpi.mpi.operators import operators as ops
+from pysmpi.mpi.operators.arithmetic import OPERATORS
+from pysmpi.mpi.operators.operators import Op
 
 pytestmark = pytest.mark.usefixtures("own_rank")
 

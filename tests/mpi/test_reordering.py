@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pysmpi
-from pysmpi.mpi.core import world_core
-from pysmpi.mpi.graphs import DistGraph, Edges, Grid
-from pysmpi.mpi.rank import current
-from pysmpi.mpi.reordering import Places, in_blocks, order_for
+from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.communicators.communicator import world_core
+from pysmpi.mpi.topologies.graphs import DistGraph, Edges, Grid
+from pysmpi.mpi.topologies.reordering import Places, in_blocks, order_for
 
 NODES = """
 name: nodes

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from simulated import simulate
 
-from pysmpi.mpi import MPI, agreement
+from pysmpi.mpi import MPI
+from pysmpi.mpi.collective import agreement
 
 
 def test_tags_do_not_depend_on_the_runs_before() -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pysmpi.mpi import datatypes, handles
-from pysmpi.mpi.constants import (
+from pysmpi.mpi.base import handles
+from pysmpi.mpi.base.constants import (
     ANY_SOURCE,
     ANY_TAG,
     ERR_ARG,
@@ -24,9 +24,10 @@ from pysmpi.mpi.constants import (
     SUCCESS,
     UNDEFINED,
 )
-from pysmpi.mpi.datatypes import BYTE, DATATYPE_NULL, Datatype
-from pysmpi.mpi.exceptions import Exception as MPIException
-from pysmpi.mpi.status import Status
+from pysmpi.mpi.base.exceptions import Exception as MPIException
+from pysmpi.mpi.base.status import Status
+from pysmpi.mpi.datatypes import datatypes
+from pysmpi.mpi.datatypes.datatypes import BYTE, DATATYPE_NULL, Datatype
 
 C_INT = st.integers(-(2**31), 2**31 - 1)
 DOUBLE, INT, SHORT, SHORT_INT = (

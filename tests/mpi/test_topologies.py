@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simulated import simulate
 
 from pysmpi.mpi import MPI
-from pysmpi.mpi.graphs import Grid, balanced
+from pysmpi.mpi.topologies.graphs import Grid, balanced
 
 dims_of_grids = st.lists(st.integers(1, 4), min_size=0, max_size=4)
 

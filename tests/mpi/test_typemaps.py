@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pysmpi.mpi import constants as c
-from pysmpi.mpi import typerecords as t
-from pysmpi.mpi.typemaps import EMPTY, Blocks, Run, members
+from pysmpi.mpi.base import constants as c
+from pysmpi.mpi.datatypes import records as t
+from pysmpi.mpi.datatypes.layouts import EMPTY, Blocks, Run, members
 
 BASICS = ("INT8_T", "SHORT", "INT", "DOUBLE", "LONG_DOUBLE", "C_DOUBLE_COMPLEX")
 
@@ -271,7 +271,7 @@ def test_empty_types():
     (lambda r: t.match_size(c.TYPECLASS_REAL, 3), c.ERR_ARG),
 ])
 def test_wrong_arguments(make, error):
-    from pysmpi.mpi.exceptions import Exception as MPIException
+    from pysmpi.mpi.base.exceptions import Exception as MPIException
 
     with pytest.raises(MPIException) as caught:
         make(t.PREDEFINED["INT"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from simulated import Deadlock, simulate
 
 from pysmpi.mpi import MPI
-from pysmpi.mpi.windowlocks import ALL, Locks
+from pysmpi.mpi.rma.locks import ALL, Locks
 
 
 def on(size: int, main: Any) -> list[Any]:

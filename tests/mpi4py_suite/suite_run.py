@@ -16,7 +16,7 @@ import unittest
 from typing import Any
 
 import pysmpi
-from pysmpi.mpi.rank import current
+from pysmpi.mpi.base.ranks import current
 
 _clocks = [time.process_time]  # in a list, where the runtime does not exchange it for its own
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-from pysmpi.mpi import rank as ranks
+from pysmpi.mpi.base import ranks
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import Program
 from pysmpi.runtime.process.exchange import Door

@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 import pysmpi
-from pysmpi.mpi.rank import current
+from pysmpi.mpi.base.ranks import current
 
 RING = """
 from mpi4py import MPI

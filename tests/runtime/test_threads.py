@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pysmpi.mpi.rank import FreeTransport, Rank, current
+from pysmpi.mpi.base.ranks import FreeTransport, Rank, current
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.runtime import locks

@@ -14,8 +14,8 @@ import numpy as np
 
 from pysmpi import arrays
 from pysmpi.errors import UsageError
-from pysmpi.mpi.payload import PAYLOAD
-from pysmpi.mpi.rank import current, outside
+from pysmpi.mpi.base.ranks import current, outside
+from pysmpi.mpi.buffers.payload import PAYLOAD
 from pysmpi.platform.units import parse_size
 from pysmpi.runtime.folding.arena import Arena
 from pysmpi.runtime.folding.faults import Faults

@@ -16,7 +16,7 @@ from time import monotonic, thread_time
 from types import ModuleType
 from typing import Any
 
-from pysmpi.mpi import rank as ranks
+from pysmpi.mpi.base import ranks
 from pysmpi.runtime.outside.descriptors import changing
 from pysmpi.runtime.outside.forks import become_plain
 from pysmpi.runtime.outside.peers import Side

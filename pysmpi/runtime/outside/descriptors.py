@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from pysmpi.mpi import rank as ranks
+from pysmpi.mpi.base import ranks
 from pysmpi.runtime.outside.peers import Side
 from pysmpi.runtime.outside.reactor import READ, WRITE, Reactor, reactor
 from pysmpi.runtime.outside.replacing import Replacements, methods

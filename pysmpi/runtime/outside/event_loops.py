@@ -13,7 +13,7 @@ from typing import Any
 
 from greenlet import getcurrent
 
-from pysmpi.mpi.rank import Fiber
+from pysmpi.mpi.base.ranks import Fiber
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from greenlet import getcurrent
 
-from pysmpi.mpi import rank as ranks
+from pysmpi.mpi.base import ranks
 from pysmpi.runtime.exits import HardExit, run_exit_functions
 from pysmpi.runtime.surroundings import Surroundings
 

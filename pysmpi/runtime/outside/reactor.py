@@ -24,8 +24,8 @@ from greenlet import getcurrent
 
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.requests import Request
-from pysmpi.mpi import rank as ranks
-from pysmpi.mpi.rank import Fiber
+from pysmpi.mpi.base import ranks
+from pysmpi.mpi.base.ranks import Fiber
 from pysmpi.runtime.collection import Collecting
 from pysmpi.runtime.locks import give_way
 from pysmpi.runtime.outside.peers import Side, has_children, is_pipe, leaves, side_of

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from pysmpi.mpi import rank as ranks
+from pysmpi.mpi.base import ranks
 from pysmpi.runtime.outside.peers import Side
 from pysmpi.runtime.outside.reactor import Reactor, reactor
 from pysmpi.runtime.outside.replacing import Replacements

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 from pysmpi import sampling
-from pysmpi.mpi.rank import Rank
+from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.program_errors import shorten
 from pysmpi.runtime.shadow.estimate import FEWEST, Rule

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pysmpi.mpi.rank import Rank
+from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.shadow import source as sources
 from pysmpi.runtime.shadow.estimate import Rule
 from pysmpi.runtime.shadow.outputs import Outputs, Watch

@@ -10,7 +10,7 @@ from __future__ import annotations
 from time import thread_time_ns
 from typing import TYPE_CHECKING, Any
 
-from pysmpi.mpi.rank import Rank
+from pysmpi.mpi.base.ranks import Rank
 
 if TYPE_CHECKING:
     from pysmpi.runtime.shadow.passes import Entry, Point, Shadow

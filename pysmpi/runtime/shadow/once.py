@@ -19,7 +19,7 @@ from hashlib import blake2b
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.mpi.rank import Rank
+from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.shadow.keys import key_function
 from pysmpi.runtime.shadow.outputs import Watch
 from pysmpi.runtime.shadow.passes import Guard, Shadow

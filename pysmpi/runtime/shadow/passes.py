@@ -16,7 +16,7 @@ from time import thread_time_ns
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.mpi.rank import Rank, current
+from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.runtime.program_errors import call_site
 from pysmpi.runtime.shadow.collective import Activity, Span, pass_by
 from pysmpi.runtime.shadow.estimate import Estimate, Rule

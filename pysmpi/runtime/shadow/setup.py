@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.mpi.rank import Rank
+from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.imports import ImportSystem
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange

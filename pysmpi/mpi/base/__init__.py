@@ -1,0 +1,1 @@
+"""What every chapter uses: ranks, handles, constants, errors, attributes, info, status."""

@@ -1,0 +1,263 @@
+"""Attributes of communicators, datatypes and windows (MPI 4.1, section 7.7).
+
+Keyvals and attributes are private to a rank. The classes that carry attributes write their five
+methods with `create_keyval`, `free_keyval`, `get`, `set` and `delete` of this module, call
+`copied` where they duplicate an object and `deleted` where they free one. What the predefined
+keyvals of a family answer is registered in `PREDEFINED`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from operator import index
+from typing import Any
+
+from pysmpi.mpi.base.constants import (
+    ANY_SOURCE,
+    APPNUM,
+    ERR_KEYVAL,
+    ERR_OTHER,
+    IO,
+    KEYVAL_INVALID,
+    LASTUSEDCODE,
+    TAG_UB,
+    UNIVERSE_SIZE,
+    WTIME_IS_GLOBAL,
+)
+from pysmpi.mpi.base.errhandlers import show
+from pysmpi.mpi.base.exceptions import Exception, cint, fail, no_integer, user_errors
+from pysmpi.mpi.base.handles import Handle
+from pysmpi.mpi.base.ranks import current
+
+__all__ = ["_keyval_registry"]
+
+# The largest tag: all that a C int holds.
+TAG_MAX = 0x7FFFFFFF
+
+# MPICH's numbers of keyvals: 0xa4000000, the family, a counter.
+_FIRST = {"Comm": 0xA4400000, "Datatype": 0xA4800000, "Win": 0xA4C00000}
+
+
+class Keyval:
+    """An attribute key and its callbacks.
+
+    With `nopython` the value is an integer, as wide as an address, and the callbacks get that.
+    """
+
+    __slots__ = ("family", "copy_fn", "delete_fn", "nopython")
+
+    def __init__(self, family: str, copy_fn: Any, delete_fn: Any, nopython: bool) -> None:
+        self.family = family
+        self.copy_fn = None if copy_fn is False else copy_fn
+        self.delete_fn = None if isinstance(delete_fn, bool) else delete_fn
+        self.nopython = nopython
+
+    def value(self, value: Any) -> Any:
+        """Check a value that is to be stored."""
+        if not self.nopython:
+            return value
+        try:
+            number = index(value)
+        except TypeError:
+            raise no_integer(value) from None
+        if not -(2**63) <= number < 2**64:
+            raise OverflowError(f"attrval: {number} does not fit into an address")
+        return number % 2**64
+
+
+class Table:
+    """The keyvals of a rank, and the attributes of its objects."""
+
+    __slots__ = ("keyvals", "next", "attributes")
+
+    def __init__(self) -> None:
+        self.keyvals: dict[str, dict[int, Keyval]] = {family: {} for family in _FIRST}
+        self.next = dict(_FIRST)
+        # object -> keyval -> (the key as it was when the value was set, value)
+        self.attributes: dict[Any, dict[int, tuple[Keyval, Any]]] = {}
+
+
+def of_rank() -> Table:
+    """The keyvals and attributes of the calling rank."""
+    storage = current().storage
+    table = storage.get("attributes")
+    if table is None:
+        table = storage["attributes"] = Table()
+    return table
+
+
+class _Registry(dict[str, Any]):
+    """The keyvals of the calling rank by family, as mpi4py keeps them for itself."""
+
+    def __getitem__(self, family: str) -> dict[int, Keyval]:
+        return of_rank().keyvals[family]
+
+
+_keyval_registry = _Registry.fromkeys(("Datatype", "Comm", "Win"))
+
+
+def _universe_size(subject: Handle) -> int | None:
+    return current().world.storage.get("universe_size")
+
+
+# family -> keyval -> what it answers; None where the attribute is not set.
+PREDEFINED: dict[str, dict[int, Callable[[Any], Any]]] = {
+    "Comm": {
+        TAG_UB: lambda subject: TAG_MAX,
+        IO: lambda subject: ANY_SOURCE,
+        WTIME_IS_GLOBAL: lambda subject: 1,
+        UNIVERSE_SIZE: _universe_size,
+        APPNUM: lambda subject: current().storage.get("appnum", 0),
+        LASTUSEDCODE: lambda subject: user_errors().last,
+    },
+    "Datatype": {},
+    "Win": {},
+}
+
+
+def create_keyval(
+    family: type[Handle],
+    copy_fn: Callable[..., Any] | bool | None,
+    delete_fn: Callable[..., Any] | bool | None,
+    nopython: bool,
+) -> int:
+    """The body of `Create_keyval`."""
+    name = family._family.__name__
+    table = of_rank()
+    number = table.next[name]
+    table.next[name] += 1
+    keyval = number - 0x100000000
+    table.keyvals[name][keyval] = Keyval(name, copy_fn, delete_fn, bool(nopython))
+    return keyval
+
+
+def free_keyval(family: type[Handle], keyval: int) -> int:
+    """The body of `Free_keyval`: attributes that are set keep the key's callbacks."""
+    name = family._family.__name__
+    number = cint(keyval)
+    if of_rank().keyvals[name].pop(number, None) is None:
+        fail(ERR_KEYVAL, f"keyval {number} is no user-defined key of a {name}")
+    return KEYVAL_INVALID
+
+
+def _key(table: Table, subject: Handle, keyval: int) -> Keyval:
+    """The key that `keyval` is, for objects of this family."""
+    family = subject._family.__name__
+    key = table.keyvals[family].get(keyval)
+    if key is None:
+        if keyval in PREDEFINED[family]:
+            fail(ERR_KEYVAL, f"keyval {keyval} is predefined, its value cannot be changed", subject)
+        fail(ERR_KEYVAL, f"keyval {keyval} is no key of a {family}", subject)
+    return key
+
+
+def get(subject: Handle, keyval: int) -> Any:
+    """The body of `Get_attr`: None if the attribute is not set."""
+    impl = subject._live()
+    number = cint(keyval)
+    table = of_rank()
+    entry = table.attributes.get(impl, {}).get(number)
+    if entry is not None:
+        return entry[1]
+    predefined = PREDEFINED[subject._family.__name__].get(number)
+    if predefined is not None:
+        return predefined(subject)
+    _key(table, subject, number)
+    return None
+
+
+def set(subject: Handle, keyval: int, attrval: Any) -> None:
+    """The body of `Set_attr`; a value that is replaced is deleted first."""
+    impl = subject._live()
+    table = of_rank()
+    number = cint(keyval)
+    key = _key(table, subject, number)
+    value = key.value(attrval)
+    attributes = table.attributes.setdefault(impl, {})
+    old = attributes.pop(number, None)
+    attributes[number] = (key, value)
+    if old is not None:
+        _notify(subject, number, old)
+
+
+def delete(subject: Handle, keyval: int) -> None:
+    """The body of `Delete_attr`: the attribute is gone, even where its callback fails."""
+    impl = subject._live()
+    table = of_rank()
+    number = cint(keyval)
+    attributes = table.attributes.get(impl)
+    entry = None if attributes is None else attributes.pop(number, None)
+    if entry is None:
+        _key(table, subject, number)
+        return
+    code = _notify(subject, number, entry)
+    if code:
+        fail(code, "the delete callback of the attribute failed", subject)
+
+
+def copied(old: Handle, new: Handle) -> None:
+    """Let a duplicate have the attributes that are to be copied.
+
+    A callback that fails ends the duplication with its error; the new object has then no
+    attributes.
+    """
+    table = of_rank()
+    attributes = table.attributes.get(old._impl)
+    if not attributes:
+        return
+    copies: dict[int, tuple[Keyval, Any]] = {}
+    for keyval, (key, value) in list(attributes.items()):
+        copy_fn = key.copy_fn
+        if copy_fn is None:
+            continue
+        if copy_fn is not True:
+            try:
+                value = _called(copy_fn, old, keyval, value)
+                if value is NotImplemented:
+                    continue
+                value = key.value(value)
+            except builtins.Exception as error:
+                fail(reported(error), "the copy callback of an attribute failed", old)
+        copies[keyval] = (key, value)
+    if copies:
+        table.attributes[new._impl] = copies
+
+
+def deleted(subject: Handle) -> None:
+    """Delete the attributes of an object that is about to be freed, the latest first."""
+    attributes = of_rank().attributes
+    impl = subject._impl
+    while impl in attributes:
+        entries = attributes[impl]
+        if not entries:
+            del attributes[impl]
+            return
+        keyval, entry = entries.popitem()
+        _notify(subject, keyval, entry)
+
+
+def _notify(subject: Handle, keyval: int, entry: tuple[Keyval, Any]) -> int:
+    """Tell the callback that an attribute is gone; return the error code."""
+    key, value = entry
+    if key.delete_fn is not None:
+        try:
+            _called(key.delete_fn, subject, keyval, value)
+        except builtins.Exception as error:
+            return reported(error)
+    return 0
+
+
+def _called(function: Callable[..., Any], subject: Handle, keyval: int, value: Any) -> Any:
+    """Call a callback with a handle of its own, which is null again afterwards."""
+    handle = subject._wrap(subject._impl)
+    try:
+        return function(handle, keyval, value)
+    finally:
+        handle._set(None)
+
+
+def reported(error: builtins.Exception) -> int:
+    """Print an exception out of a callback; return the error code that it becomes."""
+    show(error)
+    return int(error) if isinstance(error, Exception) else ERR_OTHER

@@ -1,0 +1,251 @@
+"""Error handlers (MPI 4.1, section 9.3).
+
+Which handler a communicator, window, file or session has is private to a rank, as it is private
+to a process in a real MPI: each rank keeps a table from objects to handlers.
+
+The classes that have error handlers write their four methods with `create`, `get`, `set` and
+`call` of this module, and copy or forget the handler of an object with `inherit` and `forget`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any, Self
+
+from pysmpi.mpi.base.constants import ERR_ERRHANDLER, SUCCESS
+from pysmpi.mpi.base.exceptions import Exception, cint, fail
+from pysmpi.mpi.base.handles import Handle, type_name, wrong_type
+from pysmpi.mpi.base.ranks import current
+
+__all__ = ["Errhandler", "ERRHANDLER_NULL", "ERRORS_RETURN", "ERRORS_ABORT", "ERRORS_ARE_FATAL"]
+
+# User-defined handlers that may exist at a time, for each class of objects, as in mpi4py.
+MAX_USER_HANDLERS = 32
+
+
+class Errhandler(Handle, kind=5, null=0x14000000, error=ERR_ERRHANDLER):
+    """Error handler."""
+
+    __slots__ = ()
+
+    _impl: Action | None
+    _outlives_mpi = True
+
+    def __new__(cls, errhandler: Errhandler | None = None) -> Self:
+        self = object.__new__(cls)
+        self._copy(errhandler, "errhandler")
+        return self
+
+    def free(self) -> None:
+        """Call `Free` if not null."""
+        if id(self) not in self._constants and self._sync() is not None:
+            self.Free()
+
+    def Free(self) -> None:
+        """Free an error handler."""
+        action = self._live()
+        self._drop()
+        action.release()
+
+
+class Action:
+    """What is done about an error, before it is raised."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def act(self, subject: Handle | None, error: Exception) -> None:
+        """React to an error: ERRORS_RETURN does nothing, so that the error is raised."""
+
+    def hold(self) -> None:
+        """One more object or handle refers to this handler."""
+
+    def release(self) -> None:
+        """One less refers to it."""
+
+
+class Fatal(Action):
+    """Ends the program: all of it, or the processes of the communicator."""
+
+    __slots__ = ()
+
+    def act(self, subject: Handle | None, error: Exception) -> None:
+        """Say what happened and abort."""
+        import sys
+
+        where = f" on {subject._family.__name__}" if subject is not None else ""
+        print(f"Fatal error{where} ({self.name}): {error}", file=sys.stderr)
+        current().abort(int(error))
+
+
+class UserAction(Action):
+    """Calls a function of the program."""
+
+    __slots__ = ("function", "family", "references")
+
+    def __init__(self, function: Callable[[Any, int], None], family: type[Handle]) -> None:
+        super().__init__("user")
+        self.function = function
+        self.family = family
+        self.references = 1
+
+    def act(self, subject: Handle | None, error: Exception) -> None:
+        """Call the function with a handle of its own; an exception from it is fatal."""
+        argument = self.family._wrap(subject._impl if subject is not None else None)
+        try:
+            self.function(argument, int(error))
+        except builtins.Exception as failure:
+            show(failure)
+            Fatal("exception in a user-defined error handler").act(subject, error)
+        finally:
+            argument._set(None)
+
+    def hold(self) -> None:
+        """One more object or handle refers to this handler."""
+        self.references += 1
+
+    def release(self) -> None:
+        """One less refers to it: the last one frees its place among the user's handlers."""
+        self.references -= 1
+        if self.references == 0:
+            of_rank().created[self.family] -= 1
+            Errhandler._table.forget(self)
+
+
+RETURN = Action("ERRORS_RETURN")
+ABORT = Fatal("ERRORS_ABORT")
+ARE_FATAL = Fatal("ERRORS_ARE_FATAL")
+
+ERRHANDLER_NULL = Errhandler._define("ERRHANDLER_NULL", None, 0x14000000)
+ERRORS_RETURN = Errhandler._define("ERRORS_RETURN", RETURN, 0x54000001)
+ERRORS_ABORT = Errhandler._define("ERRORS_ABORT", ABORT, 0x54000003)
+ERRORS_ARE_FATAL = Errhandler._define("ERRORS_ARE_FATAL", ARE_FATAL, 0x54000000)
+
+
+class Handlers:
+    """The error handlers that the objects of one rank have."""
+
+    __slots__ = ("default", "chosen", "actions", "fallback", "created")
+
+    def __init__(self, default: Action = RETURN) -> None:
+        self.default = default  # of every object that has no handler of its own: `rc.errors`
+        self.chosen = True  # whether `rc.errors` says so, rather than MPI
+        # None is the null file (MPI 4.1, section 14.7), the only null handle that has one.
+        self.actions: dict[Any, Action] = {None: RETURN}
+        self.fallback: Handle | None = None  # COMM_SELF, once it has a handler of its own
+        self.created: dict[type[Handle], int] = {}  # user-defined handlers in existence
+
+    def of(self, impl: Any) -> Action:
+        """The handler of an object."""
+        return self.actions.get(impl, self.default)
+
+    def handle(self, subject: Handle | None, error: Exception) -> None:
+        """Let the handler of the object concerned, or of COMM_SELF, see an error."""
+        if subject is None:
+            subject = self.fallback
+        if subject is None or subject._impl is None and not subject._null_bears_errors:
+            action = self.default
+        else:
+            action = self.of(subject._impl)
+        action.act(subject, error)
+
+
+def of_rank() -> Handlers:
+    """The error handlers of the calling rank."""
+    storage = current().storage
+    handlers = storage.get("errhandlers")
+    if handlers is None:
+        handlers = storage["errhandlers"] = Handlers()
+    return handlers
+
+
+def create(family: type[Handle], function: Callable[[Any, int], None]) -> Errhandler:
+    """The body of `Create_errhandler`."""
+    if not callable(function):
+        raise AttributeError(f"errhandler_fn: {type_name(function)!r} object is not callable")
+    family = family._family
+    created = of_rank().created
+    if created.get(family, 0) >= MAX_USER_HANDLERS:
+        raise RuntimeError(
+            f"cannot create more than {MAX_USER_HANDLERS} user-defined error handlers"
+        )
+    created[family] = created.get(family, 0) + 1
+    return Errhandler._of(UserAction(function, family))
+
+
+def _bearer(subject: Handle) -> Any:
+    """What the error handler of a handle is attached to; None for the null file."""
+    return subject._sync() if subject._null_bears_errors else subject._live()
+
+
+def get(subject: Handle) -> Errhandler:
+    """The body of `Get_errhandler`."""
+    action = of_rank().of(_bearer(subject))
+    action.hold()
+    return Errhandler._of(action)
+
+
+def set(subject: Handle, errhandler: Errhandler) -> None:
+    """The body of `Set_errhandler`."""
+    impl = _bearer(subject)
+    if not isinstance(errhandler, Errhandler):
+        raise wrong_type("errhandler", Errhandler, errhandler)
+    action = errhandler._live()
+    handlers = of_rank()
+    if isinstance(action, UserAction) and action.family is not subject._family:
+        fail(
+            ERR_ERRHANDLER,
+            f"a handler of {action.family.__name__} objects set for a {type(subject).__name__}",
+            subject,
+        )
+    action.hold()
+    handlers.of(impl).release()
+    handlers.actions[impl] = action
+    known = subject._named.get(id(impl))
+    if known is not None and known[1] == "COMM_SELF":
+        handlers.fallback = known[0]
+
+
+def call(subject: Handle, errorcode: int) -> None:
+    """The body of `Call_errhandler`."""
+    code = cint(errorcode)
+    action = of_rank().of(_bearer(subject))
+    # A predefined handler has nothing to do about a success; users' handlers see that too.
+    if code != SUCCESS or isinstance(action, UserAction):
+        action.act(subject, Exception(code))
+
+
+def inherit(parent: Handle, child: Handle) -> None:
+    """A new object takes the error handler of another."""
+    handlers = of_rank()
+    action = handlers.actions.get(parent._impl)
+    if action is not None:
+        action.hold()
+        handlers.actions[child._impl] = action
+
+
+def adopt(file: Handle) -> None:
+    """A new file takes the error handler of the null file, unless `rc.errors` names another."""
+    handlers = of_rank()
+    if not handlers.chosen:
+        action = handlers.of(None)
+        action.hold()
+        handlers.actions[file._impl] = action
+
+
+def forget(subject: Handle) -> None:
+    """An object is about to be freed."""
+    action = of_rank().actions.pop(subject._impl, None)
+    if action is not None:
+        action.release()
+
+
+def show(error: BaseException) -> None:
+    """Print the traceback of an exception that came out of a callback of the program."""
+    import sys
+    import traceback
+
+    traceback.print_exception(error, file=sys.stderr)

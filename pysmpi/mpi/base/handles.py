@@ -1,0 +1,385 @@
+"""What all handles of MPI have in common.
+
+A handle is a small Python object that points to the thing it stands for (`_impl`; None is the
+null handle). Copies, `MPI.Comm(comm)`, point to the same thing: equality is identity of what is
+pointed to. Freeing makes the handle null, never a Python finaliser: garbage may be collected
+while another rank runs.
+
+The predefined handles are registered under their names, which is what pickling reduces them to,
+and under the integers that they have in the MPICH ABI. Other handles get an integer when a
+program first asks for one.
+"""
+
+from __future__ import annotations
+
+import weakref
+from copyreg import __newobj__  # type: ignore[attr-defined]
+from ctypes import addressof, c_uint32
+from typing import Any, ClassVar, Self
+
+from pysmpi.mpi.base.exceptions import fail, named, whole
+from pysmpi.mpi.base.ranks import current
+
+__all__ = ["_addressof", "_handleof", "_sizeof"]
+
+_MASK = 0xFFFFFFFF
+
+# The C cells of the handles whose address was asked for, by id: (weak reference, cell).
+_cells: dict[int, tuple[Any, c_uint32]] = {}
+
+
+def type_name(obj: object) -> str:
+    """The type of an argument, as error messages name it."""
+    cls = type(obj)
+    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
+
+
+def wrong_type(argument: str, expected: type, obj: object) -> TypeError:
+    """The exception for an argument of another type than `expected`."""
+    return TypeError(
+        f"Argument {argument!r} has incorrect type "
+        f"(expected mpi4py.MPI.{expected.__name__}, got {type_name(obj)})"
+    )
+
+
+def check_comm(comm: object) -> None:
+    """Refuse an argument `comm` that is no communicator, where that class is not known yet."""
+    if not isinstance(comm, Handle) or comm._family.__name__ != "Comm":
+        raise TypeError(
+            f"Argument 'comm' has incorrect type (expected mpi4py.MPI.Comm, got {type_name(comm)})"
+        )
+
+
+class Table:
+    """The integers of the handles of one family.
+
+    Those of the predefined handles are the same for all ranks; any other handle gets its integer
+    from the rank that asks, as it would from a process of its own.
+    """
+
+    __slots__ = ("null", "first", "_numbers", "_impls")
+
+    def __init__(self, kind: int, null: int) -> None:
+        self.null = null
+        self.first = 0x80000000 | kind << 26
+        self._numbers: dict[int, int] = {id(None): null}
+        self._impls: dict[int, Any] = {null: None}
+
+    def define(self, impl: Any, number: int) -> None:
+        """Give a predefined thing its number; a second name keeps the first number."""
+        number &= _MASK
+        self._impls.setdefault(number, impl)
+        self._numbers.setdefault(id(impl), number)
+
+    def number(self, impl: Any) -> int:
+        """The integer of `impl`, which is kept alive until the rank forgets it."""
+        found = self._numbers.get(id(impl))
+        if found is None:
+            own = self._own()
+            found = own.numbers.get(id(impl))
+            if found is None:
+                found = own.numbers[id(impl)] = self.first + own.given
+                own.impls[found] = impl
+                own.given += 1
+        return found
+
+    def find(self, number: int) -> Any:
+        """What has this number; KeyError if nothing has."""
+        if number in self._impls:
+            return self._impls[number]
+        return self._own().impls[number]
+
+    def forget(self, impl: Any) -> None:
+        """The thing is gone, and its number with it."""
+        tables = current().storage.get("handles")
+        if tables and self.first in tables:
+            own = tables[self.first]
+            number = own.numbers.pop(id(impl), None)
+            if number is not None:
+                del own.impls[number]
+
+    def _own(self) -> OwnNumbers:
+        tables = current().storage.setdefault("handles", {})
+        own: OwnNumbers | None = tables.get(self.first)
+        if own is None:
+            own = tables[self.first] = OwnNumbers()
+        return own
+
+
+class OwnNumbers:
+    """The integers that a rank has given to handles of one family."""
+
+    __slots__ = ("given", "numbers", "impls")
+
+    def __init__(self) -> None:
+        self.given = 0
+        self.numbers: dict[int, int] = {}
+        self.impls: dict[int, Any] = {}
+
+
+class Family:
+    """Lets the classes of a family know its founder.
+
+    A plain class attribute would do, if a class that holds itself did not send whoever walks
+    through the members of classes round in circles.
+    """
+
+    __slots__ = ("founder",)
+
+    def __init__(self, founder: type[Handle]) -> None:
+        self.founder = founder
+
+    def __get__(self, instance: Any, owner: Any = None) -> type[Handle]:
+        return self.founder
+
+
+class Handle:
+    """Base of all handles.
+
+    A family of handles is a direct subclass, made with the keywords of `__init_subclass__`.
+    Subclasses of a family, those of users included, belong to the family.
+    """
+
+    __slots__ = ("_impl", "__weakref__")
+
+    _impl: Any
+
+    _family: ClassVar[Family]
+    _table: ClassVar[Table]
+    _error: ClassVar[int]
+    _release: ClassVar[str | None]
+    # id of the thing -> (the constant, its name); the first name wins.
+    _named: ClassVar[dict[int, tuple[Handle, str]]]
+    _constants: ClassVar[set[int]]
+
+    # May be freed before MPI is initialized and after it is finalized.
+    _outlives_mpi: ClassVar[bool] = False
+
+    # The null handle has an error handler, that of errors which concern no object of the family.
+    _null_bears_errors: ClassVar[bool] = False
+
+    def __init_subclass__(
+        cls,
+        kind: int | None = None,
+        null: int = 0,
+        error: int = 0,
+        release: str | None = "Free",
+        **keywords: Any,
+    ) -> None:
+        """Found a family if there is a `kind`.
+
+        `kind` is the number of the family in MPICH's handles, `null` the integer of its null
+        handle, `error` the error class of a bad handle and `release` the method that frees one.
+        """
+        super().__init_subclass__(**keywords)
+        if kind is not None:
+            cls._family = Family(cls)
+            cls._table = Table(kind, null)
+            cls._error = error
+            cls._release = release
+            cls._named = {}
+            cls._constants = set()
+
+    # How chapters make handles.
+
+    @classmethod
+    def _define(cls, name: str, impl: Any, number: int) -> Any:
+        """A predefined handle; `impl` None is the null handle."""
+        self = object.__new__(cls)
+        self._impl = impl
+        cls._named.setdefault(id(impl), (self, name))
+        cls._constants.add(id(self))
+        cls._table.define(impl, number)
+        return self
+
+    @classmethod
+    def _of(cls, impl: Any) -> Self:
+        """A new handle of this very class, a user's subclass included."""
+        self = cls.__new__(cls)
+        self._impl = impl
+        return self
+
+    @classmethod
+    def _wrap(cls, impl: Any) -> Any:
+        """A new handle of the class of the family that fits the thing."""
+        self = object.__new__(cls._family)
+        self._impl = impl
+        return self
+
+    def _copy(self, other: Any, argument: str) -> None:
+        """Become a copy of `other`, or null if it is None: the body of the constructors."""
+        if other is None:
+            self._impl = None
+        elif isinstance(other, self._family):
+            self._impl = other._sync()
+        else:
+            raise wrong_type(argument, self._family, other)
+
+    # What is behind a handle.
+
+    def _sync(self) -> Any:
+        """The thing behind the handle, also where C code has written another handle into it."""
+        if _cells:
+            entry = _cells.get(id(self))
+            if entry is not None:
+                number = entry[1].value
+                if number != self._table.number(self._impl):
+                    self._impl = self._lookup(number)
+        return self._impl
+
+    def _live(self) -> Any:
+        """The thing behind the handle; an error of the family's class if it is null."""
+        impl = self._impl
+        if impl is None:
+            impl = self._sync()
+            if impl is None:
+                fail(self._error, f"{named(self)}null {self._family.__name__.lower()}")
+        return impl
+
+    def _set(self, impl: Any) -> None:
+        """Point to another thing, or to nothing."""
+        self._impl = impl
+        if _cells:
+            entry = _cells.get(id(self))
+            if entry is not None:
+                entry[1].value = self._table.number(impl)
+
+    def _drop(self) -> None:
+        """Become null; a module constant stays what it is."""
+        if id(self) not in self._constants:
+            self._set(None)
+
+    def _retire(self) -> None:
+        """Become null because the thing is gone."""
+        self._table.forget(self._impl)
+        self._drop()
+
+    def _is_predefined(self) -> bool:
+        """Whether MPI made the thing: it is never freed."""
+        return id(self._sync()) in self._named
+
+    @classmethod
+    def _lookup(cls, number: int, argument: str = "handle") -> Any:
+        try:
+            return cls._table.find(number)
+        except KeyError:
+            family = cls._family.__name__.lower()
+            fail(cls._error, f"{argument}: no {family} has the handle {number:#x}")
+
+    # What programs see.
+
+    def __eq__(self, other: object) -> bool:
+        """Return self==value."""
+        if not isinstance(other, self._family):
+            return NotImplemented
+        if _cells:
+            return self._sync() is other._sync()
+        return self._impl is other._impl
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        """Return bool(self)."""
+        return self._sync() is not None
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Reduce a predefined handle to its name."""
+        known = self._named.get(id(self._sync()))
+        if known is None:
+            raise ValueError(f"cannot serialize {type_name(self)!r} instance")
+        constant, name = known
+        return name if self is constant else (__newobj__, (type(self), constant))
+
+    @property
+    def handle(self) -> int:
+        """MPI handle."""
+        return self._table.number(self._sync())
+
+    @classmethod
+    def fromhandle(cls, handle: int) -> Any:
+        """Create object from MPI handle."""
+        number = whole(handle)
+        if number < 0:
+            raise OverflowError(f"handle: {number} is negative")
+        return cls._wrap(cls._lookup(number & _MASK))
+
+    def toint(self) -> int:
+        """Translate object to integer handle."""
+        number = self.handle
+        return number - 0x100000000 if number > 0x7FFFFFFF else number
+
+    @classmethod
+    def fromint(cls, arg: int, /) -> Any:
+        """Translate integer handle to object."""
+        return cls._wrap(cls._lookup(whole(arg) & _MASK, "arg"))
+
+    def py2f(self) -> int:
+        """Translate object to Fortran handle."""
+        return self.toint()
+
+    @classmethod
+    def f2py(cls, arg: int) -> Any:
+        """Translate Fortran handle to object."""
+        return cls._wrap(cls._lookup(whole(arg) & _MASK, "arg"))
+
+    def free(self) -> None:
+        """Free the object if it is not null or predefined."""
+        if id(self) in self._constants or self._sync() is None:
+            return
+        if self._is_predefined():
+            self._set(None)
+        elif self._release is not None:
+            if self._outlives_mpi or is_active():
+                getattr(self, self._release)()
+            else:
+                self._set(None)
+
+
+def is_active() -> bool:
+    """Whether MPI is initialized and not finalized in the calling rank."""
+    environment = current().storage.get("environment")
+    return environment is None or (environment.initialized and not environment.finalized)
+
+
+def _cell(obj: Handle) -> c_uint32:
+    """The C cell of a handle: from now on C code may read and write it."""
+    key = id(obj)
+    entry = _cells.get(key)
+    if entry is None:
+        cell = c_uint32(obj.handle)
+        _cells[key] = (weakref.ref(obj, lambda _: _cells.pop(key, None)), cell)
+        return cell
+    return entry[1]
+
+
+def _status_class() -> Any:
+    from pysmpi.mpi.base.status import Status
+
+    return Status
+
+
+def _sizeof(arg: Any) -> int:
+    """Size in bytes of the underlying MPI handle."""
+    cls = arg if isinstance(arg, type) else type(arg)
+    if issubclass(cls, Handle):
+        return 4
+    if issubclass(cls, _status_class()):
+        return 20
+    raise TypeError(f"expecting an MPI type or instance, not {type_name(arg)}")
+
+
+def _addressof(arg: Any) -> int:
+    """Memory address of the underlying MPI handle."""
+    if isinstance(arg, Handle):
+        return addressof(_cell(arg))
+    if isinstance(arg, _status_class()):
+        address: int = arg._address()
+        return address
+    raise TypeError(f"expecting an MPI instance, not {type_name(arg)}")
+
+
+def _handleof(arg: Any) -> int:
+    """Unsigned integer value with the underlying MPI handle."""
+    if isinstance(arg, Handle):
+        return arg.handle
+    return _addressof(arg)

@@ -1,0 +1,293 @@
+"""Status: what is known of a message that was received, or of an operation that completed."""
+
+from __future__ import annotations
+
+from array import array
+from copyreg import __newobj__  # type: ignore[attr-defined]
+from typing import Any, Self
+
+from pysmpi.mpi.base.constants import (
+    ANY_SOURCE,
+    ANY_TAG,
+    ERR_ARG,
+    ERR_COUNT,
+    F_ERROR,
+    F_SOURCE,
+    F_STATUS_SIZE,
+    F_TAG,
+    SUCCESS,
+    UNDEFINED,
+)
+from pysmpi.mpi.base.exceptions import cint, fail, sequence, whole
+from pysmpi.mpi.base.handles import wrong_type
+from pysmpi.mpi.datatypes.datatypes import BYTE, Datatype
+from pysmpi.mpi.datatypes.layouts import Signature, members
+
+__all__ = ["Status"]
+
+# The fields are C ints in MPICH's order: the low half of the byte count, its high half shifted
+# by one with the cancelled flag below it, source, tag, error.
+_EMPTY = array("i", [0, 0, ANY_SOURCE, ANY_TAG, SUCCESS])
+
+
+def check_status(status: Any, argument: str = "status") -> None:
+    """Refuse a status argument that is none, before anything is done."""
+    if not isinstance(status, Status):
+        raise wrong_type(argument, Status, status)
+
+
+class Status:
+    """Status object."""
+
+    __slots__ = ("_fields", "__weakref__")
+
+    _fields: array[int]
+
+    def __new__(cls, status: Status | None = None) -> Self:
+        self = object.__new__(cls)
+        if status is None:
+            self._fields = _EMPTY[:]
+        elif isinstance(status, Status):
+            self._fields = status._fields[:]
+        else:
+            raise wrong_type("status", Status, status)
+        return self
+
+    # How requests and receives report.
+
+    def _fill(self, source: int, tag: int, nbytes: int, cancelled: bool = False) -> None:
+        """Set everything but the error, which is set by calls that complete many requests."""
+        fields = self._fields
+        if nbytes < 0x80000000:
+            fields[0] = nbytes
+            fields[1] = cancelled
+        else:
+            self._set_bytes(nbytes, cancelled)
+        fields[2] = source
+        fields[3] = tag
+
+    def _set_bytes(self, nbytes: int, cancelled: bool) -> None:
+        low = nbytes & 0xFFFFFFFF
+        self._fields[0] = low - 0x100000000 if low > 0x7FFFFFFF else low
+        self._fields[1] = nbytes >> 32 << 1 | cancelled
+
+    def _bytes(self) -> int:
+        return (self._fields[1] >> 1) << 32 | self._fields[0] & 0xFFFFFFFF
+
+    def _address(self) -> int:
+        return self._fields.buffer_info()[0]
+
+    # What programs see.
+
+    def __eq__(self, other: object) -> bool:
+        """Return self==value."""
+        if not isinstance(other, Status):
+            return NotImplemented
+        return self._fields == other._fields
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+        """Reduce to the fields."""
+        return (__newobj__, (type(self),), self.__getstate__())
+
+    def __getstate__(self) -> dict[str, int]:
+        """Return the fields."""
+        return {
+            "source": self.Get_source(),
+            "tag": self.Get_tag(),
+            "error": self.Get_error(),
+            "count": self._bytes(),
+            "cancelled": self.Is_cancelled(),
+        }
+
+    def __setstate__(self, state: dict[str, int]) -> None:
+        """Set the fields."""
+        self.Set_source(state["source"])
+        self.Set_tag(state["tag"])
+        self.Set_error(state["error"])
+        self._set_bytes(state.get("count", 0), bool(state.get("cancelled", False)))
+
+    def Get_source(self) -> int:
+        """Get message source."""
+        return self._fields[F_SOURCE]
+
+    def Set_source(self, source: int) -> None:
+        """Set message source."""
+        self._fields[F_SOURCE] = cint(source)
+
+    @property
+    def source(self) -> int:
+        """Message source."""
+        return self.Get_source()
+
+    @source.setter
+    def source(self, value: int) -> None:
+        self.Set_source(value)
+
+    def Get_tag(self) -> int:
+        """Get message tag."""
+        return self._fields[F_TAG]
+
+    def Set_tag(self, tag: int) -> None:
+        """Set message tag."""
+        self._fields[F_TAG] = cint(tag)
+
+    @property
+    def tag(self) -> int:
+        """Message tag."""
+        return self.Get_tag()
+
+    @tag.setter
+    def tag(self, value: int) -> None:
+        self.Set_tag(value)
+
+    def Get_error(self) -> int:
+        """Get message error."""
+        return self._fields[F_ERROR]
+
+    def Set_error(self, error: int) -> None:
+        """Set message error."""
+        self._fields[F_ERROR] = cint(error)
+
+    @property
+    def error(self) -> int:
+        """Message error."""
+        return self.Get_error()
+
+    @error.setter
+    def error(self, value: int) -> None:
+        self.Set_error(value)
+
+    def Get_count(self, datatype: Datatype = BYTE) -> int:
+        """Get the number of *top level* elements."""
+        size = _type(datatype).Get_size()
+        nbytes = self._bytes()
+        if size == 0:
+            return 0 if nbytes == 0 else UNDEFINED
+        return UNDEFINED if nbytes % size else nbytes // size
+
+    @property
+    def count(self) -> int:
+        """Byte count."""
+        return self.Get_count(BYTE)
+
+    @count.setter
+    def count(self, value: int) -> None:
+        self.Set_elements(BYTE, value)
+
+    def Get_elements(self, datatype: Datatype) -> int:
+        """Get the number of basic elements in a datatype."""
+        elements, rest = _elements(_type(datatype)._live().layout.signature, self._bytes())
+        return UNDEFINED if rest else elements
+
+    def Set_elements(self, datatype: Datatype, count: int) -> None:
+        """Set the number of elements in a status.
+
+        .. note:: This method should be only used when implementing
+           query callback functions for generalized requests.
+        """
+        signature, count = _type(datatype)._live().layout.signature, whole(count)
+        if count < 0:
+            fail(ERR_COUNT, f"count is {count}")
+        nbytes = _bytes_of(signature, count)
+        if nbytes > 0x3FFFFFFFFFFFFFFF:
+            fail(ERR_ARG, f"{count} elements of {nbytes} bytes are too many for a status")
+        self._set_bytes(nbytes, self.Is_cancelled())
+
+    def Is_cancelled(self) -> bool:
+        """Test to see if a request was cancelled."""
+        return bool(self._fields[1] & 1)
+
+    def Set_cancelled(self, flag: bool) -> None:
+        """Set the cancelled state associated with a status.
+
+        .. note:: This method should be used only when implementing
+           query callback functions for generalized requests.
+        """
+        self._fields[1] = self._fields[1] & ~1 | bool(flag)
+
+    @property
+    def cancelled(self) -> bool:
+        """Cancelled state."""
+        return self.Is_cancelled()
+
+    @cancelled.setter
+    def cancelled(self, value: bool) -> None:
+        self.Set_cancelled(value)
+
+    def tomemory(self) -> memoryview:
+        """Return status memory view."""
+        return memoryview(self._fields)
+
+    def py2f(self) -> list[int]:
+        """Translate object to Fortran status."""
+        return self._fields.tolist()
+
+    @classmethod
+    def f2py(cls, arg: list[int]) -> Self:
+        """Translate Fortran status to object."""
+        status = cls()
+        numbers = sequence(arg)
+        for field in range(F_STATUS_SIZE):
+            status._fields[field] = cint(numbers[field])
+        return status
+
+
+def _type(datatype: Datatype) -> Datatype:
+    if not isinstance(datatype, Datatype):
+        raise wrong_type("datatype", Datatype, datatype)
+    return datatype
+
+
+def _elements(signature: Signature, nbytes: int) -> tuple[int, int]:
+    """How many basic elements `nbytes` bytes of a repeated signature hold, and the bytes left over.
+
+    The bytes left over are those of an element of which only a part has come.
+    """
+    size = _size(signature)
+    if size == 0 or nbytes == 0:
+        return 0, nbytes
+    whole, rest = divmod(nbytes, size)
+    found = whole * members(signature) if whole else 0
+    for count, what in signature:
+        if not rest:
+            break
+        taken = min(rest, _size(((count, what),)))
+        if isinstance(what, tuple):
+            elements, left = _elements(what, taken)
+        else:
+            elements, left = divmod(taken, what.layout.size)
+        found += elements
+        rest -= taken
+        if left:
+            return found, left
+    return found, rest
+
+
+def _bytes_of(signature: Signature, elements: int) -> int:
+    """The bytes of so many basic elements of a repeated signature: what `_elements` counts."""
+    each = members(signature)
+    if each == 0:
+        return 0
+    whole, rest = divmod(elements, each)
+    found = whole * _size(signature)
+    for count, what in signature:
+        if not rest:
+            break
+        if isinstance(what, tuple):
+            taken = min(rest, count * members(what))
+            found += _bytes_of(what, taken)
+        else:
+            taken = min(rest, count)
+            found += taken * what.layout.size
+        rest -= taken
+    return found
+
+
+def _size(signature: Signature) -> int:
+    """The bytes of data in a signature."""
+    return sum(
+        count * (_size(what) if isinstance(what, tuple) else what.layout.size)
+        for count, what in signature
+    )

@@ -1,0 +1,1 @@
+"""Memory of programs: how buffers are spelt, described, moved, packed and pickled."""

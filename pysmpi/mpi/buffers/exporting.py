@@ -1,0 +1,173 @@
+"""Reading the memory that any Python object exposes, and exposing memory of our own.
+
+`acquire` turns whatever mpi4py accepts as a buffer (the buffer protocol, DLPack, the CUDA array
+interface) into one flat view of bytes.
+All memory that a simulated rank can name is host memory, so an array that claims to live on a
+device is read and written like any other, but it is not *accessible*: `MPI.buffer` refuses to
+index it, as mpi4py does.
+
+Python 3.12 lets a class export a buffer through `__buffer__`; before that only C types could.
+`delegate_exports` and `export_with` fill the slot in the type object that the C types fill.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import pickle
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pysmpi.mpi.base.exceptions import named
+
+# Kinds of memory: 0 is the buffer protocol, others are DLPack's device types.
+CPU, CUDA, CUDA_HOST, ROCM_HOST, CUDA_MANAGED = 1, 2, 3, 11, 13
+ACCESSIBLE = frozenset((0, CPU, CUDA_HOST, ROCM_HOST, CUDA_MANAGED))
+
+_BYTE = np.dtype(np.uint8)
+
+
+class Exported(NamedTuple):
+    """Memory that an object exposes.
+
+    `memory` is a flat view of unsigned bytes, `format` the format of its elements, `itemsize`
+    their size in bytes, `owner` what keeps the memory alive, `kind` the kind of memory.
+    """
+
+    memory: memoryview
+    format: str
+    itemsize: int
+    owner: Any
+    kind: int
+
+
+def acquire(obj: Any, writable: bool = False) -> Exported:
+    """The memory of `obj`, which has to be contiguous in C or Fortran order.
+
+    Raises TypeError where `obj` exposes no memory, and BufferError where it is not contiguous,
+    or read-only although `writable` was asked for.
+    """
+    try:
+        view = memoryview(obj)
+    except TypeError as error:
+        foreign = _foreign(obj, writable)
+        if foreign is None:
+            raise TypeError(f"{named(obj)}expecting an object with a buffer, got "
+                            f"'{type(obj).__name__}'") from error
+        return foreign
+    except ValueError:
+        # numpy cannot spell some dtypes (datetime64, ...) as a format.
+        view = memoryview(_plain(obj))
+    if writable and view.readonly:
+        raise BufferError(f"{named(obj)}'{type(obj).__name__}' object is not writable")
+    return Exported(flat(view), view.format, view.itemsize, obj, 0)
+
+
+def flat(view: memoryview) -> memoryview:
+    """The bytes of a contiguous view, in the order they lie in memory."""
+    if view.format == "B" and view.ndim == 1 and view.c_contiguous:
+        return view
+    if not view.contiguous:
+        raise BufferError("buffer is not contiguous")
+    if view.nbytes == 0:
+        empty = np.ndarray((0,), _BYTE, view if view.c_contiguous else b"")
+        return memoryview(empty)
+    if not view.c_contiguous:
+        array = np.asarray(view).T
+        return memoryview(np.ndarray((view.nbytes,), _BYTE, array))
+    try:
+        return view.cast("B")
+    except (TypeError, ValueError):
+        # memoryview knows native formats of one character only.
+        return memoryview(np.ndarray((view.nbytes,), _BYTE, view))
+
+
+def _plain(obj: Any) -> Any:
+    """An array of the same memory whose dtype has a format: bytes of the same item size."""
+    if not isinstance(obj, np.ndarray):
+        raise BufferError(f"cannot read the memory of a '{type(obj).__name__}' object")
+    return obj.view(np.dtype((np.void, obj.dtype.itemsize)))
+
+
+def _foreign(obj: Any, writable: bool) -> Exported | None:
+    """Memory through DLPack or the CUDA array interface, None where there is neither."""
+    if not (hasattr(obj, "__dlpack__") or hasattr(obj, "__cuda_array_interface__")):
+        return None
+    from pysmpi.mpi.buffers import devices
+
+    return devices.acquire(obj, writable)
+
+
+def at_address(address: int, nbytes: int, readonly: bool = False) -> memoryview:
+    """`nbytes` bytes of this process's memory from `address` on, unchecked as in C."""
+    if nbytes <= 0:
+        view = memoryview(bytearray())
+    else:
+        view = memoryview((ctypes.c_ubyte * nbytes).from_address(address)).cast("B")
+    return view.toreadonly() if readonly else view
+
+
+def address_of(memory: Any) -> int:
+    """Where a contiguous buffer begins."""
+    if not isinstance(memory, np.ndarray):
+        memory = np.ndarray((memoryview(memory).nbytes,), _BYTE, memory)
+    address: int = memory.__array_interface__["data"][0]
+    return address
+
+
+# Exposing memory. The offsets are those of CPython's PyTypeObject and PyBufferProcs on a 64-bit
+# machine, stable from 3.8 to 3.11; from 3.12 on none of this is used.
+_BY_SLOT = sys.version_info < (3, 12)
+_TP_AS_BUFFER = 20 * ctypes.sizeof(ctypes.c_void_p)
+_kept: list[Any] = []
+
+
+def _buffer_slot(cls: type) -> Any:
+    """The getbuffer slot of a type, as a writable pointer."""
+    procs = ctypes.c_void_p.from_address(id(cls) + _TP_AS_BUFFER).value
+    assert procs is not None
+    return ctypes.c_void_p.from_address(procs)
+
+
+def delegate_exports(cls: type) -> None:
+    """Let instances of `cls` export the buffer held in their second slot.
+
+    The class derives from object alone, and its second slot in alphabetical order always holds
+    an exporter. pickle.PickleBuffer keeps the object that it hands on at that very place, so its
+    own getbuffer serves: no Python code runs, and a refusal raises what the exporter raises.
+    """
+    if _BY_SLOT:
+        _buffer_slot(cls).value = _buffer_slot(pickle.PickleBuffer).value
+
+
+def export_with(cls: type, exporter: Callable[[Any], Any | None]) -> None:
+    """Let instances of `cls` export the buffer that `exporter(instance)` returns.
+
+    None stands for an empty buffer that belongs to nobody.
+    """
+    if not _BY_SLOT:
+        def __buffer__(self: Any, flags: int) -> memoryview:
+            memory = exporter(self)
+            return memoryview(b"" if memory is None else memory)
+
+        cls.__buffer__ = __buffer__  # type: ignore[attr-defined]
+        return
+    prototype = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
+    get_buffer = ctypes.PYFUNCTYPE(
+        ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int
+    )(("PyObject_GetBuffer", ctypes.pythonapi))
+    fill_info = ctypes.PYFUNCTYPE(
+        ctypes.c_int, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t,
+        ctypes.c_int, ctypes.c_int)(("PyBuffer_FillInfo", ctypes.pythonapi))
+
+    def getbuffer(self: Any, view: int, flags: int) -> int:
+        memory = exporter(self)
+        if memory is None:
+            return int(fill_info(view, ctypes.py_object(), None, 0, 0, flags))
+        return int(get_buffer(memory, view, flags))
+
+    callback = prototype(getbuffer)
+    _kept.append(callback)
+    _buffer_slot(cls).value = ctypes.cast(callback, ctypes.c_void_p).value

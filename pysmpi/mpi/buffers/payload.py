@@ -1,0 +1,101 @@
+"""Which data stays where it is, though a message carries it in time.
+
+Two things leave data alone: folded memory, which is shared by all ranks, so that copying from one
+to another would copy garbage to garbage; and skeleton mode, in which messages above a size carry
+nothing but their envelope. Pickled objects always arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pysmpi.mpi.buffers.exporting import address_of
+from pysmpi.mpi.buffers.regions import Blocks, Message, copy_message
+
+NEVER = 1 << 62
+
+
+class Payload:
+    """What holds in this run: one object, `PAYLOAD`.
+
+    Messages of more than `most` bytes carry nothing. Buffers of at least `least` bytes are folded
+    if their address is from `start` to `stop`, or in one of the partly private arrays.
+    """
+
+    __slots__ = ("least", "most", "active", "start", "stop", "_shared")
+
+    def __init__(self) -> None:
+        self.most = NEVER
+        self.unfold()
+
+    @contextmanager
+    def skipping(self, most: int) -> Iterator[None]:
+        """Let messages of more than `most` bytes carry nothing; `NEVER` lets all carry theirs."""
+        self.most = most
+        self._decide()
+        try:
+            yield
+        finally:
+            self.most = NEVER
+            self._decide()
+
+    def fold(self, start: int, stop: int, least: int, shared: Any) -> None:
+        """Let messages between folded buffers move nothing.
+
+        `shared(address, nbytes)` tells whether memory outside the range is shared all the same.
+        """
+        self.start, self.stop, self.least, self._shared = start, stop, least, shared
+        self._decide()
+
+    def unfold(self) -> None:
+        """No memory is folded."""
+        self.start = self.stop = 0
+        self.least = NEVER
+        self._shared: Any = None
+        self._decide()
+
+    def _decide(self) -> None:
+        self.active = self.most < NEVER or self.least < NEVER
+
+    def folded(self, memory: Any) -> bool:
+        """Whether a message, a buffer of blocks or a view lies in memory that ranks share."""
+        if memory.__class__ is Message:
+            view = memory.memory if memory.data is None else memory.data
+        else:
+            view = memory._memory if memory.__class__ is Blocks else memory
+        if view is None or view.__class__ is not memoryview or view.nbytes < self.least:
+            return False
+        address = address_of(view)
+        if self.start <= address < self.stop:
+            return True
+        return self._shared is not None and self._shared(address, view.nbytes)
+
+    def stays(self, source: Any, target: Any) -> bool:
+        """Whether nothing is copied from a message, or packed data, to a message."""
+        if source.__class__ is Message or source.__class__ is memoryview:
+            if source.nbytes > self.most:
+                return True
+            return source.nbytes >= self.least and self.folded(source) and self.folded(target)
+        return False
+
+    def kept(self, source: Message) -> Any:
+        """What to keep of a message whose sender goes on: a copy, where somebody wants one."""
+        if source.nbytes > self.most or (source.nbytes >= self.least and self.folded(source)):
+            return source
+        return source.snapshot()
+
+
+PAYLOAD = Payload()
+
+
+def move(source: Message, target: Message) -> None:
+    """Copy the data of one message to another, unless it stays where it is."""
+    if not (PAYLOAD.active and PAYLOAD.stays(source, target)):
+        copy_message(source, target)
+
+
+def snapshot(source: Message) -> Any:
+    """A packed copy of a message's data; the message itself where its data stays."""
+    return PAYLOAD.kept(source) if PAYLOAD.active else source.snapshot()

@@ -1,0 +1,142 @@
+"""How objects become bytes in the lower-case calls: `MPI.Pickle` and `MPI.pickle`."""
+
+from __future__ import annotations
+
+import os
+import pickle as _pickle
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pysmpi.mpi.base.exceptions import listed
+from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.buffers.memory import buffer
+
+__all__ = ["Pickle", "pickle"]
+
+# Buffers from this size on (bytes) travel outside of the pickle stream.
+_THRESHOLD = 1024**2 // 4
+
+
+class _Settings:
+    """The functions and numbers of a pickler."""
+
+    __slots__ = ("dumps", "loads", "protocol", "threshold")
+
+    def __init__(self, dumps: Any = None, loads: Any = None, protocol: int | None = None,
+                 threshold: int | None = None) -> None:
+        self.dumps = _pickle.dumps if dumps is None else dumps
+        self.loads = _pickle.loads if loads is None else loads
+        self.set_protocol(protocol)
+        self.set_threshold(threshold)
+
+    def set_protocol(self, protocol: int | None) -> None:
+        """None is the default, which other dumps functions than pickle's do not have."""
+        if protocol is None and self.dumps is _pickle.dumps:
+            protocol = int(os.environ.get("MPI4PY_PICKLE_PROTOCOL", _pickle.HIGHEST_PROTOCOL))
+        self.protocol = protocol
+
+    def set_threshold(self, threshold: int | None) -> None:
+        """None is the default."""
+        if threshold is None:
+            threshold = int(os.environ.get("MPI4PY_PICKLE_THRESHOLD", _THRESHOLD))
+        self.threshold = threshold
+
+
+class Pickle:
+    """Pickle/unpickle Python objects."""
+
+    __slots__ = ("_own",)
+
+    _own: _Settings
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Pickle:
+        self = object.__new__(cls)
+        self._own = _Settings()
+        return self
+
+    def __init__(
+        self,
+        dumps: Callable[[Any, int], bytes] | None = None,
+        loads: Callable[[Any], Any] | None = None,
+        protocol: int | None = None,
+        threshold: int | None = None,
+    ) -> None:
+        """Set the functions, the protocol and the threshold."""
+        self._use(_Settings(dumps, loads, protocol, threshold))
+
+    def _use(self, settings: _Settings) -> None:
+        self._own = settings
+
+    def _settings(self) -> _Settings:
+        return self._own
+
+    def dumps(self, obj: Any) -> bytes:
+        """Serialize object to pickle data stream."""
+        settings = self._settings()
+        if settings.protocol is not None:
+            return settings.dumps(obj, settings.protocol)
+        return settings.dumps(obj)
+
+    def loads(self, data: Any) -> Any:
+        """Deserialize object from pickle data stream."""
+        return self._settings().loads(data)
+
+    def dumps_oob(self, obj: Any) -> tuple[bytes, list[buffer]]:
+        """Serialize object to pickle data stream and out-of-band buffers."""
+        settings = self._settings()
+        protocol = settings.protocol
+        if protocol is None:
+            protocol = _pickle.HIGHEST_PROTOCOL
+        buffers: list[buffer] = []
+
+        def keep_in_band(exported: Any) -> bool:
+            view = buffer.frombuffer(exported, readonly=memoryview(exported).readonly)
+            if view.nbytes < settings.threshold:
+                return True
+            buffers.append(view)
+            return False
+
+        data = settings.dumps(obj, max(protocol, 5), buffer_callback=keep_in_band)
+        return data, buffers
+
+    def loads_oob(self, data: Any, buffers: Iterable[Any]) -> Any:
+        """Deserialize object from pickle data stream and out-of-band buffers."""
+        return self._settings().loads(data, buffers=None if buffers is None else listed(buffers))
+
+    @property
+    def PROTOCOL(self) -> int | None:
+        """Protocol version."""
+        return self._settings().protocol
+
+    @PROTOCOL.setter
+    def PROTOCOL(self, protocol: int | None) -> None:
+        self._settings().set_protocol(protocol)
+
+    @property
+    def THRESHOLD(self) -> int:
+        """Out-of-band threshold."""
+        threshold: int = self._settings().threshold
+        return threshold
+
+    @THRESHOLD.setter
+    def THRESHOLD(self, threshold: int | None) -> None:
+        self._settings().set_threshold(threshold)
+
+
+class _RankPickle(Pickle):
+    """The pickler of the lower-case calls: one object, with settings of its own in every rank."""
+
+    __slots__ = ()
+
+    def _use(self, settings: _Settings) -> None:
+        current().storage["pickle"] = settings
+
+    def _settings(self) -> _Settings:
+        storage = current().storage
+        settings: _Settings | None = storage.get("pickle")
+        if settings is None:
+            settings = storage["pickle"] = _Settings()
+        return settings
+
+
+pickle = _RankPickle()

@@ -1,0 +1,268 @@
+"""Data in the memory of a program: what a message is, once its spelling has been read.
+
+A message whose bytes lie in one piece is a view of the program's own memory: moving it is one
+copy. Others are copied through the plan of their layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pysmpi.mpi.base import constants as c
+from pysmpi.mpi.base.exceptions import fail
+from pysmpi.mpi.buffers.exporting import acquire, address_of, at_address
+from pysmpi.mpi.buffers.memory import buffer
+from pysmpi.mpi.datatypes.datatypes import BYTE, Datatype
+from pysmpi.mpi.datatypes.layouts import Plan
+
+NOTHING = memoryview(bytearray())
+
+
+class Message:
+    """`count` elements of a datatype in the memory of a program.
+
+    `nbytes` is the number of data bytes. `data` is the memory itself where they lie in one piece,
+    else None: then `plan` copies between the packed stream and `memory`, in which the address of
+    the message is byte `origin`.
+    """
+
+    __slots__ = ("count", "data", "datatype", "memory", "nbytes", "origin", "plan")
+
+    data: memoryview | None
+    datatype: Datatype
+    count: int
+    nbytes: int
+    memory: memoryview
+    origin: int
+    plan: Plan
+
+    def pack(self) -> memoryview | bytearray:
+        """The packed data: the memory itself where it is in one piece, else a copy."""
+        if self.data is not None:
+            return self.data
+        stream = bytearray(self.nbytes)
+        self.plan.pack(self.memory, self.origin, stream)
+        return stream
+
+    def unpack(self, stream: Any) -> int:
+        """Store packed data from the first element on; returns the bytes that were stored.
+
+        What does not fit is left out.
+        """
+        size = len(stream)
+        if size > self.nbytes:
+            size = self.nbytes
+            stream = memoryview(stream)[:size]
+        if self.data is not None:
+            if size == self.nbytes:
+                self.data[:] = stream
+            else:
+                self.data[:size] = stream
+        elif size == self.nbytes:
+            self.plan.unpack(self.memory, self.origin, stream)
+        else:
+            self.plan.unpack_some(self.memory, self.origin, stream, size)
+        return size
+
+    def snapshot(self) -> bytes | memoryview:
+        """A packed copy of the data."""
+        if self.data is not None:
+            return self.data.tobytes()
+        return memoryview(self.pack())
+
+
+def copy_message(source: Message, target: Message) -> int:
+    """Copy the data of one message to another, once, through both layouts.
+
+    Returns the bytes that were copied: no more than the target has room for.
+    """
+    data, room = source.data, target.data
+    if data is not None:
+        if room is not None:
+            nbytes = source.nbytes
+            if nbytes == target.nbytes:
+                room[:] = data
+            elif nbytes < target.nbytes:
+                room[:nbytes] = data
+            else:
+                nbytes = target.nbytes
+                room[:] = data[:nbytes]
+            return nbytes
+        return target.unpack(data)
+    if room is not None and source.nbytes <= target.nbytes:
+        source.plan.pack(source.memory, source.origin, room)
+        return source.nbytes
+    return target.unpack(source.pack())
+
+
+class Blocks:
+    """The buffer of a collective operation: one block for each process.
+
+    Block i is `counts[i]` elements of `types[i]`, `offsets[i]` bytes into the buffer.
+    `datatype` and `count` are those of every block where the operation has equal blocks; `nbytes`
+    is then the size of one block.
+    """
+
+    __slots__ = ("_count", "counts", "datatype", "_element", "_items", "obj", "offsets", "types",
+                 "writable", "_memory")
+
+    def __init__(self, obj: Any, memory: memoryview | None, writable: bool, datatype: Datatype,
+                 counts: Sequence[int], offsets: Sequence[int],
+                 types: Sequence[Datatype] | None = None) -> None:
+        self.obj = obj
+        self._memory = memory
+        self.writable = writable
+        self.datatype = datatype
+        self.counts = counts
+        self.offsets = offsets
+        self.types = types
+        self._items: dict[int, Message] = {}
+        self._element = -1  # bytes of an element, 0 where elements do not lie in one piece
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @property
+    def count(self) -> int:
+        """Elements of a block, where blocks are equal."""
+        return self.counts[0] if self.counts else 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a block, where blocks are equal."""
+        return self.sizes(1)[0] if self.counts else 0
+
+    def sizes(self, stop: int | None = None) -> list[int]:
+        """Bytes of each block."""
+        if self.types is None:
+            size = self.datatype._live().layout.size
+            return [n * size for n in self.counts[:stop]]
+        return [n * t._live().layout.size for n, t in zip(self.counts[:stop], self.types)]
+
+    def check(self) -> None:
+        """Refuse, with ERR_BUFFER, blocks that reach out of the buffer."""
+        memory = self._memory
+        if memory is None:
+            return
+        if self.types is None and isinstance(self.offsets, range):
+            # Equal blocks in a row: if the first and the last are inside, all are.
+            for i in {0, len(self.counts) - 1}:
+                self.block(i)
+            return
+        layout = None if self.types is not None else self.datatype._live().layout
+        room = memory.nbytes
+        for i, (count, offset) in enumerate(zip(self.counts, self.offsets)):
+            if layout is None or not layout.dense or not \
+                    0 <= offset <= room - count * layout.size:
+                self.block(i)
+
+    def block(self, i: int) -> Message:
+        """The block of process `i`, as a message."""
+        item = self._items.get(i)
+        if item is None:
+            datatype = self.datatype if self.types is None else self.types[i]
+            item = self._items[i] = place(self.obj, self._memory, self.offsets[i],
+                                          self.counts[i], datatype, self.writable)
+        return item
+
+    def view(self, i: int) -> memoryview | None:
+        """The memory of block `i` where it lies in one piece inside the buffer, else None."""
+        element, memory = self._element, self._memory
+        if element < 0:
+            element = 0
+            if memory is not None and self.types is None:
+                record = self.datatype._live()
+                element = record.layout.size if record.committed and record.layout.dense else 0
+            self._element = element
+        if element == 0 or memory is None:
+            return None
+        start = self.offsets[i]
+        stop = start + self.counts[i] * element
+        return memory[start:stop] if 0 <= start and stop <= memory.nbytes else None
+
+    def joined(self, number: int) -> Blocks:
+        """The same memory in blocks of `number` of these, where blocks are equal and in a row."""
+        starts = range(0, len(self.counts), number)
+        return Blocks(self.obj, self._memory, self.writable, self.datatype,
+                      [self.counts[i] * number for i in starts], [self.offsets[i] for i in starts])
+
+
+def in_one_piece(datatype: Datatype, count: int, data: memoryview) -> Message:
+    """The message whose bytes are `data`."""
+    made = Message.__new__(Message)
+    made.datatype = datatype
+    made.count = count
+    made.data = data
+    made.nbytes = data.nbytes
+    return made
+
+
+def place(obj: Any, memory: memoryview | None, origin: int, count: int, datatype: Datatype,
+          writable: bool, partly: bool = False) -> Message:
+    """The message of `count` elements, `origin` bytes into a buffer.
+
+    `memory` is the buffer that `obj` exposes, None for absolute addresses. A receive may be posted
+    `partly`: with a larger count than there is room for, as long as no such message comes.
+    """
+    record = datatype._live()
+    if not record.committed:
+        fail(c.ERR_TYPE, "datatype is not committed")
+    layout = record.layout
+    nbytes = layout.size * count
+    if nbytes == 0:
+        return in_one_piece(datatype, count, NOTHING)
+    if layout.dense:
+        if memory is None:
+            return in_one_piece(datatype, count, at_address(origin, nbytes))
+        end = origin + nbytes
+        if origin < 0 or end > memory.nbytes:
+            if partly and 0 <= origin <= memory.nbytes:
+                return in_one_piece(datatype, count, memory[origin:])
+            memory, origin = _widen(obj, memory, origin, 0, nbytes, writable)
+            end = origin + nbytes
+        return in_one_piece(datatype, count,
+                        memory if end - origin == memory.nbytes else memory[origin:end])
+    plan = layout.plan(count)
+    if memory is None:
+        memory = at_address(origin + plan.low, plan.high - plan.low)
+        origin = -plan.low
+    elif origin + plan.low < 0 or origin + plan.high > memory.nbytes:
+        memory, origin = _widen(obj, memory, origin, plan.low, plan.high, writable)
+    made = Message.__new__(Message)
+    made.datatype, made.count, made.nbytes = datatype, count, nbytes
+    made.data, made.memory, made.origin, made.plan = None, memory, origin, plan
+    return made
+
+
+def _widen(obj: Any, memory: memoryview, origin: int, low: int, high: int,
+           writable: bool) -> tuple[memoryview, int]:
+    """The memory that a message reaches beyond the buffer it was given.
+
+    In C a message may begin inside an array and reach out of the slice that Python was given. As
+    long as it stays in the object that owns the memory this is fine; beyond that a real program
+    would read or write at random.
+    """
+    owner = obj
+    while True:
+        if isinstance(owner, np.ndarray) and owner.base is not None:
+            owner = owner.base
+        elif isinstance(owner, memoryview):
+            owner = owner.obj
+        elif isinstance(owner, buffer) and owner.obj is not None:
+            owner = owner.obj
+        else:
+            break
+    if owner is not obj and owner is not None:
+        whole = acquire(owner, writable).memory
+        start = origin + address_of(memory) - address_of(whole)
+        if start + low >= 0 and start + high <= whole.nbytes:
+            return whole, start
+    fail(c.ERR_BUFFER, f"the message takes bytes {origin + low} to {origin + high} of a buffer "
+                       f"of {memory.nbytes} bytes")
+
+
+#: The message to and from PROC_NULL.
+EMPTY = in_one_piece(BYTE, 0, NOTHING)

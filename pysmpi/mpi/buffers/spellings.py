@@ -1,0 +1,359 @@
+"""The spellings of a message: its buffer, counts, displacements and datatypes.
+
+mpi4py accepts many: a bare buffer, `[buf, type]`, `[buf, count]`, `[buf, count, type]`,
+`[buf, (count, displ), type]`, `[buf, counts, displs, type]`, with type strings for datatypes and
+None for what can be inferred. All of them end here as a `Message` (or `Blocks`, for the
+collectives that take one block a process), which knows where its bytes are.
+
+The commonest spellings, a contiguous array with or without a predefined datatype, take a short
+path; everything else goes through `_simple`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pysmpi.mpi.base import constants as c
+from pysmpi.mpi.base.exceptions import fail, integer, named, sequence
+from pysmpi.mpi.buffers.exporting import acquire
+from pysmpi.mpi.buffers.memory import is_bottom
+from pysmpi.mpi.buffers.regions import EMPTY, NOTHING, Blocks, Message, copy_message, place
+from pysmpi.mpi.datatypes.datatypes import (
+    BYTE,
+    DATATYPE_NULL,
+    Datatype,
+    _typedict,
+    handles,
+    integers,
+)
+
+__all__ = ["EMPTY", "Blocks", "Message", "check_same", "copy_message", "datatype_argument",
+           "equal_blocks", "is_integral", "matching", "partitioned", "place", "receive",
+           "reduction", "send", "vector", "vector_w"]
+
+
+def send(spec: Any, rank: int = 0) -> Message:
+    """The message of a send to `rank`."""
+    if rank == c.PROC_NULL:
+        return EMPTY
+    return _quick(spec, False) or _parse(spec, False)
+
+
+def receive(spec: Any, rank: int = 0) -> Message:
+    """The message of a receive from `rank`."""
+    if rank == c.PROC_NULL:
+        return EMPTY
+    return _quick(spec, True) or _parse(spec, True, partly=True)
+
+
+def partitioned(spec: Any, writable: bool, rank: int, partitions: int) -> Blocks:
+    """The message of a partitioned send or receive: a block for each partition."""
+    return equal_blocks(spec, writable, partitions, rank)
+
+
+def reduction(spec: Any, writable: bool, rank: int = 0) -> Message:
+    """The buffer of a broadcast or a reduction, or of input and output."""
+    if rank == c.PROC_NULL:
+        return EMPTY
+    return _quick(spec, writable) or _parse(spec, writable)
+
+
+def matching(send: Any, receive: Any) -> tuple[Message, Message]:
+    """The two buffers of a reduction, which have to be equal in datatype and count.
+
+    That is looked at before the memory is: a wrong datatype may make a buffer look too small.
+    """
+    target = _quick(receive, True) or _simple(receive, True, 1)
+    source = _quick(send, False) or _simple(send, False, 1)
+    check_same(source, target)
+    return (source if isinstance(source, Message) else place(*source, writable=False),
+            target if isinstance(target, Message) else place(*target, writable=True))
+
+
+def check_same(send: Any, receive: Any) -> None:
+    """Refuse the buffers of a reduction that differ in datatype or count."""
+    if send.datatype != receive.datatype:
+        raise ValueError("mismatch in send and receive MPI datatypes")
+    if send.count != receive.count:
+        raise ValueError(f"mismatch in send count {send.count} and receive count {receive.count}")
+
+
+def _quick(spec: Any, writable: bool) -> Message | None:
+    """The message of a contiguous array of a predefined datatype; None for all other spellings."""
+    kind = type(spec)
+    try:
+        if kind is list or kind is tuple:
+            obj, datatype = spec
+            if type(datatype) is not Datatype:
+                return None
+            view = memoryview(obj)
+        else:
+            view = memoryview(spec)
+            datatype = _FORMATS[view.format]
+        record: Any = datatype._impl
+        unit = record.unit
+        if not unit:
+            return None
+        nbytes = view.nbytes
+        count = nbytes // unit
+        if count * unit != nbytes or not view.c_contiguous or (writable and view.readonly):
+            return None
+        made = Message.__new__(Message)
+        made.data = view.cast("B") if nbytes else NOTHING
+    except (TypeError, ValueError, KeyError, BufferError, AttributeError):
+        # Whatever is unusual here is sorted out, or refused in the right words, by _parse.
+        return None
+    made.datatype = datatype
+    made.count = count
+    made.nbytes = nbytes
+    return made
+
+
+def datatype_argument(spec: Any) -> Datatype:
+    """A datatype argument: a handle, or a type string."""
+    if isinstance(spec, Datatype):
+        return spec
+    try:
+        return _typedict[spec]
+    except KeyError:
+        raise KeyError(f"{_where()}cannot map {spec!r} to MPI datatype") from None
+
+
+def datatype_of(format: str) -> Datatype:
+    """The datatype of a format of the buffer protocol."""
+    found = _FORMATS.get(format)
+    if found is not None:
+        return found
+    if format[0] == _FOREIGN_ORDER:
+        raise BufferError(f"format string {format!r} with non-native byte order")
+    return datatype_argument(format[1:] if format[0] in "@<>" else format)
+
+
+def _split(spec: Any, nested: tuple[type, ...]) -> tuple[Any, Any, Any, Any]:
+    """(buffer, counts, displacements, datatype) of a spelling; None for what is left out.
+
+    `nested` are the types that may hold counts and displacements together.
+    """
+    if not isinstance(spec, (list, tuple)):
+        return spec, None, None, None
+    match len(spec):
+        case 2:
+            obj, counts = spec
+            if isinstance(counts, (Datatype, str)):
+                return obj, None, None, counts
+            datatype = None
+        case 3:
+            obj, counts, datatype = spec
+        case 4:
+            return tuple(spec)
+        case n:
+            raise ValueError(f"{_where()}expecting 2 to 4 items, got {n}")
+    displacements: Any = None
+    if isinstance(counts, nested):
+        counts, displacements = counts
+    return obj, counts, displacements, datatype
+
+
+def _memory(spec: Any, obj: Any, typespec: Any, writable: bool) \
+        -> tuple[memoryview | None, Datatype]:
+    """The memory and the datatype of a message; no memory for BOTTOM and None."""
+    if isinstance(spec, (list, tuple)) and is_bottom(obj):
+        return None, datatype_argument(typespec)
+    try:
+        exported = acquire(obj, writable)
+    except TypeError as error:
+        if spec is obj and not (hasattr(obj, "__dlpack__")
+                                or hasattr(obj, "__cuda_array_interface__")):
+            raise TypeError(f"{_where()}expecting buffer or list/tuple, "
+                            f"got '{type(spec).__name__}'") from error
+        raise
+    datatype = datatype_of(exported.format) if typespec is None else datatype_argument(typespec)
+    return exported.memory, datatype
+
+
+def _where() -> str:
+    """Which argument of a program's call is being read, for an error message."""
+    frame: Any = sys._getframe(1)
+    while frame.f_globals is globals():
+        if "spec" in frame.f_locals:
+            return named(frame.f_locals["spec"], "message")
+        frame = frame.f_back
+    return "message: "
+
+
+def _extent(datatype: Datatype, purpose: str) -> int:
+    """The extent of a datatype, which has to be positive for `purpose`."""
+    record = datatype._sync()
+    if record is None:
+        raise ValueError(f"{_where()}cannot {purpose}, datatype is null")
+    layout = record.layout
+    extent: int = layout.extent
+    if extent <= 0:
+        raise ValueError(f"{_where()}cannot {purpose}, datatype extent {extent} "
+                         f"(lb:{layout.lb}, ub:{layout.ub})")
+    return extent
+
+
+def _infer(nbytes: int, datatype: Datatype) -> int:
+    """How many elements a buffer of so many bytes holds."""
+    extent = _extent(datatype, "infer count")
+    if nbytes % extent:
+        raise ValueError(f"{_where()}cannot infer count, buffer length {nbytes} is not a multiple "
+                         f"of datatype extent {extent} (lb:{datatype.lb}, ub:{datatype.ub})")
+    return nbytes // extent
+
+
+class _Read(NamedTuple):
+    """A message that has been read, but not yet looked up in memory: the arguments of `place`."""
+
+    obj: Any
+    memory: memoryview | None
+    origin: int
+    count: int  # type: ignore[assignment]  # shadows tuple.count, which nobody wants here
+    datatype: Datatype
+
+
+def _simple(spec: Any, writable: bool, blocks: int) -> _Read:
+    """A message of one block, or of equal blocks."""
+    obj, count_spec, displ_spec, typespec = _split(spec, (list, tuple))
+    memory, datatype = _memory(spec, obj, typespec, writable)
+    nbytes = 0 if memory is None else memory.nbytes
+    offset = 0
+    if displ_spec is not None:
+        displacement = integer(displ_spec)
+        if displacement < 0:
+            raise ValueError(f"{_where()}negative displacement {displacement}")
+        if displacement > 0:
+            extent = _extent(datatype, "handle displacement")
+            offset = displacement * extent
+            if offset > nbytes:
+                raise ValueError(f"{_where()}displacement {displacement} out of bounds, "
+                                 f"number of datatype entries {nbytes // extent}")
+            nbytes -= offset
+    count = 0
+    if count_spec is not None:
+        count = integer(count_spec)
+        if count < 0:
+            raise ValueError(f"{_where()}negative count {count}")
+        if count > 0 and obj is None:
+            raise ValueError(f"{_where()}buffer is None but count is {count}")
+    elif nbytes > 0:
+        count = _infer(nbytes, datatype)
+        if blocks > 1:
+            count, rest = divmod(count, blocks)
+            if rest:
+                raise ValueError(f"{_where()}cannot infer count, number of entries "
+                                 f"{count * blocks + rest} is not a multiple of required number "
+                                 f"of blocks {blocks}")
+    return _Read(obj, memory, offset, count, datatype)
+
+
+def _parse(spec: Any, writable: bool, partly: bool = False) -> Message:
+    """The message of any spelling."""
+    return place(*_simple(spec, writable, 1), writable=writable, partly=partly)
+
+
+def equal_blocks(spec: Any, writable: bool, blocks: int, rank: int = 0) -> Blocks:
+    """The buffer of a collective with as many equal blocks as processes."""
+    if rank == c.PROC_NULL:
+        return Blocks(None, None, writable, BYTE, (0,) * blocks, (0,) * blocks)
+    obj, memory, offset, count, datatype = _simple(spec, writable, blocks)
+    step = count * datatype._live().layout.extent
+    return Blocks(obj, memory, writable, datatype, (count,) * blocks,
+                  range(offset, offset + step * blocks, step) if step else (offset,) * blocks)
+
+
+def vector(spec: Any, writable: bool, blocks: int, rank: int = 0) -> Blocks:
+    """The buffer of a v-collective: blocks of different counts, displacements in elements."""
+    if rank == c.PROC_NULL:
+        return Blocks(None, None, writable, BYTE, (0,) * blocks, (0,) * blocks)
+    obj, count_spec, displ_spec, typespec = _split(spec, (tuple,))
+    memory, datatype = _memory(spec, obj, typespec, writable)
+    if count_spec is None:
+        total = _infer(memory.nbytes, datatype) if memory is not None and memory.nbytes else 0
+        whole, rest = divmod(total, blocks) if blocks else (0, 0)
+        counts = [whole + (i < rest) for i in range(blocks)]
+    elif is_integral(count_spec):
+        counts = [integer(count_spec)] * blocks
+    else:
+        counts = integers(count_spec, blocks)
+    extent = datatype._live().layout.extent
+    offsets: Sequence[int]
+    if displ_spec is None:
+        offsets, at = [], 0
+        for n in counts:
+            offsets.append(at)
+            at += n * extent
+    elif is_integral(displ_spec):
+        step = integer(displ_spec) * extent
+        offsets = [i * step for i in range(blocks)]
+    else:
+        offsets = [d * extent for d in integers(displ_spec, blocks)]
+    _check_counts(counts)
+    return Blocks(obj, memory, writable, datatype, counts, offsets)
+
+
+def vector_w(spec: Any, writable: bool, blocks: int) -> Blocks:
+    """The buffer of a w-collective: blocks of different datatypes, displacements in bytes."""
+    match len(sequence(spec)):
+        case 2:
+            obj, types = spec
+            counts = offsets = None
+        case 3:
+            obj, (counts, offsets), types = spec
+        case 4:
+            obj, counts, offsets, types = spec
+        case n:
+            raise ValueError(f"{_where()}expecting 2 to 4 items, got {n}")
+    memory = None
+    if is_bottom(obj):
+        if counts is None:
+            raise ValueError(f"{_where()}BOTTOM requires counts")
+        if offsets is None:
+            raise ValueError(f"{_where()}BOTTOM requires displs")
+    else:
+        memory = acquire(obj, writable).memory
+    if counts is None and offsets is None:
+        counts, offsets = [1] * blocks, [0] * blocks
+    else:
+        counts, offsets = integers(counts, blocks), integers(offsets, blocks)  # type: ignore[arg-type]
+    _check_counts(counts)
+    return Blocks(obj, memory, writable, DATATYPE_NULL, counts, offsets, handles(types, blocks))
+
+
+def _check_counts(counts: Sequence[int]) -> None:
+    for i, n in enumerate(counts):
+        if n < 0:
+            fail(c.ERR_COUNT, f"counts[{i}] is {n}")
+
+
+def is_integral(obj: Any) -> bool:
+    """Whether an argument is one integer rather than a sequence of them."""
+    if not hasattr(obj, "__index__"):
+        return False
+    try:
+        len(obj)
+    except TypeError:
+        pass
+    else:
+        return False
+    try:
+        index(obj)
+    except TypeError:
+        return False
+    return True
+
+
+_FOREIGN_ORDER = ">" if np.little_endian else "<"
+_NATIVE_ORDER = "<" if np.little_endian else ">"
+# Formats of the buffer protocol -> datatype, with and without the marks of native byte order.
+_FORMATS: dict[str, Datatype] = {
+    prefix + code: datatype for code, datatype in _typedict.items()
+    for prefix in ("", "@", _NATIVE_ORDER)}
+# An element that no format describes is so many bytes.
+_FORMATS[""] = BYTE

@@ -1,0 +1,1 @@
+"""Collective communication (MPI 4.1, chapter 6)."""

@@ -1,0 +1,169 @@
+"""Collective calls that MPI needs for itself: ranks of a communicator agree on something.
+
+Their messages are those of small collectives, run by the selected algorithms in the communicator's
+collective context, so that creating a communicator takes time and waits for late ranks. As in MPI
+libraries, a new context takes an allreduce. Where ranks have to know what the others bring, it is
+gathered at rank 0 and broadcast: the number of messages grows with the number of ranks only, and
+not with its square as in some allgathers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from pysmpi.collectives.cache import schedule_for
+from pysmpi.collectives.call import Call
+from pysmpi.collectives.selection import build
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Context
+from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.kernel.schedule import MOST_TAGS, Schedule
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.collective.between_groups import Sides, joint
+from pysmpi.mpi.communicators.communicator import Board, Core, check_revoked
+
+# Tags of collective messages: the number of the call, what it does, and the algorithm's own tag.
+_CALLS = 1 << 14
+_OPERATIONS = 1 << 7
+_STEPS = MOST_TAGS
+
+_codes: dict[str, int] = {}
+
+
+def begin() -> None:
+    """A run begins: its tags are the same whatever ran before in this process."""
+    _codes.clear()
+
+
+def tag_of(number: int, operation: str) -> int:
+    """What distinguishes the messages of one collective call from those of others.
+
+    Calls of different operations never match, whatever their numbers.
+    """
+    code = _codes.get(operation)
+    if code is None:
+        code = _codes[operation] = len(_codes)
+    return ((number % _CALLS) * _OPERATIONS + code) * _STEPS
+
+
+def agree(
+    rank: Rank,
+    core: Core,
+    operation: str,
+    value: Any,
+    nbytes: int,
+    make: Callable[..., Any],
+    subject: Any = None,
+    gathers: bool = False,
+) -> Any:
+    """Wait until every rank of `core` has brought its `value`; return what is made of them.
+
+    `make` gets the values by rank and runs once for all; for an intercommunicator it gets those of
+    the local group, then those of the remote one. Each rank brings `nbytes`, which are combined,
+    or all kept if the call `gathers`. `subject` is the handle that errors concern.
+    """
+    me = core.rank_of(rank.pid)
+    number = core.next_call(me)
+    board = core.enter(number, operation, me, value)
+    schedule, context, place = _steps(rank, core, me, nbytes, gathers)
+    rank.process.execute(schedule, context, place, tag_of(number, operation))
+    if core.revoked and board.result is None:
+        rank.leave()
+        check_revoked(subject, core)
+    return _leave(core, number, board, make)
+
+
+def share_later(
+    rank: Rank, core: Core, operation: str, nbytes: int, make: Callable[[], Any]
+) -> tuple[Any, KernelRequest]:
+    """What `make` returns, the same for all ranks, and a request that completes for each rank
+    once all have asked.
+
+    The first rank makes it, so `make` must not need what the others bring.
+    """
+    me = core.rank_of(rank.pid)
+    number = core.next_call(me)
+    board = core.enter(number, operation, me, None)
+    if board.result is None:
+        _settle(board, make())
+    made = board.result[0]
+    request = later(rank, core, number, operation, nbytes, lambda: core.exit(number, board))
+    return made, request
+
+
+def agree_later(
+    rank: Rank,
+    core: Core,
+    operation: str,
+    value: Any,
+    nbytes: int,
+    make: Callable[..., Any],
+    done: Callable[[Any], None],
+) -> KernelRequest:
+    """Agree in the background; `done` gets the result before the request completes."""
+    me = core.rank_of(rank.pid)
+    number = core.next_call(me)
+    board = core.enter(number, operation, me, value)
+    return later(
+        rank, core, number, operation, nbytes, lambda: done(_leave(core, number, board, make))
+    )
+
+
+def later(
+    rank: Rank, core: Core, number: int, operation: str, nbytes: int, finish: Callable[[], Any]
+) -> KernelRequest:
+    """Execute the messages of an agreement in the background, then call `finish`."""
+    main = rank.process
+    process = Process(rank.engine, rank.pid, main.slot, main.core)
+    schedule, context, place = _steps(rank, core, core.rank_of(rank.pid), nbytes)
+    process.prepare(schedule, context, place, tag_of(number, operation))
+    request = KernelRequest()
+
+    def resume() -> None:
+        finish()
+        request.complete(rank.engine.now)
+
+    process.resume = resume
+    process.launch()
+    return request
+
+
+def _steps(
+    rank: Rank, core: Core, me: int, nbytes: int, gathers: bool = False
+) -> tuple[Schedule, Context, int]:
+    """What a rank does in time, in which context and as which rank of that."""
+    call = Call("allreduce", me, core.size, count=nbytes, selection=rank.universe.selection)
+    if core.inter:
+        # Both groups agree for themselves, their ranks 0 exchange, and tell what they have heard.
+        context, first, _ = joint(core)
+        sides = Sides(core, call)
+        size = max(core.size, core.remote.size) if gathers else 1
+        sides.among_us("gather" if gathers else "reduce")
+        sides.swap(nbytes * size)
+        sides.among_us("bcast", count=nbytes * size)
+        return sides.schedule, context, first + me
+    if not gathers:
+        return schedule_for(call if nbytes else replace(call, op="barrier")), core.coll, me
+    schedule = Schedule()
+    build(schedule, replace(call, op="gather"))
+    build(schedule, replace(call, op="bcast", count=nbytes * core.size))
+    return schedule, core.coll, me
+
+
+def _leave(core: Core, number: int, board: Board, make: Callable[..., Any]) -> Any:
+    if board.result is None:
+        other = board.remote
+        _settle(
+            board, make(board.values) if other is None else make(board.values, other.values)
+        )
+    core.exit(number, board)
+    return board.result[0]
+
+
+def _settle(board: Board, made: Any) -> None:
+    """Both groups of an intercommunicator share the result."""
+    board.result = (made,)
+    if board.remote is not None:
+        board.remote.result = board.result

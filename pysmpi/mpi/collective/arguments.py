@@ -1,0 +1,271 @@
+"""The buffer arguments of collective and one-sided calls (MPI 4.1, chapters 6, 8 and 12).
+
+Which of its two buffers a process has to give, for reading or for writing, in one block or in as
+many as there are processes, and where IN_PLACE may stand, depends on the call, on the root and on
+whether the communicator has one group or two. Each function here says so for one kind of call and
+returns the parsed `Buffers`; what mpi4py ignores is not even looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from pysmpi.mpi.base.constants import PROC_NULL, ROOT
+from pysmpi.mpi.base.exceptions import integer, sequence
+from pysmpi.mpi.buffers.memory import is_in_place
+from pysmpi.mpi.buffers.spellings import (
+    EMPTY,
+    Blocks,
+    Message,
+    check_same,
+    datatype_argument,
+    equal_blocks,
+    is_integral,
+    matching,
+    reduction,
+    vector,
+    vector_w,
+)
+from pysmpi.mpi.datatypes.datatypes import Datatype
+
+
+class Place(NamedTuple):
+    """Where a process stands in a collective call.
+
+    `size` is the number of processes that it exchanges with: its own group, or the remote one of
+    an intercommunicator.
+    """
+
+    rank: int
+    size: int
+    inter: bool = False
+
+
+class Buffers(NamedTuple):
+    """The buffers of a collective call; where one has no part in it, an empty one.
+
+    `in_place` says that the one that is missing is in the other (IN_PLACE).
+    """
+
+    send: Message | Blocks
+    receive: Message | Blocks
+    in_place: bool = False
+
+
+def _blocks(v: bool, spec: Any, writable: bool, count: int, rank: int = 0) -> Blocks:
+    made = (vector if v else equal_blocks)(spec, writable, count, rank)
+    made.check()
+    return made
+
+
+def _blocks_w(spec: Any, writable: bool, count: int) -> Blocks:
+    made = vector_w(spec, writable, count)
+    made.check()
+    return made
+
+
+@lru_cache(maxsize=64)
+def _nothing(v: bool, writable: bool, count: int) -> Blocks:
+    return _blocks(v, None, writable, count, PROC_NULL)
+
+
+def _is_root(place: Place, root: int) -> bool:
+    """Whether the process is at the rooted end of the call."""
+    return root in (ROOT, PROC_NULL) if place.inter else root == place.rank
+
+
+def broadcast(spec: Any, root: int, place: Place) -> Message:
+    """Bcast: the root reads its buffer, the others write theirs."""
+    return reduction(spec, not _is_root(place, root), root)
+
+
+def gather(v: bool, send: Any, receive: Any, root: int, place: Place) -> Buffers:
+    """Gather and Gatherv."""
+    if not _is_root(place, root):
+        return Buffers(reduction(send, False, root), _nothing(v, True, place.size))
+    target = _blocks(v, receive, True, place.size, root)
+    if place.inter:
+        return Buffers(EMPTY, target)
+    if is_in_place(send):
+        return Buffers(EMPTY, target, True)
+    return Buffers(reduction(send, False), target)
+
+
+def scatter(v: bool, send: Any, receive: Any, root: int, place: Place) -> Buffers:
+    """Scatter and Scatterv."""
+    if not _is_root(place, root):
+        return Buffers(_nothing(v, False, place.size), reduction(receive, True, root))
+    source = _blocks(v, send, False, place.size, root)
+    if place.inter:
+        return Buffers(source, EMPTY)
+    if is_in_place(receive):
+        return Buffers(source, EMPTY, True)
+    return Buffers(source, reduction(receive, True, root))
+
+
+def allgather(v: bool, send: Any, receive: Any, place: Place) -> Buffers:
+    """Allgather and Allgatherv."""
+    target = _blocks(v, receive, True, place.size)
+    if not place.inter and is_in_place(send):
+        return Buffers(EMPTY, target, True)
+    return Buffers(reduction(send, False), target)
+
+
+def alltoall(v: bool, send: Any, receive: Any, place: Place) -> Buffers:
+    """Alltoall and Alltoallv."""
+    target = _blocks(v, receive, True, place.size)
+    if not place.inter and is_in_place(send):
+        return Buffers(_nothing(v, False, place.size), target, True)
+    return Buffers(_blocks(v, send, False, place.size), target)
+
+
+def alltoallw(send: Any, receive: Any, place: Place) -> Buffers:
+    """Alltoallw."""
+    target = _blocks_w(receive, True, place.size)
+    if not place.inter and is_in_place(send):
+        return Buffers(_nothing(False, False, place.size), target, True)
+    return Buffers(_blocks_w(send, False, place.size), target)
+
+
+def neighbor_allgather(v: bool, send: Any, receive: Any, sources: int) -> Buffers:
+    """Neighbor_allgather and Neighbor_allgatherv."""
+    source = reduction(send, False)
+    return Buffers(source, _blocks(v, receive, True, sources))
+
+
+def neighbor_alltoall(v: bool, send: Any, receive: Any, sources: int, targets: int) -> Buffers:
+    """Neighbor_alltoall and Neighbor_alltoallv."""
+    source = _blocks(v, send, False, targets)
+    return Buffers(source, _blocks(v, receive, True, sources))
+
+
+def neighbor_alltoallw(send: Any, receive: Any, sources: int, targets: int) -> Buffers:
+    """Neighbor_alltoallw."""
+    target = _blocks_w(receive, True, sources)
+    return Buffers(_blocks_w(send, False, targets), target)
+
+
+def reduce(send: Any, receive: Any, root: int, place: Place) -> Buffers:
+    """Reduce: the buffer that is not given counts as one like the other."""
+    if not _is_root(place, root):
+        return Buffers(reduction(send, False, root), EMPTY)
+    if place.inter or is_in_place(send):
+        return Buffers(EMPTY, reduction(receive, True, root), not place.inter)
+    return Buffers(*matching(send, receive))
+
+
+def allreduce(send: Any, receive: Any, place: Place) -> Buffers:
+    """Allreduce."""
+    if not place.inter and is_in_place(send):
+        return Buffers(EMPTY, reduction(receive, True), True)
+    return Buffers(*matching(send, receive))
+
+
+def scan(send: Any, receive: Any) -> Buffers:
+    """Scan and Exscan."""
+    if is_in_place(send):
+        return Buffers(EMPTY, reduction(receive, True), True)
+    return Buffers(*matching(send, receive))
+
+
+def reduce_scatter_block(send: Any, receive: Any, place: Place) -> Buffers:
+    """Reduce_scatter_block: the result is one block of the contribution."""
+    if not place.inter and is_in_place(send):
+        return Buffers(EMPTY, _blocks(False, receive, True, place.size), True)
+    target = equal_blocks(receive, True, 1)
+    source = equal_blocks(send, False, place.size)
+    check_same(source, target)
+    source.check()
+    return Buffers(source, target.block(0))
+
+
+def reduce_scatter(send: Any, receive: Any, place: Place) -> Buffers:
+    """Reduce_scatter, but for the counts: see `reduce_scatter_counts`."""
+    target = reduction(receive, True)
+    if not place.inter and is_in_place(send):
+        return Buffers(EMPTY, target, True)
+    return Buffers(reduction(send, False), target)
+
+
+def reduce_scatter_counts(buffers: Buffers, counts: Any, place: Place) -> list[int]:
+    """The counts of all processes, checked against the buffers.
+
+    Where a program leaves counts out, the caller has to collect the receive count of every
+    process first.
+    """
+    counts = sequence(counts)
+    if len(counts) != place.size:
+        raise ValueError(f"expecting {place.size} items, got {len(counts)}")
+    numbers = [integer(counts[i]) for i in range(place.size)]
+    total = sum(numbers)
+    send, receive = buffers.send, buffers.receive
+    if buffers.in_place:
+        if receive.count != total:
+            raise ValueError(f"mismatch in receive count {receive.count} "
+                             f"and sum(counts) {total}")
+        return numbers
+    if send.datatype != receive.datatype:
+        raise ValueError("mismatch in send and receive MPI datatypes")
+    if send.count != total:
+        raise ValueError(f"mismatch in send count {send.count} and sum(counts) {total}")
+    if receive.count != numbers[place.rank]:
+        raise ValueError(f"mismatch in receive count {receive.count} and "
+                         f"counts[{place.rank}] {numbers[place.rank]}")
+    return numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The part of a window that a one-sided call reaches: displacement in displacement units."""
+
+    displacement: int
+    count: int
+    datatype: Datatype
+
+
+def one_sided(origin: Any, writable: bool, rank: int, target: Any) -> tuple[Message, Target]:
+    """The origin and target of Put, Get and the accumulating calls.
+
+    A target of None or of a displacement alone has the count and the datatype of the origin.
+    """
+    message = reduction(origin, writable, rank)
+    count, datatype = message.count, message.datatype
+    if rank == PROC_NULL and isinstance(origin, (list, tuple)) and origin \
+            and isinstance(origin[-1], (Datatype, str)):
+        datatype = datatype_argument(origin[-1])
+    displacement = 0
+    if target is None:
+        pass
+    elif is_integral(target):
+        displacement = integer(target)
+    elif isinstance(target, (list, tuple)):
+        if len(target) > 3:
+            raise ValueError("target: expecting 3 items at most")
+        if len(target) >= 1:
+            displacement = integer(target[0])
+        if len(target) >= 2:
+            count = integer(target[1])
+        if len(target) >= 3:
+            datatype = datatype_argument(target[2])
+    else:
+        raise ValueError("target: expecting integral or list/tuple")
+    return message, Target(displacement, count, datatype)
+
+
+def single(buffers: dict[str, Message], rank: int) -> None:
+    """Refuse the buffers of Fetch_and_op and Compare_and_swap unless each is one like the others.
+
+    `buffers` are the messages by their role: origin, compare, result.
+    """
+    if rank == PROC_NULL:
+        return
+    for role, message in buffers.items():
+        if message.count != 1:
+            raise ValueError(f"{role}: expecting a single element, got {message.count}")
+    first, *others = buffers
+    for role in others:
+        if buffers[role].datatype != buffers[first].datatype:
+            raise ValueError(f"mismatch in {first} and {role} MPI datatypes")
+

@@ -1,0 +1,181 @@
+"""Collective calls between the two groups of an intercommunicator, as schedules.
+
+The algorithms of `pysmpi.collectives` are for one group. Here they serve each side for itself,
+and the sides exchange what has to cross: between their ranks 0 where one vector crosses (barrier,
+reductions), directly where every rank has data of its own (gather, scatter, allgather, alltoall),
+much as MPICH and Open MPI do. Ranks in these schedules are those of a joint context, in which one
+side follows the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pysmpi.collectives.call import Call, append
+from pysmpi.collectives.selection import build
+from pysmpi.kernel.requests import Context
+from pysmpi.kernel.schedule import Schedule
+from pysmpi.mpi.base.constants import PROC_NULL, ROOT
+from pysmpi.mpi.communicators.communicator import Core
+
+
+def joint(core: Core) -> tuple[Context, int, Core]:
+    """The context of both sides, the first rank in it of this side, and the side that is first."""
+    known: tuple[Context, int, Core] | None = core.storage.get("joint")
+    if known is None:
+        sides = sorted((core, core.remote), key=lambda side: side.coll.number)
+        members = [*sides[0].coll.members, *sides[1].coll.members]
+        context = Context(core.universe.next_context(), members)
+        sides[0].storage["joint"] = (context, 0, sides[0])
+        sides[1].storage["joint"] = (context, sides[0].size, sides[0])
+        known = core.storage["joint"]
+    return known
+
+
+class Sides:
+    """One rank's view of the two sides, while its schedule is built."""
+
+    __slots__ = ("call", "leads", "local", "remote", "schedule")
+
+    def __init__(self, core: Core, call: Call) -> None:
+        _, mine, _ = joint(core)
+        _, theirs, _ = joint(core.remote)
+        self.local = range(mine, mine + core.size)
+        self.remote = range(theirs, theirs + core.remote.size)
+        self.leads = call.rank == 0
+        self.call = call
+        self.schedule = Schedule()
+
+    def among_us(self, op: str, **changes: Any) -> None:
+        """Append a collective call of the local group."""
+        call = self.call
+        plain = {"root": 0, "send_counts": None, "recv_counts": None, "in_place": False}
+        part = Schedule()
+        build(part, replace(call, op=op, **{**plain, **changes}))
+        append(self.schedule, part, self.local)
+
+    def swap(self, nbytes: int) -> None:
+        """The ranks 0 of both sides exchange vectors of equal size."""
+        if self.leads:
+            self.schedule.sendrecv(self.remote[0], nbytes, self.remote[0], nbytes)
+
+    def trade(self, sends: Sequence[int] | None, receives: Sequence[int] | None) -> None:
+        """Start all receives, then all sends, of so many bytes from and to each remote rank."""
+        s = self.schedule
+        if receives is not None:
+            for peer, nbytes in zip(self.remote, receives):
+                s.irecv(peer, nbytes)
+        if sends is not None:
+            for peer, nbytes in zip(self.remote, sends):
+                s.isend(peer, nbytes)
+        s.waitall()
+
+    def equal(self) -> list[int]:
+        """The bytes of a block, for each remote rank."""
+        return [self.call.nbytes] * len(self.remote)
+
+    def bytes_of(self, counts: Sequence[int] | None) -> list[int]:
+        """The bytes of each block of a v form."""
+        return [n * self.call.type_size for n in counts or ()]
+
+
+def schedule_between(core: Core, call: Call) -> Schedule:
+    """The steps of one rank in a call on an intercommunicator."""
+    sides = Sides(core, call)
+    _BUILDERS[call.op](sides)
+    return sides.schedule
+
+
+def _barrier(sides: Sides) -> None:
+    sides.among_us("barrier")
+    sides.swap(1)
+    sides.among_us("bcast", count=1, type_size=1)
+
+
+def _bcast(sides: Sides) -> None:
+    root, nbytes = sides.call.root, sides.call.nbytes
+    if root == ROOT:
+        sides.schedule.send(sides.remote[0], nbytes)
+    elif root != PROC_NULL:
+        if sides.leads:
+            sides.schedule.recv(sides.remote[root], nbytes)
+        sides.among_us("bcast")
+
+
+def _to_root(sides: Sides) -> None:
+    call = sides.call
+    if call.root == ROOT:
+        counts = call.recv_counts
+        sides.trade(None, sides.equal() if counts is None else sides.bytes_of(counts))
+    elif call.root != PROC_NULL:
+        sides.schedule.send(sides.remote[call.root], call.nbytes)
+
+
+def _from_root(sides: Sides) -> None:
+    call = sides.call
+    if call.root == ROOT:
+        counts = call.send_counts
+        sides.trade(sides.equal() if counts is None else sides.bytes_of(counts), None)
+    elif call.root != PROC_NULL:
+        sides.schedule.recv(sides.remote[call.root], call.nbytes)
+
+
+def _allgather(sides: Sides) -> None:
+    counts = sides.call.recv_counts
+    sides.trade(sides.equal(), sides.equal() if counts is None else sides.bytes_of(counts))
+
+
+def _alltoall(sides: Sides) -> None:
+    call = sides.call
+    if call.send_counts is None:
+        sides.trade(sides.equal(), sides.equal())
+    else:
+        sides.trade(sides.bytes_of(call.send_counts), sides.bytes_of(call.recv_counts))
+
+
+def _reduce(sides: Sides) -> None:
+    root, nbytes = sides.call.root, sides.call.nbytes
+    if root == ROOT:
+        sides.schedule.recv(sides.remote[0], nbytes)
+    elif root != PROC_NULL:
+        sides.among_us("reduce")
+        if sides.leads:
+            sides.schedule.send(sides.remote[root], nbytes)
+
+
+def _allreduce(sides: Sides) -> None:
+    sides.among_us("reduce")
+    sides.swap(sides.call.nbytes)
+    sides.among_us("bcast")
+
+
+def _reduce_scatter(sides: Sides) -> None:
+    call = sides.call
+    counts = call.recv_counts
+    if counts is None:
+        counts = (call.count,) * call.size
+    total = sum(counts)
+    sides.among_us("reduce", count=total)
+    sides.swap(total * call.type_size)
+    sides.among_us("scatterv", count=counts[call.rank], send_counts=counts)
+
+
+_BUILDERS: dict[str, Callable[[Sides], None]] = {
+    "barrier": _barrier,
+    "bcast": _bcast,
+    "gather": _to_root,
+    "gatherv": _to_root,
+    "scatter": _from_root,
+    "scatterv": _from_root,
+    "allgather": _allgather,
+    "allgatherv": _allgather,
+    "alltoall": _alltoall,
+    "alltoallv": _alltoall,
+    "alltoallw": _alltoall,
+    "reduce": _reduce,
+    "allreduce": _allreduce,
+    "reduce_scatter": _reduce_scatter,
+    "reduce_scatter_block": _reduce_scatter,
+}

@@ -1,0 +1,140 @@
+"""The collective calls of communicators (MPI 4.1, chapter 6), as mixins of `Comm` and `Intracomm`.
+
+Every operation has its rank's part made in `collective_parts`; the blocking form does it, here,
+the non-blocking and persistent forms in `nonblocking` start it, and the lower-case forms are in
+`collective_objects`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.collective import arguments_to_parts as parts
+from pysmpi.mpi.collective.execution import run
+from pysmpi.mpi.collective.nonblocking import NonblockingCollectives, NonblockingScans
+from pysmpi.mpi.collective.objects import ObjectCollectives, ObjectScans
+from pysmpi.mpi.operators.operators import PREDEFINED, Op
+
+if TYPE_CHECKING:
+    from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, BufSpecW, InPlace
+
+SUM = PREDEFINED["SUM"]
+
+
+class Collectives(NonblockingCollectives, ObjectCollectives):
+    """The collective methods of every communicator."""
+
+    __slots__ = ()
+
+    def Barrier(self) -> None:
+        """Barrier synchronization."""
+        run(current(), self, parts.barrier(self))
+
+    def Bcast(self, buf: BufSpec, root: int = 0) -> None:
+        """Broadcast data from one process to all other processes."""
+        run(current(), self, parts.bcast(self, buf, root))
+
+    def Gather(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB | None, root: int = 0) -> None:
+        """Gather data to one process from all other processes."""
+        run(current(), self, parts.gather(self, False, sendbuf, recvbuf, root))
+
+    def Gatherv(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV | None, root: int = 0) -> None:
+        """Gather Vector.
+
+        Gather data to one process from all other processes
+        providing different amounts of data and displacements.
+        """
+        run(current(), self, parts.gather(self, True, sendbuf, recvbuf, root))
+
+    def Scatter(self, sendbuf: BufSpecB | None, recvbuf: BufSpec | InPlace, root: int = 0) -> None:
+        """Scatter data from one process to all other processes."""
+        run(current(), self, parts.scatter(self, False, sendbuf, recvbuf, root))
+
+    def Scatterv(self, sendbuf: BufSpecV | None, recvbuf: BufSpec | InPlace, root: int = 0) -> None:
+        """Scatter Vector.
+
+        Scatter data from one process to all other processes
+        providing different amounts of data and displacements.
+        """
+        run(current(), self, parts.scatter(self, True, sendbuf, recvbuf, root))
+
+    def Allgather(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB) -> None:
+        """Gather to All.
+
+        Gather data from all processes and broadcast the combined data to all
+        other processes.
+        """
+        run(current(), self, parts.allgather(self, False, sendbuf, recvbuf))
+
+    def Allgatherv(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV) -> None:
+        """Gather to All Vector.
+
+        Gather data from all processes and send it to all other processes
+        providing different amounts of data and displacements.
+        """
+        run(current(), self, parts.allgather(self, True, sendbuf, recvbuf))
+
+    def Alltoall(self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpecB) -> None:
+        """All to All Scatter/Gather.
+
+        Send data to all processes and recv data from all processes.
+        """
+        run(current(), self, parts.alltoall(self, False, sendbuf, recvbuf))
+
+    def Alltoallv(self, sendbuf: BufSpecV | InPlace, recvbuf: BufSpecV) -> None:
+        """All to All Scatter/Gather Vector.
+
+        Send data to all processes and recv data from all processes
+        providing different amounts of data and displacements.
+        """
+        run(current(), self, parts.alltoall(self, True, sendbuf, recvbuf))
+
+    def Alltoallw(self, sendbuf: BufSpecW | InPlace, recvbuf: BufSpecW) -> None:
+        """All to All Scatter/Gather General.
+
+        Send/recv data to/from all processes allowing the specification of
+        different counts, displacements, and datatypes for each dest/source.
+        """
+        run(current(), self, parts.alltoallw(self, sendbuf, recvbuf))
+
+    def Reduce(
+        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec | None, op: Op = SUM, root: int = 0
+    ) -> None:
+        """Reduce to Root."""
+        run(current(), self, parts.reduce(self, sendbuf, recvbuf, op, root))
+
+    def Allreduce(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> None:
+        """Reduce to All."""
+        run(current(), self, parts.allreduce(self, sendbuf, recvbuf, op))
+
+    def Reduce_scatter_block(
+        self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpec | BufSpecB, op: Op = SUM
+    ) -> None:
+        """Reduce-Scatter Block (regular, non-vector version)."""
+        run(current(), self, parts.reduce_scatter_block(self, sendbuf, recvbuf, op))
+
+    def Reduce_scatter(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        recvcounts: Sequence[int] | None = None,
+        op: Op = SUM,
+    ) -> None:
+        """Reduce-Scatter (vector version)."""
+        run(current(), self, parts.reduce_scatter(self, sendbuf, recvbuf, recvcounts, op))
+
+
+class IntracommCollectives(NonblockingScans, ObjectScans):
+    """The collective methods of communicators that have one group only."""
+
+    __slots__ = ()
+
+    def Scan(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> None:
+        """Inclusive Scan."""
+        run(current(), self, parts.scan(self, sendbuf, recvbuf, op, False))
+
+    def Exscan(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> None:
+        """Exclusive Scan."""
+        run(current(), self, parts.scan(self, sendbuf, recvbuf, op, True))

@@ -1,0 +1,400 @@
+"""What data each rank gets from a collective call: all operations that only move data.
+
+Data goes straight from the buffer of the rank that brings it to the buffer of the rank that takes
+it, wherever both are in the call at the same time; a rank that leaves before others have taken
+what it brought delivers to those that have entered, or leaves a copy behind. A gather of small
+blocks goes through one joined copy, since one copy of much is cheaper than many of little.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any
+
+from pysmpi.collectives.call import Call
+from pysmpi.mpi.base.constants import ERR_TRUNCATE, SUCCESS
+from pysmpi.mpi.buffers.payload import PAYLOAD, move, snapshot
+from pysmpi.mpi.buffers.spellings import Blocks, Message, place
+from pysmpi.mpi.collective.execution import Part
+from pysmpi.mpi.communicators.communicator import Core
+
+# Blocks up to this many bytes are joined before they are stored.
+JOINED = 16384
+_NOTHING: list[Any] = []
+# Stands for what all have brought where that is folded, so that nobody needs it.
+FOLDED: Any = ("folded",)
+
+
+def transfer(source: Any, target: Message) -> int:
+    """Copy a message, or packed data, to a message; the error class."""
+    if source.__class__ is Message:
+        move(source, target)
+        nbytes = source.nbytes
+    else:
+        target.unpack(source)
+        nbytes = len(source)
+    return ERR_TRUNCATE if nbytes > target.nbytes else SUCCESS
+
+
+def copied(source: memoryview | None, target: memoryview | None) -> bool:
+    """Copy from memory to memory; False where that is not all there is to it."""
+    if source is None or target is None or source.nbytes != target.nbytes:
+        return False
+    if not (PAYLOAD.active and PAYLOAD.stays(source, target)):
+        target[:] = source
+    return True
+
+
+def packed(source: Any) -> Any:
+    """The packed data of a message, or the packed data that it already is."""
+    return source.pack() if source.__class__ is Message else source
+
+
+def saved(source: Any) -> Any:
+    """A copy of the packed data of a message, or the packed data that it already is.
+
+    The message itself where its data stays where it is.
+    """
+    return snapshot(source) if source.__class__ is Message else source
+
+
+def _folded(source: Any) -> bool:
+    """Whether what a rank brings is in memory that all ranks share."""
+    return source.__class__ is Message and PAYLOAD.folded(source)
+
+
+def merged(blocks: Blocks) -> Message | None:
+    """All blocks as one message, where they lie in order without gaps."""
+    counts = blocks.counts
+    if blocks.types is not None or not len(counts):
+        return None
+    offsets = blocks.offsets
+    if is_equal(blocks):
+        total = counts[0] * len(counts)
+    else:
+        total = sum(counts)
+        extent = blocks.datatype._live().layout.extent
+        starts = accumulate((n * extent for n in counts[:-1]), initial=offsets[0])
+        if list(starts) != list(offsets):
+            return None
+    return place(blocks.obj, blocks._memory, offsets[0], total, blocks.datatype, blocks.writable)
+
+
+def is_equal(blocks: Blocks) -> bool:
+    """Whether the blocks are equal and consecutive, of an operation that says so."""
+    return blocks.offsets.__class__ is range
+
+
+class Broadcast(Part):
+    """The root's message goes to everybody else."""
+
+    __slots__ = ("message", "sends")
+
+    def __init__(self, core: Core, me: int, call: Call, message: Any, sends: bool) -> None:
+        super().__init__(core, me, call)
+        self.message = message
+        self.sends = sends
+
+    def collect(self) -> None:
+        """Copy the root's message."""
+        if self.sends or self.call.root < 0 or self.message.nbytes == 0:
+            return
+        origin = self.source(self.call.root)
+        if origin is not None:
+            self.error = transfer(origin.message, self.message)
+
+    def release(self) -> None:
+        """Deliver to all, or leave a copy for those that have not entered."""
+        if self.sends and self.message.nbytes:
+            if self.complete():
+                for part in self.values.values():
+                    part.deliver()
+            else:
+                self.message = saved(self.message)
+
+
+class Gather(Part):
+    """Every rank's message goes to a block of the root."""
+
+    __slots__ = ("blocks", "delivered", "message")
+
+    def __init__(
+        self, core: Core, me: int, call: Call, message: Any, blocks: Blocks | None
+    ) -> None:
+        super().__init__(core, me, call)
+        self.message = message
+        self.blocks = blocks  # at the root
+        self.delivered = False
+
+    def collect(self) -> None:
+        """At the root: take the blocks that have not been delivered."""
+        blocks = self.blocks
+        if blocks is None:
+            return
+        parts = self.values
+        fresh = not any(part.delivered for part in parts.values())
+        small = self.call.nbytes <= JOINED and not PAYLOAD.active
+        if fresh and small and self.complete() and self._join(blocks):
+            return
+        for rank, part in parts.items():
+            self.take(rank, part)
+
+    def _join(self, blocks: Blocks) -> bool:
+        """Store all blocks at once; False if they do not fit that."""
+        parts = self.values
+        sent = [parts[rank].message for rank in range(len(parts))]
+        sizes = [len(m) if m.__class__ is not Message else m.nbytes for m in sent]
+        if sizes != blocks.sizes():
+            return False
+        whole = merged(blocks)
+        if whole is None:
+            return False
+        whole.unpack(b"".join([packed(message) for message in sent]))
+        return True
+
+    def take(self, rank: int, part: Any) -> None:
+        """At the root: take the block of one rank."""
+        blocks, message = self.blocks, part.message
+        if not part.delivered and blocks is not None:
+            part.delivered = True
+            whole = message.data if message.__class__ is Message else None
+            if not copied(whole, blocks.view(rank)):
+                self.error = transfer(message, blocks.block(rank)) or self.error
+
+    def release(self) -> None:
+        """Deliver a large block if the root has entered, else leave a copy."""
+        if self.blocks is not None or self.delivered or self.call.root < 0:
+            return
+        root = self.values.get(self.call.root)
+        if root is not None and self.message.nbytes > JOINED:
+            root.take(self.me, self)
+        else:
+            self.message = saved(self.message)
+
+
+class Scatter(Part):
+    """Every block of the root goes to a rank's message."""
+
+    __slots__ = ("blocks", "kept", "message")
+
+    def __init__(
+        self, core: Core, me: int, call: Call, blocks: Blocks | None, message: Message | None
+    ) -> None:
+        super().__init__(core, me, call)
+        self.blocks = blocks  # at the root
+        self.message = message
+        self.kept: dict[int, Any] = {}
+
+    def collect(self) -> None:
+        """Copy one's own block."""
+        message = self.message
+        if message is None or self.call.root < 0:
+            return
+        if message.nbytes == 0 and self.call.root not in self.values:
+            return  # some algorithms send no empty blocks
+        origin = self.source(self.call.root)
+        if origin is not None:
+            kept = origin.kept.get(self.me)
+            if kept is None:
+                blocks = origin.blocks
+                if copied(blocks.view(self.me), message.data):
+                    return
+                kept = blocks.block(self.me)
+            self.error = transfer(kept, message)
+
+    def release(self) -> None:
+        """Deliver to those that have entered, leave copies for the others."""
+        blocks = self.blocks
+        if blocks is None:
+            return
+        parts = self.values
+        kept = {}
+        for rank in range(len(blocks)):
+            part = parts.get(rank)
+            if part is None:
+                kept[rank] = saved(blocks.block(rank))
+            else:
+                part.deliver()
+        self.kept = kept
+
+
+class Allgather(Part):
+    """Every rank's message goes to a block of every rank.
+
+    The first rank that is done joins what all have brought, for all; nobody has left by then.
+    `exempt` is one whose data moves in any case.
+    """
+
+    __slots__ = ("blocks", "exempt", "message")
+
+    def __init__(self, core: Core, me: int, call: Call, message: Any, blocks: Blocks) -> None:
+        super().__init__(core, me, call)
+        self.message = message
+        self.blocks = blocks
+        self.exempt = False
+
+    def collect(self) -> None:
+        """Take all blocks."""
+        blocks = self.blocks
+        if PAYLOAD.active and not self.exempt and self._stays():
+            return
+        if not self.complete():
+            # Ranks that bring nothing need not have entered.
+            for rank, nbytes in enumerate(blocks.sizes()):
+                if nbytes:
+                    part = self.source(rank)
+                    if part is not None:
+                        self.error = transfer(part.message, blocks.block(rank)) or self.error
+            return
+        other = self.other
+        if other.result is None or other.result is FOLDED:
+            parts = self.values
+            sent = [packed(parts[rank].message) for rank in range(len(parts))]
+            sizes = [len(data) for data in sent]
+            equal = sizes[0] if sizes.count(sizes[0]) == len(sizes) else -1
+            other.result = (sizes, equal, b"".join(sent))
+        sizes, equal, joined = other.result
+        if blocks.nbytes == equal if is_equal(blocks) else blocks.sizes() == sizes:
+            whole = merged(blocks)
+            if whole is not None:
+                whole.unpack(joined)
+                return
+        at = 0
+        for rank, nbytes in enumerate(sizes):
+            data = memoryview(joined)[at : at + nbytes]
+            self.error = transfer(data, blocks.block(rank)) or self.error
+            at += nbytes
+
+    def _stays(self) -> bool:
+        """Whether all data stays where it is."""
+        blocks = self.blocks
+        if all(nbytes > PAYLOAD.most for nbytes in set(blocks.sizes())):
+            return True
+        if not self.complete() or not PAYLOAD.folded(blocks):
+            return False
+        known = self.other.result
+        if known is None and all(_folded(part.message) for part in self.values.values()):
+            known = self.other.result = FOLDED
+        return known is FOLDED
+
+    def release(self) -> None:
+        """Leave a copy, unless it is in the joined one."""
+        if self.board.result is None:
+            self.message = saved(self.message)
+
+
+class Alltoall(Part):
+    """Block j of rank i goes to block i of rank j."""
+
+    __slots__ = ("folded", "incoming", "kept", "outgoing")
+
+    def __init__(
+        self, core: Core, me: int, call: Call, outgoing: Blocks | None, incoming: Blocks
+    ) -> None:
+        super().__init__(core, me, call)
+        self.outgoing = outgoing  # None: in place
+        self.incoming = incoming
+        self.kept: list[Any] | None = None
+        self.folded = False  # what it brings
+
+    def begin(self, number: int) -> None:
+        """In place, what is brought would be overwritten: save it."""
+        outgoing = self.outgoing
+        if outgoing is None:
+            blocks = self.incoming
+            self.kept = [saved(blocks.block(rank)) for rank in range(len(blocks))]
+        else:
+            self.kept = None
+            self.folded = PAYLOAD.active and PAYLOAD.folded(outgoing)
+        super().begin(number)
+
+    def block_for(self, rank: int) -> Any:
+        """What this rank brings for another."""
+        if self.kept is not None:
+            return self.kept[rank]
+        assert self.outgoing is not None
+        return self.outgoing.block(rank)
+
+    def view_for(self, rank: int) -> memoryview | None:
+        """What this rank brings for another, where that is simply memory."""
+        if self.kept is not None or self.outgoing is None:
+            return None
+        return self.outgoing.view(rank)
+
+    def collect(self) -> None:
+        """Take one block from each rank."""
+        incoming, me = self.incoming, self.me
+        if PAYLOAD.active and self._stays():
+            return
+        if self.complete() and self._join():
+            return
+        for rank in range(len(incoming)):
+            if incoming.counts[rank]:
+                part = self.source(rank)
+                if part is not None and not copied(part.view_for(me), incoming.view(rank)):
+                    block = incoming.block(rank)
+                    self.error = transfer(part.block_for(me), block) or self.error
+
+    def _stays(self) -> bool:
+        """Whether all data stays where it is."""
+        incoming = self.incoming
+        sizes = set(incoming.sizes(1) if is_equal(incoming) else incoming.sizes())
+        if all(nbytes > PAYLOAD.most for nbytes in sizes if nbytes):
+            return True
+        return (
+            self.complete()
+            and all(part.folded for part in self.values.values())
+            and PAYLOAD.folded(incoming)
+        )
+
+    def _join(self) -> bool:
+        """Take all blocks at once where they are equal and small; False if they are not."""
+        incoming = self.incoming
+        if not is_equal(incoming):
+            return False
+        nbytes = incoming.nbytes
+        if nbytes > JOINED:
+            return False
+        other = self.other
+        if other.result is None:
+            found = [part.area() for _, part in sorted(self.values.items())]
+            lengths = {-1 if area is None else len(area) for area in found}
+            other.result = (found, lengths.pop() if len(lengths) == 1 else -1)
+        areas, length = other.result
+        if length != nbytes * len(self.board.values):
+            return False
+        first = self.me * nbytes
+        last = first + nbytes
+        whole = merged(incoming)
+        assert whole is not None
+        whole.unpack(b"".join([area[first:last] for area in areas]))
+        return True
+
+    def area(self) -> Any:
+        """All blocks that this rank brings, in one piece; None where they are not."""
+        if self.kept is not None:
+            return b"".join(map(packed, self.kept))
+        assert self.outgoing is not None
+        whole = merged(self.outgoing) if is_equal(self.outgoing) else None
+        return None if whole is None else whole.pack()
+
+    def release(self) -> None:
+        """Deliver to those that have entered, leave copies for the others."""
+        if self.kept is not None or self.folded:
+            return
+        parts = self.values
+        if self.complete():
+            # From now on nobody needs what any rank has brought.
+            for part in parts.values():
+                part.deliver()
+            for part in self.board.values.values():
+                part.kept = _NOTHING
+            return
+        kept: list[Any] = []
+        for rank in range(self.core.remote.size):
+            part = parts.get(rank)
+            if part is not None and part.collected:
+                kept.append(b"")
+            else:
+                kept.append(saved(self.block_for(rank)))
+        self.kept = kept

@@ -1,0 +1,448 @@
+"""How a collective call passes time: its `Call`, its schedule, and whoever executes it.
+
+A `Part` is one rank's share of one collective call. It holds the `Call` from which algorithms
+build the rank's schedule, and the data that the rank brings and takes. Time and data are
+separate: the kernel executes the schedule; when that has ended, every rank on which this one
+depends has entered the call, so the part takes what it needs straight from the other parts.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+from pysmpi.collectives.cache import schedule_for
+from pysmpi.collectives.call import Call
+from pysmpi.collectives.layout import Nodes
+from pysmpi.collectives.running import LOOK, Lookout, Patience, find_live
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Context
+from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.kernel.schedule import REDUCE, Schedule
+from pysmpi.mpi.base.constants import (
+    ANY_SOURCE,
+    ANY_TAG,
+    ERR_INTERN,
+    ERR_REVOKED,
+    ERR_TRUNCATE,
+    SUCCESS,
+)
+from pysmpi.mpi.base.exceptions import fail
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.base.status import Status
+from pysmpi.mpi.collective.agreement import tag_of
+from pysmpi.mpi.collective.between_groups import joint, schedule_between
+from pysmpi.mpi.communicators.communicator import Board, Core
+from pysmpi.mpi.datatypes.layouts import leaves
+from pysmpi.mpi.datatypes.records import Type
+from pysmpi.mpi.point_to_point.operations import Operation
+
+_NO_LEVELS: frozenset[str] = frozenset()
+
+# Stands for the schedule of an algorithm that decides while it runs.
+UNDECIDED = Schedule()
+
+# Different calls whose schedules a communicator keeps at hand.
+LATEST = 16
+# About how many schedules of its calls, a rank of each, a communicator keeps.
+KEPT = 1_000_000
+
+# What the message of an error says, by its class.
+_DETAILS = {
+    ERR_TRUNCATE: "more data has come than the receive buffer has room for",
+    ERR_REVOKED: "the communicator was revoked during the call",
+    ERR_INTERN: "the algorithm let a rank go on before the data that it needs was there",
+}
+
+
+class Part:
+    """What one rank brings to one collective call, and what it takes from it.
+
+    `collect` fills the receive buffer, once the schedule has ended; `release` saves what others
+    still have to read, since the program may change its buffer from then on. `values` are the
+    parts of the ranks that have entered; of the other side, for an intercommunicator.
+    """
+
+    __slots__ = ("board", "call", "collected", "context", "core", "error", "label", "me",
+                 "number", "other", "values")  # fmt: skip
+
+    board: Board
+    other: Board
+    values: dict[int, Any]
+    number: int
+
+    def __init__(self, core: Core, me: int, call: Call) -> None:
+        self.core = core
+        self.me = me
+        self.call = call
+        # Calls of different labels never meet: blocking ones meet no others (MPI 4.1, 6.12).
+        self.label = call.op
+        self.context: Context | None = None
+        self.collected = False
+        self.error: int = SUCCESS
+
+    def begin(self, number: int) -> None:
+        """Enter the call of this number."""
+        self.number = number
+        board = self.board = self.core.enter(number, self.label, self.me, self)
+        other = self.other = board.remote or board
+        self.values = other.values
+
+    def finish(self) -> int:
+        """The schedule has ended: take the data, and leave. Returns the error class."""
+        if not self.collected:
+            self.collected = True
+            self.collect()
+        other = self.other
+        if other.left + (other is self.board) < self.core.remote.size:
+            self.release()  # a rank may still have to read what this one has brought
+        self.core.exit(self.number, self.board)
+        self.forget()
+        return self.error
+
+    def forget(self) -> None:
+        """Let go of the board, which refers to the part: without a cycle both are freed at once."""
+        del self.board, self.other, self.values
+
+    def interrupted(self, rank: Rank) -> int:
+        """The schedule has ended on a revoked communicator: as it should, or because of that."""
+        return ERR_REVOKED if rank.pid in self.core.revoked else self.finish()
+
+    def deliver(self) -> None:
+        """Take the data before the own schedule has ended, because its source is leaving."""
+        if not self.collected:
+            self.collected = True
+            self.collect()
+
+    def collect(self) -> None:
+        """Take what this rank receives from the others."""
+
+    def release(self) -> None:
+        """Save what others still have to read."""
+
+    def complete(self) -> bool:
+        """Whether all ranks have entered."""
+        core = self.core
+        return (
+            len(self.values) == core.remote.size and len(self.board.values) == core.size
+        )
+
+    def source(self, rank: int) -> Any:
+        """The part of a rank from which data comes; None, and an error, if it is not there."""
+        found = self.values.get(rank)
+        if found is None:
+            self.error = ERR_INTERN
+        return found
+
+
+class Meeting(Part):
+    """A barrier: no data."""
+
+    __slots__ = ()
+
+    def begin(self, number: int) -> None:
+        """There is nothing to bring."""
+        self.number = number
+
+    def finish(self) -> int:
+        """There is nothing to take."""
+        return SUCCESS
+
+
+def units(record: Type) -> tuple[int, int]:
+    """(units in an element, bytes of a unit) of a datatype, as algorithms count.
+
+    Ranks may describe the same data by different datatypes, yet have to cut it into the same
+    pieces: so a derived datatype counts as what it is made of.
+    """
+    if record.unit:
+        return 1, record.unit
+    layout = record.layout
+    if layout.size == 0:
+        return 0, 1
+    basic = list(leaves(layout.signature))
+    if len(basic) == 1:
+        size = basic[0].layout.size
+        return layout.size // size, size
+    return layout.size, 1
+
+
+def new_call(core: Core, me: int, op: str, record: Type, count: int, root: int = 0) -> Call:
+    """The call of one rank: `count` elements of a datatype."""
+    unit = record.unit
+    if not unit:
+        per, unit = units(record)
+        count *= per
+    return Call(op, me, core.size, root, count, unit)
+
+
+def counts_of(record: Type, counts: Any) -> tuple[int, ...]:
+    """Counts of elements as counts of units."""
+    per, _ = units(record)
+    return tuple(counts) if per == 1 else tuple(n * per for n in counts)
+
+
+def nodes_of(core: Core) -> Nodes | None:
+    """The node of each rank; None where every rank has one for itself."""
+    known = core.nodes
+    if known is None:
+        ranks = core.universe.ranks
+        hosts = [ranks[pid].host for pid in core.group]
+        nodes = None
+        if None not in hosts:
+            numbers = [host.index for host in hosts]
+            if len(set(numbers)) < len(numbers):
+                nodes = Nodes(numbers)
+        known = core.nodes = (nodes,)
+    found: Nodes | None = known[0]
+    return found
+
+
+def slots_of(core: Core) -> Nodes:
+    """The place of each rank on the machine."""
+    slots: Nodes | None = core.storage.get("slots")
+    if slots is None:
+        processes = core.universe.processes
+        slots = core.storage["slots"] = Nodes(processes[pid].slot for pid in core.group)
+    return slots
+
+
+def schedule_of(part: Part) -> tuple[Schedule, Context, int]:
+    """What a rank does in time, in which context, and as which rank of that.
+
+    The communicator keeps the schedules of its latest calls: all its ranks are about to make them.
+    """
+    core, call = part.core, part.call
+    call.selection = core.universe.selection
+    if core.remote is not core:
+        context, first, _ = joint(core)
+        schedule = schedule_between(core, call)
+        return schedule, part.context or context, first + call.rank
+    storage = core.storage
+    # A persistent call counts where it was made.
+    order = part.number if part.number >= 0 else -part.number >> 32
+    before = ready_before(core, order) if "ready" in storage else _NO_LEVELS
+    if call.send_counts is None and call.recv_counts is None and not call.destinations:
+        key = (call.op, call.root, call.count, call.type_size, call.commutative, call.in_place,
+               call.nonblocking, before)  # fmt: skip
+        kept = storage.get("schedules")
+        if kept is None:
+            kept = storage["schedules"] = {}
+        found = kept.get(key)
+        if found is None:
+            if len(kept) >= min(LATEST, 1 + KEPT // core.size):
+                kept.clear()
+            found = kept[key] = {}
+        schedule = found.get(call.rank)
+        if schedule is None:
+            schedule = _find_schedule(core, call, order, before)
+            if call.ready == before:
+                found[call.rank] = schedule
+    else:
+        schedule = _find_schedule(core, call, order, before)
+    return schedule, part.context or core.coll, call.rank
+
+
+def _find_schedule(core: Core, call: Call, order: int, before: frozenset[str]) -> Schedule:
+    """The schedule of a rank, by the selection."""
+    call.nodes = nodes_of(core)
+    if call.selection is not None and call.selection.tuner is not None:
+        call.slots = slots_of(core)
+    call.ready = before
+    if find_live(call) is not None:
+        return UNDECIDED
+    schedule = schedule_for(call)
+    if call.ready != before:
+        history = core.storage.setdefault("ready", [])
+        if not history or history[-1][0] < order:
+            history.append((order, call.ready))
+    return schedule
+
+
+def reduced(part: Part) -> list[float]:
+    """The sizes (bytes) of what the calling rank combines in a call, by its algorithm."""
+    schedule, _, _ = schedule_of(part)
+    return [
+        schedule.amounts[where]
+        for code, where in zip(schedule.codes, schedule.peers)
+        if code == REDUCE
+    ]
+
+
+def decided(part: Part, context: Context, me: int, tag: int) -> Iterator[Schedule]:
+    """The schedules of an algorithm that decides while it runs, one after another."""
+    core, call = part.core, part.call
+    call.nodes = nodes_of(core)
+    live = find_live(call)
+    assert live is not None
+    universe = core.universe
+    patience = universe.storage.get("patience")
+    if patience is None:
+        options = universe.options
+        patience = universe.storage["patience"] = Patience(
+            options.get("smpi/iprobe", LOOK), options.get("grow", True)
+        )
+    board = core.storage.setdefault("arrivals", {})
+    look = Lookout(context, me, tag, board, patience)
+    yield from live(call, look)
+    look.leave()
+
+
+def ready_before(core: Core, order: int) -> frozenset[str]:
+    """The node-level communicators that the calls before this one have created.
+
+    What a later call of a faster rank has created does not count.
+    """
+    ready: frozenset[str] = _NO_LEVELS
+    for number, levels in core.storage.get("ready", ()):
+        if number < order:
+            ready = levels
+    return ready
+
+
+def alone(part: Part) -> bool:
+    """Whether the call takes no messages because its rank is the only one."""
+    core = part.core
+    return core.size == 1 and core.remote is core and not part.call.op.startswith("neighbor")
+
+
+def run(rank: Rank, subject: Any, part: Part) -> None:
+    """Do a blocking call."""
+    process = rank.enter()
+    try:
+        core = part.core
+        number = core.next_call(part.me)
+        part.begin(number)
+        if core.size != 1 or not alone(part):
+            schedule, context, me = schedule_of(part)
+            tag = tag_of(number, part.label)
+            if schedule is not UNDECIDED:
+                process.execute(schedule, context, me, tag)
+            else:
+                for piece in decided(part, context, me, tag):
+                    process.execute(piece, context, me, tag)
+        error = part.finish() if not core.revoked else part.interrupted(rank)
+    finally:
+        rank.leave()
+    if error:
+        fail(error, _DETAILS.get(error, ""), subject)
+
+
+class CollectiveOperation(Operation):
+    """A non-blocking collective call: its schedule runs in a process of its own.
+
+    The data moves when the program learns that the call is complete, since only then may it look
+    at its buffers, and so that reductions call the program's functions in its own rank.
+    """
+
+    __slots__ = ("part", "finished", "error")
+
+    def __init__(self, rank: Rank, subject: Any, part: Part) -> None:
+        super().__init__(rank, subject)
+        part.label = f"i{part.label}"
+        part.call.nonblocking = True
+        self.part = part
+        self.finished = True
+        self.error: int = SUCCESS
+
+    def start(self) -> None:
+        """Begin; only a persistent call begins more than once."""
+        self.begin(self.part, self.part.core.next_call(self.part.me))
+
+    def begin(self, part: Part, number: int) -> None:
+        """Enter the call of this number and let its schedule run."""
+        rank = self.rank
+        main = rank.process
+        main.settle()
+        self.part = part
+        self.finished = False
+        part.begin(number)
+        request = self.request = KernelRequest()
+        engine = rank.engine
+        if alone(part):
+            request.complete(engine.now)
+            return
+        schedule, context, me = schedule_of(part)
+        follower = Process(engine, rank.pid, main.slot, main.core)
+        tag = tag_of(abs(number), part.label)
+        if schedule is UNDECIDED:
+            pieces = decided(part, context, me, tag)
+            schedule = next(pieces)
+
+            def resume() -> None:
+                following = next(pieces, None)
+                if following is None:
+                    request.complete(engine.now)
+                else:
+                    follower.prepare(following, context, me, tag)
+                    follower.launch()
+
+            follower.resume = resume
+        else:
+            follower.resume = lambda: request.complete(engine.now)
+        follower.prepare(schedule, context, me, tag)
+        follower.launch()
+
+    def fill(self, status: Status | None) -> int:
+        """Take the data, the first time; describe the call in `status`."""
+        if not self.finished:
+            self.finished = True
+            part = self.part
+            self.error = part.finish() if not part.core.revoked else part.interrupted(self.rank)
+        if status is not None:
+            status._fill(ANY_SOURCE, ANY_TAG, 0)
+            status.error = self.error
+        return self.error
+
+
+class PersistentCollective(CollectiveOperation):
+    """A collective call that is started again and again (MPI 4.1, section 6.13).
+
+    Different ranks may start their persistent calls in different orders: each has a context and
+    numbers of its own, negative so that they meet no other call's.
+    """
+
+    __slots__ = ("template", "identity", "starts")
+
+    persistent = True
+
+    def __init__(self, rank: Rank, subject: Any, part: Part) -> None:
+        super().__init__(rank, subject, part)
+        core = part.core
+        self.identity = core.next_call(part.me)
+        part.context = _private_context(core, self.identity)
+        self.template = part
+        self.starts = 0
+
+    def start(self) -> None:
+        """Begin once more."""
+        self.starts += 1
+        self.begin(copy.copy(self.template), -(self.identity << 32 | self.starts))
+
+    def release(self) -> None:
+        """The rank will not start the call again; the last one to say so ends its context."""
+        contexts = _private_contexts(self.template.core)
+        entry = contexts[self.identity]
+        entry[1] -= 1
+        if entry[1] == 0:
+            del contexts[self.identity]
+
+
+def _private_contexts(core: Core) -> dict[int, list[Any]]:
+    """The contexts of persistent calls by identity, each with the number of ranks that hold it."""
+    owner = joint(core)[2] if core.inter else core
+    contexts: dict[int, list[Any]] = owner.storage.setdefault("persistent", {})
+    return contexts
+
+
+def _private_context(core: Core, identity: int) -> Context:
+    """A context for one persistent call, the same for all its ranks."""
+    contexts = _private_contexts(core)
+    entry = contexts.get(identity)
+    if entry is None:
+        shared = joint(core)[0] if core.inter else core.coll
+        context = Context(core.universe.next_context(), shared.members)
+        entry = contexts[identity] = [context, len(shared.members)]
+    found: Context = entry[0]
+    return found

@@ -1,0 +1,324 @@
+"""Neighbourhood collective calls (MPI 4.1, section 8.6), as a mixin of `Topocomm`.
+
+The neighbours are those that the communicator's `inoutedges` says. Blocks that belong to
+`PROC_NULL`, beyond the edge of a grid, are neither sent nor written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.collectives.call import Call
+from pysmpi.mpi.base.constants import CART
+from pysmpi.mpi.base.info import INFO_NULL, Info
+from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.buffers.pickling import pickle
+from pysmpi.mpi.buffers.spellings import Blocks, Message
+from pysmpi.mpi.collective import arguments
+from pysmpi.mpi.collective.arguments_to_parts import held, where
+from pysmpi.mpi.collective.data import saved, transfer
+from pysmpi.mpi.collective.execution import Meeting, Part, counts_of, new_call, run
+from pysmpi.mpi.collective.nonblocking import begin, keep
+from pysmpi.mpi.collective.objects import SIZE_BYTES, dump_each
+from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.point_to_point.requests import Prequest, Request
+
+if TYPE_CHECKING:
+    from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, BufSpecW
+
+
+class Neighbors:
+    """The neighbours of one rank.
+
+    `sources` and `targets` may hold PROC_NULL; `heard` and `told` are the positions of the
+    others.
+    """
+
+    __slots__ = ("heard", "sources", "targets", "told")
+
+    def __init__(self, sources: Sequence[int], targets: Sequence[int]) -> None:
+        self.sources = tuple(sources)
+        self.targets = tuple(targets)
+        self.heard = [i for i, rank in enumerate(sources) if rank >= 0]
+        self.told = [i for i, rank in enumerate(targets) if rank >= 0]
+
+    def match(self, i: int, grid: bool, me: int, other: Neighbors) -> int:
+        """The position among the targets of source i at which it sends to source position i.
+
+        On a grid, what goes in one direction arrives from the other, also where both neighbours
+        are the same process. On a graph, several edges between two processes are taken in order.
+        """
+        if grid:
+            return i ^ 1
+        source = self.sources[i]
+        before = self.sources[:i].count(source)
+        position = -1
+        for _ in range(before + 1):
+            position = other.targets.index(me, position + 1)
+        return position
+
+
+def neighbors_of(comm: Any, core: Core, me: int) -> Neighbors:
+    """The neighbours of the calling rank."""
+    table = core.storage.setdefault("neighbors", {})
+    found: Neighbors | None = table.get(me)
+    if found is None:
+        found = table[me] = Neighbors(*comm.inoutedges)
+    return found
+
+
+class Neighborhood(Part):
+    """What a rank exchanges with its neighbours: messages, or pickled objects.
+
+    `outgoing` is one message for all targets, or has one for each; so has `incoming` for each
+    source, None for objects, which end up in `objects`.
+    """
+
+    __slots__ = ("grid", "incoming", "kept", "neighbors", "objects", "outgoing")
+
+    def __init__(
+        self,
+        core: Core,
+        me: int,
+        call: Call,
+        neighbors: Neighbors,
+        outgoing: Any,
+        incoming: Blocks | None,
+    ) -> None:
+        super().__init__(core, me, call)
+        self.neighbors = neighbors
+        self.grid = core.topology.kind == CART
+        self.outgoing = outgoing
+        self.incoming = incoming
+        self.objects: list[Any] = []
+        self.kept: dict[int, Any] | None = None
+
+    def outgoing_at(self, position: int) -> Any:
+        """What this rank brings for the target at a position."""
+        if self.kept is not None:
+            return self.kept.get(position)
+        outgoing = self.outgoing
+        if outgoing.__class__ is Blocks:
+            return outgoing.block(position)
+        return outgoing[position] if outgoing.__class__ is list else outgoing
+
+    def collect(self) -> None:
+        """Take what each source has brought."""
+        neighbors, incoming = self.neighbors, self.incoming
+        if incoming is None:
+            self.objects = [b""] * len(neighbors.sources)
+        for i in neighbors.heard:
+            if incoming is not None and incoming.counts[i] == 0:
+                continue
+            part = self.source(neighbors.sources[i])
+            if part is None:
+                return
+            position = 0
+            if part.outgoing.__class__ in (Blocks, list):
+                position = neighbors.match(i, self.grid, self.me, part.neighbors)
+            else:
+                position = part.neighbors.targets.index(self.me)
+            source = part.outgoing_at(position)
+            if incoming is None:
+                self.objects[i] = source
+            else:
+                self.error = transfer(source, incoming.block(i)) or self.error
+
+    def release(self) -> None:
+        """Deliver to the targets that can take it now, leave copies for the others."""
+        if self.incoming is None:
+            return
+        kept = {}
+        values = self.values
+        for position in self.neighbors.told:
+            part = values.get(self.neighbors.targets[position])
+            if part is not None and not part.collected and part.ready():
+                part.deliver()
+            if part is None or not part.collected:
+                kept[position] = saved(self.outgoing_at(position))
+        self.kept = kept
+
+    def ready(self) -> bool:
+        """Whether all sources have entered."""
+        neighbors, values = self.neighbors, self.values
+        return all(neighbors.sources[i] in values for i in neighbors.heard)
+
+
+def _part(comm: Any, op: str, parse: Any) -> Neighborhood:
+    """The part of the calling rank; `parse(sources, targets)` understands its buffers."""
+    core, me, _ = where(comm)
+    neighbors = neighbors_of(comm, core, me)
+    buffers = parse(len(neighbors.sources), len(neighbors.targets))
+    outgoing, incoming = buffers.send, held(buffers.receive)
+    if outgoing.__class__ is Blocks:
+        held(outgoing)
+    if op[-1] == "w":
+        call = Call(op, me, core.size)
+        call.send_counts = tuple(outgoing.sizes())
+        call.recv_counts = tuple(incoming.sizes())
+    else:
+        sent = outgoing.datatype._live()
+        count = outgoing.count if op[-1] != "v" or outgoing.__class__ is Message else 0
+        call = new_call(core, me, op, sent, count)
+        taken = incoming.datatype._live()
+        if op[-1] == "v":
+            call.recv_counts = counts_of(taken, incoming.counts)
+            if outgoing.__class__ is Blocks:
+                call.send_counts = counts_of(sent, outgoing.counts)
+            if new_call(core, me, op, taken, 0).type_size != call.type_size:
+                call.count *= call.type_size
+                call.type_size = 1
+                call.recv_counts = tuple(incoming.sizes())
+                if outgoing.__class__ is Blocks:
+                    call.send_counts = tuple(outgoing.sizes())
+    _among(call, neighbors)
+    return Neighborhood(core, me, call, neighbors, outgoing, incoming)
+
+
+def _among(call: Call, neighbors: Neighbors) -> None:
+    """Leave the neighbours that do not exist out of a call."""
+    heard, told = neighbors.heard, neighbors.told
+    call.sources = tuple(neighbors.sources[i] for i in heard)
+    call.destinations = tuple(neighbors.targets[i] for i in told)
+    if call.recv_counts is not None:
+        call.recv_counts = tuple(call.recv_counts[i] for i in heard)
+    if call.send_counts is not None:
+        call.send_counts = tuple(call.send_counts[i] for i in told)
+
+
+def _allgather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Part:
+    """Neighbor_allgather and Neighbor_allgatherv."""
+    return _part(
+        comm,
+        "neighbor_allgatherv" if v else "neighbor_allgather",
+        lambda sources, _: arguments.neighbor_allgather(v, sendbuf, recvbuf, sources),
+    )
+
+
+def _alltoall(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Part:
+    """Neighbor_alltoall and Neighbor_alltoallv."""
+    return _part(
+        comm,
+        "neighbor_alltoallv" if v else "neighbor_alltoall",
+        lambda sources, targets: arguments.neighbor_alltoall(
+            v, sendbuf, recvbuf, sources, targets
+        ),
+    )
+
+
+def _alltoallw(comm: Any, sendbuf: Any, recvbuf: Any) -> Part:
+    """Neighbor_alltoallw."""
+    return _part(
+        comm,
+        "neighbor_alltoallw",
+        lambda sources, targets: arguments.neighbor_alltoallw(
+            sendbuf, recvbuf, sources, targets
+        ),
+    )
+
+
+def _objects(comm: Any, op: str, dump: Any) -> list[Any]:
+    """Exchange pickled objects: their sizes, then their bytes."""
+    core, me, _ = where(comm)
+    neighbors = neighbors_of(comm, core, me)
+    data = dump(len(neighbors.targets))
+    call = Call(op, me, core.size, count=1, type_size=SIZE_BYTES)
+    _among(call, neighbors)
+    part = Neighborhood(core, me, call, neighbors, data, None)
+    run(current(), comm, part)
+    call = Call(op + "v", me, core.size)
+    call.recv_counts = tuple(map(len, part.objects))
+    if data.__class__ is list:
+        call.send_counts = tuple(map(len, data))
+    else:
+        call.count = len(data)
+    _among(call, neighbors)
+    run(current(), comm, Meeting(core, me, call))
+    return [pickle.loads(item) if item else None for item in part.objects]
+
+
+class NeighborhoodCollectives:
+    """The neighbourhood collective methods of communicators with a topology."""
+
+    __slots__ = ()
+
+    def Neighbor_allgather(self, sendbuf: BufSpec, recvbuf: BufSpecB) -> None:
+        """Neighbor Gather to All."""
+        run(current(), self, _allgather(self, False, sendbuf, recvbuf))
+
+    def Neighbor_allgatherv(self, sendbuf: BufSpec, recvbuf: BufSpecV) -> None:
+        """Neighbor Gather to All Vector."""
+        run(current(), self, _allgather(self, True, sendbuf, recvbuf))
+
+    def Neighbor_alltoall(self, sendbuf: BufSpecB, recvbuf: BufSpecB) -> None:
+        """Neighbor All to All."""
+        run(current(), self, _alltoall(self, False, sendbuf, recvbuf))
+
+    def Neighbor_alltoallv(self, sendbuf: BufSpecV, recvbuf: BufSpecV) -> None:
+        """Neighbor All to All Vector."""
+        run(current(), self, _alltoall(self, True, sendbuf, recvbuf))
+
+    def Neighbor_alltoallw(self, sendbuf: BufSpecW, recvbuf: BufSpecW) -> None:
+        """Neighbor All to All General."""
+        run(current(), self, _alltoallw(self, sendbuf, recvbuf))
+
+    def Ineighbor_allgather(self, sendbuf: BufSpec, recvbuf: BufSpecB) -> Request:
+        """Nonblocking Neighbor Gather to All."""
+        return begin(self, _allgather(self, False, sendbuf, recvbuf))
+
+    def Ineighbor_allgatherv(self, sendbuf: BufSpec, recvbuf: BufSpecV) -> Request:
+        """Nonblocking Neighbor Gather to All Vector."""
+        return begin(self, _allgather(self, True, sendbuf, recvbuf))
+
+    def Ineighbor_alltoall(self, sendbuf: BufSpecB, recvbuf: BufSpecB) -> Request:
+        """Nonblocking Neighbor All to All."""
+        return begin(self, _alltoall(self, False, sendbuf, recvbuf))
+
+    def Ineighbor_alltoallv(self, sendbuf: BufSpecV, recvbuf: BufSpecV) -> Request:
+        """Nonblocking Neighbor All to All Vector."""
+        return begin(self, _alltoall(self, True, sendbuf, recvbuf))
+
+    def Ineighbor_alltoallw(self, sendbuf: BufSpecW, recvbuf: BufSpecW) -> Request:
+        """Nonblocking Neighbor All to All General."""
+        return begin(self, _alltoallw(self, sendbuf, recvbuf))
+
+    def Neighbor_allgather_init(
+        self, sendbuf: BufSpec, recvbuf: BufSpecB, info: Info = INFO_NULL
+    ) -> Prequest:
+        """Persistent Neighbor Gather to All."""
+        return keep(self, _allgather(self, False, sendbuf, recvbuf), info)
+
+    def Neighbor_allgatherv_init(
+        self, sendbuf: BufSpec, recvbuf: BufSpecV, info: Info = INFO_NULL
+    ) -> Prequest:
+        """Persistent Neighbor Gather to All Vector."""
+        return keep(self, _allgather(self, True, sendbuf, recvbuf), info)
+
+    def Neighbor_alltoall_init(
+        self, sendbuf: BufSpecB, recvbuf: BufSpecB, info: Info = INFO_NULL
+    ) -> Prequest:
+        """Persistent Neighbor All to All."""
+        return keep(self, _alltoall(self, False, sendbuf, recvbuf), info)
+
+    def Neighbor_alltoallv_init(
+        self, sendbuf: BufSpecV, recvbuf: BufSpecV, info: Info = INFO_NULL
+    ) -> Prequest:
+        """Persistent Neighbor All to All Vector."""
+        return keep(self, _alltoall(self, True, sendbuf, recvbuf), info)
+
+    def Neighbor_alltoallw_init(
+        self, sendbuf: BufSpecW, recvbuf: BufSpecW, info: Info = INFO_NULL
+    ) -> Prequest:
+        """Persistent Neighbor All to All General."""
+        return keep(self, _alltoallw(self, sendbuf, recvbuf), info)
+
+    def neighbor_allgather(self, sendobj: Any) -> list[Any]:
+        """Neighbor Gather to All."""
+        return _objects(self, "neighbor_allgather", lambda targets: pickle.dumps(sendobj))
+
+    def neighbor_alltoall(self, sendobj: list[Any]) -> list[Any]:
+        """Neighbor All to All."""
+        return _objects(
+            self, "neighbor_alltoall", lambda targets: dump_each(sendobj, targets)
+        )

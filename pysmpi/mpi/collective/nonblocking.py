@@ -1,0 +1,266 @@
+"""Non-blocking and persistent collective calls (MPI 4.1, sections 6.12 and 6.13)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
+from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.collective import arguments_to_parts as parts
+from pysmpi.mpi.collective.execution import CollectiveOperation, Part, PersistentCollective
+from pysmpi.mpi.operators.operators import PREDEFINED, Op
+from pysmpi.mpi.point_to_point.requests import Prequest, Request
+
+if TYPE_CHECKING:
+    from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, BufSpecW, InPlace
+
+SUM = PREDEFINED["SUM"]
+
+
+def begin(comm: Any, part: Part) -> Request:
+    """Start a call; return its request."""
+    rank = current()
+    operation = CollectiveOperation(rank, comm, part)
+    rank.enter()
+    try:
+        operation.start()
+    finally:
+        rank.leave()
+    request: Request = Request._of(operation)
+    request.ob_buf = part
+    return request
+
+
+def keep(comm: Any, part: Part, info: Info) -> Prequest:
+    """The request of a call that is started later; hints change nothing."""
+    check_info(info)
+    request: Prequest = Prequest._of(PersistentCollective(current(), comm, part))
+    request.ob_buf = part
+    return request
+
+
+class NonblockingCollectives:
+    """The non-blocking and persistent collective methods of every communicator."""
+
+    __slots__ = ()
+
+    def Ibarrier(self) -> Request:
+        """Nonblocking Barrier."""
+        return begin(self, parts.barrier(self))
+
+    def Ibcast(self, buf: BufSpec, root: int = 0) -> Request:
+        """Nonblocking Broadcast."""
+        return begin(self, parts.bcast(self, buf, root))
+
+    def Igather(
+        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB | None, root: int = 0
+    ) -> Request:
+        """Nonblocking Gather."""
+        return begin(self, parts.gather(self, False, sendbuf, recvbuf, root))
+
+    def Igatherv(
+        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV | None, root: int = 0
+    ) -> Request:
+        """Nonblocking Gather Vector."""
+        return begin(self, parts.gather(self, True, sendbuf, recvbuf, root))
+
+    def Iscatter(
+        self, sendbuf: BufSpecB | None, recvbuf: BufSpec | InPlace, root: int = 0
+    ) -> Request:
+        """Nonblocking Scatter."""
+        return begin(self, parts.scatter(self, False, sendbuf, recvbuf, root))
+
+    def Iscatterv(
+        self, sendbuf: BufSpecV | None, recvbuf: BufSpec | InPlace, root: int = 0
+    ) -> Request:
+        """Nonblocking Scatter Vector."""
+        return begin(self, parts.scatter(self, True, sendbuf, recvbuf, root))
+
+    def Iallgather(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB) -> Request:
+        """Nonblocking Gather to All."""
+        return begin(self, parts.allgather(self, False, sendbuf, recvbuf))
+
+    def Iallgatherv(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV) -> Request:
+        """Nonblocking Gather to All Vector."""
+        return begin(self, parts.allgather(self, True, sendbuf, recvbuf))
+
+    def Ialltoall(self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpecB) -> Request:
+        """Nonblocking All to All Scatter/Gather."""
+        return begin(self, parts.alltoall(self, False, sendbuf, recvbuf))
+
+    def Ialltoallv(self, sendbuf: BufSpecV | InPlace, recvbuf: BufSpecV) -> Request:
+        """Nonblocking All to All Scatter/Gather Vector."""
+        return begin(self, parts.alltoall(self, True, sendbuf, recvbuf))
+
+    def Ialltoallw(self, sendbuf: BufSpecW | InPlace, recvbuf: BufSpecW) -> Request:
+        """Nonblocking All to All Scatter/Gather General."""
+        return begin(self, parts.alltoallw(self, sendbuf, recvbuf))
+
+    def Ireduce(
+        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec | None, op: Op = SUM, root: int = 0
+    ) -> Request:
+        """Nonblocking Reduce to Root."""
+        return begin(self, parts.reduce(self, sendbuf, recvbuf, op, root))
+
+    def Iallreduce(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> Request:
+        """Nonblocking Reduce to All."""
+        return begin(self, parts.allreduce(self, sendbuf, recvbuf, op))
+
+    def Ireduce_scatter_block(
+        self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpec | BufSpecB, op: Op = SUM
+    ) -> Request:
+        """Nonblocking Reduce-Scatter Block (regular, non-vector version)."""
+        return begin(self, parts.reduce_scatter_block(self, sendbuf, recvbuf, op))
+
+    def Ireduce_scatter(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        recvcounts: Sequence[int] | None = None,
+        op: Op = SUM,
+    ) -> Request:
+        """Nonblocking Reduce-Scatter (vector version)."""
+        return begin(self, parts.reduce_scatter(self, sendbuf, recvbuf, recvcounts, op))
+
+    def Barrier_init(self, info: Info = INFO_NULL) -> Prequest:
+        """Persistent Barrier."""
+        return keep(self, parts.barrier(self), info)
+
+    def Bcast_init(self, buf: BufSpec, root: int = 0, info: Info = INFO_NULL) -> Prequest:
+        """Persistent Broadcast."""
+        return keep(self, parts.bcast(self, buf, root), info)
+
+    def Gather_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecB | None,
+        root: int = 0,
+        info: Info = INFO_NULL,
+    ) -> Prequest:
+        """Persistent Gather."""
+        return keep(self, parts.gather(self, False, sendbuf, recvbuf, root), info)
+
+    def Gatherv_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpecV | None,
+        root: int = 0,
+        info: Info = INFO_NULL,
+    ) -> Prequest:
+        """Persistent Gather Vector."""
+        return keep(self, parts.gather(self, True, sendbuf, recvbuf, root), info)
+
+    def Scatter_init(
+        self,
+        sendbuf: BufSpecB | None,
+        recvbuf: BufSpec | InPlace,
+        root: int = 0,
+        info: Info = INFO_NULL,
+    ) -> Prequest:
+        """Persistent Scatter."""
+        return keep(self, parts.scatter(self, False, sendbuf, recvbuf, root), info)
+
+    def Scatterv_init(
+        self,
+        sendbuf: BufSpecV | None,
+        recvbuf: BufSpec | InPlace,
+        root: int = 0,
+        info: Info = INFO_NULL,
+    ) -> Prequest:
+        """Persistent Scatter Vector."""
+        return keep(self, parts.scatter(self, True, sendbuf, recvbuf, root), info)
+
+    def Allgather_init(
+        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB, info: Info = INFO_NULL
+    ) -> Prequest:
+        """Persistent Gather to All."""
+        return keep(self, parts.allgather(self, False, sendbuf, recvbuf), info)
+
+    def Allgatherv_init(
+        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV, info: Info = INFO_NULL
+    ) -> Prequest:
+        """Persistent Gather to All Vector."""
+        return keep(self, parts.allgather(self, True, sendbuf, recvbuf), info)
+
+    def Alltoall_init(
+        self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpecB, info: Info = INFO_NULL
+    ) -> Prequest:
+        """Persistent All to All Scatter/Gather."""
+        return keep(self, parts.alltoall(self, False, sendbuf, recvbuf), info)
+
+    def Alltoallv_init(
+        self, sendbuf: BufSpecV | InPlace, recvbuf: BufSpecV, info: Info = INFO_NULL
+    ) -> Prequest:
+        """Persistent All to All Scatter/Gather Vector."""
+        return keep(self, parts.alltoall(self, True, sendbuf, recvbuf), info)
+
+    def Alltoallw_init(
+        self, sendbuf: BufSpecW | InPlace, recvbuf: BufSpecW, info: Info = INFO_NULL
+    ) -> Prequest:
+        """Persistent All to All Scatter/Gather General."""
+        return keep(self, parts.alltoallw(self, sendbuf, recvbuf), info)
+
+    def Reduce_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec | None,
+        op: Op = SUM,
+        root: int = 0,
+        info: Info = INFO_NULL,
+    ) -> Prequest:
+        """Persistent Reduce to Root."""
+        return keep(self, parts.reduce(self, sendbuf, recvbuf, op, root), info)
+
+    def Allreduce_init(
+        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM, info: Info = INFO_NULL
+    ) -> Prequest:
+        """Persistent Reduce to All."""
+        return keep(self, parts.allreduce(self, sendbuf, recvbuf, op), info)
+
+    def Reduce_scatter_block_init(
+        self,
+        sendbuf: BufSpecB | InPlace,
+        recvbuf: BufSpec | BufSpecB,
+        op: Op = SUM,
+        info: Info = INFO_NULL,
+    ) -> Prequest:
+        """Persistent Reduce-Scatter Block (regular, non-vector version)."""
+        return keep(self, parts.reduce_scatter_block(self, sendbuf, recvbuf, op), info)
+
+    def Reduce_scatter_init(
+        self,
+        sendbuf: BufSpec | InPlace,
+        recvbuf: BufSpec,
+        recvcounts: Sequence[int] | None = None,
+        op: Op = SUM,
+        info: Info = INFO_NULL,
+    ) -> Prequest:
+        """Persistent Reduce-Scatter (vector version)."""
+        return keep(self, parts.reduce_scatter(self, sendbuf, recvbuf, recvcounts, op), info)
+
+
+class NonblockingScans:
+    """The non-blocking and persistent scans of communicators that have one group only."""
+
+    __slots__ = ()
+
+    def Iscan(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> Request:
+        """Inclusive Scan."""
+        return begin(self, parts.scan(self, sendbuf, recvbuf, op, False))
+
+    def Iexscan(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> Request:
+        """Inclusive Scan."""
+        return begin(self, parts.scan(self, sendbuf, recvbuf, op, True))
+
+    def Scan_init(
+        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM, info: Info = INFO_NULL
+    ) -> Prequest:
+        """Persistent Inclusive Scan."""
+        return keep(self, parts.scan(self, sendbuf, recvbuf, op, False), info)
+
+    def Exscan_init(
+        self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM, info: Info = INFO_NULL
+    ) -> Prequest:
+        """Persistent Exclusive Scan."""
+        return keep(self, parts.scan(self, sendbuf, recvbuf, op, True), info)

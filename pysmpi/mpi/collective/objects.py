@@ -1,0 +1,438 @@
+"""Collective calls with Python objects, lower-case as in mpi4py.
+
+The messages are those of mpi4py 4.1: a collective of the sizes (8 bytes each), then one of the
+pickled bytes; reductions send from rank to rank along binomial trees, and call the operation
+where and when a rank has both operands. Pickling and the operation are the program's own compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from itertools import accumulate
+from typing import Any
+
+from pysmpi.collectives.call import Call
+from pysmpi.kernel.schedule import Schedule
+from pysmpi.mpi.base.constants import PROC_NULL, ROOT
+from pysmpi.mpi.base.exceptions import cint, listed
+from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.buffers.pickling import pickle
+from pysmpi.mpi.collective.agreement import tag_of
+from pysmpi.mpi.collective.arguments_to_parts import check_root, where
+from pysmpi.mpi.collective.between_groups import joint
+from pysmpi.mpi.collective.execution import Meeting, Part, run
+from pysmpi.mpi.communicators.communicator import Core, check_revoked
+from pysmpi.mpi.communicators.locks import lock_of
+from pysmpi.mpi.operators.operators import PREDEFINED, Op
+from pysmpi.mpi.processes import environment
+
+SUM = PREDEFINED["SUM"]
+
+SIZE_BYTES = 8  # of a size that ranks tell each other
+UNLIMITED = 1 << 62
+
+
+def _locked(key: str) -> Callable[[Callable[..., Any]], Any]:
+    """Let one thread of a rank at a time do a call on a communicator: it takes two collectives."""
+
+    def wrap(call: Callable[..., Any]) -> Any:
+        @wraps(call)
+        def alone(comm: Any, *args: Any) -> Any:
+            with lock_of(comm, key):
+                return call(comm, *args)
+
+        return alone
+
+    return wrap
+
+
+class Objects(Part):
+    """The sizes' collective: what a rank brings is `data`, pickled once or once a rank."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, core: Core, me: int, op: str, data: Any, root: int = 0) -> None:
+        call = Call(op, me, core.size, root, 1, SIZE_BYTES)
+        super().__init__(core, me, call)
+        self.data = data
+
+    def forget(self) -> None:
+        """What the others have brought is still to be read, see `_carry`."""
+
+
+def _exchange(comm: Any, op: str, data: Any, root: int = 0) -> Objects:
+    """Do the sizes' collective; what the others have brought is in the `values` of the part."""
+    core, me, _ = where(comm)
+    part = Objects(core, me, op, data, root)
+    run(current(), comm, part)
+    return part
+
+
+def _carry(comm: Any, sizes: Objects, op: str, count: int, **counts: Any) -> None:
+    """Do the collective of the pickled bytes, as far as time is concerned, and forget the rest."""
+    Part.forget(sizes)
+    first = sizes.call
+    call = Call(op, first.rank, first.size, first.root, count, **counts)
+    run(current(), comm, Meeting(sizes.core, sizes.me, call))
+
+
+def _load(data: bytes) -> Any:
+    return pickle.loads(data) if data else None
+
+
+def dump_each(items: Any, count: int) -> list[bytes]:
+    """The pickled items of a list, one a rank."""
+    items = [None] * count if items is None else listed(items)
+    if len(items) != count:
+        raise ValueError(f"sendobj: expecting {count} items, got {len(items)}")
+    return [pickle.dumps(item) for item in items]
+
+
+def _roles(comm: Any, root: int) -> tuple[bool, bool]:
+    """Whether the rank is at the rooted end of the call, and whether at the other."""
+    core, me, place = where(comm)
+    if place.inter:
+        return root == ROOT, root not in (ROOT, PROC_NULL)
+    return root == me, True
+
+
+@_locked("gather")
+def gathered(comm: Any, sendobj: Any, root: int) -> list[bytes] | None:
+    """The pickled objects of all ranks, at the root."""
+    receives, sends = _roles(comm, root)
+    data = pickle.dumps(sendobj) if sends else b""
+    core, _, _ = where(comm)
+    check_root(comm, core, root)
+    part = _exchange(comm, "gather", data, root)
+    if not receives:
+        _carry(comm, part, "gatherv", len(data))
+        return None
+    found = [part.values[rank].data for rank in range(len(part.values))]
+    _carry(comm, part, "gatherv", len(data), recv_counts=tuple(map(len, found)))
+    return found
+
+
+@_locked("scatter")
+def scattered(comm: Any, items: list[bytes] | None, root: int) -> bytes:
+    """The bytes that the root has for this rank."""
+    _, receives = _roles(comm, root)
+    core, me, _ = where(comm)
+    check_root(comm, core, root)
+    part = _exchange(comm, "scatter", items, root)
+    data = part.values[root].data[me] if receives else b""
+    counts = None if items is None else tuple(map(len, items))
+    _carry(comm, part, "scatterv", len(data), send_counts=counts)
+    return data
+
+
+@_locked("bcast")
+def spread(comm: Any, data: bytes, root: int) -> bytes:
+    """The root's bytes, at all ranks."""
+    _, receives = _roles(comm, root)
+    core, _, _ = where(comm)
+    check_root(comm, core, root)
+    part = _exchange(comm, "bcast", data, root)
+    if receives:
+        data = part.values[root].data
+    _carry(comm, part, "bcast", len(data))
+    return data if receives else b""
+
+
+@_locked("allgather")
+def allgathered(comm: Any, sendobj: Any) -> list[bytes]:
+    """The pickled objects of all ranks."""
+    data = pickle.dumps(sendobj)
+    part = _exchange(comm, "allgather", data)
+    other = part.other
+    if other.result is None:
+        found = [part.values[rank].data for rank in range(len(part.values))]
+        other.result = (found, tuple(map(len, found)))
+    found, counts = other.result
+    _carry(comm, part, "allgatherv", len(data), recv_counts=counts)
+    return list(found)
+
+
+@_locked("alltoall")
+def traded(comm: Any, items: list[bytes]) -> list[bytes]:
+    """The bytes that each rank has for this one, for those that this one has for each."""
+    _, me, _ = where(comm)
+    part = _exchange(comm, "alltoall", items)
+    found = [part.values[rank].data[me] for rank in range(len(part.values))]
+    _carry(
+        comm, part, "alltoallv", 0,
+        send_counts=tuple(map(len, items)), recv_counts=tuple(map(len, found)),
+    )  # fmt: skip
+    return found
+
+
+class Tree:
+    """A lower-case reduction: objects go from rank to rank, and are combined on the way.
+
+    With an intercommunicator, ranks are those of the own group unless said otherwise.
+    """
+
+    def __init__(self, comm: Any) -> None:
+        core, me, _ = where(comm)
+        self.comm = comm
+        self.core = core
+        self.me = me
+        self.size = core.size
+        self.number = core.next_call(me)
+        self.tag = tag_of(self.number, "reduction of objects")
+        self.board = core.enter(self.number, "reduction of objects", me, {})
+        self.remote_board = self.board.remote or self.board
+        self.context = core.coll
+        self.first = self.remote_first = 0
+        if core.inter:
+            self.context, self.first, _ = joint(core)
+            _, self.remote_first, _ = joint(core.remote)
+
+    def _execute(self, schedule: Schedule) -> None:
+        rank = current()
+        rank.enter().execute(schedule, self.context, self.first + self.me, self.tag)
+        rank.leave()
+        if self.core.revoked:
+            check_revoked(self.comm, self.core)
+
+    def _side(self, remote: bool) -> tuple[int, Any]:
+        return (self.remote_first, self.remote_board) if remote else (self.first, self.board)
+
+    def _leave_for(self, obj: Any, target: int, remote: bool) -> int:
+        """Pickle an object for a rank; return its size."""
+        data = pickle.dumps(obj)
+        self.board.values[self.me][remote, target] = data
+        return len(data)
+
+    def _arrived(self, source: int, remote: bool) -> Any:
+        """The object that a rank has sent to this one."""
+        _, board = self._side(remote)
+        return _load(board.values[source].pop((remote, self.me)))
+
+    def send(self, obj: Any, target: int, remote: bool = False) -> None:
+        """Send an object: its size, then its bytes."""
+        first, _ = self._side(remote)
+        nbytes = self._leave_for(obj, target, remote)
+        schedule = Schedule()
+        schedule.send(first + target, SIZE_BYTES)
+        schedule.send(first + target, nbytes)
+        self._execute(schedule)
+
+    def receive(self, source: int, remote: bool = False) -> Any:
+        """Receive an object."""
+        first, _ = self._side(remote)
+        schedule = Schedule()
+        schedule.recv(first + source, SIZE_BYTES)
+        schedule.recv(first + source, UNLIMITED)
+        self._execute(schedule)
+        return self._arrived(source, remote)
+
+    def swap(self, obj: Any, peer: int, remote: bool = False) -> Any:
+        """Send an object to a rank and receive one from it."""
+        first, _ = self._side(remote)
+        nbytes = self._leave_for(obj, peer, remote)
+        peer_rank = first + peer
+        schedule = Schedule()
+        schedule.sendrecv(peer_rank, SIZE_BYTES, peer_rank, SIZE_BYTES)
+        schedule.sendrecv(peer_rank, nbytes, peer_rank, UNLIMITED)
+        self._execute(schedule)
+        return self._arrived(peer, remote)
+
+    def reduce(self, obj: Any, op: Callable[[Any, Any], Any], root: int) -> Any:
+        """Combine along a binomial tree to rank 0, in the order of ranks; then to the root.
+
+        As in mpi4py, ranks that have passed on what they had still take part in later rounds.
+        """
+        me = self.me
+        result = _load(pickle.dumps(obj))
+        mask = 1
+        while mask < self.size:
+            if me & mask:
+                self.send(result, me & ~mask)
+            elif me | mask < self.size:
+                result = op(result, self.receive(me | mask))
+            mask <<= 1
+        if root != 0:
+            if me == 0:
+                self.send(result, root)
+            elif me == root:
+                result = self.receive(0)
+        return result if me == root else None
+
+    def scan(self, obj: Any, op: Callable[[Any, Any], Any], exclusive: bool) -> Any:
+        """Combine by recursive doubling; `partial` holds what a block of ranks has brought."""
+        me = self.me
+        result = _load(pickle.dumps(obj))
+        partial = result
+        fresh = exclusive
+        mask = 1
+        while mask < self.size:
+            peer = me ^ mask
+            if peer < self.size:
+                other = self.swap(partial, peer)
+                if me > peer:
+                    partial = op(other, partial)
+                    result = other if fresh else op(other, result)
+                    fresh = False
+                else:
+                    partial = op(partial, other)
+            mask <<= 1
+        return None if exclusive and me == 0 else result
+
+    def leave(self) -> None:
+        """The rank is done."""
+        self.core.exit(self.number, self.board)
+
+
+def _fast() -> bool:
+    """Whether `mpi4py.rc.fast_reduce` is set, as it is by default."""
+    return environment.of_rank().options.fast_reduce
+
+
+def _folded(items: list[Any], op: Callable[[Any, Any], Any]) -> Any:
+    *_, result = accumulate(items, op)
+    return result
+
+
+def _prefixes(comm: Any, sendobj: Any, op: Callable[[Any, Any], Any], exclusive: bool) -> Any:
+    """A scan without trees: rank 0 does all of it."""
+    data = gathered(comm, sendobj, 0)
+    items = None
+    if data is not None:
+        results = list(accumulate(map(_load, data), op))
+        if exclusive:
+            results = [None, *results[:-1]]
+        items = dump_each(results, len(data))
+    return _load(scattered(comm, items, 0))
+
+
+class ObjectCollectives:
+    """The lower-case collective methods of every communicator."""
+
+    __slots__ = ()
+
+    def barrier(self) -> None:
+        """Barrier synchronization.
+
+        .. note:: This method is equivalent to `Comm.Barrier`.
+        """
+        core, me, _ = where(self)
+        run(current(), self, Meeting(core, me, Call("barrier", me, core.size)))
+
+    def bcast(self, obj: Any, root: int = 0) -> Any:
+        """Broadcast."""
+        root = cint(root)
+        sends, receives = _roles(self, root)
+        if sends:
+            data = spread(self, pickle.dumps(obj), root)
+            return _load(data) if _is_intra(self) else None
+        data = spread(self, b"", root)
+        return _load(data) if receives else None
+
+    def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
+        """Gather."""
+        data = gathered(self, sendobj, cint(root))
+        return None if data is None else [_load(item) for item in data]
+
+    def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
+        """Scatter."""
+        root = cint(root)
+        core, _, _ = where(self)
+        sends, receives = _roles(self, root)
+        items = dump_each(sendobj, core.remote.size) if sends else None
+        data = scattered(self, items, root)
+        return _load(data) if receives else None
+
+    def allgather(self, sendobj: Any) -> list[Any]:
+        """Gather to All."""
+        return [_load(item) for item in allgathered(self, sendobj)]
+
+    def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
+        """All to All Scatter/Gather."""
+        core, _, _ = where(self)
+        return [_load(item) for item in traded(self, dump_each(sendobj, core.remote.size))]
+
+    def reduce(
+        self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM, root: int = 0
+    ) -> Any | None:
+        """Reduce to Root."""
+        root = cint(root)
+        core, me, place = where(self)
+        if not _fast():
+            data = gathered(self, sendobj, root)
+            return None if data is None else _folded([_load(item) for item in data], op)
+        check_root(self, core, root)
+        tree = Tree(self)
+        if not place.inter:
+            result = tree.reduce(sendobj, op, root)
+        elif root == ROOT:
+            result = tree.receive(0, remote=True)
+        elif root == PROC_NULL:
+            result = None
+        else:
+            result = tree.reduce(sendobj, op, 0)
+            if me == 0:
+                tree.send(result, root, remote=True)
+            result = None
+        tree.leave()
+        return result
+
+    def allreduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
+        """Reduce to All."""
+        if not _fast():
+            return _folded([_load(item) for item in allgathered(self, sendobj)], op)
+        tree = Tree(self)
+        result = tree.reduce(sendobj, op, 0)
+        if tree.core.inter:
+            if tree.me == 0:
+                result = tree.swap(result, 0, remote=True)
+            result = _spread_locally(tree, result)
+            tree.leave()
+            return result
+        tree.leave()
+        data = spread(self, pickle.dumps(result) if tree.me == 0 else b"", 0)
+        return _load(data)
+
+
+class ObjectScans:
+    """The lower-case scans of communicators that have one group only."""
+
+    __slots__ = ()
+
+    def scan(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
+        """Inclusive Scan."""
+        return _scanned(self, sendobj, op, False)
+
+    def exscan(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
+        """Exclusive Scan."""
+        return _scanned(self, sendobj, op, True)
+
+
+def _scanned(comm: Any, sendobj: Any, op: Callable[[Any, Any], Any], exclusive: bool) -> Any:
+    if not _fast():
+        return _prefixes(comm, sendobj, op, exclusive)
+    tree = Tree(comm)
+    result = tree.scan(sendobj, op, exclusive)
+    tree.leave()
+    return result
+
+
+def _is_intra(comm: Any) -> bool:
+    return not comm._core().inter
+
+
+def _spread_locally(tree: Tree, obj: Any) -> Any:
+    """Rank 0's object, at all ranks of the own group of an intercommunicator."""
+    me = tree.me
+    mask = 1
+    while mask < tree.size:
+        if me & mask:
+            obj = tree.receive(me & ~mask)
+            break
+        mask <<= 1
+    mask >>= 1
+    while mask:
+        if me | mask < tree.size:
+            tree.send(obj, me | mask)
+        mask >>= 1
+    return obj

@@ -1,0 +1,95 @@
+"""Reductions in the order in which the simulated algorithm combines (`--reduction-order`).
+
+Usually all contributions are combined in the order of ranks, whatever the algorithm. In the order
+of the algorithm, a sum of floating-point numbers has the very bits that the algorithm gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.collectives.order import Order, order_of
+from pysmpi.mpi.collective.execution import nodes_of, slots_of
+from pysmpi.mpi.datatypes.records import Type
+from pysmpi.mpi.operators.arithmetic import Operator, check, reduce
+
+if TYPE_CHECKING:
+    from pysmpi.mpi.collective.reductions import Prefix, Reduction
+
+
+def by_algorithm(part: Reduction | Prefix) -> bool:
+    """Whether the order of the algorithm is asked for; intercommunicators have that of ranks."""
+    core = part.core
+    if core.remote is not core or core.size == 1:
+        return False
+    return core.universe.options.get("reduction-order") == "algorithm"
+
+
+def order_for(part: Reduction | Prefix) -> Order | None:
+    """The order in which the algorithm of a call combines; None for that of ranks.
+
+    That of ranks also holds for an operator that does not commute where the algorithm does not
+    keep their order, and where the algorithm cuts through elements.
+    """
+    if not by_algorithm(part):
+        return None
+    core = part.core
+    selection = core.universe.selection
+    call = replace(
+        part.call,
+        selection=selection,
+        nodes=nodes_of(core),
+        slots=slots_of(core) if selection is not None and selection.tuner is not None else None,
+        ready=frozenset(),
+    )
+    order = order_of(call)
+    if not part.operator.commutative and not order.in_order():
+        return None
+    size = part.record.layout.size
+    if any(first % size or last % size for first, last, _ in order.nodes()):
+        return None
+    return order
+
+
+class Evaluation:
+    """Applies an operator along trees; what several ranks or trees share is computed once."""
+
+    def __init__(
+        self, order: Order, operator: Operator, streams: Sequence[Any], record: Type
+    ) -> None:
+        check(operator, record)
+        self.order = order
+        self.operator = operator
+        self.streams = [memoryview(stream) for stream in streams]
+        self.record = record
+        self.known: dict[tuple[int, int, int], bytes] = {}
+
+    def of_rank(self, rank: int) -> bytes:
+        """The result of one rank, packed."""
+        return b"".join([self.value(*piece) for piece in self.order.results[rank]])
+
+    def value(self, first: int, last: int, node: int) -> bytes:
+        """One piece by one tree; trees may be as deep as there are ranks."""
+        trees, known = self.order.trees, self.known
+        pending = [node]
+        while pending:
+            key = (first, last, pending[-1])
+            if key in known:
+                pending.pop()
+                continue
+            if key[2] < trees.ranks:
+                known[key] = bytes(self.streams[key[2]][first:last])
+                pending.pop()
+                continue
+            pair = trees.pairs[key[2] - trees.ranks]
+            missing = [one for one in pair if (first, last, one) not in known]
+            if missing:
+                pending += missing
+                continue
+            operands = [known[first, last, one] for one in pair]
+            count = (last - first) // self.record.layout.size
+            known[key] = reduce(self.operator, operands, count, self.record)
+            pending.pop()
+        return known[first, last, node]

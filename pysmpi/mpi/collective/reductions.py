@@ -1,0 +1,222 @@
+"""What data each rank gets from a reduction.
+
+Contributions are combined in the order of ranks, once for all ranks: by the first rank that is
+done and finds that all have entered, before any of them may change its buffer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pysmpi.collectives.call import Call
+from pysmpi.collectives.order import Order
+from pysmpi.mpi.base.constants import ERR_INTERN, ERR_TRUNCATE, SUCCESS
+from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.buffers.payload import PAYLOAD, snapshot
+from pysmpi.mpi.buffers.spellings import Message
+from pysmpi.mpi.collective.data import packed, saved, transfer
+from pysmpi.mpi.collective.execution import Part, reduced
+from pysmpi.mpi.collective.order import Evaluation, by_algorithm, order_for
+from pysmpi.mpi.communicators.communicator import Board, Core
+from pysmpi.mpi.datatypes.records import Type
+from pysmpi.mpi.operators.arithmetic import Operator, prefixes, reduce
+
+# Bytes of running results that exist at a time.
+CHUNK = 1 << 24
+
+
+class Combining(Part):
+    """A call in which ranks combine what they bring; a user's function takes its time."""
+
+    __slots__ = ("operator",)
+
+    operator: Operator
+
+    def finish(self) -> int:
+        error = super().finish()
+        meter = self.operator.meter
+        if meter is not None and current().timer is not None:
+            meter.charge(current().process, reduced(self))
+        return error
+
+
+class Reduction(Combining):
+    """Reduce, Allreduce and the forms of Reduce_scatter.
+
+    `message` is what the rank brings, None where it brings nothing; `target` takes the bytes from
+    `start` to `stop` of the result, None where it takes nothing. `count` elements of the datatype
+    `record` are a whole contribution.
+    """
+
+    __slots__ = ("count", "message", "record", "start", "stop", "target")
+
+    def __init__(
+        self,
+        core: Core,
+        me: int,
+        call: Call,
+        operator: Operator,
+        message: Any,
+        target: Message | None,
+        whole: Message,
+    ) -> None:
+        super().__init__(core, me, call)
+        self.operator = operator
+        self.message = message
+        self.target = target
+        self.count = whole.count
+        self.record: Type = whole.datatype._live()
+        self.start = 0
+        self.stop = whole.nbytes
+
+    def combined(self, board: Board) -> tuple[int, Any]:
+        """What the ranks of one board have brought, combined; an error class before it.
+
+        In the order of an algorithm, what each rank takes; else a result for all.
+        """
+        found: tuple[int, Any] | None = board.result
+        if found is None:
+            parts = board.values
+            streams = [packed(parts[rank].message) for rank in range(len(parts))]
+            nbytes = len(streams[0])
+            if any(len(stream) != nbytes for stream in streams):
+                found = (ERR_TRUNCATE, b"")
+            else:
+                order = order_for(self)
+                result: Any
+                if order is None:
+                    result = reduce(self.operator, streams, self.count, self.record)
+                else:
+                    trees = Evaluation(order, self.operator, streams, self.record)
+                    result = [trees.of_rank(rank) for rank in range(len(streams))]
+                found = (SUCCESS, result)
+            board.result = found
+        return found
+
+    def collect(self) -> None:
+        """Take the result, or a part of it."""
+        target = self.target
+        if target is None or self.stop == self.start or (PAYLOAD.active and self._stays(target)):
+            return
+        other = self.other
+        if other.result is None and len(other.values) < self.core.remote.size:
+            self.error = ERR_INTERN
+            return
+        error, result = self.combined(other)
+        if error:
+            self.error = error
+        elif result.__class__ is list:
+            self.error = transfer(result[self.me], target)
+        elif len(result) == self.stop - self.start:
+            self.error = transfer(result, target)
+        else:
+            self.error = transfer(memoryview(result)[self.start : self.stop], target)
+
+    def _stays(self, buffer: Any) -> bool:
+        """Whether nobody gets anything but what the buffers hold already."""
+        message = self.message
+        if self.count * self.record.layout.size > PAYLOAD.most:
+            return True
+        return message.__class__ is Message and PAYLOAD.folded(message) and PAYLOAD.folded(buffer)
+
+    def release(self) -> None:
+        """Combine if all have entered, else leave a copy."""
+        board = self.board
+        message = self.message
+        if message is None or board.result is not None:
+            return
+        if PAYLOAD.active and self._stays(message):
+            return
+        if len(board.values) == self.core.size:
+            self.combined(board)
+        else:
+            self.message = saved(self.message)
+
+
+class Prefix(Combining):
+    """Scan and Exscan: rank r takes what ranks 0 to r, or r - 1, have brought.
+
+    Whoever is done first combines as far as ranks have entered, and delivers to all of them.
+    """
+
+    __slots__ = ("exclusive", "kept", "message", "record", "target")
+
+    def __init__(
+        self,
+        core: Core,
+        me: int,
+        call: Call,
+        operator: Operator,
+        message: Message,
+        target: Message,
+        exclusive: bool,
+    ) -> None:
+        super().__init__(core, me, call)
+        self.operator = operator
+        self.message = message
+        self.record: Type = message.datatype._live()
+        self.target = target
+        self.exclusive = exclusive
+
+    def begin(self, number: int) -> None:
+        """In the order of an algorithm each rank combines for itself, so what it needs is kept."""
+        self.kept = None
+        if by_algorithm(self):
+            self.kept = snapshot(self.message)
+        super().begin(number)
+
+    def combine_as_algorithm(self, order: Order) -> None:
+        """What this rank gets in the order of its algorithm."""
+        parts = self.board.values
+        streams = []
+        for rank in range(self.me + (not self.exclusive)):
+            if rank not in parts:
+                self.error = ERR_INTERN
+                return
+            streams.append(packed(parts[rank].kept))
+        if any(len(stream) != self.message.nbytes for stream in streams):
+            self.error = ERR_TRUNCATE
+        elif streams:
+            trees = Evaluation(order, self.operator, streams, self.record)
+            self.store(trees.of_rank(self.me))
+
+    def collect(self) -> None:
+        """Combine up to this rank at least, and further where that is possible."""
+        board = self.board
+        message = self.message
+        nbytes = message.nbytes
+        if nbytes == 0 or nbytes > PAYLOAD.most:
+            return
+        order = order_for(self)
+        if order is not None:
+            self.combine_as_algorithm(order)
+            return
+        following, last = board.result or (0, None)
+        most = max(1, CHUNK // nbytes)
+        parts = board.values
+        while following <= self.me:
+            chunk = []
+            while len(chunk) < most and following + len(chunk) in parts:
+                chunk.append(parts[following + len(chunk)])
+            if not chunk:
+                self.error = ERR_INTERN
+                return
+            streams = [part.message.pack() for part in chunk]
+            if any(len(stream) != nbytes for stream in streams):
+                self.error = ERR_TRUNCATE
+                return
+            if last is not None:
+                streams.insert(0, last)
+            results = prefixes(self.operator, streams, message.count, self.record)
+            before = [last, *results] if last is None else results
+            for part, inclusive, exclusive in zip(chunk, results[-len(chunk) :], before):
+                part.collected = True
+                part.store(exclusive if part.exclusive else inclusive)
+            last = results[-1]
+            following += len(chunk)
+            board.result = (following, last)
+
+    def store(self, result: bytes | None) -> None:
+        """Take the result; there is none for rank 0 of Exscan."""
+        if result is not None:
+            self.error = transfer(result, self.target)

@@ -1,0 +1,1 @@
+"""Groups and communicators (MPI 4.1, chapter 7)."""

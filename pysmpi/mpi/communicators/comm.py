@@ -1,0 +1,566 @@
+"""Communicators (MPI 4.1, chapter 7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.mpi.base import attributes, errhandlers
+from pysmpi.mpi.base.constants import (
+    CONGRUENT,
+    ERR_ARG,
+    ERR_COMM,
+    ERR_GROUP,
+    IDENT,
+    MAX_OBJECT_NAME,
+    SIMILAR,
+    UNDEFINED,
+    UNEQUAL,
+)
+from pysmpi.mpi.base.exceptions import cint, cstring, fail
+from pysmpi.mpi.base.handles import Handle, wrong_type
+from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.collective.agreement import agree, share_later
+from pysmpi.mpi.collective.calls import Collectives
+from pysmpi.mpi.communicators import locks as commlocks
+from pysmpi.mpi.communicators.communicator import (
+    Core,
+    check_revoked,
+    connect,
+    self_core,
+    world_core,
+)
+from pysmpi.mpi.communicators.fault_tolerance import FaultTolerance
+from pysmpi.mpi.communicators.groups import Group, Members
+from pysmpi.mpi.communicators.hardware import split_color
+from pysmpi.mpi.point_to_point.buffered import BufferedSends
+from pysmpi.mpi.point_to_point.calls import PointToPoint
+from pysmpi.mpi.point_to_point.operations import Operation
+from pysmpi.mpi.point_to_point.partitioned import PartitionedCommunication
+from pysmpi.mpi.point_to_point.requests import Request
+from pysmpi.mpi.processes.connecting import forget_parent, join, parent_of
+
+if TYPE_CHECKING:
+    from pysmpi.mpi.communicators.intercomm import Intercomm
+
+__all__ = ["Comm", "COMM_NULL"]
+
+CONTEXT_BYTES = 8  # what ranks tell each other to agree on a new communicator
+
+
+class Everyone:
+    """What a predefined communicator points to: which core it is depends on the rank."""
+
+    __slots__ = ("name", "find", "__weakref__")
+
+    def __init__(self, name: str, find: Any) -> None:
+        self.name = name
+        self.find = find
+
+
+WORLD = Everyone("MPI_COMM_WORLD", lambda rank: world_core(rank.world))
+SELF = Everyone("MPI_COMM_SELF", self_core)
+
+
+class Local:
+    """What one rank says of a communicator: its name and its hints."""
+
+    __slots__ = ("name", "info")
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.info: Any = None
+
+
+def local(rank: Rank, impl: Any) -> Local:
+    """The calling rank's own side of a communicator."""
+    table = rank.storage.get("comms")
+    if table is None:
+        table = rank.storage["comms"] = {}
+    found = table.get(impl)
+    if found is None:
+        found = table[impl] = Local(impl.name if isinstance(impl, Everyone) else "")
+    return found
+
+
+class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, FaultTolerance,
+           Handle, kind=1, null=0x04000000, error=ERR_COMM):  # fmt: skip
+    """Communication context."""
+
+    __slots__ = ()
+
+    def __new__(cls, comm: Comm | None = None) -> Any:
+        self = object.__new__(cls)
+        self._copy(comm, "comm")
+        return self
+
+    def _core(self) -> Core:
+        """The core of the calling rank's communicator."""
+        impl = self._impl
+        if impl.__class__ is Core:
+            return impl
+        if impl is WORLD:
+            return current().world.core or WORLD.find(current())
+        impl = self._live()
+        return impl.find(current()) if impl.__class__ is Everyone else impl
+
+    def _usable(self) -> Core:
+        """The core, for a call that communicates: an error if the communicator is revoked."""
+        core = self._core()
+        if core.revoked:
+            check_revoked(self, core)
+        return core
+
+    @classmethod
+    def _wrap(cls, impl: Any) -> Any:
+        """A handle of the class that fits the communicator."""
+        handle = object.__new__(class_for(impl))
+        handle._impl = impl
+        return handle
+
+    # Who belongs to it.
+
+    def Get_group(self) -> Group:
+        """Access the group associated with a communicator."""
+        return Group._with(self._core().group)
+
+    @property
+    def group(self) -> Group:
+        """Group."""
+        return self.Get_group()
+
+    def Get_size(self) -> int:
+        """Return the number of processes in a communicator."""
+        return self._core().size
+
+    @property
+    def size(self) -> int:
+        """Number of processes."""
+        return self._core().size
+
+    def Get_rank(self) -> int:
+        """Return the rank of this process in a communicator."""
+        return self._core().rank_of(current().pid)
+
+    @property
+    def rank(self) -> int:
+        """Rank of this process."""
+        return self._core().rank_of(current().pid)
+
+    def Compare(self, comm: Comm) -> int:
+        """Compare two communicators."""
+        mine = self._core()
+        if not isinstance(comm, Comm):
+            raise wrong_type("comm", Comm, comm)
+        other = comm._core()
+        if mine is other:
+            return IDENT
+        if mine.inter != other.inter:
+            return UNEQUAL
+        sides = [(mine.group, other.group)]
+        if mine.inter:
+            sides.append((mine.remote.group, other.remote.group))
+        if all(a == b for a, b in sides):
+            return CONGRUENT
+        if all(len(a) == len(b) and set(a) == set(b) for a, b in sides):
+            return SIMILAR
+        return UNEQUAL
+
+    # New communicators.
+
+    def Clone(self) -> Any:
+        """Clone a communicator."""
+        return self.Dup()
+
+    def Dup(self, info: Info | None = None) -> Any:
+        """Duplicate a communicator."""
+        rank = current()
+        core = self._usable()
+        hints = _hints(rank, self, info)
+        rank.enter()
+        made = agree(rank, core, "comm_dup", None, CONTEXT_BYTES, lambda *_: _twin(core), self)
+        new = self._of(side_of(rank, made))
+        _describe(rank, new, hints)
+        attributes.copied(self, new)
+        errhandlers.inherit(self, new)
+        rank.leave()
+        return new
+
+    def Dup_with_info(self, info: Info) -> Any:
+        """Duplicate a communicator with hints."""
+        check_info(info)
+        return self.Dup(info)
+
+    def Idup(self, info: Info | None = None) -> tuple[Any, Request]:
+        """Nonblocking duplicate a communicator."""
+        rank = current()
+        core = self._usable()
+        hints = _hints(rank, self, info)
+        rank.enter()
+        made, request = share_later(
+            rank, core, "comm_idup", CONTEXT_BYTES, lambda: _twin(core)
+        )
+        new = self._of(side_of(rank, made))
+        _describe(rank, new, hints)
+        attributes.copied(self, new)
+        errhandlers.inherit(self, new)
+        operation = Operation(rank, self)
+        operation.request = request
+        rank.leave()
+        return new, Request._of(operation)
+
+    def Idup_with_info(self, info: Info) -> tuple[Any, Request]:
+        """Nonblocking duplicate a communicator with hints."""
+        check_info(info)
+        return self.Idup(info)
+
+    def Create(self, group: Group) -> Comm:
+        """Create communicator from group."""
+        rank = current()
+        core = self._usable()
+        if not isinstance(group, Group):
+            raise wrong_type("group", Group, group)
+        members = group._live().members
+        for pid in members:
+            if pid not in core.group:
+                fail(ERR_GROUP, f"process {pid} of the group is not in the communicator", self)
+        rank.enter()
+        make = _create_between if core.inter else _create_all
+        made = agree(rank, core, "comm_create", (core, members), CONTEXT_BYTES, make, self)
+        new = made.get(rank.pid)
+        rank.leave()
+        return self._derived(rank, new)
+
+    def Split(self, color: int = 0, key: int = 0) -> Comm:
+        """Split communicator by color and key."""
+        rank = current()
+        core = self._usable()
+        color, key = cint(color), cint(key)
+        if color < 0 and color != UNDEFINED:
+            fail(ERR_ARG, f"color is {color}, expected one that is not negative or UNDEFINED", self)
+        rank.enter()
+
+        def make(*values: Colored) -> dict[int, tuple[Core, Core]]:
+            return _split_all(core, *values)
+
+        made = agree(rank, core, "comm_split", (color, key), CONTEXT_BYTES, make, self, True)
+        sides = made.get(color)
+        new = None if sides is None else side_of(rank, sides)
+        rank.leave()
+        return self._derived(rank, new)
+
+    def Split_type(self, split_type: int, key: int = 0, info: Info = INFO_NULL) -> Comm:
+        """Split communicator by split type."""
+        split_type = cint(split_type)
+        check_info(info)
+        color = split_color(current(), self._usable(), split_type, info)
+        if color is None:
+            fail(ERR_ARG, f"split_type is {split_type}, which is no type of split", self)
+        return self.Split(color, key)
+
+    @classmethod
+    def _plain(cls) -> type[Comm]:
+        """The class of what is made from such communicators."""
+        return Comm
+
+    def _derived(self, rank: Rank, core: Core | None) -> Comm:
+        """The handle of a communicator made from this one, or COMM_NULL."""
+        if core is None:
+            return self._plain()._of(None)
+        new: Comm = Comm._wrap(core)
+        errhandlers.inherit(self, new)
+        return new
+
+    def Free(self) -> None:
+        """Free a communicator."""
+        self._live()
+        if self._is_predefined():
+            fail(ERR_COMM, "a predefined communicator cannot be freed", self)
+        attributes.deleted(self)
+        commlocks.forget(self)
+        errhandlers.forget(self)
+        rank = current()
+        rank.storage.get("comms", {}).pop(self._impl, None)
+        forget_parent(rank, self._impl)
+        self._retire()
+
+    @classmethod
+    def Get_parent(cls) -> Intercomm:
+        """Return the parent intercommunicator for this process."""
+        from pysmpi.mpi.communicators.intercomm import Intercomm
+
+        # One handle a rank: freeing it makes it null wherever the program has kept it.
+        rank = current()
+        core = parent_of(rank)
+        handle: Any = rank.storage.get("parent handle")
+        if handle is None:
+            handle = rank.storage["parent handle"] = Intercomm._of(core)
+        elif handle._sync() is not core:
+            handle._set(core)
+        return handle  # type: ignore[no-any-return]
+
+    @classmethod
+    def Join(cls, fd: int) -> Intercomm:
+        """Interconnect two processes connected by a socket."""
+        return Comm._wrap(join(fd))  # type: ignore[no-any-return]
+
+    def Disconnect(self) -> None:
+        """Disconnect from a communicator."""
+        rank = current()
+        core = self._core()
+        if self._is_predefined():
+            fail(ERR_COMM, "a predefined communicator cannot be disconnected", self)
+        if not core.revoked:
+            rank.enter()
+            agree(rank, core, "comm_disconnect", None, 0, lambda *values: True, self)
+            rank.leave()
+        self.Free()
+
+    # What it is called and how it is to be used.
+
+    def Get_name(self) -> str:
+        """Get the print name for this communicator."""
+        if self._sync() is None:
+            return "MPI_COMM_NULL"
+        return local(current(), self._live()).name
+
+    def Set_name(self, name: str) -> None:
+        """Set the print name for this communicator."""
+        impl = self._live()
+        local(current(), impl).name = cstring(name)[: MAX_OBJECT_NAME - 1]
+
+    @property
+    def name(self) -> str:
+        """Print name."""
+        return self.Get_name()
+
+    @name.setter
+    def name(self, value: str) -> None:
+        self.Set_name(value)
+
+    def Set_info(self, info: Info) -> None:
+        """Set new values for the hints associated with a communicator."""
+        impl = self._live()
+        check_info(info)
+        local(current(), impl).info = info.Dup() if info else None
+
+    def Get_info(self) -> Info:
+        """Return the current hints for a communicator."""
+        hints = local(current(), self._live()).info
+        return Info.Create() if hints is None else hints.Dup()
+
+    @property
+    def info(self) -> Info:
+        """Info hints."""
+        return self.Get_info()
+
+    @info.setter
+    def info(self, value: Info) -> None:
+        self.Set_info(value)
+
+    def Is_inter(self) -> bool:
+        """Return whether the communicator is an intercommunicator."""
+        return self._core().inter
+
+    @property
+    def is_inter(self) -> bool:
+        """Is intercommunicator."""
+        return self.Is_inter()
+
+    def Is_intra(self) -> bool:
+        """Return whether the communicator is an intracommunicator."""
+        return not self._core().inter
+
+    @property
+    def is_intra(self) -> bool:
+        """Is intracommunicator."""
+        return self.Is_intra()
+
+    def Get_topology(self) -> int:
+        """Return the type of topology (if any) associated with a communicator."""
+        topology = self._core().topology
+        return UNDEFINED if topology is None else topology.kind
+
+    @property
+    def topology(self) -> int:
+        """Topology type."""
+        return self.Get_topology()
+
+    @property
+    def is_topo(self) -> bool:
+        """Is a topology."""
+        if self._sync() is None:
+            return False
+        return self._core().topology is not None
+
+    # Attributes and error handlers.
+
+    def Get_attr(self, keyval: int) -> int | Any | None:
+        """Retrieve attribute value by key."""
+        return attributes.get(self, keyval)
+
+    def Set_attr(self, keyval: int, attrval: Any) -> None:
+        """Store attribute value associated with a key."""
+        attributes.set(self, keyval, attrval)
+
+    def Delete_attr(self, keyval: int) -> None:
+        """Delete attribute value associated with a key."""
+        attributes.delete(self, keyval)
+
+    @classmethod
+    def Create_keyval(
+        cls, copy_fn: Any = None, delete_fn: Any = None, nopython: bool = False
+    ) -> int:
+        """Create a new attribute key for communicators."""
+        return attributes.create_keyval(cls, copy_fn, delete_fn, nopython)
+
+    @classmethod
+    def Free_keyval(cls, keyval: int) -> int:
+        """Free an attribute key for communicators."""
+        return attributes.free_keyval(cls, keyval)
+
+    @classmethod
+    def Create_errhandler(cls, errhandler_fn: Any) -> errhandlers.Errhandler:
+        """Create a new error handler for communicators."""
+        return errhandlers.create(cls, errhandler_fn)
+
+    def Get_errhandler(self) -> errhandlers.Errhandler:
+        """Get the error handler for a communicator."""
+        return errhandlers.get(self)
+
+    def Set_errhandler(self, errhandler: errhandlers.Errhandler) -> None:
+        """Set the error handler for a communicator."""
+        errhandlers.set(self, errhandler)
+
+    def Call_errhandler(self, errorcode: int) -> None:
+        """Call the error handler installed on a communicator."""
+        errhandlers.call(self, errorcode)
+
+    def Abort(self, errorcode: int = 0) -> Any:
+        """Terminate the MPI execution environment."""
+        self._live()
+        current().abort(cint(errorcode))
+
+
+COMM_NULL = Comm._define("COMM_NULL", None, 0x04000000)
+
+# The class of a handle: by what the core is. Chapters that follow add theirs.
+_classes: list[tuple[Any, type[Comm]]] = []
+
+
+def use_class(fits: Any, cls: type[Comm]) -> None:
+    """Make `cls` the class of handles to communicators of which `fits` is true.
+
+    Later classes are tried first: they are the more special ones.
+    """
+    _classes.insert(0, (fits, cls))
+
+
+def class_for(impl: Any) -> type[Comm]:
+    """The class of a handle to a communicator."""
+    if impl is not None:
+        for fits, cls in _classes:
+            if fits(impl):
+                return cls
+    return Comm
+
+
+def side_of(rank: Rank, made: tuple[Core, Core]) -> Core:
+    """The side of a new communicator that a rank is on."""
+    one, other = made
+    return one if rank.pid in one.group else other
+
+
+def _twin(core: Core) -> tuple[Core, Core]:
+    """A new communicator of the same processes, with the same topology."""
+    new = Core(core.universe, core.group)
+    new.topology = core.topology
+    if not core.inter:
+        return new, new
+    other = Core(core.universe, core.remote.group)
+    connect(new, other)
+    return new, other
+
+
+def _create_all(values: dict[int, tuple[Core, Members]]) -> dict[int, Core]:
+    """The new core of each process that is in the group that it has brought."""
+    made: dict[int, Core] = {}
+    for rank, (core, members) in values.items():
+        pid = core.group[rank]
+        if pid in made or pid not in members:
+            continue
+        new = Core(core.universe, members)
+        for member in members:
+            made[member] = new
+    return made
+
+
+def _create_between(
+    mine: dict[int, tuple[Core, Members]], theirs: dict[int, tuple[Core, Members]]
+) -> dict[int, Core]:
+    """The sides of the new intercommunicator, for each process that is on one of them.
+
+    All ranks of a group bring the same group; if one of the two is empty there is nothing new.
+    """
+    sides = []
+    for values in (mine, theirs):
+        core, members = values[0]
+        sides.append((core.universe, members))
+    if not all(len(members) for _, members in sides):
+        return {}
+    one, other = (Core(universe, members) for universe, members in sides)
+    connect(one, other)
+    made = dict.fromkeys(one.group, one)
+    made.update(dict.fromkeys(other.group, other))
+    return made
+
+
+Colored = dict[int, tuple[int, int]]  # rank -> color, key
+
+
+def _split_all(
+    core: Core, mine: Colored, theirs: Colored | None = None
+) -> dict[int, tuple[Core, Core]]:
+    """The sides of the new communicator of each color; one and the same without a remote group.
+
+    Between two groups only colors that both have make a communicator.
+    """
+    near = _by_color(mine)
+    if theirs is None:
+        cores = {
+            color: Core(core.universe, [core.group[rank] for rank in ranks])
+            for color, ranks in near.items()
+        }
+        return {color: (new, new) for color, new in cores.items()}
+    far = _by_color(theirs)
+    made = {}
+    for color in near:
+        if color in far:
+            one = Core(core.universe, [core.group[rank] for rank in near[color]])
+            other = Core(core.universe, [core.remote.group[rank] for rank in far[color]])
+            connect(one, other)
+            made[color] = one, other
+    return made
+
+
+def _by_color(values: Colored) -> dict[int, list[int]]:
+    """The ranks of each color; ranks by key, then as they were."""
+    colors: dict[int, list[tuple[int, int]]] = {}
+    for rank, (color, key) in values.items():
+        if color != UNDEFINED:
+            colors.setdefault(color, []).append((key, rank))
+    return {color: [rank for _, rank in sorted(colors[color])] for color in sorted(colors)}
+
+
+def _hints(rank: Rank, comm: Comm, info: Info | None) -> Any:
+    """The hints of a duplicate: those given, else those of the original."""
+    if info is not None:
+        check_info(info)
+        return info.Dup() if info else None
+    old = local(rank, comm._impl).info
+    return None if old is None else old.Dup()
+
+
+def _describe(rank: Rank, new: Comm, hints: Any) -> None:
+    if hints is not None:
+        local(rank, new._impl).info = hints

@@ -1,0 +1,151 @@
+"""Communicators as all their ranks share them.
+
+A `Core` is one communicator: who belongs to it, the two contexts in which its messages travel
+(point-to-point and collective), and the boards on which collective calls meet. Handles of all
+ranks point to the same core. The core of an intercommunicator is one side of it, `remote` the
+other; of an intracommunicator, `remote` is the core itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pysmpi.kernel.requests import Context
+from pysmpi.mpi.base.constants import ERR_REVOKED
+from pysmpi.mpi.base.exceptions import fail
+from pysmpi.mpi.base.ranks import Rank, Universe, World, current
+from pysmpi.mpi.communicators.groups import Members
+
+NOBODY: frozenset[int] = frozenset()
+
+
+class Board:
+    """Where the ranks of one collective call leave what they bring.
+
+    `values[i]` is what rank i brought, `result` what is made of it once, `left` counts the ranks
+    that are done.
+    """
+
+    __slots__ = ("operation", "values", "result", "left", "remote")
+
+    def __init__(self, operation: str) -> None:
+        self.operation = operation
+        self.values: dict[int, Any] = {}
+        self.result: Any = None
+        self.left = 0
+        self.remote: Board | None = None  # of the other side of an intercommunicator
+
+
+class Core:
+    """What the ranks of a communicator share.
+
+    `group` holds the pids of the members by rank.
+    """
+
+    __slots__ = (
+        "universe",
+        "group",
+        "size",
+        "remote",
+        "p2p",
+        "coll",
+        "topology",
+        "boards",
+        "calls",
+        "nodes",
+        "ready",
+        "storage",
+        "first",
+        "revoked",
+        "__weakref__",
+    )
+
+    def __init__(self, universe: Universe, pids: Sequence[int]) -> None:
+        self.universe = universe
+        group = self.group = pids if isinstance(pids, Members) else Members.of(pids)
+        self.size = len(group)
+        self.remote: Core = self
+        # The pid of rank 0 where the others follow it, else -1.
+        run = group.parts[0] if len(group.parts) == 1 else None
+        self.first = run.start if isinstance(run, range) and run.step == 1 else -1
+        processes = universe.processes
+        members = [processes[pid] for pid in group]
+        self.p2p = Context(universe.next_context(), members)
+        self.coll = Context(universe.next_context(), members)
+        self.topology: Any = None
+        self.boards: dict[tuple[int, str], Board] = {}
+        self.calls: dict[int, int] = {}  # collective calls begun, by rank
+        self.nodes: Any = None  # the node of each rank, once an algorithm has asked
+        self.ready: frozenset[str] = frozenset()  # node-level communicators that exist
+        self.storage: dict[str, Any] = {}
+        self.revoked: Any = NOBODY  # pids of the members that know of its revocation
+
+    @property
+    def inter(self) -> bool:
+        """Whether it is one side of an intercommunicator."""
+        return self.remote is not self
+
+    def rank_of(self, pid: int) -> int:
+        """The rank of a process, which must be a member."""
+        if self.first >= 0:
+            return pid - self.first
+        return self.group.rank_of(pid)
+
+    def next_call(self, me: int) -> int:
+        """The number of the collective call that rank `me` begins."""
+        number = self.calls.get(me, 0)
+        self.calls[me] = number + 1
+        return number
+
+    def enter(self, number: int, operation: str, me: int, value: Any) -> Board:
+        """Bring `value` to the collective call of this number; return its board.
+
+        Ranks that are in different operations at the same point of the program have no board in
+        common, and wait for each other in vain, as they would in a real library.
+        """
+        key = (number, operation)
+        board = self.boards.get(key)
+        if board is None:
+            board = self.boards[key] = Board(operation)
+            if self.remote is not self:
+                other = self.remote.boards.get(key)
+                if other is None:
+                    other = self.remote.boards[key] = Board(operation)
+                board.remote, other.remote = other, board
+        board.values[me] = value
+        return board
+
+    def exit(self, number: int, board: Board) -> None:
+        """Leave a collective call; the last one takes the board away."""
+        board.left += 1
+        if board.left == self.size:
+            self.boards.pop((number, board.operation), None)
+
+
+def check_revoked(comm: Any, core: Core) -> None:
+    """An error if the calling rank knows that a communicator is revoked."""
+    if current().pid in core.revoked:
+        fail(ERR_REVOKED, "the communicator is revoked", comm)
+
+
+def connect(one: Core, other: Core) -> None:
+    """Make two cores the sides of an intercommunicator."""
+    one.remote = other
+    other.remote = one
+
+
+def world_core(world: World) -> Core:
+    """The core of `COMM_WORLD`."""
+    core = world.core
+    if core is None:
+        core = world.core = Core(world.universe, range(world.first, world.first + world.size))
+    return core
+
+
+def self_core(rank: Rank) -> Core:
+    """The core of `COMM_SELF`."""
+    core = rank.self_core
+    if core is None:
+        core = rank.self_core = Core(rank.universe, range(rank.pid, rank.pid + 1))
+    return core

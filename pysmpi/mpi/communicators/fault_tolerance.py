@@ -1,0 +1,303 @@
+"""Revocation, agreement and shrinking (MPI 5.0's user-level failure mitigation), as a mixin of
+`Comm`.
+
+Ranks of a simulation do not fail: an abort ends the job. So no group of failed processes has
+members. What is left is real: `Revoke` travels from rank to rank along a binomial tree, and where
+it arrives it ends what that rank waits for on the communicator with ERR_REVOKED; agreements and
+shrinking go on working then, over contexts of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.kernel.matching import Mailbox
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Context, Request
+from pysmpi.kernel.schedule import Schedule
+from pysmpi.mpi.base import errhandlers
+from pysmpi.mpi.base.exceptions import cint
+from pysmpi.mpi.base.ranks import Rank, Universe, current
+from pysmpi.mpi.buffers.exporting import acquire
+from pysmpi.mpi.collective.agreement import agree, agree_later, share_later
+from pysmpi.mpi.collective.between_groups import joint
+from pysmpi.mpi.communicators.communicator import Core, connect
+from pysmpi.mpi.communicators.groups import EMPTY, Group
+from pysmpi.mpi.point_to_point.operations import Operation
+from pysmpi.mpi.point_to_point.partitioned import STARTED
+from pysmpi.mpi.point_to_point.requests import Request as RequestHandle
+
+if TYPE_CHECKING:
+    from mpi4py.typing import Buffer
+
+    from pysmpi.mpi.communicators.comm import Comm
+
+NOTICE_BYTES = 8  # of the message that says that a communicator is revoked
+FLAG_BYTES = 4  # of the integer that ranks agree on
+CONTEXT_BYTES = 8  # what ranks tell each other to agree on a new communicator
+
+
+class FaultTolerance:
+    """The calls of a communicator that survive its revocation."""
+
+    __slots__ = ()
+
+    _core: Any
+    _plain: Any
+
+    def Revoke(self) -> None:
+        """Revoke a communicator."""
+        rank = current()
+        core: Core = self._core()
+        process = rank.enter()
+        process.settle()
+        revoke(rank, core)
+        rank.leave()
+
+    def Is_revoked(self) -> bool:
+        """Indicate whether the communicator has been revoked."""
+        return current().pid in self._core().revoked
+
+    def Get_failed(self) -> Group:
+        """Extract the group of failed processes."""
+        self._core()
+        return Group._with(EMPTY)
+
+    def Ack_failed(self, num_to_ack: int | None = None) -> int:
+        """Acknowledge failures on a communicator."""
+        self._core()
+        if num_to_ack is not None:
+            cint(num_to_ack)
+        return 0
+
+    def Agree(self, flag: int) -> int:
+        """Blocking agreement."""
+        rank = current()
+        core = shadow(self._core())
+        value = cint(flag)
+        rank.enter()
+        try:
+            made = agree(rank, core, "comm_agree", (rank.pid, value), FLAG_BYTES, _both)
+        finally:
+            rank.leave()
+        return _seen(core, made)
+
+    def Iagree(self, flag: Buffer) -> RequestHandle:
+        """Nonblocking agreement."""
+        rank = current()
+        core = shadow(self._core())
+        memory = acquire(flag, True).memory
+        if memory.nbytes != FLAG_BYTES:
+            raise ValueError("flag: expecting int buffer of length one")
+        cell = memory.cast("B").cast("i")
+
+        def done(made: Any) -> None:
+            cell[0] = _seen(core, made)
+
+        rank.enter()
+        operation = Operation(rank, self)
+        operation.request = agree_later(
+            rank, core, "comm_agree", (rank.pid, cell[0]), FLAG_BYTES, _both, done
+        )
+        rank.leave()
+        request: Any = RequestHandle._of(operation)
+        request.ob_buf = memory
+        return request  # type: ignore[no-any-return]
+
+    def Shrink(self) -> Comm:
+        """Shrink a communicator to remove all failed processes."""
+        rank = current()
+        core = shadow(self._core())
+        rank.enter()
+        try:
+            made = agree(
+                rank, core, "comm_shrink", None, CONTEXT_BYTES, lambda *values: _twin(core)
+            )
+        finally:
+            rank.leave()
+        return self._survivors(rank, made)
+
+    def Ishrink(self) -> tuple[Comm, RequestHandle]:
+        """Nonblocking shrink a communicator to remove all failed processes."""
+        rank = current()
+        core = shadow(self._core())
+        rank.enter()
+        made, request = share_later(
+            rank, core, "comm_shrink", CONTEXT_BYTES, lambda: _twin(core)
+        )
+        operation = Operation(rank, self)
+        operation.request = request
+        rank.leave()
+        return self._survivors(rank, made), RequestHandle._of(operation)
+
+    def _survivors(self, rank: Rank, made: tuple[Core, Core]) -> Comm:
+        new: Comm = self._plain()._of(made[0] if rank.pid in made[0].group else made[1])
+        errhandlers.inherit(self, new)  # type: ignore[arg-type]
+        return new
+
+
+def shadow(core: Core) -> Core:
+    """A communicator of the same processes that nobody can revoke."""
+    found: Core | None = core.storage.get("shadow")
+    if found is None:
+        found, other = _twin(core)
+        core.storage["shadow"] = found
+        if core.inter:
+            core.remote.storage["shadow"] = other
+    return found
+
+
+def _twin(core: Core) -> tuple[Core, Core]:
+    """Both sides of a new communicator of the same processes, without a topology."""
+    new = Core(core.universe, core.group)
+    if not core.inter:
+        return new, new
+    other = Core(core.universe, core.remote.group)
+    connect(new, other)
+    return new, other
+
+
+Flags = dict[int, tuple[int, int]]  # rank -> its pid and its flag
+
+
+def _both(*groups: Flags) -> list[tuple[int, int]]:
+    """(the pid of a member, the flags of all combined) of one group, or of two."""
+    found = []
+    for values in groups:
+        pid = values[0][0]
+        found.append((pid, reduce(and_, (flag for _, flag in values.values()))))
+    return found
+
+
+def _seen(core: Core, made: list[tuple[int, int]]) -> int:
+    """What a rank is told: the remote group's flags, if there is one."""
+    if core.inter:
+        made = [entry for entry in made if entry[0] not in core.group]
+    return made[0][1]
+
+
+# How a communicator is revoked.
+
+
+def revoke(rank: Rank, core: Core) -> None:
+    """Tell all members that a communicator is revoked; the calling rank knows it at once.
+
+    The first to revoke it sends the notices, so several that do the same send no more of them.
+    """
+    pids = [*core.group, *core.remote.group] if core.inter else list(core.group)
+    me = core.rank_of(rank.pid)
+    if rank.pid in core.revoked:
+        return
+    if not core.revoked and not core.remote.revoked and "revoked" not in core.storage:
+        core.storage["revoked"] = core.remote.storage["revoked"] = True
+        universe = core.universe
+        members = [universe.processes[pid] for pid in pids]
+        notices = Context(universe.next_context(), members)
+        for i in range(len(pids)):
+            _notify(universe, core, pids, notices, (me + i) % len(pids), me)
+    learn(core, rank.pid)
+
+
+def _notify(
+    universe: Universe, core: Core, pids: list[int], notices: Context, member: int, root: int
+) -> None:
+    """Have a member wait for the notice, hand it on and learn from it."""
+    size = len(pids)
+    place = (member - root) % size
+    schedule = Schedule()
+    # In a binomial tree the parent of a place is the place without its highest bit.
+    if place:
+        parent = place - (1 << place.bit_length() - 1)
+        schedule.recv((parent + root) % size, NOTICE_BYTES)
+    child = 1 << place.bit_length()
+    while place + child < size:
+        schedule.isend((place + child + root) % size, NOTICE_BYTES)
+        child *= 2
+    pid = pids[member]
+    main = universe.processes[pid]
+    messenger = Process(universe.engine, pid, main.slot, main.core)
+    messenger.resume = lambda: learn(core, pid)
+    messenger.prepare(schedule, notices, member, 0)
+    messenger.launch()
+
+
+def learn(core: Core, pid: int) -> None:
+    """A member learns that a communicator is revoked: it waits for nothing there any more."""
+    side = core if pid in core.group else core.remote
+    if pid in side.revoked:
+        return
+    if not side.revoked:
+        side.revoked = set()
+    side.revoked.add(pid)
+    # Calls no longer take the short way to their rank, on which nothing is checked.
+    side.first = -1
+    me = side.group.rank_of(pid)
+    now = core.universe.engine.now
+    withdraw(side.p2p, me, None, now)
+    withdraw(side.remote.p2p, None, me, now)
+    for operation in list(side.storage.get(STARTED, ())):
+        if operation.rank.pid == pid:
+            operation.interrupt()
+    for context, place in _collective_contexts(side, me):
+        if context.closed is None:
+            context.closed = set()
+        context.closed.add(place)
+        withdraw(context, place, place, now)
+
+
+def _collective_contexts(side: Core, me: int) -> Iterable[tuple[Context, int]]:
+    """The contexts in which schedules send, and the rank of a member in each."""
+    yield side.coll, me
+    place = me
+    owner = side
+    if side.inter:
+        context, first, owner = joint(side)
+        place = first + me
+        yield context, place
+    elif "leaders" in side.storage:
+        yield side.storage["leaders"], me
+    for context, _ in owner.storage.get("persistent", {}).values():
+        yield context, place
+
+
+def withdraw(context: Context, receiver: int | None, sender: int | None, now: float) -> None:
+    """End the receives of one rank in a context, and the sends of one that nobody has taken.
+
+    Who waits for them finds that they hold no message, or that the message has not arrived.
+    """
+    if receiver is not None and receiver in context.mailboxes:
+        box = context.mailboxes[receiver]
+        for receive in _chained(box.receives):
+            box.cancel(receive)
+            receive.truncated = True
+            receive.complete(now)
+        probes, box.probes = box.probes, []
+        for probe in probes:
+            probe.complete(now)
+    if sender is not None:
+        for box in list(context.mailboxes.values()):
+            _withdraw_sends(box, sender, now)
+
+
+def _withdraw_sends(box: Mailbox, sender: int, now: float) -> None:
+    for request in _chained(box.sends):
+        if request.source != sender or request.flowing:
+            continue
+        box.cancel(request)
+        if not request.done:
+            request.complete(now)
+        if request.arrival is not None:
+            request.arrival.complete(now)
+
+
+def _chained(chains: dict[int, Request]) -> list[Any]:
+    found: list[Any] = []
+    for head in chains.values():
+        request: Request | None = head
+        while request is not None:
+            found.append(request)
+            request = request.next
+    return found

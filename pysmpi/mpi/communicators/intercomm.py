@@ -1,0 +1,134 @@
+"""Intercommunicators: two groups that talk to each other (MPI 4.1, section 7.6).
+
+The core that a handle points to is the calling rank's side; `core.remote` is the other one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pysmpi.mpi.base import errhandlers
+from pysmpi.mpi.base.constants import ERR_ARG, ERR_GROUP, ERR_RANK
+from pysmpi.mpi.base.exceptions import cint, cstring, fail
+from pysmpi.mpi.base.handles import wrong_type
+from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
+from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.collective.agreement import agree
+from pysmpi.mpi.communicators.comm import CONTEXT_BYTES, Comm, use_class
+from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.communicators.groups import Group, Members
+from pysmpi.mpi.communicators.intercomm_creation import join, meet
+from pysmpi.mpi.communicators.intracomm import Intracomm
+
+__all__ = ["Intercomm"]
+
+
+class Intercomm(Comm):
+    """Intercommunicator."""
+
+    __slots__ = ()
+
+    def __new__(cls, comm: Comm | None = None) -> Any:
+        self = super().__new__(cls, comm)
+        impl = self._impl
+        if impl is not None and not (impl.__class__ is Core and impl.inter):
+            raise TypeError("expecting an intercommunicator")
+        return self
+
+    @classmethod
+    def _plain(cls) -> type[Comm]:
+        return Intercomm
+
+    @classmethod
+    def Create_from_groups(
+        cls,
+        local_group: Group,
+        local_leader: int,
+        remote_group: Group,
+        remote_leader: int,
+        stringtag: str = "org.mpi4py",
+        info: Info = INFO_NULL,
+        errhandler: errhandlers.Errhandler | None = None,
+    ) -> Intracomm:
+        """Create communicator from group."""
+        rank = current()
+        mine = _members(local_group, "local_group")
+        theirs = _members(remote_group, "remote_group")
+        tag = cstring(stringtag)
+        check_info(info)
+        leaders = cint(local_leader), cint(remote_leader)
+        if errhandler is not None and not isinstance(errhandler, errhandlers.Errhandler):
+            raise wrong_type("errhandler", errhandlers.Errhandler, errhandler)
+        if rank.pid not in mine:
+            fail(ERR_GROUP, "the calling process is not in local_group")
+        for pid in theirs:
+            if pid in mine:
+                fail(ERR_GROUP, f"process {pid} is in local_group and in remote_group")
+        for name, leader, members in (
+            ("local_leader", leaders[0], mine),
+            ("remote_leader", leaders[1], theirs),
+        ):
+            if not 0 <= leader < len(members):
+                fail(ERR_RANK, f"{name} is {leader}, expected 0 to {len(members) - 1}")
+        rank.enter()
+        try:
+            new = meet(rank, tag, mine, theirs)
+        finally:
+            rank.leave()
+        handle = cls._of(new)
+        if errhandler is not None:
+            handle.Set_errhandler(errhandler)
+        return handle  # type: ignore[return-value]
+
+    def Get_remote_group(self) -> Group:
+        """Access the remote group associated with the inter-communicator."""
+        return Group._with(self._core().remote.group)
+
+    @property
+    def remote_group(self) -> Group:
+        """Remote group."""
+        return self.Get_remote_group()
+
+    def Get_remote_size(self) -> int:
+        """Intercommunicator remote size."""
+        return self._core().remote.size
+
+    @property
+    def remote_size(self) -> int:
+        """Number of remote processes."""
+        return self.Get_remote_size()
+
+    def Merge(self, high: bool = False) -> Intracomm:
+        """Merge intercommunicator into an intracommunicator."""
+        rank = current()
+        core = self._usable()
+        rank.enter()
+        try:
+            new = agree(
+                rank,
+                core,
+                "intercomm_merge",
+                bool(high),
+                CONTEXT_BYTES,
+                lambda mine, theirs: join(core, mine, theirs),
+                self,
+            )
+        finally:
+            rank.leave()
+        if new is None:
+            fail(ERR_ARG, "the ranks of a group differ in high", self)
+        handle = Intracomm._of(new)
+        errhandlers.inherit(self, handle)
+        return handle
+
+
+def _members(group: Any, argument: str) -> Members:
+    if not isinstance(group, Group):
+        raise wrong_type(argument, Group, group)
+    members: Members = group._live().members
+    if not len(members):
+        fail(ERR_GROUP, f"{argument} is empty")
+    return members
+
+
+use_class(lambda impl: impl.__class__ is Core and impl.inter, Intercomm)

@@ -1,0 +1,188 @@
+"""How two groups become an intercommunicator, and an intercommunicator one group.
+
+`Create_intercomm` needs no communicator that holds both groups: their leaders tell each other who
+is in the groups, and then their own group (MPI 4.1, section 7.6.2).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.collectives.cache import schedule_for
+from pysmpi.collectives.call import Call
+from pysmpi.kernel.requests import Context, Receive, Send
+from pysmpi.mpi.base import errhandlers
+from pysmpi.mpi.base.constants import ERR_COMM, ERR_RANK, ERR_TAG
+from pysmpi.mpi.base.exceptions import cint, fail
+from pysmpi.mpi.base.handles import type_name
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.collective.agreement import agree, tag_of
+from pysmpi.mpi.communicators.communicator import Core, check_revoked, connect
+from pysmpi.mpi.communicators.groups import Members
+from pysmpi.mpi.point_to_point.calls import Landing
+
+if TYPE_CHECKING:
+    from pysmpi.mpi.communicators.intercomm import Intercomm
+    from pysmpi.mpi.communicators.intracomm import Intracomm
+
+HEAD_BYTES = 8  # context and size of a group
+PROCESS_BYTES = 4  # to name a process
+
+
+class Half:
+    """What the leader of one group tells the other: its group. `side` is what becomes of it."""
+
+    __slots__ = ("members", "side")
+
+    def __init__(self, members: Members) -> None:
+        self.members = members
+        self.side: Core | None = None
+
+
+class IntercommCreation:
+    """The call that makes intercommunicators, as a mixin of `Intracomm`."""
+
+    __slots__ = ()
+
+    def Create_intercomm(
+        self, local_leader: int, peer_comm: Intracomm, remote_leader: int, tag: int = 0
+    ) -> Intercomm:
+        """Create intercommunicator."""
+        rank = current()
+        comm: Any = self
+        core = comm._usable()
+        leader, remote, tag = cint(local_leader), cint(remote_leader), cint(tag)
+        if not isinstance(peer_comm, IntercommCreation):
+            raise TypeError(
+                "Argument 'peer_comm' has incorrect type (expected mpi4py.MPI.Intracomm, got "
+                f"{type_name(peer_comm)})"
+            )
+        if not 0 <= leader < core.size:
+            fail(ERR_RANK, f"local_leader is {leader}, expected 0 to {core.size - 1}", comm)
+        half = None
+        if core.rank_of(rank.pid) == leader:
+            peers = peer_comm._usable()
+            if not 0 <= remote < peers.size:
+                fail(
+                    ERR_RANK, f"remote_leader is {remote}, expected 0 to {peers.size - 1}", comm
+                )
+            if tag < 0:
+                fail(ERR_TAG, f"tag is {tag}, expected one that is not negative", comm)
+            half = Half(core.group)
+        rank.enter()
+        try:
+            if half is not None:
+                _introduce(rank, peer_comm, peers, remote, tag, half)
+            new = _told(rank, comm, core, leader, half)
+        finally:
+            rank.leave()
+        if new is None:
+            fail(ERR_COMM, "a process is in both groups", comm)
+        handle = comm._wrap(new)
+        errhandlers.inherit(comm, handle)
+        return handle  # type: ignore[no-any-return]
+
+
+def _introduce(rank: Rank, comm: Any, peers: Core, remote: int, tag: int, half: Half) -> None:
+    """The leaders exchange their groups, first the sizes; both then have a side."""
+    context = peers.storage.get("leaders")
+    if context is None:
+        number = peers.universe.next_context()
+        context = peers.storage["leaders"] = Context(number, peers.p2p.members)
+    me = peers.rank_of(rank.pid)
+    other = _swap(rank, context, me, remote, tag, HEAD_BYTES, HEAD_BYTES, half)
+    if other is None:
+        check_revoked(comm, peers)
+        return
+    _swap(
+        rank,
+        context,
+        me,
+        remote,
+        tag,
+        len(half.members) * PROCESS_BYTES,
+        len(other.members) * PROCESS_BYTES,
+        half,
+    )
+    if half.side is None and not any(pid in half.members for pid in other.members):
+        half.side, other.side = _pair(peers, half.members, other.members)
+
+
+def _swap(
+    rank: Rank, context: Context, me: int, remote: int, tag: int, out: int, back: int, half: Half
+) -> Half | None:
+    send = Send(context, me, remote, tag, out)
+    send.immediate = True
+    send.payload = half
+    receive = Receive(context, remote, me, tag, back)
+    landing = receive.payload = Landing()
+    rank.process.exchange([send, receive], [send, receive])
+    found: Half | None = landing.data
+    return found
+
+
+def _told(rank: Rank, comm: Any, core: Core, leader: int, half: Half | None) -> Core | None:
+    """The leader tells its group who the others are, first how many."""
+    me = core.rank_of(rank.pid)
+    number = core.next_call(me)
+    board = core.enter(number, "intercomm_create", me, None)
+    if half is not None:
+        board.result = (half.side,)
+    broadcast(rank, core, me, leader, HEAD_BYTES, tag_of(number, "intercomm_create"))
+    if core.revoked:
+        check_revoked(comm, core)
+    new: Core | None = board.result[0]
+    if new is not None:
+        others = new.remote.size * PROCESS_BYTES
+        broadcast(rank, core, me, leader, others, tag_of(number, "intercomm_members"))
+    core.exit(number, board)
+    return new
+
+
+def broadcast(rank: Rank, core: Core, me: int, root: int, nbytes: int, tag: int) -> None:
+    """Take part in the messages of a broadcast, whose data goes another way."""
+    call = Call("bcast", me, core.size, root, nbytes, selection=rank.universe.selection)
+    rank.process.execute(schedule_for(call), core.coll, me, tag)
+
+
+def _pair(core: Core, mine: Members, theirs: Members) -> tuple[Core, Core]:
+    one, other = Core(core.universe, mine), Core(core.universe, theirs)
+    connect(one, other)
+    return one, other
+
+
+def meet(rank: Rank, purpose: str, mine: Members, theirs: Members) -> Core:
+    """An intercommunicator of two groups that know each other: all of them agree on it."""
+    first, second = (mine, theirs) if mine[0] < theirs[0] else (theirs, mine)
+    meetings = rank.universe.storage.setdefault("meetings", {})
+    key = (purpose, first, second)
+    meeting = meetings.get(key)
+    if meeting is None:
+        meeting = meetings[key] = Core(rank.universe, [*first, *second])
+
+    def make(values: dict[int, Any]) -> tuple[Core, Core]:
+        # The next call with the same purpose is another meeting.
+        if meetings.get(key) is meeting:
+            del meetings[key]
+        return _pair(meeting, first, second)
+
+    one, other = agree(rank, meeting, "intercomm_from_groups", None, HEAD_BYTES, make)
+    side: Core = one if mine is first else other
+    return side
+
+
+def join(core: Core, mine: dict[int, bool], theirs: dict[int, bool]) -> Core | None:
+    """One communicator of both groups; the one that says `high` comes last.
+
+    If both say the same, the one that is first in the machine comes first. None if the ranks of
+    a group do not say the same.
+    """
+    one, other = set(mine.values()), set(theirs.values())
+    if len(one) > 1 or len(other) > 1:
+        return None
+    (high,), (remote_high,) = one, other
+    near, far = core.group, core.remote.group
+    if high == remote_high:
+        high = near[0] > far[0]
+    pids = [*far, *near] if high else [*near, *far]
+    return Core(core.universe, pids)

@@ -1,0 +1,107 @@
+"""Intracommunicators: the predefined ones, and those made from groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pysmpi.mpi.base import errhandlers
+from pysmpi.mpi.base.constants import ERR_GROUP, ERR_TAG
+from pysmpi.mpi.base.exceptions import cint, cstring, fail
+from pysmpi.mpi.base.handles import wrong_type
+from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.collective.agreement import agree
+from pysmpi.mpi.collective.calls import IntracommCollectives
+from pysmpi.mpi.communicators.comm import CONTEXT_BYTES, SELF, WORLD, Comm, use_class
+from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.communicators.groups import Group, Members
+from pysmpi.mpi.communicators.intercomm_creation import IntercommCreation
+from pysmpi.mpi.processes.connecting import Connecting
+from pysmpi.mpi.processes.spawning import Spawning
+from pysmpi.mpi.topologies.creation import TopologyCreation
+
+__all__ = ["Intracomm", "COMM_SELF", "COMM_WORLD"]
+
+
+class Intracomm(
+    IntracommCollectives, TopologyCreation, IntercommCreation, Connecting, Spawning, Comm
+):
+    """Intracommunicator."""
+
+    __slots__ = ()
+
+    def __new__(cls, comm: Comm | None = None) -> Any:
+        self = super().__new__(cls, comm)
+        if self._impl.__class__ is Core and self._impl.inter:
+            raise TypeError("expecting an intracommunicator")
+        return self
+
+    @classmethod
+    def _plain(cls) -> type[Comm]:
+        return Intracomm
+
+    def Create_group(self, group: Group, tag: int = 0) -> Intracomm:
+        """Create communicator from group."""
+        rank = current()
+        core = self._usable()
+        members = _members(group)
+        for pid in members:
+            if pid not in core.group:
+                fail(ERR_GROUP, f"process {pid} of the group is not in the communicator", self)
+        number = cint(tag)
+        if number < 0:
+            fail(ERR_TAG, f"tag is {number}, expected one that is not negative", self)
+        new = _gather(rank, (core, number), members)
+        return self._derived(rank, new)
+
+    @classmethod
+    def Create_from_group(
+        cls,
+        group: Group,
+        stringtag: str = "org.mpi4py",
+        info: Info = INFO_NULL,
+        errhandler: errhandlers.Errhandler | None = None,
+    ) -> Intracomm:
+        """Create communicator from group."""
+        rank = current()
+        members = _members(group)
+        name = cstring(stringtag)
+        check_info(info)
+        new = cls._of(_gather(rank, name, members))
+        if errhandler is not None and new:
+            new.Set_errhandler(errhandler)
+        return new
+
+
+def _members(group: Any) -> Members:
+    if not isinstance(group, Group):
+        raise wrong_type("group", Group, group)
+    return group._live().members
+
+
+def _gather(rank: Rank, purpose: Any, members: Members) -> Core | None:
+    """A new communicator of processes of which only these take part in making it."""
+    if rank.pid not in members:
+        return None
+    meetings = rank.universe.storage.setdefault("meetings", {})
+    key = (purpose, members)
+    meeting = meetings.get(key)
+    if meeting is None:
+        meeting = meetings[key] = Core(rank.universe, members)
+    rank.enter()
+
+    def make(values: dict[int, Any]) -> Core:
+        # The next call with the same purpose is another meeting.
+        if meetings.get(key) is meeting:
+            del meetings[key]
+        return Core(rank.universe, members)
+
+    new = agree(rank, meeting, "comm_create_group", None, CONTEXT_BYTES, make)
+    rank.leave()
+    return new
+
+
+use_class(lambda impl: impl.__class__ is not Core or not impl.inter, Intracomm)
+
+COMM_SELF = Intracomm._define("COMM_SELF", SELF, 0x44000001)
+COMM_WORLD = Intracomm._define("COMM_WORLD", WORLD, 0x44000000)

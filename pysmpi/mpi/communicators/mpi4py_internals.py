@@ -1,0 +1,105 @@
+"""What mpi4py's own Python code shares with its compiled module: locks and hidden communicators.
+
+`mpi4py.util.pkl5` takes a lock for calls that take several messages, and sends in a duplicate of
+the program's communicator, made once, with a tag of its own for each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from pysmpi.mpi.base.handles import wrong_type
+from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.collective.agreement import agree
+from pysmpi.mpi.collective.between_groups import joint
+from pysmpi.mpi.communicators.comm import Comm
+from pysmpi.mpi.communicators.communicator import Core, connect
+from pysmpi.mpi.communicators.intercomm import Intercomm
+from pysmpi.mpi.communicators.intracomm import Intracomm
+from pysmpi.mpi.communicators.locks import lock_of, locks_of
+
+__all__ = ["_comm_lock", "_comm_lock_table", "_commctx_intra", "_commctx_inter"]
+
+CONTEXT_BYTES = 8  # what ranks tell each other to agree on a new communicator
+TAGS = 1 << 30  # after so many calls their tags come again
+
+
+class Hidden:
+    """One rank's side of the duplicate of a communicator, and of its local group."""
+
+    __slots__ = ("core", "local", "first", "tag")
+
+    def __init__(self, core: Core, local: Core, first: bool) -> None:
+        self.core = core
+        self.local = local
+        self.first = first
+        self.tag = 0
+
+    def next_tag(self) -> int:
+        """The tag of one more call."""
+        tag = self.tag
+        self.tag = (tag + 1) % TAGS
+        return tag
+
+
+def _hidden(comm: Any) -> Hidden:
+    """The duplicate of a communicator, which all ranks make at their first call."""
+    with lock_of(comm, "@commctx"):
+        rank = current()
+        core: Core = comm._usable()
+        tables = rank.storage.setdefault("hidden", {})
+        found: Hidden | None = tables.get(comm._impl)
+        if found is None:
+            rank.enter()
+            try:
+                made = agree(
+                    rank, core, "commctx", None, CONTEXT_BYTES, lambda *_: _duplicate(core), comm
+                )
+            finally:
+                rank.leave()
+            new, local = next(pair for pair in made if rank.pid in pair[0].group)
+            first = core.inter and joint(core)[1] == 0
+            found = tables[comm._impl] = Hidden(new, local, first)
+        return found
+
+
+def _duplicate(core: Core) -> list[tuple[Core, Core]]:
+    """For each group, its side of the duplicate, and a communicator of its own."""
+    new = Core(core.universe, core.group)
+    if not core.inter:
+        return [(new, new)]
+    other = Core(core.universe, core.remote.group)
+    connect(new, other)
+    return [(side, Core(core.universe, side.group)) for side in (new, other)]
+
+
+def _comm_lock(comm: Comm, key: Hashable | None = None) -> Any:
+    """Create/get communicator lock."""
+    _check(comm, Comm)
+    return lock_of(comm, key)
+
+
+def _comm_lock_table(comm: Comm) -> dict[Hashable, Any]:
+    """Internal communicator lock table."""
+    _check(comm, Comm)
+    return locks_of(comm)
+
+
+def _commctx_intra(comm: Intracomm) -> tuple[Intracomm, int]:
+    """Create/get intracommunicator duplicate."""
+    _check(comm, Intracomm)
+    hidden = _hidden(comm)
+    return comm._wrap(hidden.core), hidden.next_tag()
+
+
+def _commctx_inter(comm: Intercomm) -> tuple[Intercomm, int, Intracomm, bool]:
+    """Create/get intercommunicator duplicate."""
+    _check(comm, Intercomm)
+    hidden = _hidden(comm)
+    return comm._wrap(hidden.core), hidden.next_tag(), comm._wrap(hidden.local), hidden.first
+
+
+def _check(comm: Any, expected: type[Comm]) -> None:
+    if not isinstance(comm, expected):
+        raise wrong_type("comm", expected, comm)

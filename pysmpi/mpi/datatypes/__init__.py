@@ -1,0 +1,1 @@
+"""Datatypes (MPI 4.1, chapter 5)."""

@@ -1,0 +1,585 @@
+"""Datatypes (MPI 4.1, chapter 5), as handles of `typerecords.Type`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pysmpi.mpi.base import attributes as _attributes
+from pysmpi.mpi.base import constants as c
+from pysmpi.mpi.base.exceptions import cint, cstring, fail, integer, named, sequence, whole
+from pysmpi.mpi.base.handles import Handle, _cells, check_comm, type_name, wrong_type
+from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.buffers import packing
+from pysmpi.mpi.datatypes import decoding
+from pysmpi.mpi.datatypes import predefined as typetable
+from pysmpi.mpi.datatypes import records as typerecords
+from pysmpi.mpi.datatypes.layouts import Layout
+from pysmpi.mpi.datatypes.records import Type
+
+
+class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
+    """Datatype object."""
+
+    __slots__ = ()
+
+    _impl: Type | None
+
+    def __new__(cls, datatype: Datatype | None = None) -> Datatype:
+        self = object.__new__(cls)
+        self._copy(datatype, "datatype")
+        return self
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Reduce a predefined datatype to its name, another to its decoded form."""
+        record = self._sync()
+        if record is None or record.combiner == c.COMBINER_NAMED:
+            return super().__reduce__()
+        return _datatype_create, (*_datatype_decode(self, True), True)
+
+    def _is_predefined(self) -> bool:
+        record = self._sync()
+        return record is None or record.predefined
+
+    @property
+    def handle(self) -> int:
+        """MPI handle."""
+        record = self._sync()
+        if record is not None:
+            record.marked = True
+        return super().handle
+
+    @property
+    def _layout(self) -> Layout:
+        layout: Layout = self._live().layout
+        return layout
+
+    # What a datatype is like.
+
+    def Get_size(self) -> int:
+        """Return the number of bytes occupied by entries in the datatype."""
+        return self._layout.size
+
+    @property
+    def size(self) -> int:
+        """Size (in bytes)."""
+        return self._layout.size
+
+    def Get_extent(self) -> tuple[int, int]:
+        """Return lower bound and extent of datatype."""
+        layout = self._layout
+        return layout.lb, layout.extent
+
+    @property
+    def extent(self) -> int:
+        """Extent."""
+        return self._layout.extent
+
+    @property
+    def lb(self) -> int:
+        """Lower bound."""
+        return self._layout.lb
+
+    @property
+    def ub(self) -> int:
+        """Upper bound."""
+        return self._layout.ub
+
+    def Get_true_extent(self) -> tuple[int, int]:
+        """Return the true lower bound and extent of a datatype."""
+        layout = self._layout
+        return layout.true_lb, layout.true_ub - layout.true_lb
+
+    @property
+    def true_extent(self) -> int:
+        """True extent."""
+        return self.Get_true_extent()[1]
+
+    @property
+    def true_lb(self) -> int:
+        """True lower bound."""
+        return self._layout.true_lb
+
+    @property
+    def true_ub(self) -> int:
+        """True upper bound."""
+        return self._layout.true_ub
+
+    # Constructors.
+
+    def Dup(self) -> Datatype:
+        """Duplicate a datatype."""
+        record = self._live()
+        made: Datatype = type(self)._of(typerecords.duplicate(record))
+        if record.marked:
+            made._live().marked = True
+            _attributes.copied(self, made)
+        return made
+
+    Create_dup = Dup
+
+    def Create_contiguous(self, count: int) -> Datatype:
+        """Create a contiguous datatype."""
+        n = whole(count)
+        return self._derived(typerecords.contiguous(self._live(), n))
+
+    def Create_vector(self, count: int, blocklength: int, stride: int) -> Datatype:
+        """Create a vector (strided) datatype."""
+        numbers = whole(count), whole(blocklength), whole(stride)
+        return self._derived(typerecords.vector(self._live(), *numbers))
+
+    def Create_hvector(self, count: int, blocklength: int, stride: int) -> Datatype:
+        """Create a vector (strided) datatype with stride in bytes."""
+        numbers = whole(count), whole(blocklength), whole(stride)
+        return self._derived(typerecords.vector(self._live(), *numbers, in_bytes=True))
+
+    def Create_indexed(
+        self, blocklengths: Sequence[int], displacements: Sequence[int]
+    ) -> Datatype:
+        """Create an indexed datatype."""
+        lengths = integers(blocklengths)
+        where = integers(displacements, len(lengths))
+        return self._derived(typerecords.indexed(self._live(), lengths, where))
+
+    def Create_hindexed(
+        self, blocklengths: Sequence[int], displacements: Sequence[int]
+    ) -> Datatype:
+        """Create an indexed datatype.
+
+        .. note:: Displacements are measured in bytes.
+        """
+        lengths = integers(blocklengths)
+        where = integers(displacements, len(lengths))
+        return self._derived(typerecords.indexed(self._live(), lengths, where, in_bytes=True))
+
+    def Create_indexed_block(self, blocklength: int, displacements: Sequence[int]) -> Datatype:
+        """Create an indexed datatype with constant-sized blocks."""
+        length, where = whole(blocklength), integers(displacements)
+        return self._derived(typerecords.indexed_block(self._live(), length, where))
+
+    def Create_hindexed_block(self, blocklength: int, displacements: Sequence[int]) -> Datatype:
+        """Create an indexed datatype with constant-sized blocks.
+
+        .. note:: Displacements are measured in bytes.
+        """
+        length, where = whole(blocklength), integers(displacements)
+        return self._derived(typerecords.indexed_block(self._live(), length, where, in_bytes=True))
+
+    @classmethod
+    def Create_struct(
+        cls,
+        blocklengths: Sequence[int],
+        displacements: Sequence[int],
+        datatypes: Sequence[Datatype],
+    ) -> Datatype:
+        """Create a general composite (struct) datatype.
+
+        .. note:: Displacements are measured in bytes.
+        """
+        lengths = integers(blocklengths)
+        where = integers(displacements, len(lengths))
+        types = [handle._live() for handle in handles(datatypes, len(lengths))]
+        made: Datatype = cls._of(typerecords.struct(lengths, where, types))
+        return made
+
+    def Create_subarray(
+        self,
+        sizes: Sequence[int],
+        subsizes: Sequence[int],
+        starts: Sequence[int],
+        order: int = c.ORDER_C,
+    ) -> Datatype:
+        """Create a datatype for a subarray of a multidimensional array."""
+        whole = integers(sizes)
+        part, first = integers(subsizes, len(whole)), integers(starts, len(whole))
+        return self._derived(typerecords.subarray(self._live(), whole, part, first, cint(order)))
+
+    def Create_darray(
+        self,
+        size: int,
+        rank: int,
+        gsizes: Sequence[int],
+        distribs: Sequence[int],
+        dargs: Sequence[int],
+        psizes: Sequence[int],
+        order: int = c.ORDER_C,
+    ) -> Datatype:
+        """Create a datatype for a distributed array on Cartesian process grids."""
+        whole = integers(gsizes)
+        n = len(whole)
+        return self._derived(typerecords.darray(
+            self._live(), cint(size), cint(rank), whole, integers(distribs, n),
+            integers(dargs, n), integers(psizes, n), cint(order)))
+
+    @classmethod
+    def Get_value_index(cls, value: Datatype, index: Datatype) -> Datatype:
+        """Return a predefined pair datatype."""
+        pair = typerecords.value_index(
+            checked(value, "value")._live(), checked(index, "index")._live())
+        made: Datatype = cls._of(pair)
+        return made
+
+    @classmethod
+    def Create_f90_integer(cls, r: int) -> Datatype:
+        """Return a bounded integer datatype."""
+        made: Datatype = cls._of(typerecords.f90_integer(cint(r)))
+        return made
+
+    @classmethod
+    def Create_f90_real(cls, p: int, r: int) -> Datatype:
+        """Return a bounded real datatype."""
+        made: Datatype = cls._of(typerecords.f90_real(cint(p), cint(r)))
+        return made
+
+    @classmethod
+    def Create_f90_complex(cls, p: int, r: int) -> Datatype:
+        """Return a bounded complex datatype."""
+        made: Datatype = cls._of(typerecords.f90_complex(cint(p), cint(r)))
+        return made
+
+    @classmethod
+    def Match_size(cls, typeclass: int, size: int) -> Datatype:
+        """Find a datatype matching a specified size in bytes."""
+        made: Datatype = cls._of(typerecords.match_size(cint(typeclass), cint(size)))
+        return made
+
+    def Create_resized(self, lb: int, extent: int) -> Datatype:
+        """Create a datatype with a new lower bound and extent."""
+        bounds = whole(lb), whole(extent)
+        return self._derived(typerecords.resized(self._live(), *bounds))
+
+    Resized = Create_resized
+
+    def _derived(self, record: Type) -> Datatype:
+        made: Datatype = type(self)._of(record)
+        return made
+
+    # Life.
+
+    def Commit(self) -> Datatype:
+        """Commit the datatype."""
+        self._live().committed = True
+        return self
+
+    def Free(self) -> None:
+        """Free the datatype."""
+        record = self._live()
+        if record.predefined:
+            fail(c.ERR_TYPE, f"{record.name or 'a predefined datatype'} cannot be freed")
+        record.references -= 1
+        if record.marked and record.references == 0:
+            _attributes.deleted(self)
+            current().storage.get("type names", {}).pop(record, None)
+            self._retire()
+        elif _cells:
+            self._set(None)
+        else:
+            self._impl = None
+
+    # How it was made.
+
+    def Get_envelope(self) -> tuple[int, int, int, int, int]:
+        """Return the number of input arguments used to create a datatype."""
+        record = self._live()
+        return len(record.integers), 0, len(record.counts), len(record.types), record.combiner
+
+    @property
+    def envelope(self) -> tuple[int, int, int, int, int]:
+        """Envelope."""
+        return self.Get_envelope()
+
+    def Get_contents(self) -> tuple[list[int], list[int], list[int], list[Datatype]]:
+        """Return the input arguments used to create a datatype."""
+        record = self._live()
+        if record.combiner == c.COMBINER_NAMED:
+            fail(c.ERR_TYPE, f"{record.name} is a named datatype: it has no contents")
+        return list(record.integers), [], list(record.counts), [_reference(t) for t in record.types]
+
+    @property
+    def contents(self) -> tuple[list[int], list[int], list[int], list[Datatype]]:
+        """Contents."""
+        return self.Get_contents()
+
+    def decode(self) -> tuple[Datatype, str, dict[str, Any]]:
+        """Convenience method for decoding a datatype."""
+        return self._decoded()
+
+    def _decoded(self, mark: bool = False) -> tuple[Datatype, str, dict[str, Any]]:
+        record = self._impl or self._live()
+        number = record.combiner
+        if number == c.COMBINER_NAMED:
+            return self, "NAMED", {}
+        # A marked handle needs no Free: it is not counted.
+        types = [Datatype._wrap(t) if mark else _reference(t) for t in record.types]
+        base = types[0] if len(types) == 1 else DATATYPE_NULL
+        return base, decoding.COMBINERS[number], decoding.parameters(record, types)
+
+    @property
+    def combiner(self) -> int:
+        """Combiner."""
+        record = self._impl or self._live()
+        return record.combiner
+
+    @property
+    def is_named(self) -> bool:
+        """Is a named datatype."""
+        return self.combiner == c.COMBINER_NAMED
+
+    @property
+    def is_predefined(self) -> bool:
+        """Is a predefined datatype."""
+        record = self._sync() if _cells else self._impl
+        return record is None or record.predefined
+
+    # Packing.
+
+    def Pack(self, inbuf: Any, outbuf: Any, position: int, comm: Any) -> int:
+        """Pack into contiguous memory according to datatype."""
+        return packing.pack(self._live(), inbuf, outbuf, whole(position), _live_comm(comm))
+
+    def Unpack(self, inbuf: Any, position: int, outbuf: Any, comm: Any) -> int:
+        """Unpack from contiguous memory according to datatype."""
+        return packing.unpack(self._live(), inbuf, whole(position), outbuf, _live_comm(comm))
+
+    def Pack_size(self, count: int, comm: Any) -> int:
+        """Determine the amount of space needed to pack a message.
+
+        .. note:: Returns an upper bound measured in bytes.
+        """
+        _live_comm(comm)
+        return packing.size(self._live(), whole(count))
+
+    def Pack_external(self, datarep: str, inbuf: Any, outbuf: Any, position: int) -> int:
+        """Pack into contiguous memory according to datatype.
+
+        Uses the portable data representation **external32**.
+        """
+        packing.check_representation(cstring(datarep))
+        return packing.pack_external(self._live(), inbuf, outbuf, whole(position))
+
+    def Unpack_external(self, datarep: str, inbuf: Any, position: int, outbuf: Any) -> int:
+        """Unpack from contiguous memory according to datatype.
+
+        Uses the portable data representation **external32**.
+        """
+        packing.check_representation(cstring(datarep))
+        return packing.unpack_external(self._live(), inbuf, whole(position), outbuf)
+
+    def Pack_external_size(self, datarep: str, count: int) -> int:
+        """Determine the amount of space needed to pack a message.
+
+        Uses the portable data representation **external32**.
+
+        .. note:: Returns an upper bound measured in bytes.
+        """
+        packing.check_representation(cstring(datarep))
+        return packing.external_size(self._live(), whole(count))
+
+    # Attributes.
+
+    def Get_attr(self, keyval: int) -> int | Any | None:
+        """Retrieve attribute value by key."""
+        return _attributes.get(self, keyval)
+
+    def Set_attr(self, keyval: int, attrval: Any) -> None:
+        """Store attribute value associated with a key."""
+        self._live().marked = True
+        _attributes.set(self, keyval, attrval)
+
+    def Delete_attr(self, keyval: int) -> None:
+        """Delete attribute value associated with a key."""
+        _attributes.delete(self, keyval)
+
+    @classmethod
+    def Create_keyval(
+        cls,
+        copy_fn: Callable[[Datatype, int, Any], Any] | None = None,
+        delete_fn: Callable[[Datatype, int, Any], None] | None = None,
+        nopython: bool = False,
+    ) -> int:
+        """Create a new attribute key for datatypes."""
+        return _attributes.create_keyval(cls, copy_fn, delete_fn, nopython)
+
+    @classmethod
+    def Free_keyval(cls, keyval: int) -> int:
+        """Free an attribute key for datatypes."""
+        return _attributes.free_keyval(cls, keyval)
+
+    # Names. They belong to the rank, those of predefined datatypes too.
+
+    def Get_name(self) -> str:
+        """Get the print name for this datatype."""
+        record = self._sync()
+        if record is None:
+            return "MPI_DATATYPE_NULL"
+        name: str = current().storage.get("type names", {}).get(record, record.name)
+        return name
+
+    def Set_name(self, name: str) -> None:
+        """Set the print name for this datatype."""
+        text = cstring(name)
+        record = self._live()
+        record.marked = True
+        names = current().storage.setdefault("type names", {})
+        names[record] = text[:c.MAX_OBJECT_NAME - 1]
+
+    @property
+    def name(self) -> str:
+        """Print name."""
+        return self.Get_name()
+
+    @name.setter
+    def name(self, value: str) -> None:
+        self.Set_name(value)
+
+    # Characters and strings that numpy and the buffer protocol use.
+
+    def tocode(self) -> str:
+        """Get character code or type string from predefined MPI datatype."""
+        code = _typecode(self)
+        if code is None:
+            raise ValueError("cannot map to character code or type string")
+        return code
+
+    @classmethod
+    def fromcode(cls, code: str) -> Datatype:
+        """Get predefined MPI datatype from character code or type string."""
+        try:
+            return _typedict[code]
+        except KeyError:
+            raise ValueError(f"cannot map code {code!r} to MPI datatype") from None
+        except TypeError as error:
+            raise TypeError(f"code: {error}") from None
+
+    @property
+    def typestr(self) -> str:
+        """Type string."""
+        record = self._sync()
+        if record is None:
+            return ""
+        if not record.code:
+            return f"V{record.layout.extent}"
+        return typetable.typestr(record.char, record.layout.size)
+
+    @property
+    def typechar(self) -> str:
+        """Character code."""
+        record = self._sync()
+        if record is None:
+            return ""
+        return record.char if record.code else "V"
+
+
+def checked(obj: Any, argument: str) -> Datatype:
+    """An argument that has to be a datatype."""
+    if not isinstance(obj, Datatype):
+        raise wrong_type(argument, Datatype, obj)
+    return obj
+
+
+def integers(values: Sequence[int], count: int | None = None) -> list[int]:
+    """A list of integers, of a given length where there is one."""
+    numbers = [integer(value) for value in sequence(values)]
+    if count is not None and len(numbers) != count:
+        raise ValueError(f"{named(values)}expecting {count} items, got {len(numbers)}")
+    return numbers
+
+
+def handles(values: Sequence[Datatype], count: int) -> list[Datatype]:
+    """A list of datatypes of a given length."""
+    items = sequence(values)
+    if len(items) != count:
+        raise ValueError(f"{named(values)}expecting {count} items, got {len(items)}")
+    for item in items:
+        if not isinstance(item, Datatype):
+            raise TypeError(f"{named(item)}expecting mpi4py.MPI.Datatype, got {type_name(item)}")
+    return items
+
+
+def _reference(record: Type) -> Datatype:
+    """One more handle of a datatype, that the program frees if the datatype is derived."""
+    record.references += 1
+    made = object.__new__(Datatype)
+    made._impl = record
+    return made
+
+
+def _live_comm(comm: Any) -> Any:
+    """The communicator argument of Pack and its like, which only has to be one."""
+    check_comm(comm)
+    comm._live()
+    return comm
+
+
+def _datatype_create(
+    datatype: Datatype, combiner: str, params: dict[str, Any], free: bool = False
+) -> Datatype:
+    """Create datatype from base datatype, combiner name, and parameters."""
+    checked(datatype, "datatype")
+    if "datatypes" in params:
+        parts = list(params["datatypes"])
+    else:
+        parts = [datatype]
+    try:
+        made: Datatype = getattr(datatype, f"Create_{combiner.lower()}")(**params).Commit()
+    finally:
+        if free:
+            for part in parts:
+                part.free()
+    return made
+
+
+def _datatype_decode(
+    datatype: Datatype, mark: bool = False
+) -> tuple[Datatype, str, dict[str, Any]]:
+    """Decode datatype to base datatype, combiner name, and parameters."""
+    return checked(datatype, "datatype")._decoded(mark)
+
+
+def _typecode(datatype: Datatype) -> str | None:
+    """Map MPI datatype to character code or type string."""
+    record = checked(datatype, "datatype")._sync()
+    return None if record is None else record.code or None
+
+
+def _typealign(datatype: Datatype) -> int | None:
+    """Return MPI datatype alignment."""
+    record = checked(datatype, "datatype")._sync()
+    if record is None or record.char is None and record.kind != "pair":
+        return None
+    align: int = record.layout.align
+    return align
+
+
+def _predefine() -> dict[str, Datatype]:
+    """The 91 names of datatypes in mpi4py.MPI."""
+    names: dict[str, Datatype] = {}
+
+    def define(name: str, record: Type | None, handle: int) -> None:
+        names[name] = Datatype._define(name, record, handle)
+
+    define("DATATYPE_NULL", None, typetable.NULL)
+    for row in typetable.NAMED:
+        define(row.name, typerecords.PREDEFINED[row.name], row.handle)
+    for name, _, handle, _ in typetable.PAIRS:
+        define(name, typerecords.PREDEFINED[name], handle)
+    for name in typetable.ABSENT:
+        define(name, None, typetable.NULL)
+    for alias, name in typetable.ALIASES.items():
+        names[alias] = names[name]
+    Datatype._table.first = typetable.FIRST_DERIVED
+    return names
+
+
+#: Every predefined datatype by its name in mpi4py.MPI.
+PREDEFINED = _predefine()
+globals().update(PREDEFINED)
+DATATYPE_NULL = PREDEFINED["DATATYPE_NULL"]
+BYTE = PREDEFINED["BYTE"]
+
+_typedict = {code: PREDEFINED[name] for code, name in typetable.CODES.items()}
+_typedict_c = {code: PREDEFINED[name] for code, name in typetable.C_CODES.items()}
+_typedict_f = {code: PREDEFINED[name] for code, name in typetable.F_CODES.items()}
+
+__all__ = ["Datatype", "_datatype_create", "_datatype_decode", "_typealign", "_typecode",
+           "_typedict", "_typedict_c", "_typedict_f", *PREDEFINED]

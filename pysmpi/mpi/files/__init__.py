@@ -1,0 +1,1 @@
+"""Files (MPI 4.1, chapter 14)."""

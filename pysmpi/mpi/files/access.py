@@ -1,0 +1,277 @@
+"""Accesses to a file under way: what they do to the data, and how long they take.
+
+An `Access` is one process's reading or writing of one message. Its bytes pass the simulated disk,
+and at the end of that the file is read or written for real. In a collective access the processes
+first tell each other which parts of the file they want. If these interleave, they exchange data so
+that each has to access one piece (two-phase I/O; Thakur et al., "Data sieving and collective I/O
+in ROMIO"); else each goes its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pysmpi.collectives.cache import schedule_for
+from pysmpi.collectives.call import Call
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_FILE, SUCCESS
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.base.status import Status
+from pysmpi.mpi.buffers.spellings import Message
+from pysmpi.mpi.collective.agreement import agree_later, tag_of
+from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.files.disks import Step
+from pysmpi.mpi.files.pointers import Claim, Side
+from pysmpi.mpi.files.storage import FileError
+from pysmpi.mpi.files.views import Pieces
+from pysmpi.mpi.point_to_point.operations import Operation
+
+# What a process says of its part: where in the file it begins and ends.
+RANGE_BYTES = 16
+
+
+class Access(Operation):
+    """Reads or writes a message at a position (bytes) of the stream of a view.
+
+    `got` is how much of the message was transferred, in bytes of the file.
+    """
+
+    __slots__ = (
+        "claim", "detail", "error", "got", "message", "nbytes", "pieces", "settled",
+        "side", "steps", "stream", "write",
+    )  # fmt: skip
+
+    pieces: Pieces
+
+    def __init__(
+        self, rank: Rank, subject: Any, side: Side, write: bool, message: Message
+    ) -> None:
+        super().__init__(rank, subject)
+        self.side = side
+        self.write = write
+        self.message = message
+        self.nbytes = side.representation.nbytes(message)
+        self.got = 0
+        self.error: int = SUCCESS
+        self.detail = ""
+        self.settled = False
+        self.stream: Any = None
+        self.steps: list[Step] = []
+        self.claim: Claim | None = None
+        if write and side.representation.converts:
+            # A conversion may be a function of the program: here is the rank that calls it.
+            try:
+                self.stream = side.representation.encode(message)
+            except FileError as error:
+                self.refuse(error)
+
+    # How it begins. The process has entered its call, and owes no compute.
+
+    def begin(self, position: int) -> None:
+        """Start at a position of the stream; the request completes at the end."""
+        self.request = KernelRequest()
+        self.place(position)
+        self.go()
+
+    def place(self, position: int) -> None:
+        """Find out where in the file the data are."""
+        self.pieces = self.side.view.pieces(position, self.nbytes)
+
+    def way(self) -> list[Step]:
+        """What the disk has to do."""
+        side = self.side
+        sieving = side.hints["romio_ds_write" if self.write else "romio_ds_read"]
+        return side.disk.steps(self.pieces, self.write, sieving)
+
+    def go(self) -> None:
+        """Take the way to the disk."""
+        if self.nbytes == 0 or self.error:
+            self.complete()
+            return
+        side = self.side
+        self.steps = self.way()
+        if side.file.atomic:
+            low, high = self.pieces.low, self.pieces.high
+            self.claim = Claim(low, high, self.write, self.step)
+            side.file.claims.take(self.claim)
+        else:
+            self.step()
+
+    def step(self) -> None:
+        """Let the next part of the work pass; after the last one, move the data."""
+        if self.steps:
+            self.side.disk.work(self.rank.engine, self.steps.pop(0), self.step).start()
+            return
+        try:
+            self.move()
+        except FileError as error:
+            self.refuse(error)
+        if self.claim is not None:
+            self.side.file.claims.release(self.claim)
+        self.complete()
+
+    def refuse(self, error: FileError) -> None:
+        """Remember what went wrong for the rank to hear of."""
+        self.error = error.code
+        self.detail = error.detail
+
+    def complete(self) -> None:
+        """It is over, for the kernel."""
+        assert self.request is not None
+        self.request.complete(self.rank.engine.now)
+
+    def move(self) -> None:
+        """Read or write the file."""
+        storage = self.side.file.storage
+        if storage.fd < 0:
+            raise FileError(ERR_FILE, f"{storage.path} was closed before the access was over")
+        message = self.message
+        converts = self.side.representation.converts
+        if self.write:
+            storage.write(self.pieces, memoryview(self.stream if converts else message.pack()))
+            self.got = self.nbytes
+            return
+        direct = message.data is not None and not converts
+        stream = message.data if direct else memoryview(bytearray(self.nbytes))
+        assert stream is not None
+        self.got = storage.read(self.pieces, stream)
+        if not direct:
+            self.stream = stream[: self.got]
+
+    # How it ends, in the rank.
+
+    def fill(self, status: Status | None) -> int:
+        """Store what was read, the first time; describe it in `status`."""
+        representation = self.side.representation
+        if not self.settled:
+            self.settled = True
+            if not self.write and self.stream is not None:
+                try:
+                    representation.decode(self.message, self.stream)
+                except FileError as error:
+                    self.refuse(error)
+            self.stream = None
+        if status is not None:
+            got = representation.memory_bytes(self.message, self.got)
+            status._fill(ANY_SOURCE, ANY_TAG, got)
+            status.error = self.error
+        return self.error
+
+
+class Named(NamedTuple):
+    """The name of a collective operation, where reports of deadlocks look for it."""
+
+    op: str
+
+
+class Place(NamedTuple):
+    """Which collective call of which group of processes an access is."""
+
+    core: Core
+    number: int
+    call: Named
+
+
+class CollectiveAccess(Access):
+    """One process's part of a collective access.
+
+    `name` is that of the operation. With an `order`, the processes access one after the other:
+    that makes the positions (etypes) of all out of the numbers of etypes that they access.
+    """
+
+    __slots__ = ("block", "name", "number", "order", "part")
+
+    part: Place
+
+    def __init__(
+        self, rank: Rank, subject: Any, side: Side, write: bool, message: Message, name: str,
+        order: Callable[[dict[int, int]], dict[int, int]] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(rank, subject, side, write, message)
+        self.name = name
+        self.order = order
+        self.block = 0  # bytes that each process sends to each before or after its access
+        self.number = 0
+
+    def begin(self, position: int) -> None:
+        """Start with the others, in the background."""
+        self.request = KernelRequest()
+        side = self.side
+        core = side.file.core
+        value: Any
+        make: Any = self.order
+        if make is None:
+            make = interleave
+            self.place(position)
+            hint = side.hints["romio_cb_write" if self.write else "romio_cb_read"]
+            if side.hints["collective_buffering"] == "false":
+                hint = "disable"
+            value = (self.pieces.low, self.pieces.high, self.nbytes, hint)
+        else:
+            value = self.nbytes // side.view.unit
+        agree_later(self.rank, core, self.name, value, RANGE_BYTES, make, self.agreed)
+        # All processes count the exchange, whether or not there will be one.
+        self.number = core.next_call(side.me)
+        self.part = Place(core, self.number - 1, Named(self.name.removeprefix("i")))
+
+    def agreed(self, made: Any) -> None:
+        """All processes have entered the call."""
+        if self.order is not None:
+            self.place(made[self.side.me] * self.side.view.unit)
+            self.go()
+            return
+        self.block = made
+        if self.block and self.write:
+            self.exchange(self.go)
+        else:
+            self.go()
+
+    def way(self) -> list[Step]:
+        """One piece, after an exchange."""
+        if self.block:
+            return [Step(self.write, self.side.disk.latency, self.nbytes)]
+        return super().way()
+
+    def complete(self) -> None:
+        """It is over, once the others have what was read for them."""
+        if self.block and not self.write:
+            self.exchange(super().complete)
+        else:
+            super().complete()
+
+    def exchange(self, then: Callable[[], Any]) -> None:
+        """Move data between the processes, those that want them and those that access them."""
+        rank, side = self.rank, self.side
+        core = side.file.core
+        call = Call("alltoall", side.me, core.size, count=self.block,
+                    selection=rank.universe.selection)  # fmt: skip
+        main = rank.process
+        process = Process(rank.engine, rank.pid, main.slot, main.core)
+        tag = tag_of(self.number, "file_exchange")
+        process.prepare(schedule_for(call), core.coll, side.me, tag)
+        process.resume = then
+        process.launch()
+
+
+def interleave(values: dict[int, tuple[int, int, int, str]]) -> int:
+    """The bytes of a block of the exchange that precedes or follows a collective access.
+
+    There is none, and the answer 0, where each process accesses its part of the file after that of
+    the process before it.
+    """
+    size = len(values)
+    hint = values[0][3]
+    if size == 1 or hint == "disable":
+        return 0
+    total = 0
+    reached = -1
+    interleaved = hint == "enable"
+    for rank in range(size):
+        low, high, nbytes, _ = values[rank]
+        if nbytes:
+            interleaved = interleaved or low < reached
+            reached = high
+            total += nbytes
+    return -(-total // (size * size)) if interleaved else 0

@@ -1,0 +1,120 @@
+"""The simulated disk: how long reading and writing takes.
+
+By default one parallel file system serves all hosts of the machine; with `disk/scope:host` each
+host has a disk of its own, over which its ranks share. An access waits for the latency, then its
+bytes share the bandwidth with all accesses under way. As on SimGrid's disks, reads and writes
+have a bandwidth each, and together no more than the larger of the two.
+
+Storage is beside the network: its traffic does not compete with messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pysmpi.errors import UsageError
+from pysmpi.kernel.engine import Engine
+from pysmpi.kernel.sharing import Constraint
+from pysmpi.kernel.work import Work
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.files.views import Pieces
+from pysmpi.options import Settings
+from pysmpi.platform.units import parse_bandwidth, parse_time
+
+MACHINE, HOST = "machine", "host"
+
+SIEVING = ("automatic", "enable", "disable")
+
+
+class Step(NamedTuple):
+    """A part of an access: `latency` (s), then `nbytes` that are read or written."""
+
+    write: bool
+    latency: float
+    nbytes: int
+
+
+class Disk:
+    """A disk, or a whole file system: bandwidths in bytes/s, `latency` of an access in s."""
+
+    def __init__(self, read: float, write: float, latency: float, name: str = "disk") -> None:
+        self.latency = latency
+        self.bandwidths = {False: read, True: write}
+        both = Constraint(max(read, write), name)
+        self.constraints = {
+            False: [both, Constraint(read, f"{name} reads")],
+            True: [both, Constraint(write, f"{name} writes")],
+        }
+
+    def work(self, engine: Engine, step: Step, ended: Callable[[], Any]) -> Work:
+        """The simulated work of a step."""
+        write = step.write
+        return Work(
+            engine, step.latency, float(step.nbytes), self.bandwidths[write],
+            self.constraints[write], [1.0, 1.0], ended,
+        )  # fmt: skip
+
+    def seconds(self, steps: list[Step]) -> float:
+        """How long steps take where nobody else uses the disk."""
+        return sum(step.latency + step.nbytes / self.bandwidths[step.write] for step in steps)
+
+    def steps(self, pieces: Pieces, write: bool, sieving: str = "automatic") -> list[Step]:
+        """How an access to pieces of a file is done.
+
+        Scattered pieces are accessed one by one, each with its latency, or by data sieving (Thakur
+        et al., "Data sieving and collective I/O in ROMIO"): all bytes from the first to the last
+        are read, and for a write, written back. `sieving` is the hint romio_ds_read or
+        romio_ds_write; automatic takes what is faster.
+        """
+        count = pieces.count
+        each = [Step(write, count * self.latency, pieces.nbytes)]
+        if count <= 1 or sieving == "disable":
+            return each
+        span = pieces.high - pieces.low
+        sieved = [Step(False, self.latency, span)]
+        if write:
+            sieved.append(Step(True, self.latency, span))
+        if sieving == "enable":
+            return sieved
+        return min(each, sieved, key=self.seconds)
+
+
+def disk_options(settings: Settings) -> dict[str, Any]:
+    """The options of a run that concern disks, in bytes/s and s. Raises UsageError."""
+    scope = settings.text("disk/scope")
+    if scope not in (MACHINE, HOST):
+        raise UsageError(f"disk/scope: expected {MACHINE} or {HOST}, found {scope!r}")
+    found: dict[str, Any] = {"disk/scope": scope}
+    for name, parse in (
+        ("disk/read-bandwidth", parse_bandwidth),
+        ("disk/write-bandwidth", parse_bandwidth),
+        ("disk/latency", parse_time),
+    ):
+        try:
+            value = parse(settings.text(name), bare=True)
+        except UsageError as error:
+            raise UsageError(f"{name}: {error}") from None
+        if value < 0.0 or value == 0.0 and name != "disk/latency":
+            raise UsageError(f"{name}: expected a positive number, found {settings.text(name)!r}")
+        found[name] = value
+    return found
+
+
+def disk_of(rank: Rank) -> Disk:
+    """The disk that a rank uses."""
+    universe = rank.universe
+    disks = universe.storage.setdefault("disks", {})
+    options = universe.options
+    if "disk/scope" not in options:
+        options.update(disk_options(Settings()))
+    host = rank.host if options["disk/scope"] == HOST else None
+    disk: Disk | None = disks.get(host)
+    if disk is None:
+        disk = disks[host] = Disk(
+            options["disk/read-bandwidth"],
+            options["disk/write-bandwidth"],
+            options["disk/latency"],
+            "file system" if host is None else f"disk of {host.name}",
+        )
+    return disk

@@ -1,0 +1,479 @@
+"""Files (MPI 4.1, chapter 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pysmpi.mpi.base import constants as c
+from pysmpi.mpi.base import errhandlers
+from pysmpi.mpi.base.exceptions import cint, cstring, fail
+from pysmpi.mpi.base.handles import Handle, wrong_type
+from pysmpi.mpi.base.info import INFO_NULL, Info, check_info, pairs
+from pysmpi.mpi.base.ranks import Universe, current
+from pysmpi.mpi.collective.agreement import agree
+from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.communicators.groups import Group, Members
+from pysmpi.mpi.communicators.intracomm import Intracomm
+from pysmpi.mpi.datatypes.datatypes import BYTE, Datatype, _reference
+from pysmpi.mpi.files import representations as file_representations
+from pysmpi.mpi.files.calls import DataAccess, offset_argument, sequential
+from pysmpi.mpi.files.disks import disk_of
+from pysmpi.mpi.files.pointers import OpenFile, Side
+from pysmpi.mpi.files.representations import Register_datarep
+from pysmpi.mpi.files.storage import FileError, Storage, check_amode, delete, real_path
+
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import AnyStr
+
+__all__ = ["FILE_NULL", "File", "Register_datarep"]
+
+# What processes tell each other in calls that only have to agree, and when they open a file; not
+# the length of its name, which would let the time of a run depend on where it runs.
+WORD = 8
+NAME = 256
+
+
+class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"):
+    """File I/O context."""
+
+    __slots__ = ()
+
+    _null_bears_errors = True
+
+    def __new__(cls, file: File | None = None) -> Any:
+        self = object.__new__(cls)
+        self._copy(file, "file")
+        return self
+
+    def _live(self) -> Side:
+        side: Side | None = self._sync()
+        if side is None:
+            fail(c.ERR_FILE, "null file", FILE_NULL)
+        return side
+
+    def _raise(self, error: FileError) -> NoReturn:
+        fail(error.code, error.detail, self)
+
+    def _together(
+        self, call: str, value: Any, make: Callable[[Any], None], check: FileError | None = None
+    ) -> None:
+        """Have all processes make a call with the same `value`, of which `make` runs once.
+
+        What the calling rank finds wrong with its arguments (`check`) is raised first.
+        """
+        if check is not None:
+            self._raise(check)
+        side = self._live()
+        rank = current()
+
+        def settle(values: dict[int, Any]) -> FileError | None:
+            if any(other != value for other in values.values()):
+                return FileError(c.ERR_NOT_SAME, f"{call}: the processes differ in its arguments")
+            try:
+                make(value)
+            except FileError as error:
+                return error
+            return None
+
+        rank.enter()
+        try:
+            error = agree(rank, side.file.core, f"file_{call}", value, WORD, settle)
+        finally:
+            rank.leave()
+        if error is not None:
+            self._raise(error)
+
+    def _visit(self) -> None:
+        """Let pass what it takes to ask the file system something."""
+        side = self._live()
+        rank = current()
+        process = rank.enter()
+        process.settle()
+        process.wait_until(rank.engine.now + side.disk.latency)
+        rank.leave()
+
+    # Opening and closing.
+
+    @classmethod
+    def Open(
+        cls,
+        comm: Intracomm,
+        filename: PathLike[AnyStr] | str | bytes,
+        amode: int = c.MODE_RDONLY,
+        info: Info = INFO_NULL,
+    ) -> Any:
+        """Open a file."""
+        if not isinstance(comm, Intracomm):
+            raise wrong_type("comm", Intracomm, comm)
+        path = real_path(filename)
+        mode = cint(amode)
+        hints = pairs(check_info(info))
+        rank = current()
+        core = comm._usable()
+        universe, members = rank.universe, core.group
+        process = rank.enter()
+        try:
+            made = agree(
+                rank, core, "file_open", (path, mode, _permissions(hints)), NAME,
+                lambda values: _opened(universe, members, values),
+            )  # fmt: skip
+            disk = disk_of(rank)
+            process.wait_until(rank.engine.now + disk.latency)
+        finally:
+            rank.leave()
+        if isinstance(made, FileError):
+            FILE_NULL._raise(made)
+        side = Side(rank, made, disk)
+        side.hint(hints)
+        if mode & c.MODE_APPEND:
+            side.pointer = made.pointer
+        file = cls._of(side)
+        errhandlers.adopt(file)
+        return file
+
+    def Close(self) -> None:
+        """Close a file."""
+        side = self._live()
+        if side.split is not None:
+            fail(c.ERR_IO, f"Close while a {side.split[0]} has begun", self)
+        storage = side.file.storage
+        rank = current()
+
+        def settle(values: Any) -> FileError | None:
+            try:
+                storage.close_for_good()
+            except FileError as error:
+                return error
+            return None
+
+        rank.enter()
+        try:
+            error = agree(rank, side.file.core, "file_close", None, 0, settle)
+        finally:
+            rank.leave()
+        errhandlers.forget(self)
+        self._retire()
+        if error is not None:
+            FILE_NULL._raise(error)
+
+    @classmethod
+    def Delete(cls, filename: PathLike[AnyStr] | str | bytes, info: Info = INFO_NULL) -> None:
+        """Delete a file."""
+        path = real_path(filename)
+        check_info(info)
+        rank = current()
+        process = rank.enter()
+        process.settle()
+        process.wait_until(rank.engine.now + disk_of(rank).latency)
+        rank.leave()
+        try:
+            delete(path)
+        except FileError as error:
+            FILE_NULL._raise(error)
+
+    # Size.
+
+    def Set_size(self, size: int) -> None:
+        """Set the file size."""
+        number = offset_argument(size)
+        storage = self._live().file.storage
+        self._together("set_size", number, storage.resize, self._unfit("size", number))
+
+    def Preallocate(self, size: int) -> None:
+        """Preallocate storage space for a file."""
+        number = offset_argument(size)
+        storage = self._live().file.storage
+        self._together("preallocate", number, storage.reserve, self._unfit("size", number))
+
+    def _unfit(self, name: str, size: int) -> FileError | None:
+        """Why the size cannot be changed."""
+        amode = self._live().file.amode
+        if amode & c.MODE_SEQUENTIAL:
+            sequential(self)
+        if size < 0:
+            return FileError(c.ERR_ARG, f"{name} is {size}, expected one that is not negative")
+        if amode & c.MODE_RDONLY:
+            return FileError(c.ERR_READ_ONLY, "the file was opened with MODE_RDONLY")
+        return None
+
+    def Get_size(self) -> int:
+        """Return the file size."""
+        self._visit()
+        try:
+            return self._live().file.storage.size()
+        except FileError as error:
+            self._raise(error)
+
+    @property
+    def size(self) -> int:
+        """Size (in bytes)."""
+        return self.Get_size()
+
+    # What it was opened with.
+
+    def Get_amode(self) -> int:
+        """Return the file access mode."""
+        return self._live().file.amode
+
+    @property
+    def amode(self) -> int:
+        """Access mode."""
+        return self.Get_amode()
+
+    def Get_group(self) -> Group:
+        """Access the group of processes that opened the file."""
+        return Group._with(self._live().file.core.group)
+
+    @property
+    def group(self) -> Group:
+        """Group."""
+        return self.Get_group()
+
+    @property
+    def group_size(self) -> int:
+        """Group size."""
+        return self._live().file.core.size
+
+    @property
+    def group_rank(self) -> int:
+        """Group rank."""
+        return self._live().me
+
+    def Set_info(self, info: Info) -> None:
+        """Set new values for the hints associated with a file."""
+        hints = pairs(check_info(info))
+        side = self._live()
+        self._together("set_info", None, lambda value: None)
+        side.hint(hints)
+
+    def Get_info(self) -> Info:
+        """Return the current hints for a file."""
+        return Info.Create(self._live().hints)
+
+    @property
+    def info(self) -> Info:
+        """Info hints."""
+        return self.Get_info()
+
+    @info.setter
+    def info(self, value: Info) -> None:
+        self.Set_info(value)
+
+    # Views.
+
+    def Set_view(
+        self,
+        disp: int = 0,
+        etype: Datatype = BYTE,
+        filetype: Datatype | None = None,
+        datarep: str = "native",
+        info: Info = INFO_NULL,
+    ) -> None:
+        """Set the file view."""
+        start = offset_argument(disp)
+        name = "native" if datarep is None else cstring(datarep)
+        hints = pairs(check_info(info))
+        unit = self._committed("etype", etype)
+        filled = unit if filetype is None else self._committed("filetype", filetype)
+        side = self._live()
+        representation = file_representations.find(name)
+        if representation is None:
+            fail(c.ERR_UNSUPPORTED_DATAREP, f"datarep: {name!r} is not known", self)
+        if side.split is not None:
+            fail(c.ERR_IO, f"Set_view while a {side.split[0]} has begun", self)
+        start = self._displacement(start)
+        try:
+            extent = representation.layout(unit).extent
+            before = side.view, side.etype, side.filetype, side.representation
+            side.look(start, unit, filled, representation)
+        except FileError as error:
+            self._raise(error)
+
+        def rewind(value: Any) -> None:
+            side.file.pointer = 0
+
+        try:
+            self._together("set_view", (extent, representation.name), rewind)
+        except BaseException:
+            side.view, side.etype, side.filetype, side.representation = before
+            raise
+        side.pointer = 0
+        side.hint(hints)
+
+    def _committed(self, name: str, datatype: Datatype) -> Any:
+        """What is behind an argument that has to be a committed datatype."""
+        if not isinstance(datatype, Datatype):
+            raise wrong_type(name, Datatype, datatype)
+        record = datatype._sync()
+        if record is None or not record.committed:
+            fail(c.ERR_TYPE, f"{name} is {'not committed' if record else 'null'}", self)
+        return record
+
+    def _displacement(self, disp: int) -> int:
+        """Where a view begins: in a sequential file that can only be where it is."""
+        side = self._live()
+        if side.file.amode & c.MODE_SEQUENTIAL:
+            if disp != c.DISPLACEMENT_CURRENT:
+                fail(c.ERR_ARG, f"disp is {disp}, expected DISPLACEMENT_CURRENT for a file that "
+                                "was opened with MODE_SEQUENTIAL", self)
+            return side.view.offset_of(side.file.pointer * side.view.unit)
+        if disp < 0:
+            fail(c.ERR_ARG, f"disp is {disp}, expected one that is not negative", self)
+        return disp
+
+    def Get_view(self) -> tuple[int, Datatype, Datatype, str]:
+        """Return the file view."""
+        side = self._live()
+        return (
+            side.view.disp, _reference(side.etype), _reference(side.filetype),
+            side.representation.name,
+        )  # fmt: skip
+
+    def Get_type_extent(self, datatype: Datatype) -> int:
+        """Return the extent of datatype in the file."""
+        record = self._committed("datatype", datatype)
+        try:
+            return self._live().representation.layout(record).extent
+        except FileError as error:
+            self._raise(error)
+
+    def Get_byte_offset(self, offset: int) -> int:
+        """Return the absolute byte position in the file.
+
+        .. note:: Input *offset* is measured in etype units
+           relative to the current file view.
+        """
+        number = offset_argument(offset)
+        side = self._seekable()
+        if number < 0:
+            fail(c.ERR_ARG, f"offset is {number}, expected one that is not negative", self)
+        return side.view.offset_of(number * side.view.unit)
+
+    # Pointers.
+
+    def _seekable(self) -> Side:
+        side = self._live()
+        if side.file.amode & c.MODE_SEQUENTIAL:
+            sequential(self)
+        return side
+
+    def Seek(self, offset: int, whence: int = c.SEEK_SET) -> None:
+        """Update the individual file pointer."""
+        number, way = offset_argument(offset), cint(whence)
+        side = self._seekable()
+        try:
+            side.pointer = side.sought(number, way, side.pointer)
+        except FileError as error:
+            self._raise(error)
+
+    def Get_position(self) -> int:
+        """Return the current position of the individual file pointer.
+
+        .. note:: Position is measured in etype units
+           relative to the current file view.
+        """
+        return self._seekable().pointer
+
+    def Seek_shared(self, offset: int, whence: int = c.SEEK_SET) -> None:
+        """Update the shared file pointer."""
+        number, way = offset_argument(offset), cint(whence)
+        side = self._seekable()
+
+        def move(value: tuple[int, int]) -> None:
+            side.file.pointer = side.sought(*value, side.file.pointer)
+
+        self._together("seek_shared", (number, way), move)
+
+    def Get_position_shared(self) -> int:
+        """Return the current position of the shared file pointer.
+
+        .. note:: Position is measured in etype units
+           relative to the current view.
+        """
+        side = self._seekable()
+        self._visit()
+        return side.file.pointer
+
+    # Consistency.
+
+    def Set_atomicity(self, flag: bool) -> None:
+        """Set the atomicity mode."""
+        file = self._live().file
+
+        def set_mode(value: bool) -> None:
+            file.atomic = value
+
+        self._together("set_atomicity", bool(flag), set_mode)
+
+    def Get_atomicity(self) -> bool:
+        """Return the atomicity mode."""
+        return self._live().file.atomic
+
+    @property
+    def atomicity(self) -> bool:
+        """Atomicity mode."""
+        return self.Get_atomicity()
+
+    @atomicity.setter
+    def atomicity(self, value: bool) -> None:
+        self.Set_atomicity(value)
+
+    def Sync(self) -> None:
+        """Causes all previous writes to be transferred to the storage device."""
+        # What was written is there already: it takes the agreement, and a word from the device.
+        self._together("sync", None, lambda value: None)
+        self._visit()
+
+    # Error handlers.
+
+    @classmethod
+    def Create_errhandler(
+        cls, errhandler_fn: Callable[[File, int], None]
+    ) -> errhandlers.Errhandler:
+        """Create a new error handler for files."""
+        return errhandlers.create(cls, errhandler_fn)
+
+    def Get_errhandler(self) -> errhandlers.Errhandler:
+        """Get the error handler for a file."""
+        return errhandlers.get(self)
+
+    def Set_errhandler(self, errhandler: errhandlers.Errhandler) -> None:
+        """Set the error handler for a file."""
+        errhandlers.set(self, errhandler)
+
+    def Call_errhandler(self, errorcode: int) -> None:
+        """Call the error handler installed on a file."""
+        errhandlers.call(self, errorcode)
+
+
+FILE_NULL = File._define("FILE_NULL", None, 0)
+
+
+
+def _permissions(hints: dict[str, str]) -> int:
+    """The permissions of a file that is created, by the hint file_perm."""
+    try:
+        return int(hints.get("file_perm", "666"), 8) & 0o7777
+    except ValueError:
+        return 0o666
+
+
+def _opened(
+    universe: Universe, members: Members, values: dict[int, tuple[str, int, int]]
+) -> OpenFile | FileError:
+    """Open a file for all processes; rank 0 says which."""
+    path, amode, permissions = values[0]
+    try:
+        for mode in {value[1] for value in values.values()}:
+            check_amode(mode)
+        if any(value[1] != amode for value in values.values()):
+            raise FileError(c.ERR_NOT_SAME, "the processes differ in amode")
+        storage = Storage(path, amode, permissions)
+        file = OpenFile(Core(universe, members), storage, amode)
+        if amode & c.MODE_APPEND:
+            file.pointer = storage.size()
+    except FileError as error:
+        return error
+    return file

@@ -1,0 +1,200 @@
+"""File views: which bytes of a file a process sees (MPI 4.1, section 14.3).
+
+A view is a displacement, and from there on copies of a filetype one after the other. The bytes
+that the filetype has data in, strung together, are the stream that the process reads and writes;
+positions in it count bytes here, and etypes in the calls of MPI. A filetype becomes three arrays,
+where its runs of bytes begin in the stream and in the file and how long they are, so that a part
+of the stream is mapped to the file by array arithmetic, however long it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from pysmpi.mpi.datatypes.layouts import Blocks, Layout, Run
+
+_NONE = np.empty(0, np.int64)
+
+
+class Pieces:
+    """Runs of bytes of a file, in the order of the stream.
+
+    There are `count` of `nbytes` in all; the lowest begins at `low`, the highest ends at `high`.
+    """
+
+    __slots__ = ("count", "high", "lengths", "low", "nbytes", "offsets")
+
+    def __init__(self, offsets: np.ndarray, lengths: np.ndarray) -> None:
+        self.offsets = offsets
+        self.lengths = lengths
+        self.count = len(offsets)
+        self.nbytes = int(lengths.sum())
+        self.low = int(offsets.min()) if self.count else 0
+        self.high = int((offsets + lengths).max()) if self.count else 0
+
+    @classmethod
+    def run(cls, offset: int, nbytes: int) -> Pieces:
+        """A single piece: it needs no arrays."""
+        self = cls.__new__(cls)
+        self.offsets = self.lengths = _NONE
+        self.count = 1
+        self.nbytes = nbytes
+        self.low = offset
+        self.high = offset + nbytes
+        return self
+
+    def each(self) -> Iterable[tuple[int, int]]:
+        """(offset, length) of each."""
+        if self.count == 1:
+            return ((self.low, self.nbytes),)
+        return zip(self.offsets.tolist(), self.lengths.tolist())
+
+    def ascending(self) -> bool:
+        """Whether each begins where the one before has ended, or later."""
+        return bool((self.offsets[1:] >= (self.offsets + self.lengths)[:-1]).all())
+
+    def bytes_below(self, offset: int) -> int:
+        """How many of the bytes lie before an offset of the file."""
+        return int(np.clip(offset - self.offsets, 0, self.lengths).sum())
+
+
+class Tile:
+    """The runs of bytes of one filetype.
+
+    `size` is the number of data bytes, `extent` the distance between copies; `starts` are the
+    positions of the runs in the stream, `offsets` those in the file.
+    """
+
+    __slots__ = ("dense", "extent", "lengths", "offsets", "size", "starts")
+
+    def __init__(self, layout: Layout) -> None:
+        self.size = layout.size
+        self.extent = layout.extent
+        self.dense = layout.dense
+        if len(layout.parts) == 1 and isinstance(layout.parts[0], Run):
+            (part,) = layout.parts
+            if not part.dims:
+                self.starts = np.zeros(1, np.int64)
+                self.offsets = np.array([part.offset], np.int64)
+                self.lengths = np.array([part.length], np.int64)
+                return
+        starts, offsets, lengths = [_NONE], [_NONE], [_NONE]
+        for part in layout.parts:
+            if isinstance(part, Blocks):
+                start, offset, length = part.packed, part.offsets, part.lengths
+            else:
+                start, offset, length = (
+                    np.array([n], np.int64) for n in (part.packed, part.offset, part.length)
+                )
+            for count, stride, packed_stride in reversed(part.dims):
+                steps = np.arange(count, dtype=np.int64)[:, None]
+                start = (steps * packed_stride + start).reshape(-1)
+                offset = (steps * stride + offset).reshape(-1)
+                length = np.tile(length, count)
+            starts.append(start)
+            offsets.append(offset)
+            lengths.append(length)
+        begin = np.concatenate(starts)
+        order = np.argsort(begin, kind="stable")
+        where, length = np.concatenate(offsets)[order], np.concatenate(lengths)[order]
+        self.offsets, self.lengths = _joined(where, length)
+        self.starts = np.cumsum(self.lengths) - self.lengths
+
+    def flaw(self, writable: bool) -> str:
+        """What keeps it from being a filetype; empty if nothing does."""
+        offsets = self.offsets
+        if len(offsets) == 0 or self.dense:
+            return ""
+        if int(offsets.min()) < 0:
+            return "the filetype has negative displacements"
+        if (np.diff(offsets) < 0).any():
+            return "the displacements of the filetype decrease"
+        if writable and not Pieces(offsets, self.lengths).ascending():
+            return "the filetype of a file that may be written overlaps itself"
+        return ""
+
+
+class View:
+    """Where the stream of a process lies in the file.
+
+    `unit` is the size of an etype in the file, in bytes.
+    """
+
+    __slots__ = ("disp", "tile", "unit")
+
+    def __init__(self, disp: int, unit: int, filetype: Layout) -> None:
+        self.disp = disp
+        self.unit = unit
+        self.tile = Tile(filetype)
+
+    def pieces(self, position: int, nbytes: int) -> Pieces:
+        """Where `nbytes` bytes of the stream lie, from a position in it on."""
+        tile = self.tile
+        if nbytes == 0 or tile.size == 0:
+            return Pieces(_NONE, _NONE)
+        if tile.dense:
+            return Pieces.run(self.disp + position, nbytes)
+        runs = len(tile.offsets)
+        first, skipped = self._run_at(position)
+        last, _ = self._run_at(position + nbytes - 1)
+        if first == last:
+            copy, run = divmod(first, runs)
+            start = self.disp + copy * tile.extent + int(tile.offsets[run])
+            return Pieces.run(start + skipped, nbytes)
+        copies, which = np.divmod(np.arange(first, last + 1, dtype=np.int64), runs)
+        offsets = self.disp + copies * tile.extent + tile.offsets[which]
+        lengths = tile.lengths[which]
+        offsets[0] += skipped
+        lengths[0] -= skipped
+        lengths[-1] -= int(lengths.sum()) - nbytes
+        return Pieces(*_joined(offsets, lengths))
+
+    def _run_at(self, position: int) -> tuple[int, int]:
+        """The run that holds a byte of the stream, counted through all copies of the filetype,
+        and which byte of it that is."""
+        tile = self.tile
+        copy, rest = divmod(position, tile.size)
+        run = int(np.searchsorted(tile.starts, rest, "right")) - 1
+        return copy * len(tile.starts) + run, rest - int(tile.starts[run])
+
+    def offset_of(self, position: int) -> int:
+        """Where in the file a byte of the stream lies."""
+        if self.tile.size == 0:
+            return self.disp
+        return self.pieces(position, 1).low
+
+    def position_after(self, size: int) -> int:
+        """The position of the first etype that begins after the end of a file of `size` bytes."""
+        tile = self.tile
+        inside = size - self.disp
+        if inside <= 0 or tile.size == 0:
+            return 0
+        if tile.extent <= 0:
+            position = Pieces(tile.offsets, tile.lengths).bytes_below(inside)
+        else:
+            # Copies whose data end after those of the next begins are counted one by one.
+            reach = int((tile.offsets + tile.lengths).max())
+            whole = max(0, (inside - reach) // tile.extent + 1)
+            position = whole * tile.size
+            runs = Pieces(tile.offsets, tile.lengths)
+            while whole * tile.extent < inside:
+                position += runs.bytes_below(inside - whole * tile.extent)
+                whole += 1
+        return -(-position // self.unit) * self.unit
+
+
+def _joined(offsets: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Runs without the empty ones, neighbours that touch made one."""
+    if len(offsets) and not lengths.all():
+        used = lengths > 0
+        offsets, lengths = offsets[used], lengths[used]
+    if len(offsets) < 2:
+        return offsets, lengths
+    fresh = np.ones(len(offsets), bool)
+    fresh[1:] = offsets[1:] != (offsets + lengths)[:-1]
+    if fresh.all():
+        return offsets, lengths
+    first = np.flatnonzero(fresh)
+    return offsets[first], np.add.reduceat(lengths, first)

@@ -1,0 +1,307 @@
+"""The arithmetic of reductions (MPI 4.1, section 6.9), vectorised.
+
+Data come in two forms. In memory, elements are an extent apart and what a user's function sees;
+in a packed stream they follow each other without gaps, which is how contributions of other ranks
+arrive. For most datatypes the two are the same.
+
+Contributions are always combined in the order of ranks, x0 op x1 op x2..., from the left. So a
+sum of floating-point numbers does not depend on the algorithm that is simulated: it is
+reproducible where a real library's is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pysmpi.kernel.process import Process
+from pysmpi.mpi.base import constants as c
+from pysmpi.mpi.base.exceptions import fail
+from pysmpi.mpi.datatypes import quad_precision as quads
+from pysmpi.mpi.datatypes.layouts import leaves
+from pysmpi.mpi.datatypes.records import Type
+
+_ORDERED = frozenset(("integer", "fortran", "multi", "real"))
+_SUMMED = _ORDERED | {"complex"}
+_LOGICAL = frozenset(("integer", "multi", "logical"))
+_BITS = frozenset(("integer", "fortran", "multi", "byte"))
+_PAIR = frozenset(("pair",))
+
+# Contributions up to this size (bytes) are stacked and combined by one numpy call.
+STACKED = 1 << 16
+
+
+class Meter:
+    """What one application of a user's function takes, by the bytes that it combines.
+
+    Contributions are combined once for all ranks, so the function runs in one of them, and the
+    functions of all ranks that have the same code are measured together. Each rank
+    is charged for the applications that are its own by the algorithm: as many as were measured,
+    or, where the function has not run yet, once it has.
+    """
+
+    __slots__ = ("measured", "owed")
+
+    def __init__(self) -> None:
+        self.measured: dict[int, list[float]] = {}  # bytes -> [flops, applications]
+        self.owed: list[tuple[Process, list[float]]] = []
+
+    def add(self, nbytes: int, flops: float) -> None:
+        """An application was measured."""
+        entry = self.measured.setdefault(nbytes, [0.0, 0.0])
+        entry[0] += flops
+        entry[1] += 1.0
+        while self.owed:
+            self.charge(*self.owed.pop())
+
+    def charge(self, process: Process, sizes: list[float]) -> None:
+        """Let `process` compute for applications on pieces of some sizes (bytes)."""
+        if not self.measured:
+            self.owed.append((process, sizes))
+        elif not process.finished:
+            process.debt += sum(map(self.flops, sizes)) / process.core.speed
+
+    def flops(self, nbytes: float) -> float:
+        """What an application on so many bytes takes, going by the nearest size measured."""
+        nearest = min(self.measured, key=lambda size: abs(size - nbytes))
+        flops, applications = self.measured[nearest]
+        return flops / applications * (nbytes / nearest)
+
+
+class Operator:
+    """What an `Op` stands for: a predefined operation, or a user's function.
+
+    `kinds` are the kinds of datatype (typetable.Named) on which a predefined operation is
+    defined.
+    """
+
+    __slots__ = ("commutative", "freed", "function", "kinds", "meter", "name", "ufunc")
+
+    def __init__(self, name: str, kinds: frozenset[str] = frozenset(), ufunc: Any = None,
+                 commutative: bool = True,
+                 function: Callable[[Any, Any, Any], Any] | None = None) -> None:
+        self.name = name
+        self.kinds = kinds
+        self.ufunc = ufunc
+        self.commutative = commutative
+        self.function = function
+        self.freed = False
+        self.meter: Meter | None = None
+
+    @property
+    def predefined(self) -> bool:
+        """Whether MPI made it."""
+        return self.name != ""
+
+
+OPERATORS = {operator.name: operator for operator in (
+    Operator("MAX", _ORDERED, np.maximum),
+    Operator("MIN", _ORDERED, np.minimum),
+    Operator("SUM", _SUMMED, np.add),
+    Operator("PROD", _SUMMED, np.multiply),
+    Operator("LAND", _LOGICAL, np.logical_and),
+    Operator("BAND", _BITS, np.bitwise_and),
+    Operator("LOR", _LOGICAL, np.logical_or),
+    Operator("BOR", _BITS, np.bitwise_or),
+    Operator("LXOR", _LOGICAL, np.logical_xor),
+    Operator("BXOR", _BITS, np.bitwise_xor),
+    Operator("MAXLOC", _PAIR),
+    Operator("MINLOC", _PAIR),
+    Operator("REPLACE", commutative=False),
+    Operator("NO_OP", commutative=False),
+)}
+REPLACE, NO_OP = OPERATORS["REPLACE"], OPERATORS["NO_OP"]
+
+
+def check(operator: Operator, record: Type) -> None:
+    """Refuse an operation that is not defined on a datatype, with ERR_OP."""
+    if operator.name and record.kind not in operator.kinds:
+        what = record.name or "a derived datatype"
+        fail(c.ERR_OP, f"MPI_{operator.name} is not defined on {what}")
+
+
+def element(record: Type) -> Type | None:
+    """The one basic type that a datatype is made of, None where there are several.
+
+    Accumulate operations of windows combine element by element, through any layout.
+    """
+    kinds = list(leaves(record.layout.signature))
+    if record.kind == "pair":
+        return record
+    return kinds[0] if len(kinds) == 1 else None
+
+
+def combine(operator: Operator, invec: Any, inoutvec: Any, count: int, record: Type,
+            packed: bool = False) -> None:
+    """inoutvec = invec op inoutvec, for `count` elements in memory, or in packed streams.
+
+    Buffers begin at the first element. A user's function takes elements in memory only.
+    """
+    if count == 0 or operator is NO_OP:
+        return
+    if operator is REPLACE:
+        memoryview(inoutvec)[:] = invec
+        return
+    if operator.function is not None:
+        _call(operator, invec, inoutvec, count, record)
+        return
+    check(operator, record)
+    dtype = record.dtype
+    if dtype is None:
+        quads.combine(operator.name, invec, inoutvec, record.kind == "complex")
+        return
+    if record.kind == "pair":
+        _locate(operator, _packed(dtype) if packed else dtype, invec, inoutvec, count)
+        return
+    a = np.frombuffer(invec, dtype, count)
+    b = np.frombuffer(inoutvec, dtype, count)
+    with np.errstate(all="ignore"):
+        operator.ufunc(a, b, out=b, casting="unsafe")
+
+
+def _packed(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """A pair without gaps."""
+    fields = dtype.fields
+    assert fields is not None
+    return np.dtype([(name, fields[name][0]) for name in ("value", "index")])
+
+
+def _locate(operator: Operator, dtype: np.dtype[Any], invec: Any, inoutvec: Any,
+            count: int) -> None:
+    """MAXLOC and MINLOC: of equal values, the one with the lower index."""
+    # The gap behind the last element may lie beyond the buffer.
+    size = dtype.itemsize
+    def fields(buf: Any) -> tuple[np.ndarray, np.ndarray]:
+        made = []
+        for name in ("value", "index"):
+            assert dtype.fields is not None
+            kind, offset = dtype.fields[name][:2]
+            made.append(np.ndarray((count,), kind, buf, offset, (size,)))
+        return made[0], made[1]
+
+    (x, i), (y, j) = fields(invec), fields(inoutvec)
+    better = x > y if operator.name == "MAXLOC" else x < y
+    better |= (x == y) & (i < j)
+    np.copyto(y, x, where=better)
+    np.copyto(j, i, where=better)
+
+
+def _call(operator: Operator, invec: Any, inoutvec: Any, count: int, record: Type) -> None:
+    """Call a user's function, which sees memory of `count` extents and a datatype."""
+    from pysmpi.mpi.base.errhandlers import show
+    from pysmpi.mpi.base.ranks import current
+    from pysmpi.mpi.buffers.memory import over
+    from pysmpi.mpi.datatypes.datatypes import Datatype
+
+    datatype = Datatype._wrap(record)
+    assert operator.function is not None
+    rank, meter = current(), operator.meter
+    timer = rank.timer if rank.in_call and meter is not None else None
+    operands = over(memoryview(invec)), over(memoryview(inoutvec))
+    try:
+        if timer is None or meter is None:
+            operator.function(*operands, datatype)
+        else:
+            timer.start()
+            try:
+                operator.function(*operands, datatype)
+            finally:
+                seconds = timer.stop()
+            nbytes = count * record.layout.size
+            meter.add(nbytes, seconds * rank.process.core.speed)
+    except Exception as error:
+        # There is no way back from inside a reduction: mpi4py ends the program too.
+        show(error)
+        rank.abort(1)
+    finally:
+        datatype._set(None)
+
+
+def reduce(operator: Operator, streams: Sequence[Any], count: int, record: Type) -> bytes:
+    """x0 op x1 op ... of packed contributions of `count` elements, packed."""
+    return _fold(operator, streams, count, record, False)[-1]
+
+
+def prefixes(operator: Operator, streams: Sequence[Any], count: int, record: Type) -> list[bytes]:
+    """The running results x0, x0 op x1, ... of packed contributions, packed."""
+    return _fold(operator, streams, count, record, True)
+
+
+def _fold(operator: Operator, streams: Sequence[Any], count: int, record: Type,
+          keep: bool) -> list[bytes]:
+    check(operator, record)
+    nbytes = count * record.layout.size
+    if nbytes == 0 or len(streams) == 1:
+        return [bytes(stream) for stream in streams]
+    if operator.ufunc is not None and record.dtype is not None and nbytes <= STACKED:
+        return _stacked(operator, streams, count, record.dtype, keep)
+    if operator.function is not None and not record.layout.dense:
+        return _fold_in_memory(operator, streams, count, record, keep)
+    result = bytearray(streams[0])
+    results = [bytes(result)] if keep else []
+    for stream in streams[1:]:
+        if operator.function is None and operator.commutative:
+            combine(operator, stream, result, count, record, packed=True)
+        else:
+            following = bytearray(stream)
+            combine(operator, result, following, count, record, packed=True)
+            result = following
+        if keep:
+            results.append(bytes(result))
+    return results if keep else [bytes(result)]
+
+
+def _stacked(operator: Operator, streams: Sequence[Any], count: int, dtype: np.dtype[Any],
+             keep: bool) -> list[bytes]:
+    """All contributions by one call of numpy, which goes down each column in order."""
+    rows = np.frombuffer(b"".join(streams), dtype).reshape(len(streams), count)
+    logical = operator.name in ("LAND", "LOR", "LXOR")
+    if logical:
+        rows = rows != 0
+    with np.errstate(all="ignore"):
+        if keep or count == 1:
+            # A single column would be added up in pairs by reduce.
+            results = operator.ufunc.accumulate(rows, axis=0, dtype=rows.dtype)
+            if not keep:
+                results = results[-1:]
+        else:
+            results = operator.ufunc.reduce(rows, axis=0, dtype=rows.dtype, keepdims=True)
+    if logical:
+        results = results.astype(dtype)
+    found = [row.tobytes() for row in results]
+    if keep:
+        # Nothing is combined with the first: it stays as it is, logical or not.
+        found[0] = bytes(streams[0])
+    return found
+
+
+def _fold_in_memory(operator: Operator, streams: Sequence[Any], count: int, record: Type,
+                    keep: bool) -> list[bytes]:
+    """For a user's function on a datatype with gaps: lay the elements out as in memory."""
+    layout = record.layout
+    plan = layout.plan(count)
+    origin = max(0, -plan.low)
+    span = count * layout.extent
+
+    def spread(stream: Any) -> bytearray:
+        memory = bytearray(origin + max(span, plan.high))
+        plan.unpack(memory, origin, stream)
+        return memory
+
+    def gathered(memory: bytearray) -> bytes:
+        stream = bytearray(plan.nbytes)
+        plan.pack(memory, origin, stream)
+        return bytes(stream)
+
+    result = spread(streams[0])
+    results = [gathered(result)] if keep else []
+    for stream in streams[1:]:
+        following = spread(stream)
+        combine(operator, memoryview(result)[origin:origin + span],
+                memoryview(following)[origin:origin + span], count, record)
+        result = following
+        if keep:
+            results.append(gathered(result))
+    return results if keep else [gathered(result)]

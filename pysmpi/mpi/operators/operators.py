@@ -1,0 +1,175 @@
+"""Reduction operations (MPI 4.1, section 6.9), as handles of `reductions.Operator`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pysmpi.mpi.base import constants as c
+from pysmpi.mpi.base.exceptions import fail
+from pysmpi.mpi.base.handles import Handle
+from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.buffers.spellings import matching
+from pysmpi.mpi.operators.arithmetic import OPERATORS, Meter, Operator, check, combine, reduce
+
+# User-defined operations that may exist at a time in a rank, as in mpi4py.
+MAX_USER_OPERATIONS = 32
+
+_NULL = 0x18000000
+_FIRST = 0x58000001
+_ORDER = ("MAX", "MIN", "SUM", "PROD", "LAND", "BAND", "LOR", "BOR", "LXOR", "BXOR", "MINLOC",
+          "MAXLOC", "REPLACE", "NO_OP")
+
+
+class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
+    """Reduction operation."""
+
+    # A handle that came from Create, or is a copy of one, knows the function; one that came from
+    # an integer only stands for it.
+    __slots__ = ("_user",)
+
+    _impl: Operator | None
+    _user: Operator | None
+
+    def __new__(cls, op: Op | None = None) -> Op:
+        self = object.__new__(cls)
+        self._copy(op, "op")
+        self._user = getattr(op, "_user", None)
+        return self
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Reduce a predefined operation to its name, another to its function."""
+        operator = self._sync()
+        if operator is None or operator.predefined:
+            return super().__reduce__()
+        user = getattr(self, "_user", None)
+        if user is None or user.freed:
+            raise ValueError("cannot pickle user-defined reduction operation")
+        return type(self).Create, (user.function, user.commutative)
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        """Call the operation on two objects."""
+        operator = self._sync()
+        if operator is not None and operator.predefined:
+            return _OBJECTS[operator.name](x, y)
+        user = getattr(self, "_user", None)
+        if user is None or user.freed:
+            raise ValueError("cannot call user-defined operation")
+        assert user.function is not None
+        return user.function(x, y, None)
+
+    def _is_predefined(self) -> bool:
+        operator = self._sync()
+        return operator is None or operator.predefined
+
+    @classmethod
+    def Create(cls, function: Callable[[Any, Any, Any], None], commute: bool = False) -> Op:
+        """Create a user-defined reduction operation."""
+        if not callable(function):
+            raise AttributeError(f"function: '{type(function).__name__}' object is not callable")
+        storage = current().storage
+        existing = storage.get("user operations", 0)
+        if existing >= MAX_USER_OPERATIONS:
+            raise RuntimeError("cannot create too many user-defined reduction operations")
+        storage["user operations"] = existing + 1
+        operator = Operator("", commutative=bool(commute), function=function)
+        meters = current().universe.storage.setdefault("meters", {})
+        code = getattr(function, "__code__", type(function))
+        operator.meter = meters.get(code)
+        if operator.meter is None:
+            operator.meter = meters[code] = Meter()
+        made: Op = cls._of(operator)
+        made._user = operator
+        return made
+
+    def Free(self) -> None:
+        """Free a user-defined reduction operation."""
+        operator = self._live()
+        if operator.predefined:
+            fail(c.ERR_OP, f"MPI_{operator.name} cannot be freed")
+        if not operator.freed:
+            # Calls that are under way still need the function.
+            operator.freed = True
+            current().storage["user operations"] -= 1
+        self._user = None
+        self._retire()
+
+    def Is_commutative(self) -> bool:
+        """Query reduction operations for their commutativity."""
+        commutative: bool = self._live().commutative
+        return commutative
+
+    @property
+    def is_commutative(self) -> bool:
+        """Is a commutative operation."""
+        return self.Is_commutative()
+
+    @property
+    def is_predefined(self) -> bool:
+        """Is a predefined operation."""
+        return self._is_predefined()
+
+    def Reduce_local(self, inbuf: Any, inoutbuf: Any) -> None:
+        """Apply a reduction operation to local data."""
+        source, target = matching(inbuf, inoutbuf)
+        operator = self._live()
+        record = target.datatype._live()
+        if operator.function is None:
+            check(operator, record)
+        if source.data is not None and target.data is not None:
+            combine(operator, source.data, target.data, target.count, record)
+        else:
+            target.unpack(reduce(operator, (source.pack(), target.pack()), target.count, record))
+
+
+def operator_of(op: Any, record: Any = None) -> Operator:
+    """The operator of an argument; with a datatype record, checked to be defined on it."""
+    if not isinstance(op, Op):
+        from pysmpi.mpi.base.handles import wrong_type
+
+        raise wrong_type("op", Op, op)
+    operator: Operator = op._live()
+    if record is not None:
+        check(operator, record)
+    return operator
+
+
+def _best(better: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
+    """MAXLOC and MINLOC on (value, index) pairs: of equal values the lower index wins."""
+    def choose(x: Any, y: Any) -> Any:
+        (u, i), (v, j) = x, y
+        if better(u, v):
+            return u, i
+        if better(v, u) or j < i:
+            return v, j
+        return u, i
+
+    return choose
+
+
+# What predefined operations do with Python objects, as the lower-case reductions use them.
+_OBJECTS: dict[str, Callable[[Any, Any], Any]] = {
+    "MAX": lambda x, y: y if y > x else x,
+    "MIN": lambda x, y: y if y < x else x,
+    "SUM": lambda x, y: x + y,
+    "PROD": lambda x, y: x * y,
+    "LAND": lambda x, y: bool(x) & bool(y),
+    "BAND": lambda x, y: x & y,
+    "LOR": lambda x, y: bool(x) | bool(y),
+    "BOR": lambda x, y: x | y,
+    "LXOR": lambda x, y: bool(x) ^ bool(y),
+    "BXOR": lambda x, y: x ^ y,
+    "MAXLOC": _best(lambda u, v: u > v),
+    "MINLOC": _best(lambda u, v: u < v),
+    "REPLACE": lambda x, y: y,
+    "NO_OP": lambda x, y: x,
+}
+
+OP_NULL: Op = Op._define("OP_NULL", None, _NULL)
+#: Every predefined operation by its name in mpi4py.MPI.
+PREDEFINED: dict[str, Op] = {
+    name: Op._define(name, OPERATORS[name], _FIRST + number)
+    for number, name in enumerate(_ORDER)}
+globals().update(PREDEFINED)
+
+__all__ = ["Op", "OP_NULL", *PREDEFINED]

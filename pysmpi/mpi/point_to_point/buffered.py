@@ -1,0 +1,218 @@
+"""Sends in buffered mode, and the memory that a program attaches for them.
+
+MPI 4.1, sections 3.4 and 3.6. A communicator's own buffer is used first, then that of the session,
+which stands in for the process. A buffered send completes at once; its message takes room until it
+has been transferred.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pysmpi.kernel.requests import BUFFERED, Send
+from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.mpi.base.constants import BSEND_OVERHEAD, ERR_BUFFER, PROC_NULL
+from pysmpi.mpi.base.exceptions import fail
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.buffers.exporting import acquire
+from pysmpi.mpi.buffers.pickling import pickle
+from pysmpi.mpi.buffers.spellings import send as send_message
+from pysmpi.mpi.point_to_point.calls import check_destination, new_send
+from pysmpi.mpi.point_to_point.operations import (
+    NoOperation,
+    Operation,
+    PersistentSend,
+    SendOperation,
+    joint,
+)
+from pysmpi.mpi.point_to_point.requests import Prequest, Request
+
+__all__ = ["Attach_buffer", "Detach_buffer", "Flush_buffer", "Iflush_buffer"]
+
+PROCESS = "process"  # stands for the process among the owners of attached buffers
+
+
+class Attached:
+    """A buffer for buffered sends, and the messages that take room in it."""
+
+    __slots__ = ("obj", "nbytes", "sends")
+
+    def __init__(self, obj: Any, nbytes: float) -> None:
+        self.obj = obj
+        self.nbytes = nbytes
+        self.sends: list[Send] = []
+
+    def pending(self) -> list[Send]:
+        """The messages that are still on their way."""
+        self.sends = [send for send in self.sends if not send.arrived]
+        return self.sends
+
+
+def _table(rank: Rank) -> dict[Any, Attached]:
+    table = rank.storage.get("attached")
+    if table is None:
+        table = rank.storage["attached"] = {}
+    return table
+
+
+def attach(owner: Any, buf: Any, subject: Any = None) -> None:
+    """Attach memory to an owner; None lets buffered sends take what memory they need."""
+    table = _table(current())
+    nbytes = float("inf") if buf is None else acquire(buf, writable=True).memory.nbytes
+    if owner in table:
+        fail(ERR_BUFFER, "a buffer is attached already", subject)
+    table[owner] = Attached(buf, nbytes)
+
+
+def detach(owner: Any, subject: Any = None) -> Any:
+    """Wait for the messages in a buffer; return the object that was attached."""
+    flush(owner)
+    found = _table(current()).pop(owner, None)
+    if found is None or found.obj is None:
+        return None
+    return found.obj
+
+
+def flush(owner: Any) -> None:
+    """Wait until all messages in a buffer have been transferred."""
+    rank = current()
+    found = _table(rank).get(owner)
+    if found is None:
+        return
+    process = rank.enter()
+    process.wait([arrival(send) for send in found.pending()])
+    rank.leave()
+
+
+def arrival(send: Send) -> KernelRequest:
+    """A request that completes when a message has been transferred."""
+    if send.arrival is None:
+        send.arrival = KernelRequest()
+        send.arrival.done = send.arrived
+    return send.arrival
+
+
+def reserve(rank: Rank, comm: Any, send: Send) -> None:
+    """Take room for a message in the buffer that is attached for it."""
+    table = _table(rank)
+    found = table.get(comm._impl)
+    if found is None:
+        found = table.get(PROCESS)
+    needed = send.nbytes + BSEND_OVERHEAD
+    if found is None:
+        fail(ERR_BUFFER, f"no buffer is attached for a message of {send.nbytes} bytes", comm)
+    used = sum(other.nbytes + BSEND_OVERHEAD for other in found.pending())
+    if used + needed > found.nbytes:
+        fail(
+            ERR_BUFFER,
+            f"a message takes {needed} bytes of the attached buffer, where {used} of "
+            f"{found.nbytes} are taken",
+            comm,
+        )
+    found.sends.append(send)
+
+
+class BufferedSends:
+    """The buffered sends of a communicator, and its own buffer for them."""
+
+    __slots__ = ()
+
+    def Attach_buffer(self, buf: Any) -> None:
+        """Attach a user-provided buffer for sending in buffered mode."""
+        attach(self._live(), buf, self)
+
+    def Detach_buffer(self) -> Any:
+        """Remove an existing attached buffer."""
+        return detach(self._live())
+
+    def Flush_buffer(self) -> None:
+        """Block until all buffered messages have been transmitted."""
+        flush(self._live())
+
+    def Iflush_buffer(self) -> Request:
+        """Nonblocking flush for buffered messages."""
+        return flush_later(self._live(), self)
+
+    def Bsend(self, buf: Any, dest: int, tag: int = 0) -> None:
+        """Blocking send in buffered mode."""
+        self._bsend(send_message(buf, dest), dest, tag, False)
+
+    def Ibsend(self, buf: Any, dest: int, tag: int = 0) -> Request:
+        """Non-blocking send in buffered mode."""
+        return self._bsend(send_message(buf, dest), dest, tag, True)
+
+    def bsend(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Send in buffered mode."""
+        self._bsend(pickle.dumps(obj), dest, tag, False)
+
+    def ibsend(self, obj: Any, dest: int, tag: int = 0) -> Request:
+        """Non-blocking send in buffered mode."""
+        return self._bsend(pickle.dumps(obj), dest, tag, True)
+
+    def Bsend_init(self, buf: Any, dest: int, tag: int = 0) -> Request:
+        """Persistent request for a send in buffered mode."""
+        rank = current()
+        core = self._core()
+        message = send_message(buf, dest)
+        check_destination(self, core, dest, tag)
+        if dest == PROC_NULL:
+            return Prequest._of(NoOperation(rank, self, False, persistent=True))
+
+        def make() -> Any:
+            send = new_send(self, rank, core, message, message.nbytes, dest, tag, BUFFERED)
+            send.immediate = True
+            reserve(rank, self, send)
+            return send
+
+        request = Prequest._of(PersistentSend(rank, self, make))
+        request.ob_buf = message
+        return request
+
+    def _bsend(self, payload: Any, dest: int, tag: int, later: bool) -> Any:
+        rank = current()
+        nbytes = len(payload) if isinstance(payload, bytes) else payload.nbytes
+        send = new_send(self, rank, self._core(), payload, nbytes, dest, tag, BUFFERED)
+        if send is None:
+            return Request._of(NoOperation(rank, self, False)) if later else None
+        process = rank.enter()
+        send.immediate = later
+        reserve(rank, self, send)
+        process.start(send)
+        rank.leave()
+        if not later:
+            return None
+        operation = SendOperation(rank, self, None)
+        operation.request = send
+        return Request._of(operation)
+
+
+def flush_later(owner: Any, subject: Any) -> Request:
+    """A request that completes once the messages in a buffer have been transferred."""
+    rank = current()
+    found = _table(rank).get(owner)
+    sends = [] if found is None else found.pending()
+    rank.enter()
+    operation = Operation(rank, subject)
+    operation.request = joint(rank, [arrival(send) for send in sends])
+    rank.leave()
+    return Request._of(operation)
+
+
+def Attach_buffer(buf: Any) -> None:
+    """Attach a user-provided buffer for sending in buffered mode."""
+    attach(PROCESS, buf)
+
+
+def Detach_buffer() -> Any:
+    """Remove an existing attached buffer."""
+    return detach(PROCESS)
+
+
+def Flush_buffer() -> None:
+    """Block until all buffered messages have been transmitted."""
+    flush(PROCESS)
+
+
+def Iflush_buffer() -> Request:
+    """Nonblocking flush for buffered messages."""
+    return flush_later(PROCESS, None)

@@ -1,0 +1,733 @@
+"""Point-to-point communication (MPI 4.1, chapter 3), in both forms of mpi4py.
+
+A message is an envelope for the kernel, which decides when, and a payload that stays here. The
+payload of a buffer call describes memory; that of a lower-case call is the pickled bytes. `deliver`
+moves it when the kernel has matched a send with a receive, straight from the one buffer to the
+other; `keep` saves it where the sender may go on before that.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+from pysmpi.kernel.engine import Engine
+from pysmpi.kernel.matching import ANY, mailbox_of
+from pysmpi.kernel.requests import STANDARD, SYNCHRONOUS, Receive, Send
+from pysmpi.mpi.base.constants import (
+    ANY_SOURCE,
+    ANY_TAG,
+    ERR_COMM,
+    ERR_RANK,
+    ERR_REVOKED,
+    ERR_TAG,
+    ERR_TRUNCATE,
+    PROC_NULL,
+)
+from pysmpi.mpi.base.exceptions import cint, fail, named
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.status import Status, check_status
+from pysmpi.mpi.buffers.exporting import acquire
+from pysmpi.mpi.buffers.payload import move, snapshot
+from pysmpi.mpi.buffers.pickling import pickle
+from pysmpi.mpi.buffers.spellings import Message as Memory
+from pysmpi.mpi.buffers.spellings import is_integral
+from pysmpi.mpi.buffers.spellings import receive as receive_message
+from pysmpi.mpi.buffers.spellings import send as send_message
+from pysmpi.mpi.calls import by_itself
+from pysmpi.mpi.communicators.communicator import Core, check_revoked
+from pysmpi.mpi.point_to_point.matched import Message
+from pysmpi.mpi.point_to_point.operations import (
+    NoOperation,
+    PairOperation,
+    PersistentReceive,
+    PersistentSend,
+    ReceiveOperation,
+    SendOperation,
+    describe,
+    withdrawn,
+)
+from pysmpi.mpi.point_to_point.polling import poll
+from pysmpi.mpi.point_to_point.requests import Prequest, Request
+
+TAG_UB = 0x7FFFFFFF
+# What `irecv` offers when the program gives no buffer: as in mpi4py, a longer message fails.
+IRECV_BYTES = 1 << 15
+UNLIMITED = 1 << 62
+
+
+class Landing:
+    """Where the bytes of a lower-case receive arrive."""
+
+    __slots__ = ("data", "buffer")
+
+    def __init__(self, buffer: Any = None) -> None:
+        self.data: Any = None
+        self.buffer = buffer
+
+
+def deliver(send: Send, receive: Receive) -> None:
+    """Move the data of a matched message."""
+    source, target = send.payload, receive.payload
+    if target.__class__ is Landing:
+        data = source.snapshot() if source.__class__ is Memory else source
+        target.data = memoryview(data)[: receive.nbytes] if receive.truncated else data
+    elif source.__class__ is Memory:
+        move(source, target)
+    elif target is not None:
+        target.unpack(source)
+    send.payload = None
+
+
+def keep(send: Send) -> None:
+    """Save the data of a message whose sender goes on before it is matched."""
+    if send.payload.__class__ is Memory:
+        send.payload = snapshot(send.payload)
+
+
+def install(engine: Engine) -> None:
+    """Have the engine move the data of messages."""
+    engine.deliver = deliver
+    engine.keep = keep
+
+
+def check_destination(comm: Any, core: Core, dest: Any, tag: Any) -> None:
+    """Refuse a destination or tag that no message can have, and a revoked communicator."""
+    if core.revoked:
+        check_revoked(comm, core)
+    dest, tag = cint(dest), cint(tag)
+    if not 0 <= dest < core.remote.size and dest != PROC_NULL:
+        fail(ERR_RANK, f"dest is {dest}, expected 0 to {core.remote.size - 1} or PROC_NULL", comm)
+    if tag < 0:
+        name = _tag_of("send")
+        fail(ERR_TAG, f"{name} is {tag}, expected 0 to {TAG_UB}", comm)
+
+
+def check_source(comm: Any, core: Core, source: Any, tag: Any) -> None:
+    """Refuse a source or tag that no receive can have, and a revoked communicator."""
+    if core.revoked:
+        check_revoked(comm, core)
+    source, tag = cint(source), cint(tag)
+    if not 0 <= source < core.remote.size and source not in (ANY_SOURCE, PROC_NULL):
+        fail(
+            ERR_RANK,
+            f"source is {source}, expected 0 to {core.remote.size - 1}, ANY_SOURCE or PROC_NULL",
+            comm,
+        )
+    if tag < 0 and tag != ANY_TAG:
+        name = _tag_of("recv")
+        fail(ERR_TAG, f"{name} is {tag}, expected 0 to {TAG_UB} or ANY_TAG", comm)
+
+
+def _tag_of(direction: str) -> str:
+    """How the program's call names the tag of a message: some calls have two."""
+    name = f"{direction}tag"
+    frame: Any = sys._getframe(2)
+    while frame is not None and frame.f_globals["__name__"].startswith("pysmpi.mpi."):
+        if name in frame.f_locals:
+            return name
+        frame = frame.f_back
+    return "tag"
+
+
+def _place(comm: Any, core: Core, rank: Rank) -> int:
+    """The calling rank's place in a communicator; an error if it is revoked."""
+    if core.revoked:
+        check_revoked(comm, core)
+    return core.group.rank_of(rank.pid)
+
+
+def new_send(
+    comm: Any, rank: Rank, core: Core, payload: Any, nbytes: int, dest: int, tag: int, mode: int
+) -> Send | None:
+    """The envelope of a message, with its payload; None for a message to PROC_NULL."""
+    remote = core.remote
+    if not (type(dest) is int and 0 <= dest < remote.size and type(tag) is int and tag >= 0):
+        check_destination(comm, core, dest, tag)
+        dest, tag = cint(dest), cint(tag)
+        if dest == PROC_NULL:
+            return None
+    me = rank.pid - core.first if core.first >= 0 else _place(comm, core, rank)
+    send = Send(remote.p2p, me, dest, tag, nbytes, mode)
+    send.payload = payload
+    return send
+
+
+def new_receive(
+    comm: Any, rank: Rank, core: Core, payload: Any, nbytes: int, source: int, tag: int
+) -> Receive | None:
+    """The envelope of a receive; `payload` is a message or a `Landing`. None for PROC_NULL."""
+    if not (type(source) is int and 0 <= source < core.remote.size and type(tag) is int
+            and tag >= 0):  # fmt: skip
+        check_source(comm, core, source, tag)
+        source, tag = cint(source), cint(tag)
+        if source == PROC_NULL:
+            return None
+        source = ANY if source == ANY_SOURCE else source
+        tag = ANY if tag == ANY_TAG else tag
+    me = rank.pid - core.first if core.first >= 0 else _place(comm, core, rank)
+    receive = Receive(core.p2p, source, me, tag, nbytes)
+    receive.payload = payload
+    return receive
+
+
+def unpickle(landing: Landing) -> Any:
+    """The object that arrived."""
+    data = landing.data
+    landing.data = None
+    if data is None or len(data) == 0:
+        return None
+    if landing.buffer is not None:
+        view = memoryview(landing.buffer).cast("B")
+        view[: len(data)] = data
+        data = view[: len(data)]
+    return pickle.loads(data)
+
+
+def landing_for(buf: Any, source: int) -> tuple[Landing, int]:
+    """Where a lower-case receive puts its bytes, and how many it takes.
+
+    A program may give the memory, or an integer that says how much there is to be.
+    """
+    if buf is None or source == PROC_NULL:
+        return Landing(), UNLIMITED
+    if is_integral(buf):
+        nbytes = cint(buf)
+        if nbytes < 0:
+            raise SystemError(f"{named(buf)}negative size {nbytes}")
+        return Landing(), nbytes
+    return Landing(buf), acquire(buf, writable=True).memory.nbytes
+
+
+def _deprecated() -> None:
+    """Warn of an argument that mpi4py discourages."""
+    warnings.warn("the 'buf' argument is deprecated", UserWarning, stacklevel=3)
+
+
+class PointToPoint:
+    """The point-to-point methods of a communicator."""
+
+    __slots__ = ()
+
+    def _core(self) -> Core:
+        fail(ERR_COMM)
+
+    # The bodies that the two forms share: a payload is a message, or pickled bytes.
+
+    def _blocking(
+        self, rank: Rank, payload: Any, nbytes: int, dest: int, tag: int, mode: int
+    ) -> None:
+        core = self._core()
+        send = new_send(self, rank, core, payload, nbytes, dest, tag, mode)
+        if send is not None:
+            rank.process.start_and_wait(send)
+            if core.revoked and withdrawn(send):
+                revoked(self)
+
+    def _started(
+        self, rank: Rank, payload: Any, nbytes: int, dest: int, tag: int, mode: int
+    ) -> Request:
+        send = new_send(self, rank, self._core(), payload, nbytes, dest, tag, mode)
+        if send is None:
+            return Request._of(NoOperation(rank, self, False))
+        send.immediate = True
+        operation = SendOperation(rank, self, None)
+        operation.request = send
+        rank.process.start(send)
+        return Request._of(operation)
+
+    def _received(self, receive: Receive | None, status: Status | None) -> None:
+        """End a blocking receive."""
+        if receive is None:
+            if status is not None:
+                status._fill(PROC_NULL, ANY_TAG, 0)
+            return
+        if status is not None:
+            describe(receive, status, False)
+        if receive.truncated:
+            truncated(self, receive)
+
+    def _exchanged(
+        self, rank: Rank, send: Send | None, receive: Receive | None, status: Status | None
+    ) -> None:
+        process = rank.process
+        if send is not None:
+            send.immediate = True
+            if receive is None:
+                process.exchange([send], [send])
+            else:
+                both = [send, receive]
+                process.exchange(both, both)
+        elif receive is not None:
+            process.start_and_wait(receive)
+        self._received(receive, status)
+        if send is not None and withdrawn(send):
+            revoked(self)
+
+    # Blocking, with buffers.
+
+    @by_itself
+    def Send(self, buf: Any, dest: int, tag: int = 0) -> None:
+        """Blocking send."""
+        rank = current()
+        rank.enter()
+        try:
+            message = send_message(buf, dest)
+            self._blocking(rank, message, message.nbytes, dest, tag, STANDARD)
+        finally:
+            rank.leave()
+
+    @by_itself
+    def Ssend(self, buf: Any, dest: int, tag: int = 0) -> None:
+        """Blocking send in synchronous mode."""
+        rank = current()
+        rank.enter()
+        try:
+            message = send_message(buf, dest)
+            self._blocking(rank, message, message.nbytes, dest, tag, SYNCHRONOUS)
+        finally:
+            rank.leave()
+
+    @by_itself
+    def Rsend(self, buf: Any, dest: int, tag: int = 0) -> None:
+        """Blocking send in ready mode."""
+        rank = current()
+        rank.enter()
+        try:
+            message = send_message(buf, dest)
+            self._blocking(rank, message, message.nbytes, dest, tag, STANDARD)
+        finally:
+            rank.leave()
+
+    @by_itself
+    def Recv(
+        self,
+        buf: Any,
+        source: int = ANY_SOURCE,
+        tag: int = ANY_TAG,
+        status: Status | None = None,
+    ) -> None:
+        """Blocking receive."""
+        rank = current()
+        process = rank.enter()
+        try:
+            if status is not None:
+                check_status(status)
+            message = receive_message(buf, source)
+            receive = new_receive(self, rank, self._core(), message, message.nbytes, source, tag)
+            if receive is not None:
+                process.start_and_wait(receive)
+            self._received(receive, status)
+        finally:
+            rank.leave()
+
+    @by_itself
+    def Sendrecv(
+        self,
+        sendbuf: Any,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf: Any = None,
+        source: int = ANY_SOURCE,
+        recvtag: int = ANY_TAG,
+        status: Status | None = None,
+    ) -> None:
+        """Send and receive a message."""
+        rank = current()
+        rank.enter()
+        try:
+            if status is not None:
+                check_status(status)
+            core = self._core()
+            out = send_message(sendbuf, dest)
+            into = receive_message(recvbuf, source)
+            send = new_send(self, rank, core, out, out.nbytes, dest, sendtag, STANDARD)
+            receive = new_receive(self, rank, core, into, into.nbytes, source, recvtag)
+            self._exchanged(rank, send, receive, status)
+        finally:
+            rank.leave()
+
+    def Sendrecv_replace(
+        self,
+        buf: Any,
+        dest: int,
+        sendtag: int = 0,
+        source: int = ANY_SOURCE,
+        recvtag: int = ANY_TAG,
+        status: Status | None = None,
+    ) -> None:
+        """Send and receive a message with one buffer."""
+        if status is not None:
+            check_status(status)
+        rank = current()
+        core = self._core()
+        into = receive_message(buf, dest if source == PROC_NULL else source)
+        out = snapshot(into)
+        send = new_send(self, rank, core, out, into.nbytes, dest, sendtag, STANDARD)
+        receive = new_receive(self, rank, core, into, into.nbytes, source, recvtag)
+        self._exchanged(rank, send, receive, status)
+
+    # Non-blocking and persistent, with buffers.
+
+    def _isend(self, buf: Any, dest: int, tag: int, mode: int) -> Request:
+        rank = current()
+        rank.enter()
+        try:
+            message = send_message(buf, dest)
+            request = self._started(rank, message, message.nbytes, dest, tag, mode)
+            request.ob_buf = message
+            return request
+        finally:
+            rank.leave()
+
+    @by_itself
+    def Isend(self, buf: Any, dest: int, tag: int = 0) -> Request:
+        """Non-blocking send."""
+        return self._isend(buf, dest, tag, STANDARD)
+
+    @by_itself
+    def Issend(self, buf: Any, dest: int, tag: int = 0) -> Request:
+        """Non-blocking send in synchronous mode."""
+        return self._isend(buf, dest, tag, SYNCHRONOUS)
+
+    @by_itself
+    def Irsend(self, buf: Any, dest: int, tag: int = 0) -> Request:
+        """Non-blocking send in ready mode."""
+        return self._isend(buf, dest, tag, STANDARD)
+
+    @by_itself
+    def Irecv(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
+        """Non-blocking receive."""
+        rank = current()
+        rank.enter()
+        try:
+            message = receive_message(buf, source)
+            request = self._irecv(rank, message, message.nbytes, source, tag, None)
+            request.ob_buf = message
+            return request
+        finally:
+            rank.leave()
+
+    def _irecv(
+        self, rank: Rank, payload: Any, nbytes: int, source: int, tag: int, unpickle: Any
+    ) -> Request:
+        receive = new_receive(self, rank, self._core(), payload, nbytes, source, tag)
+        if receive is None:
+            return Request._of(NoOperation(rank, self, True))
+        operation = ReceiveOperation(rank, self, None, unpickle)
+        operation.request = receive
+        rank.process.start(receive)
+        return Request._of(operation)
+
+    def Isendrecv(
+        self,
+        sendbuf: Any,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf: Any = None,
+        source: int = ANY_SOURCE,
+        recvtag: int = ANY_TAG,
+    ) -> Request:
+        """Send and receive a message."""
+        out = send_message(sendbuf, dest)
+        into = receive_message(recvbuf, source)
+        return self._isendrecv(out, out.nbytes, dest, sendtag, into, source, recvtag)
+
+    def Isendrecv_replace(
+        self,
+        buf: Any,
+        dest: int,
+        sendtag: int = 0,
+        source: int = ANY_SOURCE,
+        recvtag: int = ANY_TAG,
+    ) -> Request:
+        """Send and receive a message with one buffer."""
+        into = receive_message(buf, dest if source == PROC_NULL else source)
+        out = snapshot(into)
+        return self._isendrecv(out, into.nbytes, dest, sendtag, into, source, recvtag)
+
+    def _isendrecv(
+        self, out: Any, nbytes: int, dest: int, sendtag: int, into: Any, source: int, recvtag: int
+    ) -> Request:
+        rank = current()
+        core = self._core()
+        send = new_send(self, rank, core, out, nbytes, dest, sendtag, STANDARD)
+        receive = new_receive(self, rank, core, into, into.nbytes, source, recvtag)
+        process = rank.enter()
+        starts: list[Any] = [request for request in (send, receive) if request is not None]
+        if send is not None:
+            send.immediate = True
+        process.exchange(starts, [])
+        request = Request._of(PairOperation(rank, self, send, receive))
+        rank.leave()
+        request.ob_buf = (out, into)
+        return request
+
+    def _send_init(self, buf: Any, dest: int, tag: int, mode: int) -> Prequest:
+        rank = current()
+        core = self._core()
+        message = send_message(buf, dest)
+        check_destination(self, core, dest, tag)
+        if dest == PROC_NULL:
+            return Prequest._of(NoOperation(rank, self, False, persistent=True))
+
+        def make() -> Any:
+            send = new_send(self, rank, core, message, message.nbytes, dest, tag, mode)
+            send.immediate = True
+            return send
+
+        request = Prequest._of(PersistentSend(rank, self, make))
+        request.ob_buf = message
+        return request
+
+    def Send_init(self, buf: Any, dest: int, tag: int = 0) -> Prequest:
+        """Create a persistent request for a standard send."""
+        return self._send_init(buf, dest, tag, STANDARD)
+
+    def Ssend_init(self, buf: Any, dest: int, tag: int = 0) -> Request:
+        """Persistent request for a send in synchronous mode."""
+        return self._send_init(buf, dest, tag, SYNCHRONOUS)
+
+    def Rsend_init(self, buf: Any, dest: int, tag: int = 0) -> Request:
+        """Persistent request for a send in ready mode."""
+        return self._send_init(buf, dest, tag, STANDARD)
+
+    def Recv_init(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Prequest:
+        """Create a persistent request for a receive."""
+        rank = current()
+        core = self._core()
+        message = receive_message(buf, source)
+        check_source(self, core, source, tag)
+        if source == PROC_NULL:
+            return Prequest._of(NoOperation(rank, self, True, persistent=True))
+
+        def make() -> Any:
+            return new_receive(self, rank, core, message, message.nbytes, source, tag)
+
+        request = Prequest._of(PersistentReceive(rank, self, make))
+        request.ob_buf = message
+        return request
+
+    # Probing.
+
+    def Probe(
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> bool:
+        """Blocking test for a message."""
+        if status is not None:
+            check_status(status)
+        rank = current()
+        probe = _probe(self, rank, source, tag)
+        if probe is None:
+            if status is not None:
+                status._fill(PROC_NULL, ANY_TAG, 0)
+            return True
+        process = rank.enter()
+        process.settle()
+        rank.engine.post_probe(probe)
+        process.wait([probe])
+        if status is not None:
+            describe(probe, status, False)
+        rank.leave()
+        if probe.message is None:
+            revoked(self)
+        return True
+
+    def Iprobe(
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> bool:
+        """Non-blocking test for a message."""
+        if status is not None:
+            check_status(status)
+        rank = current()
+        probe = _probe(self, rank, source, tag)
+        if probe is None:
+            if status is not None:
+                status._fill(PROC_NULL, ANY_TAG, 0)
+            return True
+        rank.enter()
+        poll(rank, "smpi/iprobe")
+        probe.message = mailbox_of(probe).peek(probe, rank.engine.now)
+        if probe.message is not None:
+            rank.polls = 0
+            if status is not None:
+                describe(probe, status, False)
+        rank.leave()
+        return probe.message is not None
+
+    def Mprobe(
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> Message:
+        """Blocking test for a matched message."""
+        return Message.Probe(self, source, tag, status)
+
+    def Improbe(
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> Message | None:
+        """Non-blocking test for a matched message."""
+        return Message.Iprobe(self, source, tag, status)
+
+    # Lower-case: any Python object, pickled.
+
+    @by_itself
+    def send(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Send in standard mode."""
+        data = _dumps(obj, dest)
+        rank = current()
+        rank.enter()
+        try:
+            self._blocking(rank, data, len(data), dest, tag, STANDARD)
+        finally:
+            rank.leave()
+
+    @by_itself
+    def ssend(self, obj: Any, dest: int, tag: int = 0) -> None:
+        """Send in synchronous mode."""
+        data = _dumps(obj, dest)
+        rank = current()
+        rank.enter()
+        try:
+            self._blocking(rank, data, len(data), dest, tag, SYNCHRONOUS)
+        finally:
+            rank.leave()
+
+    @by_itself
+    def recv(
+        self,
+        buf: Any = None,
+        source: int = ANY_SOURCE,
+        tag: int = ANY_TAG,
+        status: Status | None = None,
+    ) -> Any:
+        """Receive a message."""
+        if status is not None:
+            check_status(status)
+        if buf is not None:
+            _deprecated()
+        rank = current()
+        process = rank.enter()
+        try:
+            landing, nbytes = landing_for(buf, source)
+            receive = new_receive(self, rank, self._core(), landing, nbytes, source, tag)
+            if receive is not None:
+                process.start_and_wait(receive)
+            self._received(receive, status)
+        finally:
+            rank.leave()
+        return unpickle(landing)
+
+    @by_itself
+    def sendrecv(
+        self,
+        sendobj: Any,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf: Any = None,
+        source: int = ANY_SOURCE,
+        recvtag: int = ANY_TAG,
+        status: Status | None = None,
+    ) -> Any:
+        """Send and receive a message."""
+        if status is not None:
+            check_status(status)
+        if recvbuf is not None:
+            _deprecated()
+        data = _dumps(sendobj, dest)
+        rank = current()
+        rank.enter()
+        try:
+            core = self._core()
+            landing, nbytes = landing_for(recvbuf, source)
+            send = new_send(self, rank, core, data, len(data), dest, sendtag, STANDARD)
+            receive = new_receive(self, rank, core, landing, nbytes, source, recvtag)
+            self._exchanged(rank, send, receive, status)
+        finally:
+            rank.leave()
+        return unpickle(landing)
+
+    @by_itself
+    def isend(self, obj: Any, dest: int, tag: int = 0) -> Request:
+        """Non-blocking send."""
+        data = _dumps(obj, dest)
+        rank = current()
+        rank.enter()
+        try:
+            return self._started(rank, data, len(data), dest, tag, STANDARD)
+        finally:
+            rank.leave()
+
+    @by_itself
+    def issend(self, obj: Any, dest: int, tag: int = 0) -> Request:
+        """Non-blocking send in synchronous mode."""
+        data = _dumps(obj, dest)
+        rank = current()
+        rank.enter()
+        try:
+            return self._started(rank, data, len(data), dest, tag, SYNCHRONOUS)
+        finally:
+            rank.leave()
+
+    @by_itself
+    def irecv(self, buf: Any = None, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
+        """Non-blocking receive."""
+        rank = current()
+        rank.enter()
+        try:
+            landing, nbytes = landing_for(buf, source)
+            if buf is None:
+                nbytes = IRECV_BYTES
+            return self._irecv(rank, landing, nbytes, source, tag, unpickle)
+        finally:
+            rank.leave()
+
+    def probe(
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> bool:
+        """Blocking test for a message."""
+        return self.Probe(source, tag, status)
+
+    def iprobe(
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> bool:
+        """Non-blocking test for a message."""
+        return self.Iprobe(source, tag, status)
+
+    def mprobe(
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> Message:
+        """Blocking test for a matched message."""
+        return Message.probe(self, source, tag, status)
+
+    def improbe(
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
+    ) -> Message | None:
+        """Non-blocking test for a matched message."""
+        return Message.iprobe(self, source, tag, status)
+
+
+def revoked(comm: Any) -> None:
+    """Report a call that the revocation of its communicator has ended."""
+    fail(ERR_REVOKED, "the communicator was revoked during the call", comm)
+
+
+def truncated(comm: Any, receive: Receive) -> None:
+    """Report a message that was longer than its receive, or a receive without a message."""
+    send = receive.message
+    if send is None:
+        revoked(comm)
+        return
+    fail(
+        ERR_TRUNCATE,
+        f"a message of {send.nbytes} bytes from rank {send.source} with tag {send.tag} met a "
+        f"receive of {receive.nbytes} bytes",
+        comm,
+    )
+
+
+def _dumps(obj: Any, dest: int) -> bytes:
+    return pickle.dumps(obj) if dest != PROC_NULL else b""
+
+
+def _probe(comm: Any, rank: Rank, source: int, tag: int) -> Receive | None:
+    return new_receive(comm, rank, comm._core(), None, UNLIMITED, source, tag)

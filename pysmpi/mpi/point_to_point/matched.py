@@ -1,0 +1,193 @@
+"""Matched probes: messages that were taken from the queue and wait for their receive.
+
+MPI 4.1, section 3.8.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pysmpi.kernel.matching import mailbox_of
+from pysmpi.kernel.requests import Send
+from pysmpi.mpi.base.constants import (
+    ANY_SOURCE,
+    ANY_TAG,
+    ERR_REQUEST,
+    PROC_NULL,
+)
+from pysmpi.mpi.base.handles import Handle, check_comm
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.status import Status, check_status
+from pysmpi.mpi.point_to_point.operations import NoOperation, ReceiveOperation, describe
+from pysmpi.mpi.point_to_point.polling import poll
+from pysmpi.mpi.point_to_point.requests import Request
+
+__all__ = ["Message", "MESSAGE_NULL", "MESSAGE_NO_PROC"]
+
+
+class Match:
+    """A message that a matched probe took: nobody else will receive it."""
+
+    __slots__ = ("comm", "send")
+
+    def __init__(self, comm: Any, send: Send | None) -> None:
+        self.comm = comm
+        self.send = send
+
+
+NO_PROC = Match(None, None)
+
+
+class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None):
+    """Matched message handle."""
+
+    __slots__ = ("ob_buf",)
+
+    def __new__(cls, message: Message | None = None) -> Any:
+        self = object.__new__(cls)
+        self._copy(message, "message")
+        return self
+
+    @classmethod
+    def Probe(
+        cls,
+        comm: Any,
+        source: int = ANY_SOURCE,
+        tag: int = ANY_TAG,
+        status: Status | None = None,
+    ) -> Any:
+        """Blocking test for a matched message."""
+        check_comm(comm)
+        if status is not None:
+            check_status(status)
+        from pysmpi.mpi.point_to_point.calls import UNLIMITED, new_receive
+
+        rank = current()
+        core = comm._core()
+        probe = new_receive(comm, rank, core, None, UNLIMITED, source, tag)
+        if probe is None:
+            return cls._no_proc(status)
+        process = rank.enter()
+        process.settle()
+        box = mailbox_of(probe)
+        while (send := box.peek(probe, rank.engine.now)) is None:
+            probe = new_receive(comm, rank, core, None, UNLIMITED, source, tag)
+            rank.engine.post_probe(probe)
+            process.wait([probe])
+        return cls._taken(rank, comm, box.take(send), probe, status)
+
+    @classmethod
+    def Iprobe(
+        cls,
+        comm: Any,
+        source: int = ANY_SOURCE,
+        tag: int = ANY_TAG,
+        status: Status | None = None,
+    ) -> Any:
+        """Non-blocking test for a matched message."""
+        check_comm(comm)
+        if status is not None:
+            check_status(status)
+        from pysmpi.mpi.point_to_point.calls import UNLIMITED, new_receive
+
+        rank = current()
+        probe = new_receive(comm, rank, comm._core(), None, UNLIMITED, source, tag)
+        if probe is None:
+            return cls._no_proc(status)
+        rank.enter()
+        poll(rank, "smpi/iprobe")
+        box = mailbox_of(probe)
+        send = box.peek(probe, rank.engine.now)
+        if send is None:
+            rank.leave()
+            return None
+        rank.polls = 0
+        return cls._taken(rank, comm, box.take(send), probe, status)
+
+    @classmethod
+    def probe(
+        cls,
+        comm: Any,
+        source: int = ANY_SOURCE,
+        tag: int = ANY_TAG,
+        status: Status | None = None,
+    ) -> Any:
+        """Blocking test for a matched message."""
+        return cls.Probe(comm, source, tag, status)
+
+    @classmethod
+    def iprobe(
+        cls,
+        comm: Any,
+        source: int = ANY_SOURCE,
+        tag: int = ANY_TAG,
+        status: Status | None = None,
+    ) -> Any:
+        """Non-blocking test for a matched message."""
+        return cls.Iprobe(comm, source, tag, status)
+
+    @classmethod
+    def _no_proc(cls, status: Status | None) -> Any:
+        if status is not None:
+            status._fill(PROC_NULL, ANY_TAG, 0)
+        return cls._of(NO_PROC)
+
+    @classmethod
+    def _taken(
+        cls, rank: Rank, comm: Any, send: Send, probe: Any, status: Status | None
+    ) -> Any:
+        probe.message = send
+        describe(probe, status, False)
+        rank.leave()
+        return cls._of(Match(comm, send))
+
+    def Recv(self, buf: Any, status: Status | None = None) -> None:
+        """Blocking receive of matched message."""
+        if status is not None:
+            check_status(status)
+        self.Irecv(buf).Wait(status)
+
+    def Irecv(self, buf: Any) -> Request:
+        """Non-blocking receive of matched message."""
+        from pysmpi.mpi.buffers.spellings import receive
+
+        message = receive(buf, PROC_NULL if self._impl is NO_PROC else 0)
+        request = self._receive(message, message.nbytes, None)
+        request.ob_buf = message
+        return request
+
+    def recv(self, status: Status | None = None) -> Any:
+        """Blocking receive of matched message."""
+        if status is not None:
+            check_status(status)
+        return self.irecv().wait(status)
+
+    def irecv(self) -> Request:
+        """Non-blocking receive of matched message."""
+        from pysmpi.mpi.point_to_point.calls import UNLIMITED, Landing, unpickle
+
+        return self._receive(Landing(), UNLIMITED, unpickle)
+
+    def _receive(self, payload: Any, nbytes: int, unpickle: Any) -> Request:
+        from pysmpi.mpi.point_to_point.calls import new_receive
+
+        match: Match = self._live()
+        rank = current()
+        if match.send is None:
+            self._drop()
+            return Request._of(NoOperation(rank, None, True))
+        process = rank.enter()
+        process.settle()
+        send = match.send
+        comm = match.comm
+        receive = new_receive(comm, rank, comm._core(), payload, nbytes, send.source, send.tag)
+        operation = ReceiveOperation(rank, comm, None, unpickle)
+        operation.request = receive
+        rank.engine.join(send, receive)
+        self._retire()
+        rank.leave()
+        return Request._of(operation)
+
+
+MESSAGE_NULL = Message._define("MESSAGE_NULL", None, 0x28000000)
+MESSAGE_NO_PROC = Message._define("MESSAGE_NO_PROC", NO_PROC, 0x68000000)

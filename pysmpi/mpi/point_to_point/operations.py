@@ -1,0 +1,245 @@
+"""Operations: what a request stands for, from its start to its status (MPI 4.1, section 3.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Receive
+from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.mpi.base.constants import (
+    ANY_SOURCE,
+    ANY_TAG,
+    ERR_REQUEST,
+    ERR_REVOKED,
+    ERR_TRUNCATE,
+    PROC_NULL,
+    SUCCESS,
+)
+from pysmpi.mpi.base.exceptions import fail
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.base.status import Status
+
+
+class Operation:
+    """What a request stands for.
+
+    `request` is the kernel's part of it, None while nothing is under way (a persistent
+    operation that is not started). `subject` is the handle that errors concern.
+    """
+
+    __slots__ = ("rank", "subject", "request", "__weakref__")
+
+    persistent = False
+
+    def __init__(self, rank: Rank, subject: Any) -> None:
+        self.rank = rank
+        self.subject = subject
+        self.request: KernelRequest | None = None
+
+    def start(self) -> None:
+        """Begin, again for a persistent operation."""
+        fail(ERR_REQUEST, "only a persistent request can be started", self.subject)
+
+    def done(self) -> bool:
+        """Whether it is complete, as far as the kernel knows."""
+        return self.request is None or self.request.done
+
+    def fill(self, status: Status | None) -> int:
+        """Describe the completed operation in `status`; return its error class."""
+        if status is not None:
+            status._fill(ANY_SOURCE, ANY_TAG, 0)
+        return SUCCESS
+
+    def result(self) -> Any:
+        """The Python object that a lower-case call returns."""
+        return None
+
+    def cancel(self) -> None:
+        """Withdraw it if it has not been matched."""
+
+    def release(self) -> None:
+        """The handle is freed while the operation may go on."""
+
+
+class NoOperation(Operation):
+    """A message to or from `PROC_NULL`: complete from the start."""
+
+    __slots__ = ("receives", "_persistent")
+
+    def __init__(self, rank: Rank, subject: Any, receives: bool, persistent: bool = False) -> None:
+        super().__init__(rank, subject)
+        self.receives = receives
+        self._persistent = persistent
+        if not persistent:
+            self.start()
+
+    @property
+    def persistent(self) -> bool:  # type: ignore[override]
+        return self._persistent
+
+    def start(self) -> None:
+        self.request = KernelRequest()
+        self.request.done = True
+
+    def fill(self, status: Status | None) -> int:
+        if status is not None:
+            if self.receives:
+                status._fill(PROC_NULL, ANY_TAG, 0)
+            else:
+                status._fill(ANY_SOURCE, ANY_TAG, 0)
+        return SUCCESS
+
+
+class SendOperation(Operation):
+    """A send that was started; `make` prepares it anew for a persistent one."""
+
+    __slots__ = ("make", "cancelled")
+
+    def __init__(self, rank: Rank, subject: Any, make: Callable[[], KernelRequest]) -> None:
+        super().__init__(rank, subject)
+        self.make = make
+        self.cancelled = False
+
+    def start(self) -> None:
+        request = self.make()
+        self.cancelled = False
+        self.request = request
+        self.rank.process.start(request)
+
+    def fill(self, status: Status | None) -> int:
+        if status is not None:
+            status._fill(ANY_SOURCE, ANY_TAG, 0, self.cancelled)
+        if withdrawn(self.request) and not self.cancelled:
+            return ERR_REVOKED
+        return SUCCESS
+
+    def cancel(self) -> None:
+        # A detached or matched send cannot be called back.
+        send: Any = self.request
+        if send is None or send.done:
+            return
+        box = send.mailbox()
+        if box is not None and box.cancel(send):
+            self.cancelled = True
+            send.complete(self.rank.engine.now)
+
+
+class ReceiveOperation(Operation):
+    """A receive that was started; `unpickle` makes the object of a lower-case one."""
+
+    __slots__ = ("make", "cancelled", "unpickle")
+
+    def __init__(
+        self,
+        rank: Rank,
+        subject: Any,
+        make: Callable[[], KernelRequest],
+        unpickle: Callable[[Any], Any] | None = None,
+    ) -> None:
+        super().__init__(rank, subject)
+        self.make = make
+        self.cancelled = False
+        self.unpickle = unpickle
+
+    def start(self) -> None:
+        request = self.make()
+        self.cancelled = False
+        self.request = request
+        self.rank.process.start(request)
+
+    def fill(self, status: Status | None) -> int:
+        return describe(self.request, status, self.cancelled)
+
+    def result(self) -> Any:
+        request = self.request
+        if self.unpickle is None or self.cancelled or request is None:
+            return None
+        return self.unpickle(request.payload)
+
+    def cancel(self) -> None:
+        receive: Any = self.request
+        if receive is None or receive.done or receive.message is not None:
+            return
+        box = receive.mailbox()
+        if box is not None and box.cancel(receive):
+            self.cancelled = True
+            receive.complete(self.rank.engine.now)
+
+
+class PersistentSend(SendOperation):
+    """A send made by one of the `*send_init` calls."""
+
+    __slots__ = ()
+    persistent = True
+
+
+class PersistentReceive(ReceiveOperation):
+    """A receive made by `Recv_init`."""
+
+    __slots__ = ()
+    persistent = True
+
+
+class PairOperation(Operation):
+    """The two halves of `Isendrecv`; complete when both are."""
+
+    __slots__ = ("receive", "send")
+
+    def __init__(self, rank: Rank, subject: Any, send: Any, receive: Receive | None) -> None:
+        super().__init__(rank, subject)
+        self.send = send
+        self.receive = receive
+        both = [half for half in (send, receive) if half is not None]
+        self.request = joint(rank, both)
+
+    def fill(self, status: Status | None) -> int:
+        if self.receive is None:
+            if status is not None:
+                status._fill(PROC_NULL, ANY_TAG, 0)
+            error = SUCCESS
+        else:
+            error = describe(self.receive, status, False)
+        if self.send is not None and withdrawn(self.send):
+            return ERR_REVOKED
+        return error
+
+
+def joint(rank: Rank, parts: list[Any]) -> KernelRequest:
+    """A request that completes once all its parts have, in the background."""
+    whole = KernelRequest()
+    main = rank.process
+    follower = Process(rank.engine, rank.pid, main.slot, main.core)
+    follower.resume = lambda: whole.complete(rank.engine.now)
+    follower.follow(parts)
+    return whole
+
+
+def withdrawn(send: Any) -> bool:
+    """Whether a send is complete although its message never arrived, nor will."""
+    return not (send.arrived or send.detached)
+
+
+def describe(request: Any, status: Status | None, cancelled: bool) -> int:
+    """Fill the status of a receive; return its error class."""
+    if request is None:
+        if status is not None:
+            status._fill(ANY_SOURCE, ANY_TAG, 0)
+        return SUCCESS
+    if cancelled:
+        if status is not None:
+            status._fill(ANY_SOURCE, ANY_TAG, 0, True)
+        return SUCCESS
+    send = request.message
+    if send is None:
+        if status is not None:
+            status._fill(ANY_SOURCE, ANY_TAG, 0)
+            status.error = ERR_REVOKED
+        return ERR_REVOKED
+    error = ERR_TRUNCATE if request.truncated else SUCCESS
+    if status is not None:
+        nbytes = request.nbytes if request.truncated else send.nbytes
+        status._fill(send.source, send.tag, nbytes)
+        status.error = error
+    return error

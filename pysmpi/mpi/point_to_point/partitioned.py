@@ -1,0 +1,383 @@
+"""Partitioned point-to-point communication (MPI 4.1, section 4.2), as a mixin of `Comm`.
+
+A send and a receive that were initialized for each other share a `Channel` for all their starts.
+It cuts the data into as many messages as the numbers of partitions on both sides have for greatest
+common divisor: a message leaves when the last of its partitions is ready, so nothing waits longer
+than it must, and both sides know which partitions a message holds. Before both are initialized
+nothing can leave, since nobody knows how the other side is divided; real libraries need a
+handshake for that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from math import gcd
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Context, Receive, Send
+from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.mpi.base.constants import (
+    ANY_SOURCE,
+    ANY_TAG,
+    ERR_ARG,
+    ERR_RANK,
+    ERR_REQUEST,
+    ERR_REVOKED,
+    ERR_TAG,
+    ERR_TRUNCATE,
+    PROC_NULL,
+    SUCCESS,
+)
+from pysmpi.mpi.base.exceptions import cint, fail
+from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.status import Status
+from pysmpi.mpi.buffers.spellings import Blocks, partitioned
+from pysmpi.mpi.collective.arguments_to_parts import held
+from pysmpi.mpi.communicators.communicator import Core, check_revoked
+from pysmpi.mpi.point_to_point.operations import NoOperation, Operation
+from pysmpi.mpi.point_to_point.polling import poll
+from pysmpi.mpi.point_to_point.requests import Prequest
+
+if TYPE_CHECKING:
+    from mpi4py.typing import BufSpec
+
+# Where a core keeps the partitioned operations of its ranks.
+STARTED = "partitioned operations"
+
+
+class Channel:
+    """A partitioned send and receive that belong together."""
+
+    __slots__ = ("context", "messages", "receiver", "sender", "source", "destination")
+
+    def __init__(self, sender: PartitionedSend, receiver: PartitionedReceive) -> None:
+        self.sender = sender
+        self.receiver = receiver
+        core = receiver.core
+        self.context = Context(core.universe.next_context(), core.p2p.members)
+        self.source = sender.me
+        self.destination = receiver.me
+        # Where the sizes differ only the whole can be compared.
+        same = sender.nbytes == receiver.nbytes
+        self.messages = gcd(sender.partitions, receiver.partitions) if same else 1
+
+
+class Partitioned(Operation):
+    """One side of a partitioned communication.
+
+    `pieces` are the kernel's requests of the messages of this start, once the other side is
+    known. `peer` and `tag` say with whom.
+    """
+
+    __slots__ = ("blocks", "channel", "core", "interrupted", "kept", "me", "nbytes",
+                 "partitions", "peer", "pieces", "tag")  # fmt: skip
+
+    persistent = True
+
+    def __init__(
+        self, rank: Rank, subject: Any, core: Core, blocks: Blocks, partitions: int, peer: int,
+        tag: int,
+    ) -> None:  # fmt: skip
+        super().__init__(rank, subject)
+        self.core = core
+        self.me = core.rank_of(rank.pid)
+        self.blocks = held(blocks)
+        self.nbytes = sum(blocks.sizes())
+        self.partitions = partitions
+        self.peer = peer
+        self.tag = tag
+        self.channel: Channel | None = None
+        self.kept: Blocks | None = None  # the data, a block for each message
+        self.pieces: list[Any] = []
+        self.interrupted = False
+        # Whoever revokes the communicator has to find what is under way.
+        core.storage.setdefault(STARTED, WeakSet()).add(self)
+
+    def start(self) -> None:
+        """Begin once more."""
+        self.rank.process.settle()
+        self.request = KernelRequest()
+        self.pieces = []
+        if self.channel is not None:
+            self.arm(self.channel)
+
+    def connect(self, channel: Channel) -> None:
+        """The other side is known."""
+        self.channel = channel
+        self.kept = self.blocks.joined(self.partitions // channel.messages)
+        if self.request is not None:
+            self.arm(channel)
+
+    def arm(self, channel: Channel) -> None:
+        """Prepare the messages of this start; complete once they are."""
+        assert self.kept is not None
+        whole = self.request
+        assert whole is not None
+        self.pieces = [self.piece(channel, i) for i in range(channel.messages)]
+        rank = self.rank
+        main = rank.process
+        follower = Process(rank.engine, rank.pid, main.slot, main.core)
+        follower.resume = lambda: whole.complete(rank.engine.now)
+        follower.follow(self.pieces)
+
+    def interrupt(self) -> None:
+        """The communicator is revoked: end what has not met its other side."""
+        whole = self.request
+        if whole is None or whole.done:
+            return
+        self.interrupted = True
+        now = self.rank.engine.now
+        for piece in self.pieces:
+            box = piece.mailbox()
+            if not piece.done and (box is None or box.cancel(piece)):
+                piece.complete(now)
+        whole.complete(now)
+
+    def piece(self, channel: Channel, i: int) -> Any:
+        """The kernel's request of message i."""
+        raise TypeError("a partitioned operation sends or receives")
+
+    def message_of(self, partition: int) -> int:
+        """The message that holds a partition."""
+        assert self.channel is not None
+        return partition * self.channel.messages // self.partitions
+
+    def check(self, partition: int) -> None:
+        """Refuse a partition that does not exist."""
+        if not 0 <= partition < self.partitions:
+            fail(
+                ERR_ARG,
+                f"partition is {partition}, expected 0 to {self.partitions - 1}",
+                self.subject,
+            )
+
+    def ready(self, partitions: Sequence[int]) -> None:
+        """The program has written partitions."""
+        fail(ERR_REQUEST, "Pready on a request that does not send", self.subject)
+
+    def arrived(self, partition: int) -> bool:
+        """Whether a partition is there."""
+        fail(ERR_REQUEST, "Parrived on a request that does not receive", self.subject)
+
+    def release(self) -> None:
+        """Nobody will meet an operation that was freed before the other side came."""
+        if self.channel is None:
+            _forget(self)
+
+
+class PartitionedSend(Partitioned):
+    """The sending side: `waiting[i]` counts the partitions that message i still waits for."""
+
+    __slots__ = ("marked", "waiting")
+
+    def start(self) -> None:
+        self.marked: set[int] = set()
+        super().start()
+
+    def arm(self, channel: Channel) -> None:
+        self.waiting = [self.partitions // channel.messages] * channel.messages
+        super().arm(channel)
+        for partition in sorted(self.marked):
+            self.count(partition)
+
+    def piece(self, channel: Channel, i: int) -> Send:
+        assert self.kept is not None
+        message = self.kept.block(i)
+        send = Send(channel.context, channel.source, channel.destination, i, message.nbytes)
+        send.immediate = True
+        send.payload = message
+        return send
+
+    def ready(self, partitions: Sequence[int]) -> None:
+        if self.core.revoked:
+            check_revoked(self.subject, self.core)
+        if self.request is None:
+            fail(ERR_REQUEST, "Pready on a request that is not started", self.subject)
+        fresh: set[int] = set()
+        for partition in partitions:
+            self.check(partition)
+            if partition in self.marked or partition in fresh:
+                fail(ERR_ARG, f"partition {partition} is ready already", self.subject)
+            fresh.add(partition)
+        rank = self.rank
+        rank.enter()
+        for partition in partitions:
+            self.marked.add(partition)
+            if self.channel is not None:
+                self.count(partition)
+        rank.leave()
+
+    def count(self, partition: int) -> None:
+        """One more partition of a message is ready; the last one lets it go."""
+        i = self.message_of(partition)
+        self.waiting[i] -= 1
+        if self.waiting[i] == 0:
+            if current() is self.rank:
+                self.rank.process.start(self.pieces[i])
+            else:
+                # The receiver has come late, and the sender is elsewhere by now.
+                send = self.pieces[i]
+                send.expect(self.rank.process)
+                send.post(self.rank.process)
+
+    def fill(self, status: Status | None) -> int:
+        if status is not None:
+            status._fill(ANY_SOURCE, ANY_TAG, 0)
+        return ERR_REVOKED if self.interrupted else SUCCESS
+
+
+class PartitionedReceive(Partitioned):
+    """The receiving side."""
+
+    __slots__ = ()
+
+    def piece(self, channel: Channel, i: int) -> Receive:
+        assert self.kept is not None
+        message = self.kept.block(i)
+        receive = Receive(
+            channel.context, channel.source, channel.destination, i, message.nbytes
+        )
+        receive.payload = message
+        self.rank.engine.post_receive(receive)
+        return receive
+
+    def arrived(self, partition: int) -> bool:
+        self.check(partition)
+        if self.request is None:
+            return True
+        rank = self.rank
+        rank.enter()
+        poll(rank, "smpi/test")
+        found = bool(self.pieces) and self.pieces[self.message_of(partition)].done
+        if found:
+            rank.polls = 0
+        rank.leave()
+        return found
+
+    def fill(self, status: Status | None) -> int:
+        error = ERR_TRUNCATE if any(piece.truncated for piece in self.pieces) else SUCCESS
+        if self.interrupted:
+            error = ERR_REVOKED
+        if status is not None:
+            sent = self.nbytes
+            if self.channel is not None:
+                sent = min(sent, self.channel.sender.nbytes)
+            status._fill(self.peer, self.tag, sent)
+            status.error = error
+        return error
+
+
+class PartitionedNothing(NoOperation):
+    """A partitioned message to or from PROC_NULL."""
+
+    __slots__ = ("partitions",)
+
+    def __init__(self, rank: Rank, subject: Any, receives: bool, partitions: int) -> None:
+        super().__init__(rank, subject, receives, persistent=True)
+        self.partitions = partitions
+
+    def ready(self, partitions: Sequence[int]) -> None:
+        """There is nobody to tell."""
+
+    def arrived(self, partition: int) -> bool:
+        """Nothing is always there."""
+        return True
+
+
+class PartitionedCommunication:
+    """The partitioned calls of a communicator."""
+
+    __slots__ = ()
+
+    def Psend_init(
+        self, buf: BufSpec, partitions: int, dest: int, tag: int = 0, info: Info = INFO_NULL
+    ) -> Prequest:
+        """Create request for a partitioned send operation."""
+        return _init(self, buf, partitions, dest, tag, info, True)
+
+    def Precv_init(
+        self,
+        buf: BufSpec,
+        partitions: int,
+        source: int = ANY_SOURCE,
+        tag: int = ANY_TAG,
+        info: Info = INFO_NULL,
+    ) -> Prequest:
+        """Create request for a partitioned recv operation."""
+        return _init(self, buf, partitions, source, tag, info, False)
+
+
+def _init(
+    comm: Any, buf: Any, partitions: int, peer: int, tag: int, info: Info, sends: bool
+) -> Prequest:
+    rank = current()
+    core = comm._usable()
+    count, peer, tag = cint(partitions), cint(peer), cint(tag)
+    check_info(info)
+    if count <= 0:
+        fail(ERR_ARG, f"partitions is {count}, expected at least 1", comm)
+    blocks = partitioned(buf, not sends, peer, count)
+    if peer != PROC_NULL and not 0 <= peer < core.remote.size:
+        name = "dest" if sends else "source"
+        fail(
+            ERR_RANK,
+            f"{name} is {peer}, expected 0 to {core.remote.size - 1} or PROC_NULL: partitioned "
+            "communication has no wildcards",
+            comm,
+        )
+    if tag < 0 and peer != PROC_NULL:
+        fail(ERR_TAG, f"tag is {tag}: partitioned communication has no wildcards", comm)
+    operation: Any
+    if peer == PROC_NULL:
+        operation = PartitionedNothing(rank, comm, not sends, count)
+    else:
+        side = PartitionedSend if sends else PartitionedReceive
+        operation = side(rank, comm, core, blocks, count, peer, tag)
+        _meet(operation)
+    request: Any = Prequest._of(operation)
+    request.ob_buf = blocks
+    return request  # type: ignore[no-any-return]
+
+
+# Operations that wait for their other side are kept at the receiver's side of the communicator,
+# by (source, destination, tag); all in one queue are of the same kind.
+Queue = deque[Partitioned]
+
+
+def _queue(operation: Partitioned) -> tuple[dict[Any, Queue], tuple[int, int, int]]:
+    core = operation.core
+    if isinstance(operation, PartitionedSend):
+        key = (operation.me, operation.peer, operation.tag)
+        core = core.remote
+    else:
+        key = (operation.peer, operation.me, operation.tag)
+    return core.storage.setdefault("partitioned", {}), key
+
+
+def _meet(operation: Partitioned) -> None:
+    """Find the other side of an operation, in the order of initialization, or wait for it."""
+    waiting, key = _queue(operation)
+    queue = waiting.get(key)
+    if queue is None or type(queue[0]) is type(operation):
+        waiting.setdefault(key, deque()).append(operation)
+        return
+    other: Any = queue.popleft()
+    if not queue:
+        del waiting[key]
+    pair: Any = (other, operation) if isinstance(other, PartitionedSend) else (operation, other)
+    channel = Channel(*pair)
+    for side in reversed(pair):
+        side.connect(channel)
+
+
+def _forget(operation: Partitioned) -> None:
+    waiting, key = _queue(operation)
+    queue = waiting.get(key)
+    if queue is not None and operation in queue:
+        queue.remove(operation)
+        if not queue:
+            del waiting[key]

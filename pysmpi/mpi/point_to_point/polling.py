@@ -1,0 +1,97 @@
+"""Tests that find nothing: what they cost, and when they are all that happens.
+
+A program that tests for what will never come runs for ever, under a real MPI as here. Where all
+ranks that still run do nothing but test in vain, and nothing is under way that could end it, the
+run is ended with a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pysmpi.kernel.engine import Alarm
+from pysmpi.kernel.process import Process
+from pysmpi.mpi.base.ranks import Rank
+
+MOST = 1_000_000  # tests in vain, of all ranks, after which somebody looks
+COMPUTE = 0.05  # the share of its time from which on a rank that tests is at work
+
+
+class Watch:
+    """Counts the tests of a run that find nothing while nothing else happens.
+
+    `hopeless(pids)` is called with the ranks that test, once it is certain that nothing will
+    come of it. A program may still leave such a loop by itself, after some number of tests or by
+    the clock; `most` is beyond what programs try.
+    """
+
+    __slots__ = ("most", "hopeless", "polls", "posted", "seen")
+
+    def __init__(
+        self, most: int = MOST, hopeless: Callable[[frozenset[int]], None] | None = None
+    ) -> None:
+        self.most = most
+        self.hopeless = hopeless
+        self.polls = 0
+        self.posted = -1  # messages and receives that were posted before these tests
+        # By rank that has tested lately: its compute (s) and the date at its first test.
+        self.seen: dict[int, tuple[float, float]] = {}
+
+    def failed(self, rank: Rank) -> None:
+        """A test of a rank is about to find nothing, as far as is known."""
+        engine = rank.engine
+        if engine.order != self.posted:
+            self.posted = engine.order
+            self.polls = 0
+            self.seen.clear()
+        self.polls += 1
+        if 2 * self.polls <= self.most:
+            return
+        if rank.pid not in self.seen:
+            self.seen[rank.pid] = rank.process.compute_seconds, engine.now
+        if self.polls >= self.most:
+            pids = frozenset(self.seen)
+            certain = self._certain(rank)
+            self.polls = self.most - self.most // 8  # look again soon
+            if certain and self.hopeless is not None:
+                self.posted = -1
+                self.hopeless(pids)
+
+    def _certain(self, rank: Rank) -> bool:
+        """Whether nothing is under way but the tests of these ranks, which do nothing else."""
+        engine = rank.engine
+        if engine.before is not None or engine.left > 0:
+            return False  # somebody waits for the world outside, or more happens at this instant
+        for pid, (compute, date) in self.seen.items():
+            computed = rank.universe.ranks[pid].process.compute_seconds - compute
+            if computed > COMPUTE * (engine.now - date):
+                return False
+        processes = [process for process in engine.ready[engine.head :]]
+        for events in engine.queue.events.values():
+            for event in events:
+                if isinstance(event, Alarm):
+                    waiter = event.request.waiter
+                    if event.request.done:
+                        continue
+                    if waiter is None:
+                        return False
+                    processes.append(waiter)
+                elif isinstance(event, Process):
+                    processes.append(event)
+                else:
+                    return False
+        return all(process.pid in self.seen for process in processes)
+
+
+def poll(rank: Rank, option: str) -> None:
+    """Charge for a test, more after each that found nothing, and let others go on."""
+    rank.polls += 1
+    options = rank.universe.options
+    if rank.polls > 1000:
+        watch = options.get("watch")
+        if watch is not None and watch.most:
+            watch.failed(rank)
+    cost = options.get(option, 1e-4)
+    if options.get("grow", True):
+        cost *= rank.polls
+    rank.process.sleep(cost)

@@ -1,0 +1,620 @@
+"""Requests and matched messages (MPI 4.1, sections 3.7 to 3.9).
+
+A handle points to an `Operation` (see `operations.py`); the methods wait for one or for several,
+and end those that are complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pysmpi.mpi.base.constants import (
+    ANY_SOURCE,
+    ANY_TAG,
+    ERR_IN_STATUS,
+    ERR_REQUEST,
+    SUCCESS,
+    UNDEFINED,
+)
+from pysmpi.mpi.base.exceptions import cint, fail, listed, sequence
+from pysmpi.mpi.base.handles import Handle, wrong_type
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.status import Status, check_status
+from pysmpi.mpi.calls import by_itself
+from pysmpi.mpi.point_to_point.operations import Operation
+from pysmpi.mpi.point_to_point.polling import poll
+
+__all__ = ["Request", "Prequest", "REQUEST_NULL"]
+
+
+class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
+    """Request handle."""
+
+    __slots__ = ("ob_buf",)
+
+    def __new__(cls, request: Request | None = None) -> Any:
+        """Make a copy of a handle."""
+        self = object.__new__(cls)
+        self._copy(request, "request")
+        return self
+
+    @classmethod
+    def _wrap(cls, impl: Any) -> Any:
+        return cls._of(impl)
+
+    # Completion of one request.
+
+    @by_itself
+    def Wait(self, status: Status | None = None) -> bool:
+        """Wait for a non-blocking operation to complete."""
+        rank = current()
+        process = rank.enter()
+        try:
+            if status is not None:
+                check_status(status)
+            operation = self._sync()
+            if operation is None or operation.request is None:
+                _empty(status)
+                return True
+            process.wait([operation.request])
+            self._end(operation, status)
+            return True
+        finally:
+            rank.leave()
+
+    def Test(self, status: Status | None = None) -> bool:
+        """Test for the completion of a non-blocking operation."""
+        if status is not None:
+            check_status(status)
+        operation = self._sync()
+        if operation is None or operation.request is None:
+            _empty(status)
+            return True
+        rank = current()
+        process = rank.enter()
+        poll(rank, "smpi/test")
+        if not operation.done():
+            rank.leave()
+            return False
+        rank.polls = 0
+        process.finish(operation.request)
+        self._end(operation, status)
+        return True
+
+    def Get_status(self, status: Status | None = None) -> bool:
+        """Non-destructive test for the completion of a request."""
+        if status is not None:
+            check_status(status)
+        operation = self._sync()
+        if operation is None or operation.request is None:
+            _empty(status)
+            return True
+        rank = current()
+        rank.enter()
+        poll(rank, "smpi/test")
+        flag = operation.done()
+        if flag:
+            rank.polls = 0
+            operation.fill(status)
+        rank.leave()
+        return flag
+
+    def _finish(self, operation: Operation, status: Status | None) -> int:
+        error = operation.fill(status)
+        if operation.persistent:
+            operation.request = None
+        else:
+            self._retire()
+        return error
+
+    def _end(self, operation: Operation, status: Status | None) -> None:
+        """Return from the call that completed the operation, with its error if it has one."""
+        error = self._finish(operation, status)
+        if error:
+            fail(error, "", operation.subject)
+
+    # Completion of several requests.
+
+    @classmethod
+    def Waitany(cls, requests: Sequence[Request], status: Status | None = None) -> int:
+        """Wait for any previously initiated request to complete."""
+        if status is not None:
+            check_status(status)
+        items = _listed(requests)
+        active = _active(items)
+        if not active:
+            _empty(status)
+            return UNDEFINED
+        rank = current()
+        process = rank.enter()
+        process.wait_any([operation.request for _, operation in active])
+        found = _first_done(rank, active)
+        _end_one(rank, items, found, status)
+        return found[0]
+
+    @classmethod
+    def Testany(
+        cls, requests: Sequence[Request], status: Status | None = None
+    ) -> tuple[int, bool]:
+        """Test for completion of any previously initiated request."""
+        if status is not None:
+            check_status(status)
+        items = _listed(requests)
+        active = _active(items)
+        if not active:
+            _empty(status)
+            return UNDEFINED, True
+        rank = current()
+        rank.enter()
+        poll(rank, "smpi/test")
+        found = _first_done(rank, active)
+        if found is None:
+            rank.leave()
+            _empty(status)
+            return UNDEFINED, False
+        _end_one(rank, items, found, status)
+        return found[0], True
+
+    @classmethod
+    def Get_status_any(
+        cls, requests: Sequence[Request], status: Status | None = None
+    ) -> tuple[int, bool]:
+        """Non-destructive test for the completion of any requests."""
+        if status is not None:
+            check_status(status)
+        items = _listed(requests)
+        active = _active(items)
+        if not active:
+            _empty(status)
+            return UNDEFINED, True
+        rank = current()
+        rank.enter()
+        poll(rank, "smpi/test")
+        found = _first_done(rank, active)
+        if found is not None:
+            rank.polls = 0
+            found[1].fill(status)
+        rank.leave()
+        if found is None:
+            _empty(status)
+            return UNDEFINED, False
+        return found[0], True
+
+    @classmethod
+    @by_itself
+    def Waitall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:
+        """Wait for all previously initiated requests to complete."""
+        rank = current()
+        process = rank.enter()
+        try:
+            items = _listed(requests)
+            active = _active(items)
+            if active:
+                process.wait([operation.request for _, operation in active])
+            _finish_all(items, statuses)
+            return True
+        finally:
+            rank.leave()
+
+    @classmethod
+    def Testall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:
+        """Test for the completion of all previously initiated requests."""
+        items = _listed(requests)
+        active = _active(items)
+        rank = current()
+        process = rank.enter()
+        if active:
+            poll(rank, "smpi/test")
+            if not all(operation.done() for _, operation in active):
+                rank.leave()
+                _extend(statuses, len(items))
+                return False
+            rank.polls = 0
+            process.wait([operation.request for _, operation in active])
+        try:
+            _finish_all(items, statuses)
+        finally:
+            rank.leave()
+        return True
+
+    @classmethod
+    def Get_status_all(
+        cls, requests: Sequence[Request], statuses: list[Status] | None = None
+    ) -> bool:
+        """Non-destructive test for the completion of all requests."""
+        items = _listed(requests)
+        active = _active(items)
+        rank = current()
+        rank.enter()
+        if active:
+            poll(rank, "smpi/test")
+        flag = all(operation.done() for _, operation in active)
+        entries = _extend(statuses, len(items))
+        if flag:
+            rank.polls = 0
+            for i, item in enumerate(items):
+                operation = item._impl
+                status = None if entries is None else entries[i]
+                if operation is None or operation.request is None:
+                    _empty(status)
+                else:
+                    operation.fill(status)
+        rank.leave()
+        return flag
+
+    @classmethod
+    def Waitsome(
+        cls, requests: Sequence[Request], statuses: list[Status] | None = None
+    ) -> list[int] | None:
+        """Wait for some previously initiated requests to complete."""
+        items = _listed(requests)
+        active = _active(items)
+        if not active:
+            return None
+        rank = current()
+        process = rank.enter()
+        process.wait_any([operation.request for _, operation in active])
+        return _finish_some(rank, items, active, statuses)
+
+    @classmethod
+    def Testsome(
+        cls, requests: Sequence[Request], statuses: list[Status] | None = None
+    ) -> list[int] | None:
+        """Test for completion of some previously initiated requests."""
+        items = _listed(requests)
+        active = _active(items)
+        if not active:
+            return None
+        rank = current()
+        rank.enter()
+        poll(rank, "smpi/test")
+        return _finish_some(rank, items, active, statuses)
+
+    @classmethod
+    def Get_status_some(
+        cls, requests: Sequence[Request], statuses: list[Status] | None = None
+    ) -> list[int] | None:
+        """Non-destructive test for completion of some requests."""
+        items = _listed(requests)
+        active = _active(items)
+        if not active:
+            return None
+        rank = current()
+        rank.enter()
+        poll(rank, "smpi/test")
+        done = [(i, operation) for i, operation in active if operation.done()]
+        entries = _extend(statuses, len(done))
+        for k, (_, operation) in enumerate(done):
+            operation.fill(None if entries is None else entries[k])
+        if done:
+            rank.polls = 0
+        rank.leave()
+        return [i for i, _ in done]
+
+    # Other calls.
+
+    def Cancel(self) -> None:
+        """Cancel a request."""
+        operation = self._live()
+        rank = current()
+        rank.enter()
+        if operation.request is not None:
+            operation.cancel()
+        rank.leave()
+
+    def Free(self) -> None:
+        """Free a communication request."""
+        operation = self._live()
+        operation.release()
+        self._retire()
+
+    # Lower-case calls return the objects that were received.
+
+    def wait(self, status: Status | None = None) -> Any:
+        """Wait for a non-blocking operation to complete."""
+        if status is not None:
+            check_status(status)
+        operation = self._sync()
+        if operation is None or operation.request is None:
+            _empty(status)
+            return None
+        rank = current()
+        rank.enter().wait([operation.request])
+        return _take(rank, self, operation, status)
+
+    def test(self, status: Status | None = None) -> tuple[bool, Any | None]:
+        """Test for the completion of a non-blocking operation."""
+        if status is not None:
+            check_status(status)
+        operation = self._sync()
+        if operation is None or operation.request is None:
+            _empty(status)
+            return True, None
+        rank = current()
+        process = rank.enter()
+        poll(rank, "smpi/test")
+        if not operation.done():
+            rank.leave()
+            return False, None
+        rank.polls = 0
+        process.finish(operation.request)
+        return True, _take(rank, self, operation, status)
+
+    def get_status(self, status: Status | None = None) -> bool:
+        """Non-destructive test for the completion of a request."""
+        return self.Get_status(status)
+
+    @classmethod
+    def waitany(
+        cls, requests: Sequence[Request], status: Status | None = None
+    ) -> tuple[int, Any]:
+        """Wait for any previously initiated request to complete."""
+        if status is not None:
+            check_status(status)
+        items = _listed(requests)
+        operations = [item._impl for item in items]
+        results = _keep_results(operations)
+        i = cls.Waitany(requests, status)
+        return i, None if i == UNDEFINED else results(i)
+
+    @classmethod
+    def testany(
+        cls, requests: Sequence[Request], status: Status | None = None
+    ) -> tuple[int, bool, Any | None]:
+        """Test for completion of any previously initiated request."""
+        items = _listed(requests)
+        results = _keep_results([item._impl for item in items])
+        i, flag = cls.Testany(requests, status)
+        return i, flag, None if i == UNDEFINED else results(i)
+
+    @classmethod
+    def get_status_any(
+        cls, requests: Sequence[Request], status: Status | None = None
+    ) -> tuple[int, bool]:
+        """Non-destructive test for the completion of any requests."""
+        return cls.Get_status_any(requests, status)
+
+    @classmethod
+    def waitall(
+        cls, requests: Sequence[Request], statuses: list[Status] | None = None
+    ) -> list[Any]:
+        """Wait for all previously initiated requests to complete."""
+        items = _listed(requests)
+        results = _keep_results([item._impl for item in items])
+        cls.Waitall(requests, statuses)
+        return [results(i) for i in range(len(items))]
+
+    @classmethod
+    def testall(
+        cls, requests: Sequence[Request], statuses: list[Status] | None = None
+    ) -> tuple[bool, list[Any] | None]:
+        """Test for the completion of all previously initiated requests."""
+        items = _listed(requests)
+        results = _keep_results([item._impl for item in items])
+        if not cls.Testall(requests, statuses):
+            return False, None
+        return True, [results(i) for i in range(len(items))]
+
+    @classmethod
+    def get_status_all(
+        cls, requests: Sequence[Request], statuses: list[Status] | None = None
+    ) -> bool:
+        """Non-destructive test for the completion of all requests."""
+        return cls.Get_status_all(requests, statuses)
+
+    @classmethod
+    def waitsome(
+        cls, requests: Sequence[Request], statuses: list[Status] | None = None
+    ) -> tuple[list[int] | None, list[Any] | None]:
+        """Wait for some previously initiated requests to complete."""
+        items = _listed(requests)
+        results = _keep_results([item._impl for item in items])
+        found = cls.Waitsome(requests, statuses)
+        return found, None if found is None else [results(i) for i in found]
+
+    @classmethod
+    def testsome(
+        cls, requests: Sequence[Request], statuses: list[Status] | None = None
+    ) -> tuple[list[int] | None, list[Any] | None]:
+        """Test for completion of some previously initiated requests."""
+        items = _listed(requests)
+        results = _keep_results([item._impl for item in items])
+        found = cls.Testsome(requests, statuses)
+        return found, None if found is None else [results(i) for i in found]
+
+    @classmethod
+    def get_status_some(
+        cls, requests: Sequence[Request], statuses: list[Status] | None = None
+    ) -> list[int] | None:
+        """Non-destructive test for completion of some requests."""
+        return cls.Get_status_some(requests, statuses)
+
+    def cancel(self) -> None:
+        """Cancel a request."""
+        self.Cancel()
+
+
+class Prequest(Request):
+    """Persistent request handle."""
+
+    __slots__ = ()
+
+    def __new__(cls, request: Request | None = None) -> Any:
+        self = super().__new__(cls, request)
+        if self._impl is not None and not isinstance(request, Prequest):
+            raise wrong_type("request", Prequest, request)
+        return self
+
+    def Start(self) -> None:
+        """Initiate a communication with a persistent request."""
+        operation = self._live()
+        rank = current()
+        rank.enter()
+        try:
+            _begin(operation)
+        finally:
+            rank.leave()
+
+    @classmethod
+    def Startall(cls, requests: list[Prequest]) -> None:
+        """Start a collection of persistent requests."""
+        rank = current()
+        rank.enter()
+        try:
+            for item in _listed(requests):
+                _begin(item._live())
+        finally:
+            rank.leave()
+
+    def Pready(self, partition: int) -> None:
+        """Mark a given partition as ready."""
+        self._partitioned().ready([cint(partition)])
+
+    def Pready_range(self, partition_low: int, partition_high: int) -> None:
+        """Mark a range of partitions as ready."""
+        self._partitioned().ready(range(cint(partition_low), cint(partition_high) + 1))
+
+    def Pready_list(self, partitions: Sequence[int]) -> None:
+        """Mark a sequence of partitions as ready."""
+        self._partitioned().ready([cint(partition) for partition in listed(partitions)])
+
+    def Parrived(self, partition: int) -> bool:
+        """Test partial completion of a partitioned receive operation."""
+        return self._partitioned().arrived(cint(partition))
+
+    def _partitioned(self) -> Any:
+        operation = self._live()
+        if not hasattr(operation, "partitions"):
+            fail(ERR_REQUEST, "not a partitioned operation", operation.subject)
+        return operation
+
+
+REQUEST_NULL = Request._define("REQUEST_NULL", None, 0x2C000000)
+
+
+def _begin(operation: Operation) -> None:
+    if not operation.persistent:
+        fail(ERR_REQUEST, "only a persistent request can be started", operation.subject)
+    if operation.request is not None:
+        fail(ERR_REQUEST, "the request is started already", operation.subject)
+    operation.start()
+
+
+def _listed(requests: Any) -> list[Request]:
+    items = listed(requests)
+    for item in items:
+        if not isinstance(item, Request):
+            raise wrong_type("requests", Request, item)
+        item._sync()
+    return items
+
+
+def _active(items: list[Request]) -> list[tuple[int, Any]]:
+    return [
+        (i, item._impl)
+        for i, item in enumerate(items)
+        if item._impl is not None and item._impl.request is not None
+    ]
+
+
+def _first_done(rank: Rank, active: list[tuple[int, Any]]) -> Any:
+    """The active operation that completed first, or None."""
+    done = [entry for entry in active if entry[1].done()]
+    if not done:
+        return None
+    return min(done, key=lambda entry: entry[1].request.date)
+
+
+def _end_one(rank: Rank, items: list[Request], found: Any, status: Status | None) -> None:
+    i, operation = found
+    rank.polls = 0
+    rank.process.finish(operation.request)
+    items[i]._end(operation, status)
+
+
+def _empty(status: Status | None) -> None:
+    """Describe an operation that does not exist (MPI 4.1, section 3.7.3)."""
+    if status is not None:
+        status._fill(ANY_SOURCE, ANY_TAG, 0)
+        status.error = SUCCESS
+
+
+def _extend(statuses: Sequence[Status] | None, count: int) -> list[Status] | None:
+    """As many statuses as requests: a list of the program's is made long enough, as in mpi4py."""
+    if statuses is None:
+        return None
+    items = sequence(statuses)
+    for status in items:
+        check_status(status, "statuses")
+    missing = [Status() for _ in range(count - len(items))]
+    if isinstance(statuses, list):
+        statuses += missing
+        return statuses
+    return items + missing
+
+
+def _finish_all(items: list[Request], statuses: list[Status] | None) -> None:
+    entries = _extend(statuses, len(items))
+    errors = []
+    subject = None
+    for i, item in enumerate(items):
+        operation = item._impl
+        status = None if entries is None else entries[i]
+        if operation is None or operation.request is None:
+            _empty(status)
+            errors.append(SUCCESS)
+            continue
+        error = item._finish(operation, status)
+        errors.append(error)
+        if error:
+            subject = operation.subject
+    if any(errors):
+        if entries is not None:
+            for status, error in zip(entries, errors):
+                status.error = error
+        fail(ERR_IN_STATUS, f"requests ended with the error classes {errors}", subject)
+
+
+def _finish_some(
+    rank: Rank,
+    items: list[Request],
+    active: list[tuple[int, Any]],
+    statuses: list[Status] | None,
+) -> list[int]:
+    done = [(i, operation) for i, operation in active if operation.done()]
+    entries = _extend(statuses, len(done))
+    if done:
+        rank.polls = 0
+        rank.process.wait([operation.request for _, operation in done])
+    errors = []
+    for k, (i, operation) in enumerate(done):
+        error = items[i]._finish(operation, None if entries is None else entries[k])
+        errors.append(error)
+    rank.leave()
+    if any(errors):
+        fail(ERR_IN_STATUS, f"requests ended with the error classes {errors}", None)
+    return [i for i, _ in done]
+
+
+def _take(rank: Rank, handle: Request, operation: Operation, status: Status | None) -> Any:
+    kept = operation.request
+    handle._end(operation, status)
+    rank.leave()  # unpickling is work of the program's process
+    if operation.persistent:
+        operation.request, now = kept, operation.request
+        value = operation.result()
+        operation.request = now
+        return value
+    return operation.result()
+
+
+def _keep_results(operations: list[Any]) -> Callable[[int], Any]:
+    """The objects of operations whose handles become null when they complete."""
+
+    def result(i: int) -> Any:
+        return None if operations[i] is None else operations[i].result()
+
+    return result
+
+

@@ -1,0 +1,216 @@
+"""How groups without a common communicator meet: accept and connect at a port, join at a socket
+(MPI 4.1, sections 11.9.2 and 11.10.4).
+
+The roots of both groups find each other, exchange who they are in two messages, and tell their
+groups; what comes of it is an intercommunicator.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.kernel.requests import Context, Receive, Send
+from pysmpi.mpi.base import errhandlers
+from pysmpi.mpi.base.constants import ERR_ARG, ERR_PORT, ERR_ROOT, SUCCESS
+from pysmpi.mpi.base.exceptions import cint, cstring, fail
+from pysmpi.mpi.base.info import INFO_NULL, Info
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.collective.agreement import tag_of
+from pysmpi.mpi.communicators.communicator import Core, connect
+from pysmpi.mpi.communicators.groups import Members
+from pysmpi.mpi.communicators.intercomm_creation import HEAD_BYTES, PROCESS_BYTES, Half, broadcast
+from pysmpi.mpi.point_to_point.calls import Landing
+from pysmpi.mpi.processes.ports import Caller, check_info, directory
+
+if TYPE_CHECKING:
+    from pysmpi.mpi.communicators.intercomm import Intercomm
+
+_TOKEN = b"pysmpi join "
+
+
+class Connecting:
+    """`Accept` and `Connect`, as a mixin of `Intracomm`."""
+
+    __slots__ = ()
+
+    _usable: Callable[[], Core]
+    _wrap: Callable[[Any], Any]
+
+    def Accept(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
+        """Accept a request to form a new intercommunicator."""
+        return self._meet_at_port(port_name, info, root, True)
+
+    def Connect(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
+        """Make a request to form a new intercommunicator."""
+        return self._meet_at_port(port_name, info, root, False)
+
+    def _meet_at_port(self, port_name: str, info: Info, root: int, accepts: bool) -> Intercomm:
+        rank = current()
+        core = self._usable()
+        check_info(info)
+        root = check_root(self, core, root)
+        leads = core.rank_of(rank.pid) == root
+        name = cstring(port_name) if leads else ""
+        rank.enter()
+        try:
+            found: Any = None
+            if leads:
+                port = directory(rank.universe).ports.get(name)
+                if port is None:
+                    found = (ERR_PORT, f"port_name {name!r} is no open port")
+                else:
+                    ours, theirs = port.accepting, port.connecting
+                    if not accepts:
+                        ours, theirs = theirs, ours
+                    found = (SUCCESS, _meet(rank, Half(core.group), ours, theirs))
+            code, made = tell(rank, core, root, "comm_connect", found)
+        finally:
+            rank.leave()
+        if code:
+            fail(code, made, self)
+        handle: Intercomm = self._wrap(made)
+        errhandlers.inherit(self, handle)  # type: ignore[arg-type]
+        return handle
+
+
+def check_root(comm: Any, core: Core, root: Any) -> int:
+    """The root of a call, which must be a rank of the communicator."""
+    number = cint(root)
+    if not 0 <= number < core.size:
+        fail(ERR_ROOT, f"root is {number}, expected 0 to {core.size - 1}", comm)
+    return number
+
+
+def tell(
+    rank: Rank, core: Core, root: int, operation: str, found: tuple[int, Any] | None
+) -> tuple[int, Any]:
+    """The root tells its group what came out: an error class with a text, or (0, its side).
+
+    Where there is a remote group, its members are named, too.
+    """
+    me = core.rank_of(rank.pid)
+    number = core.next_call(me)
+    board = core.enter(number, operation, me, None)
+    if found is not None:
+        board.result = found
+    broadcast(rank, core, me, root, HEAD_BYTES, tag_of(number, operation))
+    code, made = board.result
+    if not code:
+        nbytes = made.remote.size * PROCESS_BYTES
+        broadcast(rank, core, me, root, nbytes, tag_of(number, f"{operation}_members"))
+    core.exit(number, board)
+    return code, made
+
+
+def _meet(rank: Rank, half: Half, ours: deque[Caller], theirs: deque[Caller]) -> Core:
+    """Wait for whoever comes to the other end, and exchange groups; the side that this makes."""
+    me = Caller(rank, half)
+    if theirs:
+        _introduce(me, theirs.popleft())
+    else:
+        ours.append(me)
+        try:
+            rank.process.wait([me.gate])
+        finally:
+            if me in ours:
+                ours.remove(me)
+    return _talk(me)
+
+
+def _introduce(one: Caller, other: Caller) -> None:
+    """Let two processes know of each other: they meet now."""
+    universe = one.rank.universe
+    members = [universe.processes[caller.rank.pid] for caller in (other, one)]
+    context = Context(universe.next_context(), members)
+    one.partner, other.partner = other, one
+    one.context = other.context = context
+    one.place = 1
+    other.gate.complete(universe.engine.now)
+
+
+def _talk(me: Caller) -> Core:
+    """Two roots tell each other their groups, first the sizes."""
+    partner = me.partner
+    assert partner is not None
+    universe = me.rank.universe
+    place = me.place
+    for out, back in (
+        (HEAD_BYTES, HEAD_BYTES),
+        (len(me.half.members) * PROCESS_BYTES, len(partner.half.members) * PROCESS_BYTES),
+    ):
+        send = Send(me.context, place, 1 - place, 0, out)
+        send.immediate = True
+        receive = Receive(me.context, 1 - place, place, 0, back)
+        receive.payload = Landing()
+        me.rank.process.exchange([send, receive], [send, receive])
+    if me.half.side is None:
+        me.half.side = Core(universe, me.half.members)
+        partner.half.side = Core(universe, partner.half.members)
+        connect(me.half.side, partner.half.side)
+    return me.half.side
+
+
+def join(fd: int) -> Core:
+    """The intercommunicator of this process with the one at the other end of a socket."""
+    rank = current()
+    number = cint(fd)
+    meetings = rank.universe.storage.setdefault("joins", {})
+    rank.enter()
+    try:
+        rank.process.settle()
+        key, first = _pairing(number, meetings)
+        waiting = meetings.setdefault(key, (deque(), deque()))
+        half = Half(Members((range(rank.pid, rank.pid + 1),)))
+        ours, theirs = waiting if first else waiting[::-1]
+        return _meet(rank, half, ours, theirs)
+    finally:
+        rank.leave()
+
+
+def _pairing(fd: int, meetings: dict[Any, Any]) -> tuple[Any, bool]:
+    """What both ends of a socket have in common, and whether this end is the first of them."""
+    try:
+        end = socket.socket(fileno=os.dup(fd))
+    except OSError as error:
+        fail(ERR_ARG, f"fd {fd}: {error.strerror}, expected a connected socket")
+    with end:
+        try:
+            mine, other = end.getsockname(), end.getpeername()
+        except OSError as error:
+            fail(ERR_ARG, f"fd {fd}: {error.strerror}, expected a connected socket")
+        if mine != other:
+            return tuple(sorted((mine, other), key=repr)), repr(mine) < repr(other)
+        # The ends of a pair of local sockets have no names: who comes first leaves a token.
+        return _token(end, meetings)
+
+
+def _token(end: socket.socket, meetings: dict[Any, Any]) -> tuple[Any, bool]:
+    size = len(_TOKEN) + 8
+    try:
+        seen = end.recv(size, socket.MSG_DONTWAIT | socket.MSG_PEEK)
+    except BlockingIOError:
+        seen = b""
+    if seen.startswith(_TOKEN):
+        end.recv(size)
+        return seen, False
+    token = _TOKEN + len(meetings).to_bytes(8, "little")
+    end.send(token)
+    return token, True
+
+
+def parent_of(rank: Rank) -> Core | None:
+    """The side of the spawned world in its communicator with its parents, while that exists."""
+    if "parent" in rank.storage:
+        found: Core | None = rank.storage["parent"]
+        return found
+    return rank.world.storage.get("parent")
+
+
+def forget_parent(rank: Rank, impl: Any) -> None:
+    """The rank has freed a communicator: it may be the one with its parents."""
+    if rank.world.storage.get("parent") is impl:
+        rank.storage["parent"] = None

@@ -1,0 +1,439 @@
+"""Initialisation, inquiry and clocks (MPI 4.1, chapters 9 and 11), and mpi4py's options."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pysmpi.mpi import calls
+from pysmpi.mpi.base import attributes, constants, errhandlers
+from pysmpi.mpi.base.constants import (
+    ERR_ARG,
+    ERR_OTHER,
+    THREAD_FUNNELED,
+    THREAD_MULTIPLE,
+    THREAD_SERIALIZED,
+    THREAD_SINGLE,
+)
+from pysmpi.mpi.base.exceptions import cint, fail
+from pysmpi.mpi.base.info import Info
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.communicators.hardware import resources
+
+__all__ = [
+    "Init",
+    "Init_thread",
+    "Finalize",
+    "Is_initialized",
+    "Is_finalized",
+    "Query_thread",
+    "Is_thread_main",
+    "Get_version",
+    "Get_library_version",
+    "Get_abi_version",
+    "Get_abi_info",
+    "Get_abi_fortran_info",
+    "Get_processor_name",
+    "Get_hw_resource_info",
+    "Wtime",
+    "Wtick",
+    "Pcontrol",
+    "get_vendor",
+    "_set_abort_status",
+]
+
+# The standard whose calls are there; VERSION and SUBVERSION say what the names were compiled for.
+MPI_VERSION = (4, 1)
+
+# The clock counts in double-precision seconds: what a program can tell apart after days.
+TICK = 1e-9
+
+# Called by Finalize with the rank, the newest first, while MPI can still be used.
+at_finalize: list[Callable[[Rank], None]] = []
+
+
+class Options:
+    """What `mpi4py.rc` and the variables MPI4PY_RC_* ask for (mpi4py, section "mpi4py.rc")."""
+
+    __slots__ = (
+        "initialize",
+        "threads",
+        "thread_level",
+        "finalize",
+        "fast_reduce",
+        "recv_mprobe",
+        "irecv_bufsz",
+        "errors",
+    )
+
+    def __init__(self, rc: Any = None, environ: Mapping[str, str] | None = None) -> None:
+        def option(name: str, default: Any) -> Any:
+            text = environ.get(f"MPI4PY_RC_{name.upper()}") if environ is not None else None
+            if text is None:
+                return getattr(rc, name, default)
+            value = _parsed(text, type(default) is int)
+            if rc is not None:
+                setattr(rc, name, value)
+            return value
+
+        self.initialize = _flag("initialize", option("initialize", True), True)
+        self.threads = _flag("threads", option("threads", True), True)
+        self.thread_level = _choice(
+            "thread_level",
+            option("thread_level", "multiple"),
+            {
+                "single": THREAD_SINGLE,
+                "funneled": THREAD_FUNNELED,
+                "serialized": THREAD_SERIALIZED,
+                "multiple": THREAD_MULTIPLE,
+            },
+            "multiple",
+        )
+        finalize = option("finalize", None)
+        self.finalize = (
+            self.initialize if finalize is None else _flag("finalize", finalize, self.initialize)
+        )
+        self.fast_reduce = _flag("fast_reduce", option("fast_reduce", True), True)
+        self.recv_mprobe = _flag("recv_mprobe", option("recv_mprobe", True), True)
+        size = option("irecv_bufsz", 32768)
+        if type(size) is not int or size < 0:
+            _warn("irecv_bufsz", size)
+            size = 32768
+        self.irecv_bufsz: int = size
+        # None: the handlers that MPI gives to new objects.
+        self.errors: errhandlers.Action | None = _choice(
+            "errors",
+            option("errors", "exception"),
+            {
+                "default": None,
+                "exception": errhandlers.RETURN,
+                "abort": errhandlers.ABORT,
+                "fatal": errhandlers.ARE_FATAL,
+            },
+            "exception",
+        )
+
+
+def _parsed(text: str, number: bool) -> Any:
+    word = text.strip().lower()
+    if number and word.isdigit():
+        return int(word)
+    if word in ("true", "yes", "on", "y", "1"):
+        return True
+    if word in ("false", "no", "off", "n", "0"):
+        return False
+    return word
+
+
+def _warn(name: str, value: Any) -> None:
+    import warnings
+
+    message = f"mpi4py.rc.{name}: unexpected value {value!r}"
+    warnings.warn(message, RuntimeWarning, stacklevel=4)
+
+
+def _flag(name: str, value: Any, default: bool) -> bool:
+    if value in (True, "yes"):
+        return True
+    if value in (False, "no"):
+        return False
+    _warn(name, value)
+    return default
+
+
+def _choice(name: str, value: Any, choices: dict[str, Any], default: str) -> Any:
+    if not isinstance(value, str) or value not in choices:
+        _warn(name, value)
+        value = default
+    return choices[value]
+
+
+class Environment:
+    """Whether and how MPI is initialized in a rank.
+
+    A rank starts with MPI initialized, as by the import of `mpi4py.MPI`; `start` is that import.
+    """
+
+    __slots__ = (
+        "options",
+        "initialized",
+        "finalized",
+        "thread_level",
+        "main_thread",
+        "abort_status",
+    )
+
+    def __init__(self, options: Options | None = None) -> None:
+        self.options = Options() if options is None else options
+        self.initialized = True
+        self.finalized = False
+        self.thread_level: int = THREAD_MULTIPLE
+        self.main_thread: int | None = None
+        self.abort_status = 0
+
+
+def of_rank() -> Environment:
+    """The environment of the calling rank."""
+    storage = current().storage
+    environment = storage.get("environment")
+    if environment is None:
+        environment = storage["environment"] = Environment()
+        environment.main_thread = current().thread()
+    return environment
+
+
+def start(rc: Any = None, environ: Mapping[str, str] | None = None) -> Environment:
+    """The calling rank imports `mpi4py.MPI`: read its options, initialize if they say so.
+
+    `rc` is the rank's `mpi4py.rc`, `environ` its environment variables.
+    """
+    options = Options(rc, environ)
+    environment = Environment(options)
+    environment.initialized = False
+    current().storage["environment"] = environment
+    if options.initialize:
+        _initialize(environment, options.thread_level if options.threads else THREAD_SINGLE)
+    else:
+        errhandlers.of_rank().default = errhandlers.ARE_FATAL
+    return environment
+
+
+def finish() -> int:
+    """The calling rank has ended: finalize if that is still to do.
+
+    Returns the status with which `python -m mpi4py.run` wants all ranks aborted, usually 0.
+    """
+    environment = of_rank()
+    if environment.initialized and not environment.finalized:
+        if not environment.abort_status and environment.options.finalize:
+            _finalize()
+    return environment.abort_status
+
+
+def _initialize(environment: Environment, thread_level: int) -> None:
+    environment.initialized = True
+    environment.thread_level = thread_level
+    environment.main_thread = current().thread()
+    # mpi4py sets this handler on every communicator, window, file and session that it meets.
+    handlers = errhandlers.of_rank()
+    handlers.chosen = environment.options.errors is not None
+    handlers.default = environment.options.errors or errhandlers.ARE_FATAL
+    rank = current()
+    seconds = rank.universe.options.get("smpi/init", 0.0)
+    if seconds > 0.0:
+        rank.sleep(seconds)
+
+
+def _require_active(call: str) -> Environment:
+    environment = of_rank()
+    if not environment.initialized:
+        fail(ERR_OTHER, f"{call} called before MPI was initialized")
+    if environment.finalized:
+        fail(ERR_OTHER, f"{call} called after MPI was finalized")
+    return environment
+
+
+def Init() -> None:
+    """Initialize the MPI execution environment."""
+    Init_thread(THREAD_SINGLE)
+
+
+def Init_thread(required: int = THREAD_MULTIPLE) -> int:
+    """Initialize the MPI execution environment."""
+    level = cint(required)
+    environment = of_rank()
+    if environment.finalized:
+        fail(ERR_OTHER, "MPI was finalized and cannot be initialized again")
+    if environment.initialized:
+        fail(ERR_OTHER, "MPI is initialized already")
+    if not THREAD_SINGLE <= level <= THREAD_MULTIPLE:
+        fail(ERR_ARG, f"required is {level}, expecting one of THREAD_SINGLE to THREAD_MULTIPLE")
+    _initialize(environment, level)
+    return level
+
+
+class Finalized:
+    """The timer of a rank after `MPI.Finalize`: the calls that stop it are refused.
+
+    So the check costs nothing before. To sleep and to ask for the time stays possible, as do
+    sessions, which do not depend on it.
+    """
+
+    __slots__ = ("real",)
+
+    def __init__(self, real: Any) -> None:
+        self.real = real
+
+    def start(self) -> None:
+        if self.real is not None:
+            self.real.start()
+
+    def stop(self) -> float:
+        """The compute of the block (s), for who may still ask."""
+        frame: Any = sys._getframe(1)
+        while frame is not None and frame.f_code.co_name in ("stop", "enter"):
+            frame = frame.f_back
+        call = ""
+        while frame is not None and frame.f_globals["__name__"].startswith("pysmpi.mpi."):
+            if frame.f_globals["__name__"] != Rank.__module__:
+                call = frame.f_locals["function"].__name__ if (
+                    frame.f_code in calls.BOUNDARIES
+                ) else frame.f_code.co_name  # fmt: skip
+            frame = frame.f_back
+        may = call.lower().startswith(("free", "wt")) or call in calls.FUNCTIONS
+        if call and not may and "sessions" not in current().storage:
+            fail(ERR_OTHER, f"{call} called after MPI was finalized")
+        return 0.0 if self.real is None else float(self.real.stop())
+
+
+def Finalize() -> None:
+    """Terminate the MPI execution environment."""
+    _finalize()
+    rank = current()
+    rank.timer = Finalized(rank.timer)
+
+
+def _finalize() -> None:
+    environment = _require_active("Finalize")
+    fallback = errhandlers.of_rank().fallback
+    rank = current()
+    if rank.universe.options.get("smpi/barrier-finalization"):
+        from pysmpi.mpi.communicators.intracomm import COMM_WORLD
+
+        COMM_WORLD.Barrier()
+    # The attributes of COMM_SELF go first, so that their callbacks can still use MPI
+    # (MPI 4.1, section 11.2.4).
+    from pysmpi.mpi.communicators.intracomm import COMM_SELF
+
+    attributes.deleted(COMM_SELF)
+    for function in reversed(at_finalize):
+        function(rank)
+    environment.finalized = True
+    if fallback is not None:
+        errhandlers.forget(fallback)
+        errhandlers.of_rank().fallback = None
+
+
+def Query_thread() -> int:
+    """Return the level of thread support provided by the MPI library."""
+    return _require_active("Query_thread").thread_level
+
+
+def Is_thread_main() -> bool:
+    """Indicate whether this thread called `Init` or `Init_thread`."""
+    return _require_active("Is_thread_main").main_thread == current().thread()
+
+
+def Is_initialized() -> bool:
+    """Indicate whether `Init` has been called."""
+    return of_rank().initialized
+
+
+def Is_finalized() -> bool:
+    """Indicate whether `Finalize` has completed."""
+    return of_rank().finalized
+
+
+def Get_version() -> tuple[int, int]:
+    """Obtain the version number of the MPI standard."""
+    return MPI_VERSION
+
+
+def Get_library_version() -> str:
+    """Obtain the version string of the MPI library."""
+    from pysmpi import __version__
+
+    return f"pysmpi {__version__}"
+
+
+def get_vendor() -> tuple[str, tuple[int, int, int]]:
+    """Information about the underlying MPI implementation.
+
+    Returns:
+      - string with the name of the MPI implementation.
+      - integer 3-tuple version number ``(major, minor, micro)``.
+    """
+    from pysmpi import __version__
+
+    numbers = [int("".join(filter(str.isdigit, part)) or 0) for part in __version__.split(".")]
+    major, minor, micro = (numbers + [0, 0, 0])[:3]
+    return ("pysmpi", (major, minor, micro))
+
+
+def Get_abi_version() -> tuple[int, int]:
+    """Obtain the MPI ABI version number."""
+    return (-1, -1)
+
+
+def Get_abi_info() -> Info:
+    """Obtain information about the MPI ABI."""
+    from pysmpi.mpi.datatypes import datatypes
+
+    return Info.Create(
+        {
+            f"mpi_{name}_size": str(getattr(datatypes, name.upper()).Get_size())
+            for name in ("aint", "count", "offset")
+        }
+    )
+
+
+# Fortran types that a compiler may lack, in the order of MPI 5.0, section 20.3.
+_OPTIONAL_TYPES = [
+    f"{kind}{size}"
+    for kind, sizes in (
+        ("logical", (1, 2, 4, 8, 16)),
+        ("integer", (1, 2, 4, 8, 16)),
+        ("real", (2, 4, 8, 16)),
+        ("complex", (4, 8, 16, 32)),
+        ("double_complex", ("",)),
+    )
+    for size in sizes
+]
+
+
+def Get_abi_fortran_info() -> Info:
+    """Obtain information about the Fortran MPI ABI."""
+    from pysmpi.mpi.datatypes import datatypes
+
+    pairs = {}
+    for name in ("logical", "integer", "real", "double_precision"):
+        pairs[f"mpi_{name}_size"] = str(getattr(datatypes, name.upper()).Get_size())
+    for name in _OPTIONAL_TYPES:
+        datatype = getattr(datatypes, name.upper())
+        known = bool(datatype) and datatype.Get_size() > 0
+        pairs[f"mpi_{name}_supported"] = "true" if known else "false"
+    return Info.Create(pairs)
+
+
+def Get_processor_name() -> str:
+    """Obtain the name of the calling processor."""
+    return current().host_name()[: constants.MAX_PROCESSOR_NAME - 1]
+
+
+def Get_hw_resource_info() -> Info:
+    """Obtain information about the hardware platform of the calling processor."""
+    # "true" says that the process stays within one instance of the kind of resource.
+    return Info.Create(dict.fromkeys(resources(current()), "true"))
+
+
+def Wtime() -> float:
+    """Return an elapsed time on the calling processor."""
+    return current().clock()
+
+
+def Wtick() -> float:
+    """Return the resolution of `Wtime`."""
+    return TICK
+
+
+def Pcontrol(level: int) -> None:
+    """Control profiling."""
+    number = cint(level)
+    if not 0 <= number <= 2:
+        fail(ERR_ARG, f"level is {number}, expecting 0, 1 or 2")
+
+
+def _set_abort_status(status: int) -> None:
+    """Helper for ``python -m mpi4py.run ...``."""
+    of_rank().abort_status = cint(status)

@@ -1,0 +1,146 @@
+"""Sessions (MPI 4.1, section 11.3): MPI without COMM_WORLD, from named sets of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from pysmpi.mpi.base import errhandlers
+from pysmpi.mpi.base.constants import ERR_ARG, ERR_SESSION
+from pysmpi.mpi.base.errhandlers import Errhandler
+from pysmpi.mpi.base.exceptions import cint, cstring, fail
+from pysmpi.mpi.base.handles import Handle, wrong_type
+from pysmpi.mpi.base.info import INFO_NULL, Info, check_info, pairs
+from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.communicators.groups import Group, Members, world
+from pysmpi.mpi.point_to_point import buffered
+from pysmpi.mpi.point_to_point.requests import Request
+
+__all__ = ["Session", "SESSION_NULL"]
+
+# The process sets that exist, and who is in them. Names are compared without regard to case, as
+# those of the scheme mpi:// are (MPI 4.1, section 11.3.2).
+PSETS: dict[str, Callable[[], Members]] = {
+    "mpi://WORLD": world,
+    "mpi://SELF": lambda: Members((range(current().pid, current().pid + 1),)),
+}
+_BY_FOLDED_NAME = {name.casefold(): members for name, members in PSETS.items()}
+
+
+class SessionImpl:
+    """What a handle of a session points to."""
+
+    __slots__ = ("hints",)
+
+    def __init__(self, hints: dict[str, str]) -> None:
+        self.hints = hints
+
+
+class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Finalize"):
+    """Session context."""
+
+    __slots__ = ()
+
+    _impl: SessionImpl | None
+    _outlives_mpi = True
+
+    def __new__(cls, session: Session | None = None) -> Self:
+        self = object.__new__(cls)
+        self._copy(session, "session")
+        return self
+
+    @classmethod
+    def Init(cls, info: Info = INFO_NULL, errhandler: Errhandler | None = None) -> Self:
+        """Create a new session."""
+        hints = {"thread_level": "MPI_THREAD_MULTIPLE", "mpi_memory_alloc_kinds": "mpi,system"}
+        strict = pairs(check_info(info)).get("strict_finalize")
+        hints["strict_finalize"] = "0" if strict is None else strict
+        if errhandler is not None and not isinstance(errhandler, Errhandler):
+            raise wrong_type("errhandler", Errhandler, errhandler)
+        session = cls._of(SessionImpl(hints))
+        current().storage["sessions"] = True
+        if errhandler is not None:
+            session.Set_errhandler(errhandler)
+        return session
+
+    def Finalize(self) -> None:
+        """Finalize a session."""
+        impl = self._live()
+        buffered.detach(impl)
+        errhandlers.forget(self)
+        self._retire()
+
+    def Get_num_psets(self, info: Info = INFO_NULL) -> int:
+        """Number of available process sets."""
+        check_info(info)
+        self._live()
+        return len(PSETS)
+
+    def Get_nth_pset(self, n: int, info: Info = INFO_NULL) -> str:
+        """Name of the *n*-th process set."""
+        number = cint(n)
+        check_info(info)
+        self._live()
+        if not 0 <= number < len(PSETS):
+            fail(ERR_ARG, f"n is {number}, there are {len(PSETS)} process sets", self)
+        return list(PSETS)[number]
+
+    def Get_info(self) -> Info:
+        """Return the current hints for a session."""
+        return Info.Create(self._live().hints)
+
+    def Get_pset_info(self, pset_name: str) -> Info:
+        """Return the current hints for a session and process set."""
+        return Info.Create({"mpi_size": str(len(self._pset(pset_name)))})
+
+    def Create_group(self, pset_name: str) -> Group:
+        """Create a new group from session and process set."""
+        return Group._with(self._pset(pset_name))
+
+    def _pset(self, pset_name: str) -> Members:
+        name = cstring(pset_name)
+        self._live()
+        members = _BY_FOLDED_NAME.get(name.casefold())
+        if members is None:
+            fail(ERR_ARG, f"pset_name {name!r}, known are {', '.join(PSETS)}", self)
+        return members()
+
+    # Memory for buffered sends on communicators that were made from the session.
+
+    def Attach_buffer(self, buf: Any) -> None:
+        """Attach a user-provided buffer for sending in buffered mode."""
+        buffered.attach(self._live(), buf, self)
+
+    def Detach_buffer(self) -> Any:
+        """Remove an existing attached buffer."""
+        return buffered.detach(self._live(), self)
+
+    def Flush_buffer(self) -> None:
+        """Block until all buffered messages have been transmitted."""
+        buffered.flush(self._live())
+
+    def Iflush_buffer(self) -> Request:
+        """Nonblocking flush for buffered messages."""
+        return buffered.flush_later(self._live(), self)
+
+    # Error handlers.
+
+    @classmethod
+    def Create_errhandler(cls, errhandler_fn: Callable[[Session, int], None]) -> Errhandler:
+        """Create a new error handler for sessions."""
+        return errhandlers.create(cls, errhandler_fn)
+
+    def Get_errhandler(self) -> Errhandler:
+        """Get the error handler for a session."""
+        return errhandlers.get(self)
+
+    def Set_errhandler(self, errhandler: Errhandler) -> None:
+        """Set the error handler for a session."""
+        errhandlers.set(self, errhandler)
+
+    def Call_errhandler(self, errorcode: int) -> None:
+        """Call the error handler installed on a session."""
+        errhandlers.call(self, errorcode)
+
+
+SESSION_NULL = Session._define("SESSION_NULL", None, 0x38000000)

@@ -1,0 +1,225 @@
+"""Starting processes (MPI 4.1, section 11.8): `Spawn` and `Spawn_multiple`, as a mixin of
+`Intracomm`.
+
+What a command is, and on which part of the machine it runs, is the business of whoever runs the
+simulation: `universe.options["spawn"]` is a function that takes the calling rank and a list of
+`Command`, and returns the world of new ranks, which have not begun, or raises `CannotSpawn`. The
+new ranks call `arrive` before their program begins.
+
+In time, the command goes to the new processes as a broadcast by the root does; the parents go on
+when they have heard of it from the root.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.mpi.base import errhandlers
+from pysmpi.mpi.base.constants import ERR_ARG, ERR_SPAWN, SUCCESS
+from pysmpi.mpi.base.exceptions import cint, fail
+from pysmpi.mpi.base.info import INFO_NULL, Info, pairs
+from pysmpi.mpi.base.ranks import Rank, World, current
+from pysmpi.mpi.buffers.spellings import is_integral
+from pysmpi.mpi.communicators.communicator import Core, connect
+from pysmpi.mpi.communicators.intercomm_creation import broadcast
+from pysmpi.mpi.processes.connecting import check_root, tell
+from pysmpi.mpi.processes.ports import check_info
+
+if TYPE_CHECKING:
+    from pysmpi.mpi.communicators.intercomm import Intercomm
+
+COMMAND_BYTES = 256  # what a launcher sends besides the words of the command
+_LAUNCH = 0  # tag of the broadcast of the command, the only one in its communicator
+
+
+@dataclass
+class Command:
+    """A program to start: its words, in how many processes, and the hints of the caller."""
+
+    command: str
+    arguments: list[str] = field(default_factory=list)
+    maxprocs: int = 1
+    hints: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the words."""
+        return sum(len(os.fsencode(word)) + 1 for word in (self.command, *self.arguments))
+
+
+class CannotSpawn(builtins.Exception):
+    """No process was started; the argument says why."""
+
+
+class Spawning:
+    """The calls that start processes, as a mixin of `Intracomm`."""
+
+    __slots__ = ()
+
+    _usable: Callable[[], Core]
+    _wrap: Callable[[Any], Any]
+
+    def Spawn(
+        self,
+        command: os.PathLike[str] | os.PathLike[bytes] | str | bytes,
+        args: Sequence[str] | None = None,
+        maxprocs: int = 1,
+        info: Info = INFO_NULL,
+        root: int = 0,
+        errcodes: list[int] | None = None,
+    ) -> Intercomm:
+        """Spawn instances of a single MPI application."""
+        core = self._usable()
+        count = cint(maxprocs)
+        check_info(info)
+        root = check_root(self, core, root)
+        commands = None
+        if core.rank_of(current().pid) == root:
+            words = _words(args)
+            commands = [Command(os.fsdecode(command), words, count, pairs(info))]
+        handle = self._spawn(core, root, commands)
+        if errcodes is not None:
+            errcodes[:] = [SUCCESS] * count
+        return handle
+
+    def Spawn_multiple(
+        self,
+        command: Sequence[os.PathLike[str] | os.PathLike[bytes] | str | bytes],
+        args: Sequence[Sequence[str]] | None = None,
+        maxprocs: Sequence[int] | None = None,
+        info: Sequence[Info] | Info = INFO_NULL,
+        root: int = 0,
+        errcodes: list[list[int]] | None = None,
+    ) -> Intercomm:
+        """Spawn instances of multiple MPI applications."""
+        core = self._usable()
+        root = check_root(self, core, root)
+        commands = None
+        counts: list[int] = []
+        if core.rank_of(current().pid) == root:
+            names = _commands(command)
+            counts = _counts(maxprocs, len(names))
+            commands = [
+                Command(os.fsdecode(name), words, count, hints)
+                for name, words, count, hints in zip(
+                    names,
+                    _word_lists(args, len(names)),
+                    counts,
+                    _hint_lists(info, len(names)),
+                    strict=True,
+                )
+            ]
+        elif errcodes is not None:
+            counts = _counts(maxprocs, len(maxprocs or ()))
+        handle = self._spawn(core, root, commands)
+        if errcodes is not None:
+            errcodes[:] = [[SUCCESS] * count for count in counts]
+        return handle
+
+    def _spawn(self, core: Core, root: int, commands: list[Command] | None) -> Intercomm:
+        rank = current()
+        found: tuple[int, Any] | None = None
+        rank.enter()
+        try:
+            if commands is not None:
+                rank.process.settle()
+                found = _started(rank, core, commands)
+            code, made = tell(rank, core, root, "comm_spawn", found)
+        finally:
+            rank.leave()
+        if code:
+            fail(code, made, self)
+        handle: Intercomm = self._wrap(made)
+        errhandlers.inherit(self, handle)  # type: ignore[arg-type]
+        return handle
+
+
+def _started(rank: Rank, core: Core, commands: list[Command]) -> tuple[int, Any]:
+    """Start processes; the parents' side of the new communicator, or what was wrong."""
+    for command in commands:
+        if command.maxprocs < 0:
+            return ERR_ARG, f"maxprocs is {command.maxprocs}, expected one that is not negative"
+    spawn = rank.universe.options.get("spawn")
+    if spawn is None:
+        return ERR_SPAWN, "no program that starts processes runs this simulation"
+    try:
+        world: World = spawn(rank, commands)
+    except CannotSpawn as error:
+        return ERR_SPAWN, str(error)
+    children = range(world.first, world.first + world.size)
+    ours, theirs = Core(rank.universe, core.group), Core(rank.universe, children)
+    connect(ours, theirs)
+    world.storage["parent"] = theirs
+    # The launcher's own communicator: the root, then all that it starts.
+    launcher = Core(rank.universe, [rank.pid, *children])
+    nbytes = COMMAND_BYTES + sum(command.nbytes for command in commands)
+    world.storage["launch"] = launcher, nbytes
+    broadcast(rank, launcher, 0, 0, nbytes, _LAUNCH)
+    return SUCCESS, ours
+
+
+def arrive(rank: Rank) -> None:
+    """A new process waits for the command that starts it."""
+    launcher, nbytes = rank.world.storage["launch"]
+    rank.enter()
+    broadcast(rank, launcher, launcher.rank_of(rank.pid), 0, nbytes, _LAUNCH)
+    rank.leave()
+
+
+# The arguments, as mpi4py takes them.
+
+
+def _words(args: Any) -> list[str]:
+    if args is None:
+        return []
+    if isinstance(args, (str, bytes)):
+        args = [args]
+    return [word.decode() if isinstance(word, bytes) else _text(word) for word in args]
+
+
+def _text(word: Any) -> str:
+    if not isinstance(word, str):
+        raise TypeError(f"args: expected str or bytes, {type(word).__name__} found")
+    return word
+
+
+def _commands(command: Any) -> list[Any]:
+    if isinstance(command, (str, bytes)) or hasattr(command, "__fspath__"):
+        raise ValueError("command: expecting a sequence of path-like")
+    return list(command)
+
+
+def _word_lists(args: Any, size: int) -> list[list[str]]:
+    if args is None:
+        return [[] for _ in range(size)]
+    if isinstance(args, (str, bytes)):
+        return [_words(args) for _ in range(size)]
+    lists = list(args)
+    if len(lists) != size:
+        raise ValueError(f"args: expecting {size} items, got {len(lists)}")
+    return [_words(words) for words in lists]
+
+
+def _counts(maxprocs: Any, size: int) -> list[int]:
+    if maxprocs is None:
+        return [1] * size
+    if is_integral(maxprocs):
+        return [cint(maxprocs)] * size
+    counts = [cint(count) for count in maxprocs]
+    if len(counts) != size:
+        raise ValueError(f"maxprocs: expecting {size} items, got {len(counts)}")
+    return counts
+
+
+def _hint_lists(info: Any, size: int) -> list[dict[str, str]]:
+    if info is None:
+        return [{} for _ in range(size)]
+    if isinstance(info, Info):
+        return [pairs(info) for _ in range(size)]
+    if len(info) != size:
+        raise ValueError(f"info: expecting {size} items, got {len(info)}")
+    return [pairs(check_info(item)) for item in info]

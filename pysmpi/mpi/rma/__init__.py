@@ -1,0 +1,1 @@
+"""One-sided communication (MPI 4.1, chapter 12)."""

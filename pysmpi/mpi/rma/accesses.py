@@ -1,0 +1,356 @@
+"""One-sided operations under way: when they travel, and what they do on arrival.
+
+An `Access` is what one call does to the memory of another process. Its bytes flow between the two
+processes without a receive, and the data move when the last byte is there. An access to a
+process's own memory takes effect at once and costs nothing, as in SMPI.
+
+- Put and Accumulate are one flow to the target; Get is one flow from it.
+- An operation that fetches and changes is a flow to the target, where it does both at one
+  instant, and a flow back with what it has fetched.
+
+So each takes as long as in SMPI; but the accumulating calls do not hold their caller until they
+are done, nor does one that fetches lock the target while it is under way, as they do there.
+
+The accumulating operations of one origin take effect at one target in the order of the calls
+(MPI 4.1, section 12.7.2), even where a short one arrives before a long one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.kernel.requests import Transfer
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.buffers.spellings import Message, copy_message
+from pysmpi.mpi.datatypes.records import Type
+from pysmpi.mpi.operators.arithmetic import NO_OP, REPLACE, Operator, combine
+from pysmpi.mpi.rma.window import Side
+
+LATE = "late-reads"  # the option of a universe that has what `_late` notes
+_COMPARED = 4096  # bytes: what is longer counts as changed
+
+
+def _late(access: Access, result: Message, data: Message | Any) -> None:
+    """Note that data of an access under a lock come after its call, if that makes a difference.
+
+    A program that looks at them before it completes the access sees what was there before.
+    """
+    rank = access.origin.rank
+    pids = rank.universe.options.setdefault(LATE, set())
+    if access.exposed or rank.pid in pids:
+        return
+    if result.nbytes <= _COMPARED:
+        new = data.pack() if data.__class__ is Message else data
+        if bytes(result.pack()) == bytes(new):
+            return
+    pids.add(rank.pid)
+
+
+class Access:
+    """An operation of `origin` on `memory` of `target`.
+
+    `exposed` says that the target takes part in the epoch: then it waits for the access, else the
+    origin does. `cost` is what the arrival takes from whoever waits for it (s).
+    """
+
+    __slots__ = ("origin", "target", "memory", "exposed", "done", "arrived", "cost", "watchers")
+
+    returns = False  # whether data come back to the origin
+    ordered = False  # whether it takes effect in the order of calls
+
+    def __init__(self, origin: Side, target: Side, memory: Message, exposed: bool) -> None:
+        self.origin = origin
+        self.target = target
+        self.memory = memory
+        self.exposed = exposed
+        self.done = False
+        self.arrived = False
+        self.cost = 0.0
+        self.watchers: list[KernelRequest] = []
+
+    def begin(self, rank: Rank) -> None:
+        """Let it travel; the process has entered its call."""
+        origin, target = self.origin, self.target
+        process = rank.process
+        if target is origin:
+            process.settle()
+            self.apply()
+            self.done = True
+            return
+        origin.outgoing.setdefault(target.me, {})[self] = None
+        target.incoming[self] = None
+        if self.ordered and origin.ordered:
+            origin.chains.setdefault(target.me, deque()).append(self)
+        process.start(self.flow())
+
+    def flow(self) -> Transfer:
+        """Its first flow."""
+        raise AssertionError("an access travels")
+
+    def transfer(self, back: bool, nbytes: int, landed: Any) -> Transfer:
+        """A flow to the target, or back to the origin."""
+        ends = (self.origin.me, self.target.me)
+        source, destination = ends[::-1] if back else ends
+        return Transfer(self.origin.window.core.p2p, source, destination, nbytes, landed)
+
+    def land(self, transfer: Transfer) -> None:
+        """The first flow is there: take effect, after those that have to come before."""
+        assert transfer.plan is not None
+        self.cost = transfer.plan.recv_cost
+        chain = self.origin.chains.get(self.target.me) if self.ordered else None
+        if chain is None:
+            self.act()
+            return
+        self.arrived = True
+        while chain and chain[0].arrived:
+            chain.popleft().act()
+        if not chain:
+            self.origin.chains.pop(self.target.me, None)
+
+    def act(self) -> None:
+        """Take effect at the target."""
+        self.apply()
+        self.finish()
+
+    def apply(self) -> None:
+        """Move the data."""
+        raise AssertionError("an access moves data")
+
+    def keep(self) -> None:
+        """Save the origin's data: the program may change its buffer from now on."""
+
+    def finish(self) -> None:
+        """It has taken effect: whoever waits may go on."""
+        self.done = True
+        origin, target = self.origin, self.target
+        mine = origin.outgoing[target.me]
+        del mine[self]
+        if not mine:
+            del origin.outgoing[target.me]
+        del target.incoming[self]
+        watchers, self.watchers = self.watchers, []
+        if not watchers:
+            payer = target if self.exposed and not self.returns else origin
+            payer.owed += self.cost
+            return
+        # Once is enough to pay for the arrival.
+        watchers[0].finish_cost = self.cost
+        now = origin.rank.engine.now
+        for watcher in watchers:
+            watcher.complete(now)
+
+    def watch(self) -> KernelRequest:
+        """A request that completes once it has taken effect."""
+        request = KernelRequest()
+        request.payload = self
+        if self.done:
+            request.done = True
+        else:
+            self.watchers.append(request)
+        return request
+
+
+class Put(Access):
+    """Writes the origin's data into the target."""
+
+    __slots__ = ("data",)
+
+    def __init__(
+        self, origin: Side, target: Side, memory: Message, exposed: bool, data: Message
+    ) -> None:
+        super().__init__(origin, target, memory, exposed)
+        self.data: Any = data
+
+    def flow(self) -> Transfer:
+        """To the target."""
+        return self.transfer(False, self.data.nbytes, self.land)
+
+    def keep(self) -> None:
+        """Save the origin's data."""
+        if not self.done and self.data.__class__ is Message:
+            self.data = self.data.snapshot()
+
+    def apply(self) -> None:
+        """Write."""
+        if self.data.__class__ is Message:
+            copy_message(self.data, self.memory)
+        else:
+            self.memory.unpack(self.data)
+
+
+class Get(Access):
+    """Reads from the target into the origin's buffer.
+
+    Under a lock, libraries read memory of the same host at the call, and programs rely on it: the
+    data are there at once then, and the time that they take passes as for others. MPI promises
+    them only when the access is completed.
+    """
+
+    __slots__ = ("result", "read", "begun")
+
+    returns = True
+
+    def __init__(
+        self, origin: Side, target: Side, memory: Message, exposed: bool, result: Message
+    ) -> None:
+        super().__init__(origin, target, memory, exposed)
+        self.result = result
+        self.read = False
+        self.begun = False  # whether its call is over
+
+    def begin(self, rank: Rank) -> None:
+        origin, target = self.origin, self.target
+        # What this process has written there before comes first, when it has arrived.
+        if (
+            not (self.exposed or self.ordered)
+            and origin.rank.host is target.rank.host
+            and all(
+                isinstance(access, Get) and access.read
+                for access in origin.outgoing.get(target.me, ())
+            )
+        ):
+            rank.process.settle()
+            self.apply()
+            self.read = True
+        self.begun = True
+        super().begin(rank)
+
+    def flow(self) -> Transfer:
+        """From the target: what asks for the data costs nothing."""
+        return self.transfer(True, self.memory.nbytes, self.land)
+
+    def apply(self) -> None:
+        """Read."""
+        if not self.read:
+            if self.origin is not self.target and self.begun:
+                _late(self, self.result, self.memory)
+            copy_message(self.memory, self.result)
+
+
+class AtomicGet(Get):
+    """Reads in the order of the accumulating operations: Get_accumulate with NO_OP."""
+
+    __slots__ = ()
+
+    ordered = True
+
+
+class Accumulate(Put):
+    """Combines the origin's data with those of the target, element by element."""
+
+    __slots__ = ("operator", "element")
+
+    ordered = True
+
+    def __init__(
+        self,
+        origin: Side,
+        target: Side,
+        memory: Message,
+        exposed: bool,
+        data: Message,
+        operator: Operator,
+        element: Type | None,
+    ) -> None:
+        super().__init__(origin, target, memory, exposed, data)
+        self.operator = operator
+        self.element = element
+
+    def apply(self) -> None:
+        """Combine."""
+        operator = self.operator
+        if operator is REPLACE:
+            super().apply()
+            return
+        data = self.data.pack() if self.data.__class__ is Message else self.data
+        nbytes = len(data)
+        if operator is NO_OP or nbytes == 0:
+            return
+        element = self.element
+        assert element is not None
+        memory = self.memory
+        room = bytearray(memory.pack()) if memory.data is None else memory.data
+        combine(
+            operator, data, memoryview(room)[:nbytes], nbytes // element.layout.size, element,
+            packed=True,
+        )  # fmt: skip
+        if memory.data is None:
+            memory.unpack(room)
+
+
+class GetAccumulate(Accumulate):
+    """Fetches what is there, then combines; the result comes back by a second flow."""
+
+    __slots__ = ("result", "fetched")
+
+    returns = True
+
+    def __init__(
+        self,
+        origin: Side,
+        target: Side,
+        memory: Message,
+        exposed: bool,
+        data: Message,
+        operator: Operator,
+        element: Type | None,
+        result: Message,
+    ) -> None:
+        super().__init__(origin, target, memory, exposed, data, operator, element)
+        self.result = result
+        self.fetched: Any = b""
+
+    def apply(self) -> None:
+        """Do both in the process's own memory."""
+        self.change()
+        self.result.unpack(self.fetched)
+
+    def change(self) -> None:
+        """Fetch and combine, at one instant."""
+        self.fetched = self.memory.snapshot()
+        super().apply()
+
+    def act(self) -> None:
+        """Take effect at the target, and send back what was there."""
+        self.change()
+        process = self.target.rank.process
+        reply = self.transfer(True, len(self.fetched), self.returned)
+        reply.expect(process)
+        reply.post(process)
+
+    def returned(self, transfer: Transfer) -> None:
+        """The result is there."""
+        _late(self, self.result, self.fetched)
+        self.result.unpack(self.fetched)
+        self.finish()
+
+
+class CompareAndSwap(GetAccumulate):
+    """Fetches what is there, and replaces it if it is what the origin expects."""
+
+    __slots__ = ("expected",)
+
+    def __init__(
+        self,
+        origin: Side,
+        target: Side,
+        memory: Message,
+        exposed: bool,
+        data: Message,
+        expected: Message,
+        result: Message,
+    ) -> None:
+        super().__init__(origin, target, memory, exposed, data, REPLACE, None, result)
+        self.expected = expected
+
+    def flow(self) -> Transfer:
+        """To the target, with both values."""
+        return self.transfer(False, self.data.nbytes + self.expected.nbytes, self.land)
+
+    def change(self) -> None:
+        """Compare and swap, at one instant."""
+        self.fetched = self.memory.snapshot()
+        if self.fetched == bytes(self.expected.pack()):
+            Put.apply(self)

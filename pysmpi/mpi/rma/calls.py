@@ -1,0 +1,329 @@
+"""One-sided communication calls (MPI 4.1, section 12.3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.mpi.base.constants import (
+    ERR_OP,
+    ERR_RMA_SYNC,
+    ERR_TRUNCATE,
+    ERR_TYPE,
+    PROC_NULL,
+    SUCCESS,
+)
+from pysmpi.mpi.base.exceptions import cint, fail, whole
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.status import Status
+from pysmpi.mpi.buffers.spellings import Message, reduction
+from pysmpi.mpi.collective.arguments import Target, one_sided, single
+from pysmpi.mpi.datatypes.records import Type
+from pysmpi.mpi.operators.arithmetic import NO_OP, REPLACE, Operator, check, element
+from pysmpi.mpi.operators.operators import PREDEFINED, Op, operator_of
+from pysmpi.mpi.point_to_point.operations import NoOperation, Operation
+from pysmpi.mpi.point_to_point.requests import Request
+from pysmpi.mpi.rma.accesses import (
+    Access,
+    Accumulate,
+    AtomicGet,
+    CompareAndSwap,
+    Get,
+    GetAccumulate,
+    Put,
+)
+from pysmpi.mpi.rma.window import Side
+
+if TYPE_CHECKING:
+    from mpi4py.typing import BufSpec, TargetSpec
+
+SUM = PREDEFINED["SUM"]
+
+# Kinds of datatype that Compare_and_swap takes (MPI 4.1, section 12.3.4.4).
+_SWAPPABLE = frozenset(("integer", "fortran", "multi", "logical", "byte"))
+
+
+class AccessOperation(Operation):
+    """The request of `Rput` and its relatives.
+
+    What only writes is complete once the origin's buffer may change, which is at once: the data
+    are saved when the program learns of it. What reads is complete when the data are there.
+    """
+
+    __slots__ = ("access",)
+
+    def __init__(self, rank: Rank, subject: Any, access: Access) -> None:
+        super().__init__(rank, subject)
+        self.access = access
+        if access.returns:
+            self.request = access.watch()
+        else:
+            self.request = KernelRequest()
+            self.request.done = True
+
+    def fill(self, status: Status | None) -> int:
+        self.access.keep()
+        super().fill(status)
+        return SUCCESS
+
+
+class OneSided:
+    """The communication methods of a window."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        # What a handle of a window points to.
+        def _live(self) -> Side: ...
+
+    # What an access needs before it can begin.
+
+    def _reach(self, rank: int, where: Target) -> tuple[Side, Side, Message, bool]:
+        """The two sides, the memory at the target, and whether the target is in the epoch."""
+        side = self._live()
+        target = side.target(self, rank)
+        exposed = side.admit(self, rank)
+        memory = target.locate(self, where.displacement, where.count, where.datatype)
+        return side, target, memory, exposed
+
+    def _fits(self, source: Message, target: Message) -> None:
+        """Refuse data that are longer than the place for them."""
+        if source.nbytes > target.nbytes:
+            fail(
+                ERR_TRUNCATE,
+                f"{source.nbytes} bytes do not fit into the {target.nbytes} bytes given for them",
+                self,
+            )
+
+    def _put(self, origin: Any, target_rank: int, target: Any) -> Access | None:
+        rank = cint(target_rank)
+        data, where = one_sided(origin, False, rank, target)
+        side = self._live()
+        if rank == PROC_NULL:
+            return None
+        side, other, memory, exposed = self._reach(rank, where)
+        self._fits(data, memory)
+        return Put(side, other, memory, exposed, data)
+
+    def _get(self, origin: Any, target_rank: int, target: Any) -> Access | None:
+        rank = cint(target_rank)
+        result, where = one_sided(origin, True, rank, target)
+        side = self._live()
+        if rank == PROC_NULL:
+            return None
+        side, other, memory, exposed = self._reach(rank, where)
+        self._fits(memory, result)
+        return Get(side, other, memory, exposed, result)
+
+    def _accumulate(self, origin: Any, target_rank: int, target: Any, op: Op) -> Access | None:
+        rank = cint(target_rank)
+        data, where = one_sided(origin, False, rank, target)
+        side = self._live()
+        operator = self._operator(op)
+        if operator is NO_OP:
+            fail(ERR_OP, "NO_OP is for the calls that fetch", self)
+        if rank == PROC_NULL:
+            return None
+        side, other, memory, exposed = self._reach(rank, where)
+        self._fits(data, memory)
+        basic = self._element(operator, data, memory)
+        return Accumulate(side, other, memory, exposed, data, operator, basic)
+
+    def _get_accumulate(
+        self, origin: Any, result: Any, target_rank: int, target: Any, op: Op
+    ) -> Access | None:
+        rank = cint(target_rank)
+        data, where = one_sided(origin, True, rank, target)
+        into = reduction(result, True, rank)
+        side = self._live()
+        operator = self._operator(op)
+        if rank == PROC_NULL:
+            return None
+        side, other, memory, exposed = self._reach(rank, where)
+        return self._fetch(side, other, memory, exposed, data, into, operator)
+
+    def _fetch(
+        self,
+        side: Side,
+        other: Side,
+        memory: Message,
+        exposed: bool,
+        data: Message,
+        result: Message,
+        operator: Operator,
+    ) -> Access:
+        self._fits(memory, result)
+        if operator is NO_OP:
+            return AtomicGet(side, other, memory, exposed, result)
+        self._fits(data, memory)
+        basic = self._element(operator, data, memory)
+        return GetAccumulate(side, other, memory, exposed, data, operator, basic, result)
+
+    def _operator(self, op: Any) -> Operator:
+        operator = operator_of(op)
+        if not operator.predefined:
+            fail(ERR_OP, "accumulate operations take predefined operations only", self)
+        return operator
+
+    def _element(self, operator: Operator, data: Message, memory: Message) -> Type | None:
+        """The basic type that an operation combines; origin and target must be made of it."""
+        if operator is REPLACE or operator is NO_OP or memory.nbytes == 0:
+            return None
+        basic = element(memory.datatype._live())
+        mine = element(data.datatype._live())
+        if basic is None or mine is None:
+            self._bad_type("the datatype of an accumulate operation has one basic type only")
+        check(operator, basic)
+        if mine.layout.size != basic.layout.size or mine.kind != basic.kind:
+            self._bad_type(
+                f"the origin is made of {mine.name}, the target of {basic.name}"
+            )
+        return basic
+
+    def _bad_type(self, detail: str) -> NoReturn:
+        fail(ERR_TYPE, detail, self)
+
+    def _begin(self, access: Access | None) -> None:
+        if access is not None:
+            rank = current()
+            rank.enter()
+            access.begin(rank)
+            rank.leave()
+
+    def _begin_request(self, access: Access | None, *buffers: Any) -> Request:
+        rank = current()
+        if access is None:
+            return Request._of(NoOperation(rank, self, False))
+        if access.exposed:
+            fail(
+                ERR_RMA_SYNC,
+                "calls with a request need a lock: call Lock or Lock_all first",
+                self,
+            )
+        rank.enter()
+        access.begin(rank)
+        request = Request._of(AccessOperation(rank, self, access))
+        request.ob_buf = buffers
+        rank.leave()
+        return request
+
+    # Calls.
+
+    def Put(
+        self, origin: BufSpec, target_rank: int, target: TargetSpec | None = None
+    ) -> None:
+        """Put data into a memory window on a remote process."""
+        self._begin(self._put(origin, target_rank, target))
+
+    def Get(
+        self, origin: BufSpec, target_rank: int, target: TargetSpec | None = None
+    ) -> None:
+        """Get data from a memory window on a remote process."""
+        self._begin(self._get(origin, target_rank, target))
+
+    def Accumulate(
+        self,
+        origin: BufSpec,
+        target_rank: int,
+        target: TargetSpec | None = None,
+        op: Op = SUM,
+    ) -> None:
+        """Accumulate data into the target process."""
+        self._begin(self._accumulate(origin, target_rank, target, op))
+
+    def Get_accumulate(
+        self,
+        origin: BufSpec,
+        result: BufSpec,
+        target_rank: int,
+        target: TargetSpec | None = None,
+        op: Op = SUM,
+    ) -> None:
+        """Fetch-and-accumulate data into the target process."""
+        self._begin(self._get_accumulate(origin, result, target_rank, target, op))
+
+    def Fetch_and_op(
+        self,
+        origin: BufSpec,
+        result: BufSpec,
+        target_rank: int,
+        target_disp: int = 0,
+        op: Op = SUM,
+    ) -> None:
+        """Perform one-sided read-modify-write."""
+        rank, displacement = cint(target_rank), whole(target_disp)
+        data = reduction(origin, False, rank)
+        into = reduction(result, True, rank)
+        single({"origin": data, "result": into}, rank)
+        side = self._live()
+        operator = self._operator(op)
+        if rank == PROC_NULL:
+            return
+        where = Target(displacement, 1, data.datatype)
+        side, other, memory, exposed = self._reach(rank, where)
+        if data.datatype._live().kind is None:
+            self._bad_type("Fetch_and_op takes predefined datatypes only")
+        self._begin(self._fetch(side, other, memory, exposed, data, into, operator))
+
+    def Compare_and_swap(
+        self,
+        origin: BufSpec,
+        compare: BufSpec,
+        result: BufSpec,
+        target_rank: int,
+        target_disp: int = 0,
+    ) -> None:
+        """Perform one-sided atomic compare-and-swap."""
+        rank, displacement = cint(target_rank), whole(target_disp)
+        data = reduction(origin, False, rank)
+        expected = reduction(compare, False, rank)
+        into = reduction(result, True, rank)
+        single({"origin": data, "compare": expected, "result": into}, rank)
+        self._live()
+        if rank == PROC_NULL:
+            return
+        where = Target(displacement, 1, data.datatype)
+        side, other, memory, exposed = self._reach(rank, where)
+        record = data.datatype._live()
+        if record.kind not in _SWAPPABLE:
+            self._bad_type(f"Compare_and_swap is not defined on {record.name or 'this datatype'}")
+        self._begin(CompareAndSwap(side, other, memory, exposed, data, expected, into))
+
+    # The same with requests.
+
+    def Rput(
+        self, origin: BufSpec, target_rank: int, target: TargetSpec | None = None
+    ) -> Request:
+        """Put data into a memory window on a remote process."""
+        access = self._put(origin, target_rank, target)
+        return self._begin_request(access, origin)
+
+    def Rget(
+        self, origin: BufSpec, target_rank: int, target: TargetSpec | None = None
+    ) -> Request:
+        """Get data from a memory window on a remote process."""
+        access = self._get(origin, target_rank, target)
+        return self._begin_request(access, origin)
+
+    def Raccumulate(
+        self,
+        origin: BufSpec,
+        target_rank: int,
+        target: TargetSpec | None = None,
+        op: Op = SUM,
+    ) -> Request:
+        """Fetch-and-accumulate data into the target process."""
+        access = self._accumulate(origin, target_rank, target, op)
+        return self._begin_request(access, origin)
+
+    def Rget_accumulate(
+        self,
+        origin: BufSpec,
+        result: BufSpec,
+        target_rank: int,
+        target: TargetSpec | None = None,
+        op: Op = SUM,
+    ) -> Request:
+        """Accumulate data into the target process using remote memory access."""
+        access = self._get_accumulate(origin, result, target_rank, target, op)
+        return self._begin_request(access, origin, result)

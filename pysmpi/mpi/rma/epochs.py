@@ -1,0 +1,349 @@
+"""Synchronisation of one-sided communication (MPI 4.1, section 12.5).
+
+In the active forms, origin and target both take part: a fence is two barriers, with the wait for
+all accesses in between; Post, Start, Complete and Wait exchange empty messages. In the passive
+form the origin alone takes a lock, whose queue is in `windowlocks`: asking for one costs nothing
+but the wait for its turn, as in SMPI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
+from pysmpi.kernel.requests import BUFFERED, Receive, Send
+from pysmpi.mpi.base.constants import (
+    ERR_ASSERT,
+    ERR_GROUP,
+    ERR_LOCKTYPE,
+    ERR_RMA_SYNC,
+    LOCK_EXCLUSIVE,
+    LOCK_SHARED,
+    MODE_NOCHECK,
+    MODE_NOPRECEDE,
+    MODE_NOPUT,
+    MODE_NOSTORE,
+    MODE_NOSUCCEED,
+    PROC_NULL,
+)
+from pysmpi.mpi.base.exceptions import cint, fail
+from pysmpi.mpi.base.handles import wrong_type
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.communicators.groups import Group
+from pysmpi.mpi.point_to_point.polling import poll
+from pysmpi.mpi.rma.locks import ALL, Claim
+from pysmpi.mpi.rma.window import Exposure, Side
+
+if TYPE_CHECKING:
+    from pysmpi.mpi.rma.accesses import Access
+
+# Tags of the empty messages that open and end exposure epochs.
+POSTED, COMPLETED = 1, 2
+
+
+class Synchronization:
+    """The synchronisation methods of a window."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        # What a handle of a window points to.
+        def _live(self) -> Side: ...
+
+    # Fence.
+
+    def Fence(self, assertion: int = 0) -> None:
+        """Perform an MPI fence synchronization on a window."""
+        modes = MODE_NOSTORE | MODE_NOPUT | MODE_NOPRECEDE | MODE_NOSUCCEED
+        given = self._assertion(assertion, modes)
+        side = self._live()
+        if side.lock_all is not None or side.locks:
+            fail(ERR_RMA_SYNC, "Fence while the process holds a lock of the window", self)
+        if side.started is not None or side.exposure is not None:
+            fail(ERR_RMA_SYNC, "Fence inside of an epoch of Start or Post", self)
+        if given & MODE_NOPRECEDE and side.used:
+            fail(ERR_RMA_SYNC, "MODE_NOPRECEDE, but there are accesses before this Fence", self)
+        rank = current()
+        rank.enter()
+        if not given & MODE_NOPRECEDE:
+            side.meet(rank)
+            fetching = [access for access in _outgoing(side) if access.returns]
+            side.settle(rank, [*side.incoming, *fetching])
+        side.meet(rank)
+        side.fenced = not given & MODE_NOSUCCEED
+        side.used = False
+        rank.leave()
+
+    # Post, Start, Complete, Wait.
+
+    def Start(self, group: Group, assertion: int = 0) -> None:
+        """Start an RMA access epoch for MPI."""
+        side = self._live()
+        targets = self._ranks(side, group)
+        given = self._assertion(assertion, MODE_NOCHECK)
+        side.idle(self, "Start")
+        context = side.window.core.p2p
+        receives: list[Any] = []
+        if not given:
+            receives = [Receive(context, t, side.me, POSTED, 0) for t in targets if t != side.me]
+        rank = current()
+        rank.enter().exchange(receives, receives)
+        side.started = frozenset(targets)
+        side.fenced = False
+        rank.leave()
+
+    def Complete(self) -> None:
+        """Complete an RMA operation begun after an `Start`."""
+        side = self._live()
+        targets = side.started
+        if targets is None:
+            fail(ERR_RMA_SYNC, "Complete without Start", self)
+        rank = current()
+        process = rank.enter()
+        _settle_locally(rank, side, [a for t in targets for a in side.outgoing.get(t, ())])
+        ends: list[Any] = [_signal(side, t, COMPLETED) for t in sorted(targets) if t != side.me]
+        process.exchange(ends, ends)
+        side.started = None
+        rank.leave()
+
+    def Post(self, group: Group, assertion: int = 0) -> None:
+        """Start an RMA exposure epoch."""
+        side = self._live()
+        origins = self._ranks(side, group)
+        given = self._assertion(assertion, MODE_NOCHECK | MODE_NOSTORE | MODE_NOPUT)
+        if side.exposure is not None:
+            fail(ERR_RMA_SYNC, "Post, but the epoch of an earlier Post has not ended", self)
+        context = side.window.core.p2p
+        others = [origin for origin in origins if origin != side.me]
+        receives: list[Any] = [Receive(context, o, side.me, COMPLETED, 0) for o in others]
+        signals: list[Any] = []
+        if not given & MODE_NOCHECK:
+            signals = [_signal(side, origin, POSTED) for origin in others]
+        rank = current()
+        rank.enter().exchange(receives + signals, signals)
+        side.exposure = Exposure(frozenset(origins), receives)
+        rank.leave()
+
+    def Wait(self) -> Literal[True]:
+        """Complete an RMA exposure epoch begun with `Post`."""
+        side, exposure = self._exposure("Wait")
+        rank = current()
+        rank.enter().wait(exposure.receives)
+        side.settle(rank, _accesses_of(side, exposure))
+        side.exposure = None
+        rank.leave()
+        return True
+
+    def Test(self) -> bool:
+        """Test whether an RMA exposure epoch has completed."""
+        side, exposure = self._exposure("Test")
+        rank = current()
+        process = rank.enter()
+        poll(rank, "smpi/test")
+        over = all(end.done for end in exposure.receives) and not _accesses_of(side, exposure)
+        if over:
+            rank.polls = 0
+            process.wait(exposure.receives)
+            side.settle(rank, ())
+            side.exposure = None
+        rank.leave()
+        return over
+
+    # Locks.
+
+    def Lock(self, rank: int, lock_type: int = LOCK_EXCLUSIVE, assertion: int = 0) -> None:
+        """Begin an RMA access epoch at the target process."""
+        target, kind = cint(rank), cint(lock_type)
+        side = self._live()
+        if kind not in (LOCK_EXCLUSIVE, LOCK_SHARED):
+            fail(ERR_LOCKTYPE, f"lock_type is {kind}, expected LOCK_EXCLUSIVE or LOCK_SHARED", self)
+        given = self._assertion(assertion, MODE_NOCHECK)
+        if target == PROC_NULL:
+            return
+        side.target(self, target)
+        if side.passive(target):
+            fail(ERR_RMA_SYNC, f"the process holds a lock on rank {target} already", self)
+        if not side.locks:
+            side.idle(self, "Lock")
+        side.locks[target] = self._claim(side, target, kind == LOCK_EXCLUSIVE, given)
+        side.fenced = False
+
+    def Unlock(self, rank: int) -> None:
+        """Complete an RMA access epoch at the target process."""
+        target = cint(rank)
+        side = self._live()
+        if target == PROC_NULL:
+            return
+        side.target(self, target)
+        if target not in side.locks:
+            fail(ERR_RMA_SYNC, f"the process holds no lock on rank {target}", self)
+        process = current()
+        process.enter()
+        _flush(process, side, list(side.outgoing.get(target, ())))
+        claim = side.locks.pop(target)
+        if claim is not None:
+            side.window.locks.release(claim, process.engine.now)
+        process.leave()
+
+    def Lock_all(self, assertion: int = 0) -> None:
+        """Begin an RMA access epoch at all processes."""
+        side = self._live()
+        given = self._assertion(assertion, MODE_NOCHECK)
+        side.idle(self, "Lock_all")
+        side.lock_all = (self._claim(side, ALL, False, given),)
+        side.fenced = False
+
+    def Unlock_all(self) -> None:
+        """Complete an RMA access epoch at all processes."""
+        side = self._live()
+        if side.lock_all is None:
+            fail(ERR_RMA_SYNC, "Unlock_all without Lock_all", self)
+        rank = current()
+        rank.enter()
+        _flush(rank, side, _outgoing(side))
+        (claim,) = side.lock_all
+        side.lock_all = None
+        if claim is not None:
+            side.window.locks.release(claim, rank.engine.now)
+        rank.leave()
+
+    # Flush and Sync.
+
+    def Flush(self, rank: int) -> None:
+        """Complete all outstanding RMA operations at a target."""
+        found = self._flushed(rank)
+        if found is not None:
+            process = current()
+            process.enter()
+            _flush(process, *found)
+            process.leave()
+
+    def Flush_all(self) -> None:
+        """Complete all outstanding RMA operations at all targets."""
+        side = self._locked("Flush_all")
+        rank = current()
+        rank.enter()
+        _flush(rank, side, _outgoing(side))
+        rank.leave()
+
+    def Flush_local(self, rank: int) -> None:
+        """Complete locally all outstanding RMA operations at a target."""
+        found = self._flushed(rank)
+        if found is not None:
+            process = current()
+            process.enter()
+            if not _settle_locally(process, *found):
+                found[0].glimpse(process)
+            process.leave()
+
+    def Flush_local_all(self) -> None:
+        """Complete locally all outstanding RMA operations at all targets."""
+        side = self._locked("Flush_local_all")
+        rank = current()
+        rank.enter()
+        if not _settle_locally(rank, side, _outgoing(side)):
+            side.glimpse(rank)
+        rank.leave()
+
+    def Sync(self) -> None:
+        """Synchronize public and private copies of the window."""
+        side = self._live()
+        rank = current()
+        rank.enter()
+        side.glimpse(rank)
+        rank.leave()
+
+    # What the calls have in common.
+
+    def _assertion(self, assertion: int, modes: int) -> int:
+        given = cint(assertion)
+        if given & ~modes:
+            fail(ERR_ASSERT, f"assertion is {given}, which this call does not know", self)
+        return given
+
+    def _ranks(self, side: Side, group: Any) -> list[int]:
+        """The ranks in the window of the processes of a group."""
+        if not isinstance(group, Group):
+            raise wrong_type("group", Group, group)
+        core = side.window.core
+        ranks = []
+        for pid in group._live().members:
+            if pid not in core.group:
+                fail(ERR_GROUP, f"process {pid} of the group is not in the window", self)
+            ranks.append(core.rank_of(pid))
+        return ranks
+
+    def _exposure(self, call: str) -> tuple[Side, Exposure]:
+        side = self._live()
+        if side.exposure is None:
+            fail(ERR_RMA_SYNC, f"{call} without Post", self)
+        return side, side.exposure
+
+    def _claim(self, side: Side, target: int, exclusive: bool, given: int) -> Claim | None:
+        """Take a lock when its turn comes; with MODE_NOCHECK there is none."""
+        if given & MODE_NOCHECK:
+            return None
+        rank = current()
+        process = rank.enter()
+        process.settle()
+        locks = side.window.locks
+        claim = locks.claim(side.me, target, exclusive, rank.engine.now)
+        if not claim.request.done:
+            try:
+                process.wait([claim.request])
+            except BaseException:
+                locks.release(claim, rank.engine.now)
+                raise
+        rank.leave()
+        return claim
+
+    def _locked(self, call: str) -> Side:
+        side = self._live()
+        if side.lock_all is None and not side.locks:
+            fail(ERR_RMA_SYNC, f"{call} without a lock", self)
+        return side
+
+    def _flushed(self, rank: int) -> tuple[Side, list[Access]] | None:
+        """The accesses to one target that a flush completes."""
+        target = cint(rank)
+        side = self._live()
+        if target == PROC_NULL:
+            return None
+        side.target(self, target)
+        if not side.passive(target):
+            fail(ERR_RMA_SYNC, f"the process holds no lock on rank {target}", self)
+        return side, list(side.outgoing.get(target, ()))
+
+
+def _outgoing(side: Side) -> list[Access]:
+    """All accesses of a process that have not taken effect yet."""
+    return [access for accesses in side.outgoing.values() for access in accesses]
+
+
+def _accesses_of(side: Side, exposure: Exposure) -> list[Access]:
+    """The accesses that the origins of an exposure epoch have under way to a process."""
+    return [access for access in side.incoming if access.origin.me in exposure.origins]
+
+
+def _signal(side: Side, rank: int, tag: int) -> Send:
+    """An empty message that nobody has to wait for."""
+    signal = Send(side.window.core.p2p, side.me, rank, tag, 0, BUFFERED)
+    signal.immediate = True
+    return signal
+
+
+def _flush(rank: Rank, side: Side, accesses: Iterable[Access]) -> None:
+    """Wait until accesses have taken effect; let time pass in any case."""
+    if not side.settle(rank, accesses):
+        side.glimpse(rank)
+
+
+def _settle_locally(rank: Rank, side: Side, accesses: Iterable[Access]) -> bool:
+    """Wait for what accesses bring back; save what others still have to read."""
+    fetching = []
+    for access in accesses:
+        if access.returns:
+            fetching.append(access)
+        else:
+            access.keep()
+    return side.settle(rank, fetching)

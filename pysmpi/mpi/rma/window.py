@@ -1,0 +1,228 @@
+"""Windows as all their processes share them.
+
+A `Window` is made once for all; each process has a `Side` of it, which is what its handles point
+to: the memory that it offers, the epochs that it is in, and what it has under way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.collectives.call import Call
+from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.mpi.base.constants import (
+    ERR_COUNT,
+    ERR_DISP,
+    ERR_RANK,
+    ERR_RMA_RANGE,
+    ERR_RMA_SYNC,
+    WIN_FLAVOR_DYNAMIC,
+)
+from pysmpi.mpi.base.exceptions import fail
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.buffers.spellings import Message, place
+from pysmpi.mpi.collective.agreement import tag_of
+from pysmpi.mpi.collective.execution import Meeting, alone, schedule_of
+from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.datatypes.datatypes import Datatype
+from pysmpi.mpi.rma.locks import Claim, Locks
+
+if TYPE_CHECKING:
+    from pysmpi.mpi.rma.accesses import Access
+
+# What a synchronisation call takes that has nothing to wait for (s): who polls must get on.
+GLANCE = 1e-7
+NOTHING = memoryview(bytearray())
+
+
+class Region:
+    """Memory that a process has attached to a dynamic window."""
+
+    __slots__ = ("address", "memory", "owner")
+
+    def __init__(self, address: int, memory: memoryview, owner: Any) -> None:
+        self.address = address
+        self.memory = memory
+        self.owner = owner
+
+
+class Exposure:
+    """An exposure epoch: the origins that may access, and the messages with which they end."""
+
+    __slots__ = ("origins", "receives")
+
+    def __init__(self, origins: frozenset[int], receives: list[KernelRequest]) -> None:
+        self.origins = origins
+        self.receives = receives
+
+
+class Window:
+    """What the processes of a window share: their communicator, their sides, the locks."""
+
+    __slots__ = ("core", "flavor", "sides", "locks")
+
+    def __init__(self, core: Core, flavor: int, sides: list[Side]) -> None:
+        self.core = core
+        self.flavor = flavor
+        self.sides = sides
+        self.locks = Locks(core.group)
+        core.storage["kind"] = "window"
+
+
+class Side:
+    """One process of a window.
+
+    `memory` begins at `address` and is measured in units of `unit` bytes; a dynamic window has
+    `regions` instead. `outgoing` are the accesses of this process that have not taken effect yet,
+    by target, `incoming` those to its memory; `chains` orders its accumulate operations to each
+    target. `owed` is the time (s) that finished ones still cost whoever waits next.
+    """
+
+    __slots__ = (
+        "rank", "me", "memory", "owner", "address", "unit", "regions", "window", "info", "name",
+        "ordered", "outgoing", "incoming", "chains", "owed", "fenced", "used", "started",
+        "exposure", "locks", "lock_all", "glance", "looked", "__weakref__",
+    )  # fmt: skip
+
+    window: Window
+
+    def __init__(
+        self, rank: Rank, memory: memoryview, owner: Any, address: int, unit: int
+    ) -> None:
+        self.rank = rank
+        self.me = 0
+        self.memory = memory
+        self.owner = owner  # keeps the memory alive
+        self.address = address
+        self.unit = unit
+        self.regions: dict[int, Region] = {}
+        self.info: dict[str, str] = {}
+        self.name = ""
+        self.ordered = True
+        self.outgoing: dict[int, dict[Access, None]] = {}
+        self.incoming: dict[Access, None] = {}
+        self.chains: dict[int, deque[Access]] = {}
+        self.owed = 0.0
+        # Epochs. A fence opens one that counts only once it is `used`.
+        self.fenced = False
+        self.used = False
+        self.started: frozenset[int] | None = None
+        self.exposure: Exposure | None = None
+        self.locks: dict[int, Claim | None] = {}
+        self.lock_all: tuple[Claim | None] | None = None
+        self.glance = 0.0
+        self.looked = 0.0
+
+    # Where an access goes, and whether it may.
+
+    def target(self, win: Any, rank: int) -> Side:
+        """The side of a process, by its rank in the window."""
+        sides = self.window.sides
+        if not 0 <= rank < len(sides):
+            last = len(sides) - 1
+            fail(ERR_RANK, f"target_rank is {rank}, expected 0 to {last} or PROC_NULL", win)
+        return sides[rank]
+
+    def passive(self, rank: int) -> bool:
+        """Whether the process holds a lock that lets it access the memory of another."""
+        return self.lock_all is not None or rank in self.locks
+
+    def admit(self, win: Any, rank: int) -> bool:
+        """Refuse an access outside of an epoch; whether the target takes part in the epoch."""
+        self.glance = 0.0
+        if self.passive(rank):
+            return False
+        if self.started is not None:
+            if rank not in self.started:
+                fail(ERR_RMA_SYNC, f"rank {rank} is not in the group given to Start", win)
+        elif self.fenced:
+            self.used = True
+        else:
+            fail(ERR_RMA_SYNC, "there is no epoch: call Fence, Start, Lock or Lock_all first", win)
+        return True
+
+    def idle(self, win: Any, call: str) -> None:
+        """Refuse to begin an access epoch while there is another."""
+        if self.lock_all is not None or self.locks:
+            fail(ERR_RMA_SYNC, f"{call} while the process holds a lock of the window", win)
+        if self.started is not None:
+            fail(ERR_RMA_SYNC, f"{call} between Start and Complete", win)
+        if self.fenced and self.used:
+            fail(ERR_RMA_SYNC, f"{call} after accesses that no Fence has ended yet", win)
+
+    def locate(
+        self, win: Any, displacement: int, count: int, datatype: Datatype
+    ) -> Message:
+        """The part of this side's memory that an access reaches."""
+        if count < 0:
+            fail(ERR_COUNT, f"the target count is {count}", win)
+        if displacement < 0:
+            fail(ERR_DISP, f"target_disp is {displacement}", win)
+        layout = datatype._live().layout
+        low, high = 0, layout.size * count
+        if high and not layout.dense:
+            plan = layout.plan(count)
+            low, high = plan.low, plan.high
+        start = displacement * self.unit
+        memory, owner = self.memory, self.owner
+        if high == low:
+            return place(owner, memory, 0, count, datatype, True)
+        if self.window.flavor == WIN_FLAVOR_DYNAMIC:
+            for region in self.regions.values():
+                offset = start - region.address
+                if offset + low >= 0 and offset + high <= region.memory.nbytes:
+                    return place(region.owner, region.memory, offset, count, datatype, True)
+            fail(
+                ERR_RMA_RANGE,
+                f"rank {self.me} has attached no memory that holds addresses {start + low:#x} "
+                f"to {start + high:#x}",
+                win,
+            )
+        if start + low < 0 or start + high > memory.nbytes:
+            fail(
+                ERR_RMA_RANGE,
+                f"the access takes bytes {start + low} to {start + high} of a window of "
+                f"{memory.nbytes} bytes at rank {self.me}",
+                win,
+            )
+        return place(owner, memory, start, count, datatype, True)
+
+    # Waiting, for a process that has entered its call.
+
+    def settle(self, rank: Rank, accesses: Iterable[Access]) -> bool:
+        """Wait until accesses have taken effect; whether there was anything to wait for."""
+        requests = [access.watch() for access in accesses]
+        if self.owed > 0.0:
+            debt = KernelRequest()
+            debt.done = True
+            debt.finish_cost = self.owed
+            self.owed = 0.0
+            requests.append(debt)
+        if not requests:
+            return False
+        rank.process.wait(requests)
+        return True
+
+    def glimpse(self, rank: Rank) -> None:
+        """Let a little time pass in a call that has nothing to wait for.
+
+        It is more each time for a program that does nothing else in between.
+        """
+        now = rank.engine.now + rank.process.debt
+        if now - self.looked > self.glance:
+            self.glance = 0.0
+        self.glance += GLANCE
+        rank.process.sleep(self.glance)
+        self.looked = rank.engine.now
+
+    def meet(self, rank: Rank) -> None:
+        """Wait in a barrier of all processes of the window."""
+        core = self.window.core
+        part = Meeting(core, self.me, Call("barrier", self.me, core.size))
+        part.begin(core.next_call(self.me))
+        if not alone(part):
+            schedule, context, me = schedule_of(part)
+            rank.process.execute(schedule, context, me, tag_of(part.number, "barrier"))
+        part.finish()

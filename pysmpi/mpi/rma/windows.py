@@ -1,0 +1,436 @@
+"""Windows for one-sided communication (MPI 4.1, chapter 12).
+
+This chapter makes and frees windows and describes them; the calls that communicate are in `rma`,
+those that synchronise in `epochs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from pysmpi.mpi.base import attributes, errhandlers
+from pysmpi.mpi.base.constants import (
+    ERR_DISP,
+    ERR_RMA_ATTACH,
+    ERR_RMA_FLAVOR,
+    ERR_RMA_SHARED,
+    ERR_RMA_SYNC,
+    ERR_SIZE,
+    ERR_WIN,
+    MAX_OBJECT_NAME,
+    PROC_NULL,
+    WIN_BASE,
+    WIN_CREATE_FLAVOR,
+    WIN_DISP_UNIT,
+    WIN_FLAVOR_ALLOCATE,
+    WIN_FLAVOR_CREATE,
+    WIN_FLAVOR_DYNAMIC,
+    WIN_FLAVOR_SHARED,
+    WIN_MODEL,
+    WIN_SIZE,
+    WIN_UNIFIED,
+)
+from pysmpi.mpi.base.exceptions import cint, cstring, fail, whole
+from pysmpi.mpi.base.handles import Handle, wrong_type
+from pysmpi.mpi.base.info import INFO_NULL, Info, check_info, pairs
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.buffers.exporting import acquire, address_of, export_with
+from pysmpi.mpi.buffers.memory import buffer, is_bottom, over
+from pysmpi.mpi.collective.agreement import agree
+from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.communicators.groups import Group
+from pysmpi.mpi.communicators.intracomm import COMM_SELF, Intracomm
+from pysmpi.mpi.rma.calls import OneSided
+from pysmpi.mpi.rma.epochs import Synchronization
+from pysmpi.mpi.rma.window import NOTHING, Region, Side, Window
+
+if TYPE_CHECKING:
+    from mpi4py.typing import Bottom, Buffer
+
+__all__ = ["Win", "WIN_NULL"]
+
+POINTER = 8  # bytes that processes tell each other about their memory
+
+# What MPI assumes where a program gives no hints (MPI 4.1, section 12.2.1).
+_HINTS = {
+    "no_locks": "false",
+    "accumulate_ordering": "rar,raw,war,waw",
+    "accumulate_ops": "same_op_no_op",
+    "mpi_accumulate_granularity": "0",
+    "same_size": "false",
+    "same_disp_unit": "false",
+}
+
+
+class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_WIN):
+    """Remote memory access context."""
+
+    __slots__ = ()
+
+    _impl: Side | None
+
+    def __new__(cls, win: Win | None = None) -> Self:
+        self = object.__new__(cls)
+        self._copy(win, "win")
+        return self
+
+    # Making and freeing windows.
+
+    @classmethod
+    def Create(
+        cls,
+        memory: Buffer | Bottom,
+        disp_unit: int = 1,
+        info: Info = INFO_NULL,
+        comm: Intracomm = COMM_SELF,
+    ) -> Self:
+        """Create an window object for one-sided communication."""
+        unit = whole(disp_unit)
+        core = _arguments(info, comm)
+        if is_bottom(memory):
+            view, address = NOTHING, 0
+        else:
+            view = acquire(memory, writable=True).memory
+            address = address_of(view)
+        _check_unit(unit, comm)
+        side = Side(current(), view, memory, address, unit)
+        return cls._made(core, side, info, WIN_FLAVOR_CREATE)
+
+    @classmethod
+    def Allocate(
+        cls,
+        size: int,
+        disp_unit: int = 1,
+        info: Info = INFO_NULL,
+        comm: Intracomm = COMM_SELF,
+    ) -> Self:
+        """Create an window object for one-sided communication."""
+        nbytes, unit = whole(size), whole(disp_unit)
+        core = _arguments(info, comm)
+        _check_size(nbytes, comm)
+        _check_unit(unit, comm)
+        side = Side(current(), NOTHING, None, 0, unit)
+        _own(side, _storage(nbytes), 0, nbytes)
+        return cls._made(core, side, info, WIN_FLAVOR_ALLOCATE)
+
+    @classmethod
+    def Allocate_shared(
+        cls,
+        size: int,
+        disp_unit: int = 1,
+        info: Info = INFO_NULL,
+        comm: Intracomm = COMM_SELF,
+    ) -> Self:
+        """Create an window object for one-sided communication."""
+        nbytes, unit = whole(size), whole(disp_unit)
+        core = _arguments(info, comm)
+        _check_size(nbytes, comm)
+        _check_unit(unit, comm)
+        rank = current()
+        for pid in core.group:
+            if not _together(rank, core.universe.ranks[pid]):
+                fail(ERR_RMA_SHARED, "the processes of comm are on different hosts", comm)
+        side = Side(rank, NOTHING, None, nbytes, unit)
+        return cls._made(core, side, info, WIN_FLAVOR_SHARED)
+
+    @classmethod
+    def Create_dynamic(cls, info: Info = INFO_NULL, comm: Intracomm = COMM_SELF) -> Self:
+        """Create an window object for one-sided communication."""
+        core = _arguments(info, comm)
+        return cls._made(core, Side(current(), NOTHING, None, 0, 1), info, WIN_FLAVOR_DYNAMIC)
+
+    @classmethod
+    def _made(cls, core: Core, side: Side, info: Info, flavor: int) -> Self:
+        """The window that all processes of a communicator make together."""
+        _hint(side, info)
+        rank = side.rank
+        rank.enter()
+        agree(
+            rank, core, "win_create", (side, flavor), POINTER, lambda values: _join(core, values)
+        )
+        rank.leave()
+        return cls._of(side)
+
+    def Free(self) -> None:
+        """Free a window."""
+        side = self._live()
+        if side.lock_all is not None or side.locks:
+            fail(ERR_RMA_SYNC, "Free while the process holds a lock of the window", self)
+        if side.started is not None or side.exposure is not None:
+            fail(ERR_RMA_SYNC, "Free inside of an epoch of Start or Post", self)
+        attributes.deleted(self)
+        rank = current()
+        rank.enter()
+        side.meet(rank)
+        side.settle(rank, [*side.incoming, *(a for t in side.outgoing.values() for a in t)])
+        side.meet(rank)
+        rank.leave()
+        errhandlers.forget(self)
+        self._retire()
+
+    # Memory.
+
+    def Shared_query(self, rank: int) -> tuple[buffer, int]:
+        """Query the process-local address for remote memory segments."""
+        wanted = cint(rank)
+        side = self._live()
+        window = side.window
+        if window.flavor == WIN_FLAVOR_DYNAMIC:
+            fail(ERR_RMA_FLAVOR, "a dynamic window has no shared memory", self)
+        if wanted == PROC_NULL:
+            other = next((s for s in window.sides if s.memory.nbytes), side)
+        else:
+            other = side.target(self, wanted)
+        shared = window.flavor != WIN_FLAVOR_CREATE and _together(side.rank, other.rank)
+        if other is not side and not shared:
+            return over(NOTHING, address=0, source=self), 1
+        return self._over(other), other.unit
+
+    def Attach(self, memory: Buffer) -> None:
+        """Attach a local memory region."""
+        view = acquire(memory, writable=True).memory
+        side = self._live()
+        if side.window.flavor != WIN_FLAVOR_DYNAMIC:
+            fail(ERR_RMA_FLAVOR, "memory can be attached to dynamic windows only", self)
+        address = address_of(view)
+        for region in side.regions.values():
+            if address < region.address + region.memory.nbytes and (
+                region.address < address + view.nbytes
+            ):
+                fail(ERR_RMA_ATTACH, "the memory overlaps with some that is attached", self)
+        side.regions[address] = Region(address, view, memory)
+
+    def Detach(self, memory: Buffer) -> None:
+        """Detach a local memory region."""
+        view = acquire(memory, writable=True).memory
+        side = self._live()
+        if side.regions.pop(address_of(view), None) is None:
+            fail(ERR_RMA_ATTACH, "the memory is not attached", self)
+
+    def tomemory(self) -> buffer:
+        """Return window memory buffer."""
+        return self._over(self._live())
+
+    def _over(self, side: Side) -> buffer:
+        return over(side.memory, side.owner, side.address, self)
+
+    # Info and group.
+
+    def Set_info(self, info: Info) -> None:
+        """Set new values for the hints associated with a window."""
+        side = self._live()
+        check_info(info)
+        _hint(side, info)
+
+    def Get_info(self) -> Info:
+        """Return the current hints for a window."""
+        side = self._live()
+        hints = Info.Create(_HINTS)
+        if side.window.flavor in (WIN_FLAVOR_ALLOCATE, WIN_FLAVOR_SHARED):
+            hints.Set("alloc_shared_noncontig", "false")
+        hints.update(side.info)
+        return hints
+
+    @property
+    def info(self) -> Info:
+        """Info hints."""
+        return self.Get_info()
+
+    @info.setter
+    def info(self, value: Info) -> None:
+        self.Set_info(value)
+
+    def Get_group(self) -> Group:
+        """Access the group of processes that created the window."""
+        return Group._with(self._live().window.core.group)
+
+    @property
+    def group(self) -> Group:
+        """Group."""
+        return self.Get_group()
+
+    @property
+    def group_size(self) -> int:
+        """Group size."""
+        return self._live().window.core.size
+
+    @property
+    def group_rank(self) -> int:
+        """Group rank."""
+        return self._live().me
+
+    # Attributes.
+
+    def Get_attr(self, keyval: int) -> int | Any | None:
+        """Retrieve attribute value by key."""
+        return attributes.get(self, keyval)
+
+    def Set_attr(self, keyval: int, attrval: Any) -> None:
+        """Store attribute value associated with a key."""
+        attributes.set(self, keyval, attrval)
+
+    def Delete_attr(self, keyval: int) -> None:
+        """Delete attribute value associated with a key."""
+        attributes.delete(self, keyval)
+
+    @classmethod
+    def Create_keyval(
+        cls,
+        copy_fn: Callable[[Win, int, Any], Any] | None = None,
+        delete_fn: Callable[[Win, int, Any], None] | None = None,
+        nopython: bool = False,
+    ) -> int:
+        """Create a new attribute key for windows."""
+        return attributes.create_keyval(cls, copy_fn, delete_fn, nopython)
+
+    @classmethod
+    def Free_keyval(cls, keyval: int) -> int:
+        """Free an attribute key for windows."""
+        return attributes.free_keyval(cls, keyval)
+
+    @property
+    def attrs(self) -> tuple[int, int, int]:
+        """Attributes."""
+        side = self._live()
+        return side.address, side.memory.nbytes, side.unit
+
+    @property
+    def flavor(self) -> int:
+        """Create flavor."""
+        return self._live().window.flavor
+
+    @property
+    def model(self) -> int:
+        """Memory model."""
+        self._live()
+        return WIN_UNIFIED
+
+    # Error handlers.
+
+    @classmethod
+    def Create_errhandler(
+        cls, errhandler_fn: Callable[[Win, int], None]
+    ) -> errhandlers.Errhandler:
+        """Create a new error handler for windows."""
+        return errhandlers.create(cls, errhandler_fn)
+
+    def Get_errhandler(self) -> errhandlers.Errhandler:
+        """Get the error handler for a window."""
+        return errhandlers.get(self)
+
+    def Set_errhandler(self, errhandler: errhandlers.Errhandler) -> None:
+        """Set the error handler for a window."""
+        errhandlers.set(self, errhandler)
+
+    def Call_errhandler(self, errorcode: int) -> None:
+        """Call the error handler installed on a window."""
+        errhandlers.call(self, errorcode)
+
+    # Names.
+
+    def Get_name(self) -> str:
+        """Get the print name for this window."""
+        side = self._sync()
+        return "MPI_WIN_NULL" if side is None else side.name
+
+    def Set_name(self, name: str) -> None:
+        """Set the print name for this window."""
+        self._live().name = cstring(name)[: MAX_OBJECT_NAME - 1]
+
+    @property
+    def name(self) -> str:
+        """Print name."""
+        return self.Get_name()
+
+    @name.setter
+    def name(self, value: str) -> None:
+        self.Set_name(value)
+
+
+def _arguments(info: Any, comm: Any) -> Core:
+    """Check what all ways to make a window take; return the core of the communicator."""
+    check_info(info)
+    if not isinstance(comm, Intracomm):
+        raise wrong_type("comm", Intracomm, comm)
+    return comm._core()
+
+
+def _check_size(size: int, comm: Intracomm) -> None:
+    if size < 0:
+        fail(ERR_SIZE, f"size is {size}", comm)
+
+
+def _check_unit(unit: int, comm: Intracomm) -> None:
+    if unit <= 0:
+        fail(ERR_DISP, f"disp_unit is {unit}, expected at least 1", comm)
+
+
+def _together(rank: Rank, other: Rank) -> bool:
+    """Whether two ranks are on one host."""
+    return rank.host is other.host
+
+
+def _storage(nbytes: int) -> np.ndarray:
+    """Cleared memory; at least a byte, so that each allocation has an address of its own."""
+    return np.zeros(max(nbytes, 1), np.uint8)
+
+
+def _own(side: Side, storage: np.ndarray, first: int, nbytes: int) -> None:
+    """Give a process a part of some memory."""
+    side.owner = storage
+    side.memory = storage.data[first : first + nbytes]
+    side.address = address_of(storage) + first
+
+
+def _hint(side: Side, info: Info) -> None:
+    """Take over the hints of a program."""
+    side.info.update(pairs(info))
+    side.ordered = side.info.get("accumulate_ordering", "").strip() != "none"
+
+
+def _join(core: Core, values: dict[int, tuple[Side, int]]) -> Window:
+    """Make one window of the sides that the processes of a communicator bring."""
+    sides = [values[me][0] for me in range(core.size)]
+    window = Window(Core(core.universe, core.group), values[0][1], sides)
+    if window.flavor == WIN_FLAVOR_SHARED:
+        _share(sides)
+    for me, side in enumerate(sides):
+        side.me = me
+        side.window = window
+    return window
+
+
+def _share(sides: list[Side]) -> None:
+    """One piece of memory, a part for each process in turn; `address` says how large."""
+    sizes = [side.address for side in sides]
+    storage = _storage(sum(sizes))
+    first = 0
+    for side, size in zip(sides, sizes):
+        _own(side, storage, first, size)
+        first += size
+
+
+def _memory(win: Win) -> np.ndarray | None:
+    side = win._sync()
+    if side is None or not side.memory.nbytes:
+        return None
+    # An array, because views of a memoryview do not survive the garbage collector.
+    return np.frombuffer(side.memory, np.uint8)
+
+
+export_with(Win, _memory)
+
+attributes.PREDEFINED["Win"].update(
+    {
+        WIN_BASE: lambda win: win._live().address,
+        WIN_SIZE: lambda win: win._live().memory.nbytes,
+        WIN_DISP_UNIT: lambda win: win._live().unit,
+        WIN_CREATE_FLAVOR: lambda win: win._live().window.flavor,
+        WIN_MODEL: lambda win: WIN_UNIFIED,
+    }
+)
+
+WIN_NULL = Win._define("WIN_NULL", None, 0x20000000)

@@ -1,0 +1,1 @@
+"""Virtual topologies (MPI 4.1, chapter 8)."""

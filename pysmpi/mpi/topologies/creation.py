@@ -1,0 +1,326 @@
+"""How communicators get a topology (MPI 4.1, section 8.5), as a mixin of `Intracomm`.
+
+A topology is agreed on as any new communicator is. Where a program allows it, the ranks are
+reordered for the machine that they run on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.kernel.schedule import Schedule
+from pysmpi.mpi.base import errhandlers
+from pysmpi.mpi.base.constants import (
+    ERR_ARG,
+    ERR_DIMS,
+    ERR_RANK,
+    UNDEFINED,
+    UNWEIGHTED,
+    WEIGHTS_EMPTY,
+)
+from pysmpi.mpi.base.exceptions import cint, fail, integer, named, sequence
+from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.collective.agreement import agree, tag_of
+from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.topologies.graphs import DistGraph, Edges, Graph, Grid
+from pysmpi.mpi.topologies.reordering import order_for
+
+if TYPE_CHECKING:
+    from pysmpi.mpi.topologies.topologies import Cartcomm, Distgraphcomm, Graphcomm
+
+CONTEXT_BYTES = 8  # what ranks tell each other to agree on a new communicator
+EDGE_BYTES = 12  # source, destination and weight of an edge
+
+# The classes of handles by the kind of their topology; the chapter of topologies adds them.
+CLASSES: dict[int, Any] = {}
+
+
+class TopologyCreation:
+    """The calls that give a communicator a topology."""
+
+    __slots__ = ()
+
+    _usable: Callable[[], Core]
+    _core: Callable[[], Core]
+
+    def Create_cart(
+        self,
+        dims: Sequence[int],
+        periods: Sequence[bool] | None = None,
+        reorder: bool = False,
+    ) -> Cartcomm:
+        """Create cartesian communicator."""
+        core = self._usable()
+        grid = _grid(dims, periods)
+        _check_grid(self, core, grid, ERR_ARG)
+        made: Cartcomm = _create(self, core, "cart_create", grid, reorder)
+        return made
+
+    def Create_graph(
+        self, index: Sequence[int], edges: Sequence[int], reorder: bool = False
+    ) -> Graphcomm:
+        """Create graph communicator."""
+        core = self._usable()
+        graph = _graph(index, edges)
+        _check_graph(self, core, graph)
+        made: Graphcomm = _create(self, core, "graph_create", graph, reorder)
+        return made
+
+    def Create_dist_graph_adjacent(
+        self,
+        sources: Sequence[int],
+        destinations: Sequence[int],
+        sourceweights: Sequence[int] | None = None,
+        destweights: Sequence[int] | None = None,
+        info: Info = INFO_NULL,
+        reorder: bool = False,
+    ) -> Distgraphcomm:
+        """Create distributed graph communicator."""
+        rank = current()
+        core = self._usable()
+        edges = Edges()
+        edges.sources = [] if sources is None else integers(sources)
+        weights = _weights(sourceweights, len(edges.sources))
+        edges.source_weights = weights or []
+        edges.destinations = [] if destinations is None else integers(destinations)
+        other = _weights(destweights, len(edges.destinations))
+        edges.destination_weights = other or []
+        check_info(info)
+        _check_ranks(self, core, "sources", edges.sources)
+        _check_ranks(self, core, "destinations", edges.destinations)
+        weighted = weights is not None or other is not None
+        if weighted:
+            # Weights on one side only: the other side's edges count once.
+            edges.source_weights = weights or [1] * len(edges.sources)
+            edges.destination_weights = other or [1] * len(edges.destinations)
+
+        def make(values: dict[int, tuple[Edges, bool]]) -> Core:
+            known = [values[i] for i in range(core.size)]
+            graph = DistGraph([edges for edges, _ in known], any(w for _, w in known))
+            return _equip(core, graph, bool(reorder))
+
+        rank.enter()
+        try:
+            new = agree(rank, core, "dist_graph", (edges, weighted), CONTEXT_BYTES, make, self)
+        finally:
+            rank.leave()
+        made: Distgraphcomm = _handle(self, new, rank)
+        return made
+
+    def Create_dist_graph(
+        self,
+        sources: Sequence[int],
+        degrees: Sequence[int],
+        destinations: Sequence[int],
+        weights: Sequence[int] | None = None,
+        info: Info = INFO_NULL,
+        reorder: bool = False,
+    ) -> Distgraphcomm:
+        """Create distributed graph communicator."""
+        rank = current()
+        core = self._usable()
+        nodes = integers(sources)
+        counts = integers(degrees, len(nodes))
+        peers = integers(destinations, sum(counts))
+        known = _weights(weights, len(peers))
+        check_info(info)
+        if any(count < 0 for count in counts):
+            fail(ERR_ARG, f"degrees {counts}: a degree is negative", self)
+        _check_ranks(self, core, "sources", nodes)
+        _check_ranks(self, core, "destinations", peers)
+        tails = [node for node, count in zip(nodes, counts) for _ in range(count)]
+        declared = (list(zip(tails, peers, known or [1] * len(peers))), known is not None)
+
+        def make(values: dict[int, Any]) -> tuple[Core, Traffic]:
+            graph, traffic = _gathered(core.size, values)
+            return _equip(core, graph, bool(reorder)), traffic
+
+        rank.enter()
+        try:
+            new, traffic = agree(rank, core, "dist_graph", declared, CONTEXT_BYTES, make, self)
+            _exchange(rank, core, traffic)
+        finally:
+            rank.leave()
+        made: Distgraphcomm = _handle(self, new, rank)
+        return made
+
+    def Cart_map(self, dims: Sequence[int], periods: Sequence[bool] | None = None) -> int:
+        """Determine optimal process placement on a Cartesian topology."""
+        core = self._core()
+        grid = _grid(dims, periods)
+        _check_grid(self, core, grid, ERR_DIMS)
+        return _mapped(core, grid)
+
+    def Graph_map(self, index: Sequence[int], edges: Sequence[int]) -> int:
+        """Determine optimal process placement on a graph topology."""
+        core = self._core()
+        graph = _graph(index, edges)
+        _check_graph(self, core, graph)
+        return _mapped(core, graph)
+
+
+# From each rank to each other one: the number of edges that it has to tell it.
+Traffic = dict[int, dict[int, int]]
+
+
+def integers(values: Sequence[int], count: int | None = None) -> list[int]:
+    """A list of C integers, of a given length where there is one."""
+    numbers = [cint(integer(value)) for value in sequence(values)]
+    if count is not None and len(numbers) != count:
+        raise ValueError(f"{named(values)}expecting {count} items, got {len(numbers)}")
+    return numbers
+
+
+def _grid(dims: Sequence[int], periods: Any) -> Grid:
+    sides = integers(dims)
+    if periods is None or isinstance(periods, bool):
+        periods = [bool(periods)] * len(sides)
+    return Grid(sides, [bool(period) for period in integers(periods, len(sides))])
+
+
+def _check_grid(comm: Any, core: Core, grid: Grid, code: int) -> None:
+    if any(dim < 0 for dim in grid.dims):
+        fail(ERR_DIMS, f"dims {list(grid.dims)}: a dimension is negative", comm)
+    if grid.size > core.size:
+        fail(
+            code,
+            f"dims {list(grid.dims)} make a grid of {grid.size} processes, the communicator has "
+            f"{core.size}",
+            comm,
+        )
+
+
+def _graph(index: Sequence[int], edges: Sequence[int]) -> Graph:
+    sums, ends = integers(index), integers(edges)
+    # mpi4py also takes an index that begins with zero.
+    if len(sums) > 1 and sums[0] == 0 and sums[-1] == len(ends):
+        del sums[0]
+    return Graph(sums, ends)
+
+
+def _check_graph(comm: Any, core: Core, graph: Graph) -> None:
+    size, index, edges = graph.size, graph.index, graph.edges
+    if size > core.size:
+        fail(ERR_ARG, f"index: {size} nodes, the communicator has {core.size} processes", comm)
+    before = 0
+    for node, end in enumerate(index):
+        if end < before:
+            fail(ERR_ARG, f"index: {end} of node {node} is less than {before} before it", comm)
+        before = end
+    if before > len(edges):
+        fail(ERR_ARG, f"index asks for {before} edges, there are {len(edges)}", comm)
+    for edge in edges:
+        if not 0 <= edge < size:
+            fail(ERR_ARG, f"edges: {edge} is no node, there are {size}", comm)
+
+
+def _check_ranks(comm: Any, core: Core, argument: str, ranks: list[int]) -> None:
+    for rank in ranks:
+        if not 0 <= rank < core.size:
+            fail(ERR_RANK, f"{argument}: {rank}, expected 0 to {core.size - 1}", comm)
+
+
+def _weights(weights: Any, count: int) -> list[int] | None:
+    """The weights of edges; None where the graph has none."""
+    if weights is None or (type(weights) is int and weights == UNWEIGHTED):
+        return None
+    if type(weights) is int and weights == WEIGHTS_EMPTY:
+        if count > 0:
+            raise ValueError("empty weights but nonzero degree")
+        return []
+    return integers(weights, count)
+
+
+def _create(comm: Any, core: Core, operation: str, topology: Any, reorder: Any) -> Any:
+    rank = current()
+    rank.enter()
+    try:
+        new = agree(
+            rank,
+            core,
+            operation,
+            None,
+            CONTEXT_BYTES,
+            lambda values: _equip(core, topology, bool(reorder)),
+            comm,
+        )
+    finally:
+        rank.leave()
+    return _handle(comm, new, rank)
+
+
+def _equip(core: Core, topology: Any, reorder: bool) -> Core:
+    """A new core with a topology."""
+    if reorder:
+        members = core.group.take(_order(core, topology))
+    elif topology.size == core.size:
+        members = core.group
+    else:
+        members = core.group.take(range(topology.size))
+    new = Core(core.universe, members)
+    new.topology = topology
+    return new
+
+
+def _order(core: Core, topology: Any) -> list[int]:
+    """The reordering of a topology's ranks, the same in every call."""
+    orders = core.storage.setdefault("orders", {})
+    if isinstance(topology, Grid):
+        key: Any = (topology.kind, topology.dims, topology.periods)
+    elif isinstance(topology, Graph):
+        key = (topology.kind, topology.index, topology.edges)
+    else:
+        return order_for(core, topology)
+    order: list[int] | None = orders.get(key)
+    if order is None:
+        order = orders[key] = order_for(core, topology)
+    return order
+
+
+def _mapped(core: Core, topology: Any) -> int:
+    """The rank that the calling process would get in a topology."""
+    me = core.rank_of(current().pid)
+    order = _order(core, topology)
+    return order.index(me) if me in order else UNDEFINED
+
+
+def _handle(comm: Any, new: Core, rank: Rank) -> Any:
+    """The handle of a new communicator; null for ranks that are not in it."""
+    inside = rank.pid in new.group
+    handle = CLASSES[new.topology.kind]._of(new if inside else None)
+    if inside:
+        errhandlers.inherit(comm, handle)
+    return handle
+
+
+def _gathered(size: int, values: dict[int, Any]) -> tuple[DistGraph, Traffic]:
+    """The graph whose edges the ranks have declared, and who has to tell whom."""
+    table = [Edges() for _ in range(size)]
+    traffic: Traffic = {}
+    for teller in range(size):
+        for source, destination, weight in values[teller][0]:
+            table[source].destinations.append(destination)
+            table[source].destination_weights.append(weight)
+            table[destination].sources.append(source)
+            table[destination].source_weights.append(weight)
+            for end in (source, destination):
+                if end != teller:
+                    told = traffic.setdefault(teller, {})
+                    told[end] = told.get(end, 0) + 1
+    return DistGraph(table, any(values[i][1] for i in range(size))), traffic
+
+
+def _exchange(rank: Rank, core: Core, traffic: Traffic) -> None:
+    """Spend the time in which ranks tell each other the edges that they have declared."""
+    me = core.rank_of(rank.pid)
+    number = core.next_call(me)
+    schedule = Schedule()
+    for teller, told in traffic.items():
+        if me in told:
+            schedule.irecv(teller, told[me] * EDGE_BYTES)
+    for peer, count in traffic.get(me, {}).items():
+        schedule.isend(peer, count * EDGE_BYTES)
+    schedule.waitall()
+    rank.process.execute(schedule, core.coll, me, tag_of(number, "dist_graph_edges"))
