@@ -301,3 +301,35 @@ def test_a_get_under_a_lock_reads_memory_of_the_same_host_at_once() -> None:
             near = rank // 2 == other // 2
             assert early == ((other + 1, other + 11) if near else (0, 0))
             assert (took > 1e-6) == (rank != other)
+
+
+def test_what_fetches_under_a_lock_changes_memory_of_the_same_host_at_once() -> None:
+    def main(comm: Any) -> Any:
+        win = MPI.Win.Allocate(24, 8, comm=comm)
+        memory = np.frombuffer(win, "i8")
+        memory[:] = 5, 7, 9
+        comm.Barrier()
+        peer = comm.rank ^ 1
+        win.Lock(peer)
+        seen = np.zeros((4, 3), "i8")
+        begun = MPI.Wtime()
+        win.Get_accumulate(np.ones(3, "i8"), seen[0], peer)
+        win.Accumulate(np.full(1, 100), peer, 1)
+        win.Put(np.full(1, 200), peer, 2)
+        win.Fetch_and_op(np.full(1, 10), seen[1, :1], peer, 1)
+        win.Compare_and_swap(np.full(1, 300), np.full(1, 200), seen[2, :1], peer, 2)
+        win.Get_accumulate(np.zeros(3, "i8"), seen[3], peer, op=MPI.NO_OP)
+        early = seen.tolist()
+        win.Unlock(peer)
+        took = MPI.Wtime() - begun
+        assert seen.tolist() == early
+        comm.Barrier()
+        after = memory.tolist()
+        win.Free()
+        return early, after, took
+
+    # Two ranks a host.
+    for early, after, took in simulate(4, lambda rank: main(MPI.COMM_WORLD)):
+        assert early == [[5, 7, 9], [108, 0, 0], [200, 0, 0], [6, 118, 300]]
+        assert after == [6, 118, 300]
+        assert took > 1e-6

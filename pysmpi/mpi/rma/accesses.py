@@ -13,6 +13,10 @@ are done, nor does one that fetches lock the target while it is under way, as th
 
 The accumulating operations of one origin take effect at one target in the order of the calls
 (MPI 4.1, section 12.7.2), even where a short one arrives before a long one.
+
+Under a lock, libraries access memory of the same host at the call, and programs rely on it: what
+fetches data has them at once then, after what the process has written there before. The time that
+they take passes as for others. MPI promises the data only when the access is completed.
 """
 
 from __future__ import annotations
@@ -55,7 +59,9 @@ class Access:
     origin does. `cost` is what the arrival takes from whoever waits for it (s).
     """
 
-    __slots__ = ("origin", "target", "memory", "exposed", "done", "arrived", "cost", "watchers")
+    __slots__ = (
+        "origin", "target", "memory", "exposed", "effective", "done", "arrived", "cost", "watchers",
+    )  # fmt: skip
 
     returns = False  # whether data come back to the origin
     ordered = False  # whether it takes effect in the order of calls
@@ -65,6 +71,7 @@ class Access:
         self.target = target
         self.memory = memory
         self.exposed = exposed
+        self.effective = False  # whether the data have moved
         self.done = False
         self.arrived = False
         self.cost = 0.0
@@ -76,9 +83,14 @@ class Access:
         process = rank.process
         if target is origin:
             process.settle()
-            self.apply()
+            self.take_effect()
             self.done = True
             return
+        if self.returns and not self.exposed and origin.rank.host is target.rank.host:
+            process.settle()
+            for access in origin.outgoing.get(target.me, ()):
+                access.take_effect()
+            self.take_effect()
         origin.outgoing.setdefault(target.me, {})[self] = None
         target.incoming[self] = None
         if self.ordered and origin.ordered:
@@ -111,8 +123,14 @@ class Access:
 
     def act(self) -> None:
         """Take effect at the target."""
-        self.apply()
+        self.take_effect()
         self.finish()
+
+    def take_effect(self) -> None:
+        """Move the data, unless they have moved already."""
+        if not self.effective:
+            self.effective = True
+            self.apply()
 
     def apply(self) -> None:
         """Move the data."""
@@ -169,7 +187,7 @@ class Put(Access):
 
     def keep(self) -> None:
         """Save the origin's data."""
-        if not self.done and self.data.__class__ is Message:
+        if not self.effective and self.data.__class__ is Message:
             self.data = self.data.snapshot()
 
     def apply(self) -> None:
@@ -181,14 +199,9 @@ class Put(Access):
 
 
 class Get(Access):
-    """Reads from the target into the origin's buffer.
+    """Reads from the target into the origin's buffer."""
 
-    Under a lock, libraries read memory of the same host at the call, and programs rely on it: the
-    data are there at once then, and the time that they take passes as for others. MPI promises
-    them only when the access is completed.
-    """
-
-    __slots__ = ("result", "read", "begun")
+    __slots__ = ("result",)
 
     returns = True
 
@@ -197,25 +210,6 @@ class Get(Access):
     ) -> None:
         super().__init__(origin, target, memory, exposed)
         self.result = result
-        self.read = False
-        self.begun = False  # whether its call is over
-
-    def begin(self, rank: Rank) -> None:
-        origin, target = self.origin, self.target
-        # What this process has written there before comes first, when it has arrived.
-        if (
-            not (self.exposed or self.ordered)
-            and origin.rank.host is target.rank.host
-            and all(
-                isinstance(access, Get) and access.read
-                for access in origin.outgoing.get(target.me, ())
-            )
-        ):
-            rank.process.settle()
-            self.apply()
-            self.read = True
-        self.begun = True
-        super().begin(rank)
 
     def flow(self) -> Transfer:
         """From the target: what asks for the data costs nothing."""
@@ -223,10 +217,13 @@ class Get(Access):
 
     def apply(self) -> None:
         """Read."""
-        if not self.read:
-            if self.origin is not self.target and self.begun:
-                _late(self, self.result, self.memory)
-            copy_message(self.memory, self.result)
+        copy_message(self.memory, self.result)
+
+    def act(self) -> None:
+        """The data are there."""
+        if not self.effective:
+            _late(self, self.result, self.memory)
+        super().act()
 
 
 class AtomicGet(Get):
@@ -283,7 +280,7 @@ class Accumulate(Put):
 class GetAccumulate(Accumulate):
     """Fetches what is there, then combines; the result comes back by a second flow."""
 
-    __slots__ = ("result", "fetched")
+    __slots__ = ("result", "fetched", "early")
 
     returns = True
 
@@ -301,9 +298,11 @@ class GetAccumulate(Accumulate):
         super().__init__(origin, target, memory, exposed, data, operator, element)
         self.result = result
         self.fetched: Any = b""
+        self.early = False  # whether the program has the result before its reply
 
     def apply(self) -> None:
-        """Do both in the process's own memory."""
+        """Do both, and give the program the result."""
+        self.early = True
         self.change()
         self.result.unpack(self.fetched)
 
@@ -314,7 +313,9 @@ class GetAccumulate(Accumulate):
 
     def act(self) -> None:
         """Take effect at the target, and send back what was there."""
-        self.change()
+        if not self.effective:
+            self.effective = True
+            self.change()
         process = self.target.rank.process
         reply = self.transfer(True, len(self.fetched), self.returned)
         reply.expect(process)
@@ -322,8 +323,9 @@ class GetAccumulate(Accumulate):
 
     def returned(self, transfer: Transfer) -> None:
         """The result is there."""
-        _late(self, self.result, self.fetched)
-        self.result.unpack(self.fetched)
+        if not self.early:
+            _late(self, self.result, self.fetched)
+            self.result.unpack(self.fetched)
         self.finish()
 
 
