@@ -20,6 +20,8 @@ from pysmpi.mpi.base import ranks
 POLL_COST = 1e-7
 _AT_EXIT = object()
 _REAL_STEP = 2e-4  # (s) between two tries of a real thread
+_TURN = 256  # locks that threads may take before others have their turn
+_taken = 0
 
 
 def give_way() -> None:
@@ -27,6 +29,18 @@ def give_way() -> None:
     rank = ranks.current()
     if rank.program is not None:
         rank.sleep(POLL_COST)
+
+
+def _lose_turn() -> None:
+    """Let the other threads of the rank go on.
+
+    A loop that takes a free lock to look at what the lock protects waits for one of them.
+    """
+    global _taken
+    _taken = 0
+    program: Any = ranks.current().program
+    if program is not None and program.threaded and isinstance(_running(), ranks.Fiber):
+        give_way()
 
 
 def _running() -> Any:
@@ -85,6 +99,10 @@ class RankLock:
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Take the lock, waiting at most `timeout` seconds (-1: as long as it takes)."""
+        global _taken
+        _taken += 1
+        if _taken > _TURN:
+            _lose_turn()
         if not self._held:
             _check(blocking, timeout)
             self._held = True
@@ -163,6 +181,10 @@ class RankRLock:
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Take the lock, waiting at most `timeout` seconds (-1: as long as it takes)."""
+        global _taken
+        _taken += 1
+        if _taken > _TURN:
+            _lose_turn()
         _check(blocking, timeout)
         fiber = _running()
         if self._owner is fiber:

@@ -40,6 +40,7 @@ class Surroundings:
         "finalizes",
         "logging",
         "main_thread",
+        "threaded",
     )
 
     def __init__(
@@ -75,6 +76,7 @@ class Surroundings:
         self.finalizes = False  # whether its exit functions call its finalizers (weakref)
         self.logging: dict[Any, dict[str, Any]] | None = None
         self.main_thread: Any = None
+        self.threaded = False  # whether it has started threads
 
     @property
     def distinct_seed(self) -> int:

@@ -151,6 +151,7 @@ class Threads:
 
     def _start(self, rank: Any, body: Callable[[], Any], handle: _Handle | None) -> int:
         surroundings = rank.program
+        surroundings.threaded = True
 
         def live() -> None:
             try:
@@ -382,6 +383,18 @@ def patch_futures(patches: Patches, module: ModuleType) -> None:
     patches.set(module, "LOGGER", _Complaints(module.LOGGER))
     kind = module.Future
     patches.set(kind, "done", _polling(kind.done, False))
+    real_wait = module.wait
+
+    def wait(fs: Any, timeout: Any = None, return_when: Any = module.ALL_COMPLETED) -> Any:
+        if here() is not None:
+            give_way()  # a program may wait again for what is over already
+        return real_wait(fs, timeout, return_when)
+
+    new = like(real_wait, wait)
+    patches.set(module, "wait", new)
+    holder = sys.modules.get("concurrent.futures")
+    if holder is not None and hasattr(holder, "wait"):
+        patches.set(holder, "wait", new)
 
 
 class _Complaints:

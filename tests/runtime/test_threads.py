@@ -321,6 +321,44 @@ def test_polling_comes_to_an_end():
     assert run(main, 2) == [True, True]
 
 
+@pytest.mark.parametrize("kind", ["Lock", "RLock", "Condition"])
+def test_a_loop_that_looks_under_a_lock_comes_to_an_end(kind):
+    import time
+
+    def main():
+        lock, found = getattr(threading, kind)(), []
+
+        def work():
+            time.sleep(1e-5)
+            with lock:
+                found.append(1)
+
+        threading.Thread(target=work).start()
+        for _ in range(1_000_000):
+            with lock:
+                if found:
+                    return True
+        return False
+
+    assert run(main, 2) == [True, True]
+
+
+def test_a_loop_that_waits_for_futures_that_are_done_comes_to_an_end():
+    import time
+
+    def main():
+        from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+
+        with ThreadPoolExecutor(2) as pool:
+            futures = [pool.submit(time.sleep, 1e-5 * i) for i in range(2)]
+            for _ in range(1_000):
+                if len(wait(futures, return_when=FIRST_COMPLETED).done) == 2:
+                    return True
+        return False
+
+    assert run(main, 2) == [True, True]
+
+
 def test_a_rank_waits_for_its_threads_at_its_end():
     import atexit
     import time
