@@ -345,7 +345,34 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
     kind: Any = threading.Thread
     patches.set(kind, "_bootstrap", threads.bootstrap(kind._bootstrap))
     patches.set(threading.Event, "is_set", _polling(threading.Event.is_set, False))
+    _replace_locks(patches)
     return threads
+
+
+def _replace_locks(patches: Patches) -> None:
+    """Put locks of ranks in the place of those that modules and their classes have made already.
+
+    Threads of ranks are one thread of the operating system: if one waited for a real lock that
+    another holds, none could go on to release it.
+    """
+    kind = type(_thread.allocate_lock())
+    new: dict[int, tuple[Any, RankLock]] = {}
+
+    def replacement(lock: Any) -> RankLock:
+        return new.setdefault(id(lock), (lock, RankLock()))[1]
+
+    for name, module in list(sys.modules.items()):
+        if type(module) is not ModuleType or name.partition(".")[0] == "pysmpi":
+            continue
+        space = vars(module)
+        for key, value in list(space.items()):
+            if type(value) is kind:
+                if not value.locked():
+                    patches.entry(space, key, replacement(value))
+            elif type(value) is type and value.__module__ == name:
+                for attribute, inner in list(vars(value).items()):
+                    if type(inner) is kind and not inner.locked():
+                        patches.set(value, attribute, replacement(inner))
 
 
 def _polling(real: Callable[..., Any], idle: bool) -> Callable[..., Any]:

@@ -343,6 +343,35 @@ def test_a_loop_that_looks_under_a_lock_comes_to_an_end(kind):
     assert run(main, 2) == [True, True]
 
 
+def test_a_lock_from_before_the_run_lets_its_holder_go_on(monkeypatch):
+    import tempfile
+    import time
+
+    class Keeper:
+        lock = threading.Lock()
+
+    import fractions
+
+    monkeypatch.setattr(fractions, "lock", threading.Lock(), raising=False)
+    Keeper.__module__ = "fractions"
+    monkeypatch.setattr(fractions, "Keeper", Keeper, raising=False)
+    before = tempfile._once_lock, fractions.lock, Keeper.lock
+
+    def main():
+        began = time.monotonic()
+        for find in (
+            lambda: tempfile._once_lock,
+            lambda: fractions.lock,
+            lambda: Keeper.lock,
+        ):
+            with find():
+                time.sleep(1.0)
+        return round(time.monotonic() - began)
+
+    assert run(main, 2) == [3, 4]
+    assert before == (tempfile._once_lock, fractions.lock, Keeper.lock)
+
+
 def test_a_loop_that_waits_for_futures_that_are_done_comes_to_an_end():
     import time
 
