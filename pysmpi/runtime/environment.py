@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
+import io
 import os
 import sys
 from collections.abc import Iterator
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -214,6 +217,43 @@ def _patch_pid(patches: Patches) -> None:
             patches.set(os, name, of_process(getattr(os, name)))
 
 
+def _patch_proc(patches: Patches) -> None:
+    """Let a rank find itself in `/proc` under its number; it is the simulator there."""
+    fspath = os.fspath
+
+    def of_path(real: Any) -> Any:
+        """A function whose first argument is a path."""
+
+        def call(*given: Any, **kwargs: Any) -> Any:
+            if not given:
+                return real(**kwargs)
+            path, *args = given
+            name = fspath(path) if hasattr(path, "__fspath__") else path
+            if name.__class__ is str and name.startswith("/proc/"):
+                surroundings = here()
+                if surroundings is not None:
+                    mine = str(FIRST_PID + surroundings.number)
+                    root, proc, pid, *rest = name.split("/")
+                    if pid == mine:
+                        path = "/".join((root, proc, "self", *rest))
+            return real(path, *args, **kwargs)
+
+        return like(real, call)
+
+    replaced = of_path(builtins.open)
+    patches.set(io, "open", replaced)
+    patches.set(builtins, "open", replaced)
+    for name in ("open", "listdir", "readlink"):
+        if hasattr(os, name):
+            real = getattr(os, name)
+            new = of_path(real)
+            patches.set(os, name, new)
+            for able in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
+                if real in able:
+                    able.add(new)
+                    patches.call_back(partial(able.discard, new))
+
+
 def patch_psutil(patches: Patches, module: ModuleType) -> None:
     """Let `psutil` find the process that a rank takes itself for: it is the simulator."""
     kind = module.Process
@@ -272,4 +312,6 @@ def install(patches: Patches) -> None:
     """Give every rank an environment of its own until the patches are undone."""
     _patch_environ(patches)
     _patch_pid(patches)
+    if sys.platform == "linux":
+        _patch_proc(patches)
     _patch_host(patches)

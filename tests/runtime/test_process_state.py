@@ -48,6 +48,7 @@ def test_modules_that_are_imported_in_a_run_are_plain_modules(write, output):
 @pytest.mark.parametrize(
     "name",
     "time.time time.sleep time.localtime os.getpid os.chdir os.umask builtins.input gc.disable "
+    "builtins.open os.open os.listdir "
     "atexit.register sys.setrecursionlimit os._exit".split(),
 )
 def test_a_replaced_function_is_a_built_in_function_to_everybody(output, name):

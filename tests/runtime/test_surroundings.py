@@ -135,6 +135,33 @@ def test_process_numbers_and_host_names(program, capsys):
     assert first == f"5000000 {os.getpid()} {{'node-0'}} {platform.machine()} 127.0.0.1"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+def test_a_rank_finds_itself_in_proc(program, capsys):
+    run(
+        program(
+            """
+            import io, os, pathlib, shutil
+            me = f"/proc/{os.getpid()}"
+            with open(f"{me}/statm") as stream:
+                pages = int(stream.read().split()[1])
+            fd = os.open(me + "/comm", os.O_RDONLY)
+            os.close(fd)
+            with io.open(file=os.devnull) as nothing:
+                pass
+            try:
+                open(f"/proc/{os.getpid() + 1}/statm")
+            except FileNotFoundError as error:
+                other = error.filename
+            print(pages > 100, pathlib.Path(me, "status").read_text().count("VmRSS"),
+                  os.readlink(me + "/exe") == os.readlink("/proc/self/exe"), "0" in os.listdir(me + "/fd"),
+                  other == f"/proc/{os.getpid() + 1}/statm", os.open in os.supports_dir_fd, len(os.listdir()) > 0)
+            """
+        ),
+        2,
+    )
+    assert lines(capsys) == ["True 1 True True True True True"] * 2
+
+
 def test_every_rank_has_its_own_directory(program, tmp_path, capsys):
     before = os.getcwd()
     for name in ("0", "1"):
