@@ -39,11 +39,11 @@ def _lose_turn() -> None:
     global _taken
     _taken = 0
     program: Any = ranks.current().program
-    if program is not None and program.threaded and isinstance(_running(), ranks.Fiber):
+    if program is not None and program.threaded and isinstance(running(), ranks.Fiber):
         give_way()
 
 
-def _running() -> Any:
+def running() -> Any:
     """The fiber that is running; at the exit of Python, when there are none, something else."""
     try:
         return getcurrent()
@@ -186,7 +186,7 @@ class RankRLock:
         if _taken > _TURN:
             _lose_turn()
         _check(blocking, timeout)
-        fiber = _running()
+        fiber = running()
         if self._owner is fiber:
             self._count += 1
             return True
@@ -204,13 +204,13 @@ class RankRLock:
     def _take(self) -> bool:
         if self._owner is not None:
             return False
-        self._owner = _running()
+        self._owner = running()
         self._count = 1
         return True
 
     def release(self) -> None:
         """Undo one `acquire`; the last lets who waits longest go on."""
-        if self._owner is not _running():
+        if self._owner is not running():
             raise RuntimeError("cannot release un-acquired lock")
         self._count -= 1
         if self._count == 0:
@@ -230,7 +230,7 @@ class RankRLock:
         return self._owner is not None
 
     def _is_owned(self) -> bool:
-        return self._owner is _running()
+        return self._owner is running()
 
     def _recursion_count(self) -> int:
         return self._count if self._is_owned() else 0

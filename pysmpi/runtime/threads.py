@@ -12,7 +12,6 @@ plain variable to change never ends; one that tests an event, a future or a queu
 from __future__ import annotations
 
 import _thread
-import _threading_local
 import itertools
 import mmap
 import os
@@ -29,6 +28,7 @@ import numpy as np
 from greenlet import GreenletExit, getcurrent
 
 from pysmpi.mpi.base import ranks
+from pysmpi.runtime import thread_locals
 from pysmpi.runtime.locks import RankLock, RankRLock, ThreadLock, give_way
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.outside import forks
@@ -332,7 +332,7 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
         "_start_joinable_thread": low.get("start_joinable_thread"),
         "_ThreadHandle": low.get("_ThreadHandle"),
         "get_ident": low["get_ident"],
-        "local": _threading_local.local,
+        "local": thread_locals.local,
         "_DummyThread": threads.unknown_thread(threading._DummyThread),
         "main_thread": threads.main_thread(threading.main_thread),
         "enumerate": threads.enumerate(threading.enumerate),

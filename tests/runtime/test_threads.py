@@ -283,6 +283,54 @@ def test_thread_pools_compute_at_the_same_time():
     assert run(main, 2) == [7.0, 7.0]
 
 
+def test_values_of_a_thread_end_with_it_and_cost_little():
+    import gc
+    import time
+    import timeit
+    import weakref
+
+    def main():
+        class Thing:
+            pass
+
+        data, found = threading.local(), []
+        data.mine = 1
+
+        def work():
+            assert not hasattr(data, "mine")
+            data.thing = Thing()
+            found.append(weakref.ref(data.thing))
+            assert data.__dict__.keys() == {"thing"}
+            del data.thing
+            data.thing = Thing()
+            found.append(weakref.ref(data.thing))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert data.mine == 1
+        time.sleep(1e-3)  # it ends after those that join it may go on
+        del thread
+        gc.collect()
+        with pytest.raises(AttributeError, match="read-only"):
+            data.__dict__ = {}
+        with pytest.raises(TypeError, match="Initialization arguments are not supported"):
+            threading.local(1)
+
+        class Plain:
+            mine = 1
+
+            def get(self):
+                return self.mine
+
+        plain = Plain()
+        one = min(timeit.repeat(lambda: data.mine, number=2000, repeat=5))
+        other = min(timeit.repeat(plain.get, number=2000, repeat=5))
+        return [one() for one in found], type(data).__name__, one < 25 * other
+
+    assert run(main, 2) == [([None, None], "_local", True)] * 2
+
+
 def test_polling_comes_to_an_end():
     import time
     from concurrent.futures import ThreadPoolExecutor

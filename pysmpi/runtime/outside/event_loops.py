@@ -14,6 +14,7 @@ from typing import Any
 from greenlet import getcurrent
 
 from pysmpi.mpi.base.ranks import Fiber
+from pysmpi.runtime import thread_locals
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 
@@ -62,12 +63,10 @@ def patch_events(patches: Patches, module: ModuleType) -> None:
 
 def _patch_policy(patches: Patches, module: ModuleType) -> None:
     """Let the policy know the event loop of each thread of a rank, not that of all of them."""
-    import _threading_local
-
     for name in ("BaseDefaultEventLoopPolicy", "_BaseDefaultEventLoopPolicy"):
         kind = getattr(module, name, None)
         if kind is not None:
-            local = type("_Local", (_threading_local.local,), {
+            local = type("_Local", (thread_locals.local,), {
                 "_loop": None, "_set_called": False,
             })  # fmt: skip
             patches.set(kind, "_Local", local)
