@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from pysmpi.network.models import Model
 
 
 @click.command("models")
-def command() -> None:
+@click.option("--explain", metavar="NAME",
+              help="Formula, parameters, source and valid range of a model of --model.")
+def command(explain: str | None) -> None:
     """List the models that --model (between hosts) and --memory-model (inside hosts) take."""
     from pysmpi.memory.transfer.models import memory_models
-    from pysmpi.network.models import models
+    from pysmpi.network.models import find, models
     from pysmpi.network.presets import HYBRID
 
+    if explain is not None:
+        _explain(find(explain, "--explain"))
+        return
     network, memory = models(), memory_models()
     width = max(map(len, (*network, *memory)))
     for name in sorted(network):
@@ -22,3 +32,29 @@ def command() -> None:
     click.echo("\nInside a node that the platform describes:")
     for name in sorted(memory):
         click.echo(f"{name.ljust(width)}  {memory[name].line}")
+
+
+def _explain(model: Model) -> None:
+    """Print all that there is to know of a model."""
+    from textwrap import fill
+
+    def say(title: str, text: str) -> None:
+        if text:
+            click.echo(fill(text, 88, initial_indent=f"{title}: ", subsequent_indent="  ",
+                            break_long_words=False, break_on_hyphens=False))  # fmt: skip
+
+    click.echo(f"{model.name}: {model.line}\n")
+    told = model.explanation
+    if told is None:
+        click.echo("its author gives no explanation")
+        return
+    say("formula", told.formula)
+    width = max((len(symbol) for symbol, _ in told.parameters), default=0)
+    if told.parameters:
+        click.echo("parameters:")
+    for symbol, meaning in told.parameters:
+        click.echo(fill(meaning, 88, initial_indent=f"  {symbol.ljust(width)}  ",
+                        subsequent_indent=" " * (width + 4), break_long_words=False,
+                        break_on_hyphens=False))  # fmt: skip
+    say("source", told.source)
+    say("valid", told.valid)

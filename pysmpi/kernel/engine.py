@@ -9,7 +9,7 @@ from typing import Any, Final, Optional
 
 from pysmpi.kernel.events import Event, EventQueue
 from pysmpi.kernel.matching import is_wild, mailbox_of
-from pysmpi.kernel.plan import PlanBook, Transport
+from pysmpi.kernel.plan import Gap, PlanBook, Port, Transport
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Receive, Request, Send, Transfer
 from pysmpi.kernel.sharing import INFINITY, Activity, System
@@ -49,6 +49,67 @@ class Flow(Activity):
     def finish(self) -> None:
         """The last byte has arrived."""
         self.engine.arrive(self.send)
+
+
+# Stages of a passage.
+WAITS: Final = 0  # for the sender's port
+LEAVES: Final = 1  # and its sender goes on
+ARRIVES: Final = 2  # at the receiver's port
+ENDS: Final = 3
+
+
+class Passage(Event):
+    """A message that takes the ports of two hosts in turn."""
+
+    def __init__(self, engine: "Engine", send: Send, gap: Gap) -> None:
+        self.engine: Engine = engine
+        self.send: Send = send
+        self.gap: Gap = gap
+        self.stage: int = WAITS
+
+    def fire(self) -> None:
+        """Go on to the next stage."""
+        gap = self.gap
+        send = self.send
+        if self.stage == WAITS:
+            date = self._take(gap.out, gap.lead) + gap.lead
+            if send.eager or send.detached:
+                self._after(date)
+            else:
+                self.stage = LEAVES
+                self._at(date)
+        elif self.stage == LEAVES:
+            # At the arrival only its receiver still waits for it.
+            send.detached = True
+            send.complete(self.engine.now)
+            self._after(self.engine.now)
+        elif self.stage == ARRIVES:
+            self.stage = ENDS
+            self._at(self._take(gap.into, gap.ahead) + gap.last)
+        else:
+            self.engine.arrive(send)
+
+    def _after(self, date: float) -> None:
+        plan = self.send.plan
+        assert plan is not None
+        self.stage = ARRIVES
+        self._at(date + plan.latency)
+
+    def _at(self, date: float) -> None:
+        engine = self.engine
+        if date > engine.now:
+            engine.queue.push(date, self)
+        else:
+            self.fire()
+
+    def _take(self, port: Optional[Port], earlier: float) -> float:
+        """The date at which a port begins with the message, which may be `earlier` than now (s)."""
+        date = self.engine.now - earlier
+        if port is not None:
+            if port.free > date:
+                date = port.free
+            port.free = date + self.gap.hold
+        return date
 
 
 class Arrival(Event):
@@ -232,12 +293,12 @@ class Engine:
             plan = send.plan
             assert plan is not None
             send.visible = now + plan.latency
+        send.date = now
         receive = box.match_send(send, now)
         if receive is not None:
             self._match(send, receive)
             self._flow(send, now)
         else:
-            send.date = now
             if send.detached and self.keep is not None and send.payload is not None:
                 self.keep(send)
             if send.eager:
@@ -341,7 +402,7 @@ class Engine:
         receive.truncated = send.nbytes > receive.nbytes
         plan = send.plan
         assert plan is not None
-        if send.detached:
+        if send.detached or plan.gap is not None:
             receive.finish_cost = plan.recv_cost
         if plan.pricing is not None:
             plan.pricing.matched(send, receive)
@@ -350,9 +411,12 @@ class Engine:
 
     def _flow(self, send: Send, date: float) -> None:
         """Let the bytes of a message flow that could from `date` (s) on."""
-        flow = Flow(self, send)
         plan = send.plan
         assert plan is not None
+        if plan.gap is not None:
+            self._pass(send, plan.gap, date)
+            return
+        flow = Flow(self, send)
         send.flowing = True
         if self.recorder is not None:
             self.recorder.flow_started(send, self.now)
@@ -361,6 +425,22 @@ class Engine:
             self.queue.push(date, flow)
         else:
             flow.fire()
+
+    def _pass(self, send: Send, gap: Gap, date: float) -> None:
+        """Let a message take the ports of its hosts, from `date` (s) on."""
+        send.flowing = True
+        if self.recorder is not None:
+            self.recorder.flow_started(send, self.now)
+        if not send.eager:
+            known = send.date + gap.request
+            date = (known if known > date else date) + gap.answer
+        if send.immediate:
+            date += gap.late
+        passage = Passage(self, send, gap)
+        if date > self.now:
+            self.queue.push(date, passage)
+        else:
+            passage.fire()
 
     def arrive(self, send: Send) -> None:
         """The last byte of a message is there."""

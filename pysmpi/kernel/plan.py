@@ -10,6 +10,52 @@ if TYPE_CHECKING:
     from pysmpi.kernel.requests import Receive, Send, Transfer
 
 
+class Port:
+    """What takes one message at a time, first come first served: a network card in one direction.
+
+    `free` is the date (s) from which on it takes the next.
+    """
+
+    def __init__(self) -> None:
+        self.free: float = 0.0
+
+
+class Gap:
+    """A message that takes a port of its sender's host and one of its receiver's, each for a while.
+
+    Both ports are busy for `hold` seconds. The last byte is there `last` seconds after the
+    receiver's port has begun. While processors are busy with the message ports may have begun: the
+    sender's `lead` seconds before it is posted, the receiver's `ahead` seconds before its latency
+    is over. A port may be missing.
+
+    A message that is not eager follows when its receiver has answered: its envelope takes `request`
+    seconds to the receiver, and then `answer` seconds pass until it leaves, and its sender goes on.
+    What a non-blocking call starts leaves `late` seconds later.
+    """
+
+    def __init__(
+        self,
+        out: Optional[Port],
+        into: Optional[Port],
+        hold: float,
+        last: float,
+        lead: float = 0.0,
+        ahead: float = 0.0,
+        request: float = 0.0,
+        answer: float = 0.0,
+        late: float = 0.0,
+    ) -> None:
+        self.out: Optional[Port] = out
+        self.into: Optional[Port] = into
+        self.hold: float = hold
+        self.last: float = last
+        self.lead: float = lead
+        self.ahead: float = ahead
+        self.request: float = request
+        self.answer: float = answer
+        self.late: float = late
+
+
 class Plan:
     """What a message of one size between one pair of cores costs, and what it shares.
 
@@ -18,6 +64,9 @@ class Plan:
     `volume` bytes flow at `factor` times the shared rate, with `penalty` and `bound` (bytes/s) as
     in `sharing`. An `eager` message flows without waiting for its receive, a `detached` one lets
     its sender go on at once. With a `pricing` these figures are only the start.
+
+    With a `gap` the message takes ports in turn, after and before the `latency`, and no bytes flow;
+    then both ends pay their costs whether the message is detached or not.
     """
 
     def __init__(
@@ -35,6 +84,7 @@ class Plan:
         eager: bool = False,
         detached: bool = True,
         pricing: "Optional[Pricing]" = None,
+        gap: Optional[Gap] = None,
     ) -> None:
         # Comparisons with NaN are false.
         if not (0.0 <= latency < INFINITY and 0.0 <= volume < INFINITY):
@@ -58,13 +108,14 @@ class Plan:
         self.eager: bool = eager
         self.detached: bool = detached
         self.pricing: Optional[Pricing] = pricing
+        self.gap: Optional[Gap] = gap
 
     def priced(self, pricing: "Pricing") -> "Plan":
         """The same plan with a pricing."""
         return Plan(
             self.latency, self.volume, self.bound, self.penalty, self.factor, self.constraints,
             self.weights, self.send_cost, self.isend_cost, self.recv_cost, self.eager,
-            self.detached, pricing,
+            self.detached, pricing, self.gap,
         )  # fmt: skip
 
 

@@ -114,7 +114,7 @@ class Send(Envelope):
         self.eager = plan.eager and self.mode != SYNCHRONOUS
         if self.immediate:
             self.start_cost = plan.isend_cost
-        elif self.detached or self.mode == SYNCHRONOUS:
+        elif self.detached or self.mode == SYNCHRONOUS or plan.gap is not None:
             self.start_cost = plan.send_cost
         if plan.pricing is not None:
             plan.pricing.sending(self)
@@ -135,6 +135,7 @@ class Transfer(Send):
         self, context: Context, source: int, destination: int, nbytes: int, landed: Any
     ) -> None:
         super().__init__(context, source, destination, 0, nbytes)
+        self.eager = True
         self.landed: Any = landed
 
     def expect(self, process: "Process") -> None:

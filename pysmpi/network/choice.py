@@ -58,6 +58,7 @@ def choose(
         )
     chosen = name or said or calibrated
     model = find(chosen)
+    chosen = model.name
     if chosen != calibrated:
         for key in (*FITTED, *(("network/TCP-gamma",) if chosen == "fluid" else ())):
             config.pop(key, None)

@@ -43,6 +43,8 @@ class Model:
     explanation: Explanation | None = None
 
 
+_PUNCTUATION = str.maketrans("", "", "{},")
+
 MODELS: Registry[Model] = Registry("model", "pysmpi.models", "pysmpi.network.kinds")
 
 
@@ -63,6 +65,8 @@ def models() -> dict[str, Model]:
     return MODELS.known()
 
 
-def find(name: str) -> Model:
-    """The model called `name`; UsageError if there is none."""
-    return MODELS.find(name, f"--model {name}")
+def find(name: str, option: str = "--model") -> Model:
+    """The model called `name`; UsageError, which names the `option`, if there is none."""
+    # Braces are the shell's, so 2log_{2,3}P is registered without.
+    plain = name.translate(_PUNCTUATION)
+    return MODELS.find(plain, f"{option} {name}")

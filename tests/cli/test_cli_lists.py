@@ -126,3 +126,15 @@ def test_options_of_simgrid(status):
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()][:-1] == list(OPTIONS)
     assert status("run", "--help-cfg")[1] == out
+
+
+def test_models_are_explained(status):
+    for name in models():
+        code, out, _ = status("models", "--explain", name)
+        assert code == 0
+        for part in ("formula: ", "parameters:\n", "source: ", "valid: "):
+            assert part in out, (name, part)
+        assert max(map(len, out.splitlines()[1:])) <= 88
+    code, _, err = status("models", "--explain", "logpp")
+    assert code == 2
+    assert "--explain logpp: no such model; did you mean logp?" in err

@@ -7,6 +7,7 @@ from typing import Any
 
 from pysmpi.kernel.plan import Transport
 from pysmpi.memory.transfer.library import read_library
+from pysmpi.network.middleware import MiddlewareTransport
 from pysmpi.options import Settings
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
@@ -26,12 +27,20 @@ def over(
     settings: Settings,
     locate: Locate | None = None,
 ) -> Transport:
-    """The transport of a run whose network is `network`; that itself where no node is described.
+    """The transport of a run whose network is `network`.
+
+    That is the network itself where no node is described, or its model knows of nodes, and the run
+    names no memory model.
 
     Raises UsageError for options that are wrong, described nodes or not.
     """
     read_library(settings)
     name = settings.text("memory/model")
+    if isinstance(network, MiddlewareTransport):
+        network.places = places
+        network.locate = locate
+        if not name:
+            return network
     inside = any(described(place.host) for place in places)
     if not inside and not name:
         return network

@@ -21,33 +21,13 @@ from collections.abc import Callable, Sequence
 from pysmpi.errors import UsageError
 from pysmpi.kernel.plan import Transport
 from pysmpi.network.flows import ENVELOPE, FlowTransport, Sized
-from pysmpi.network.models import model
-from pysmpi.network.piecewise import Piecewise, parse
+from pysmpi.network.models import Explanation, model
+from pysmpi.network.overheads import Overheads
+from pysmpi.network.piecewise import Piecewise
 from pysmpi.network.presets import CM02, LV08, RAW, Preset
 from pysmpi.network.presets import find as find_preset
 from pysmpi.options import Settings
 from pysmpi.platform.model import Host, Platform
-
-
-class Overheads:
-    """One of the overheads of every host: its own where its properties name one."""
-
-    def __init__(self, settings: Settings, name: str, hosts: Sequence[Host]) -> None:
-        self.name = name
-        self.common: Piecewise = settings.value(name)
-        self.own: dict[int, Piecewise] = {}
-        for host in hosts:
-            self.of(host)
-
-    def of(self, host: Host) -> Piecewise:
-        """The overhead of a host; UsageError if its property is none."""
-        text = host.properties.get(self.name)
-        if text is None:
-            return self.common
-        found = self.own.get(host.index)
-        if found is None:
-            found = self.own[host.index] = parse(text, f"{host.name}: {self.name}")
-        return found
 
 
 def transport(
@@ -107,7 +87,39 @@ def _factor(settings: Settings, name: str, preset: str, own: bool) -> Piecewise:
     return found
 
 
-@model("hybrid", "SMPI's: overheads, three protocols, piecewise factors, fair sharing of links")
+_FLOW = (
+    "T(s) = latfactor(S) * lat + S / (bwfactor(S) * share), S = s + 16; share is the max-min fair "
+    "share of the links of the route, weighted by 1 / (lat + sum of weight-S / bandwidth), at most "
+    "the smallest bandwidth and gamma / (2 lat)"
+)
+_LINKS = (
+    ("lat", "sum of the latencies of the route (s)"),
+    ("latfactor, bwfactor", "factors by size: network/latency-factor, network/bandwidth-factor"),
+    ("weight-S", "bytes: network/weight-S"),
+    ("gamma", "twice the TCP window (bytes): network/TCP-gamma"),
+    ("cross-traffic", "whether a flow takes 5 % of its rate from each link of the way back: "
+     "network/crosstraffic"),
+    ("os, ois, or", "overheads of the machine (s): smpi/os, smpi/ois, smpi/or"),
+    ("eager, detached", "sizes (bytes) below which a message flows before it is received, and its "
+     "sender goes on: smpi/async-small-thresh, smpi/send-is-detached-thresh"),
+)  # fmt: skip
+_SHARES = "contention is shared fairly at once: large messages rather than bursts of small ones"
+
+
+@model(
+    "hybrid",
+    "SMPI's: overheads, three protocols, piecewise factors, fair sharing of links",
+    Explanation(
+        "os(s) or ois(s) of the sender, then " + _FLOW + ", then or(s) of the receiver of a "
+        "detached message",
+        (*_LINKS, ("smpi/lat-factor, smpi/bw-factor", "the factors of this model alone"),
+         ("network/preset", "whose factors hold where nothing else is said: neutral or smpi")),
+        "Bedaride, Degomme, Genaud, Legrand, Markomanolis, Quinson, Stillwell, Suter, Videau: "
+        "Toward Better Simulation of MPI Applications on Ethernet/TCP Networks. PMBS 2013; "
+        "SimGrid's documentation of network/model",
+        "sizes for which the factors were measured; " + _SHARES,
+    ),
+)  # fmt: skip
 def hybrid(platform: Platform, hosts: Sequence[Host], settings: Settings) -> Transport:
     """The hybrid model with the preset of factors that the run or the machine names."""
     preset = find_preset(preset_name(platform, settings))
@@ -126,8 +138,45 @@ def _plain(preset: Preset) -> Callable[[Platform, Sequence[Host], Settings], Tra
     return build
 
 
-model("lv08", "fluid with the factors of Velho and Legrand 2008: 13.01 and 0.97")(_plain(LV08))
-model("cm02", "fluid with latency and bandwidth as they are (Casanova and Marchal 2002)")(
-    _plain(CM02)
-)
-model("fluid", "plain fluid: no factors, no TCP window, no cross-traffic")(_plain(RAW))
+def _explained(preset: Preset, source: str, valid: str) -> Explanation:
+    return Explanation(
+        f"{_FLOW}; latfactor {preset.latency_factor}, bwfactor {preset.bandwidth_factor}, weight-S "
+        f"{preset.weight:g}, gamma {preset.gamma:.0f}, cross-traffic "
+        f"{'yes' if preset.cross_traffic else 'no'}",
+        _LINKS,
+        source,
+        valid,
+    )
+
+
+model(
+    "lv08",
+    "fluid with the factors of Velho and Legrand 2008: 13.01 and 0.97",
+    _explained(
+        LV08,
+        "Velho, Legrand: Accuracy Study and Improvement of Network Simulation in the SimGrid "
+        "Framework. SIMUTools 2009",
+        "TCP flows of 100 KB and more, whose slow start the latency factor stands for; latencies "
+        "of short messages come out 13 times too large",
+    ),
+)(_plain(LV08))
+model(
+    "cm02",
+    "fluid with latency and bandwidth as they are (Casanova and Marchal 2002)",
+    _explained(
+        CM02,
+        "Casanova, Marchal: A Network Model for Simulation of Grid Application. INRIA RR-4596, "
+        "2002",
+        "long TCP flows; no overheads of protocols but the machine's",
+    ),
+)(_plain(CM02))
+model(
+    "fluid",
+    "plain fluid: no factors, no TCP window, no cross-traffic",
+    _explained(
+        RAW,
+        "max-min fairness: Bertsekas, Gallager: Data Networks. 1992, section 6.5.2; network/model:"
+        "raw of SimGrid",
+        "large messages on networks whose flow control is fair",
+    ),
+)(_plain(RAW))

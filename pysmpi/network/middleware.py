@@ -1,0 +1,170 @@
+"""What log_nP and its relatives have in common: middleware costs by size and stride.
+
+A message costs its sender f(s, 1) + f(s, d): the overhead of s contiguous bytes through the
+middleware, and the latency that packing pieces adds which lie a stride of d bytes apart. It costs
+its receiver the same, for the datatype that the receiver has. Between them is the network.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from pysmpi.kernel.plan import Gap, Plan, Pricing, Transport
+from pysmpi.kernel.requests import Receive, Send
+from pysmpi.network.overheads import Overheads
+from pysmpi.network.piecewise import Piecewise
+from pysmpi.options import Settings
+from pysmpi.platform.model import Host, Platform
+from pysmpi.platform.placement import Slot
+
+# Levels of communication, the narrowest first.
+SOCKET, NODE, NETWORK = 0, 1, 2
+_OPTIONS = (
+    ("lognp/o-socket", "lognp/l-socket"),
+    ("lognp/o-node", "lognp/l-node"),
+    ("lognp/o", "lognp/l"),
+)
+
+
+class Level:
+    """The middleware of one level of communication."""
+
+    def __init__(
+        self, overhead: Piecewise | None, latency: Piecewise | None, name: int
+    ) -> None:
+        self.overhead = overhead
+        self.latency = latency
+        self.name = name
+
+    def strided(self, host: Host, nbytes: int, pieces: int, span: int) -> float:
+        """f(s, d): seconds that `nbytes` in equal `pieces` over `span` bytes take besides f(s, 1).
+
+        Where the machine has no such latencies, what its description gives for packing a piece.
+        """
+        if pieces <= 1:
+            return 0.0
+        if self.latency is None:
+            node = host.node
+            if node is None:
+                return 0.0
+            return pieces * node.packing[1 if self.name == NETWORK else 0]
+        stride = (span - nbytes // pieces) // (pieces - 1)
+        each, per_byte = (*self.latency.at(stride), 0.0)[:2]
+        return each * pieces + per_byte * nbytes
+
+
+class Packing(Pricing):
+    """What the datatypes of the two ends add to a message of one level between two hosts."""
+
+    def __init__(
+        self, transport: MiddlewareTransport, level: Level, src: Host, dst: Host
+    ) -> None:
+        self.transport = transport
+        self.level = level
+        self.src = src
+        self.dst = dst
+
+    def _seconds(self, host: Host, payload: Any, nbytes: int) -> float:
+        locate = self.transport.locate
+        place = None if locate is None or payload is None else locate(payload)
+        if place is None or nbytes == 0:
+            return 0.0
+        _, start, end, pieces = place
+        return self.level.strided(host, nbytes, pieces, end - start)
+
+    def sending(self, send: Send) -> None:
+        """The sender packs."""
+        send.start_cost += self._seconds(self.src, send.payload, send.nbytes)
+
+    def matched(self, send: Send, receive: Receive) -> None:
+        """The receiver unpacks."""
+        nbytes = min(send.nbytes, receive.nbytes)
+        receive.finish_cost += self._seconds(self.dst, receive.payload, nbytes)
+
+
+class MiddlewareTransport(Transport):
+    """Plans of messages by middleware costs.
+
+    `hosts[slot]` is the host of each slot. Who makes the run sets `places`, the host and core of
+    each slot, and `locate(payload)`, which says where a payload is: the object that owns it, its
+    first byte, its last + 1, and the number of pieces; None if it is in no buffer of the program.
+    """
+
+    def __init__(self, platform: Platform, hosts: Sequence[Host], settings: Settings) -> None:
+        self.platform = platform
+        self.hosts = hosts
+        self.places: Sequence[Slot] = ()
+        self.locate: Any = None
+        self.sending = Overheads(settings, "smpi/os", hosts)
+        self.receiving = Overheads(settings, "smpi/or", hosts)
+        self.net: Piecewise | None = settings.value("lognp/net")
+        self.levels = [
+            Level(settings.value(overhead), settings.value(latency), name)
+            for name, (overhead, latency) in enumerate(_OPTIONS)
+        ]
+
+    @abstractmethod
+    def level(self, source: int, destination: int) -> int:
+        """The level of communication of two slots."""
+
+    @abstractmethod
+    def network(self, src: Host, dst: Host, nbytes: int) -> float:
+        """The network overhead (s) between two hosts."""
+
+    def socket(self, slot: int) -> int:
+        """The socket of a slot in its host."""
+        if not self.places:
+            return 0
+        host, core = self.places[slot]
+        return core // max(1, host.cores // host.sockets)
+
+    def place(self, slot: int) -> int:
+        return self.hosts[slot].index
+
+    def plan(self, source: int, destination: int, nbytes: int) -> Plan:
+        src, dst = self.hosts[source], self.hosts[destination]
+        name = self.level(source, destination)
+        level = self._fallback(name)
+        if level.overhead is not None:
+            send = receive = level.overhead.affine(nbytes)
+        else:
+            send = self.sending.of(src).affine(nbytes)
+            receive = self.receiving.of(dst).affine(nbytes)
+            if name != NETWORK:
+                # The machine has no overhead of a copy: half of its loopback on each side.
+                half = flat(self.platform, src, src, nbytes) / 2.0
+                send += half
+                receive += half
+        if name == NETWORK:
+            latency = self.network(src, self._beyond(src) if src is dst else dst, nbytes)
+        else:
+            latency = 0.0
+        return Plan(
+            latency, 0.0, 1.0, 1.0, 1.0, [], [], send, send, receive, True, True,
+            Packing(self, level, src, dst), Gap(None, None, 0.0, 0.0),
+        )  # fmt: skip
+
+    def _fallback(self, name: int) -> Level:
+        """The level; one inside a socket without costs of its own is one inside a node."""
+        level = self.levels[name]
+        if name == SOCKET and level.overhead is None and level.latency is None:
+            return self.levels[NODE]
+        return level
+
+    def _beyond(self, host: Host) -> Host:
+        """Another host: for a model that knows of no nodes, ranks of one are as far as any."""
+        hosts = self.platform.hosts
+        return hosts[host.index - 1 if host.index else min(1, len(hosts) - 1)]
+
+
+def flat(platform: Platform, src: Host, dst: Host, nbytes: int) -> float:
+    """Latencies of a route and the bytes through its narrowest link: seconds."""
+    links = platform.way(src, dst)
+    return sum(link.latency for link in links) + nbytes / min(link.bandwidth for link in links)
+
+
+def hop_by_hop(platform: Platform, src: Host, dst: Host, nbytes: int) -> float:
+    """The bytes through one link after the other: seconds."""
+    return sum(link.latency + nbytes / link.bandwidth for link in platform.way(src, dst))

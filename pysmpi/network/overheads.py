@@ -1,0 +1,30 @@
+"""What a message costs the processors of its two ends, as far as hosts say it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pysmpi.network.piecewise import Piecewise, parse
+from pysmpi.options import Settings
+from pysmpi.platform.model import Host
+
+
+class Overheads:
+    """One of the overheads of every host: its own where its properties name one."""
+
+    def __init__(self, settings: Settings, name: str, hosts: Sequence[Host]) -> None:
+        self.name = name
+        self.common: Piecewise = settings.value(name)
+        self.own: dict[int, Piecewise] = {}
+        for host in hosts:
+            self.of(host)
+
+    def of(self, host: Host) -> Piecewise:
+        """The overhead of a host; UsageError if its property is none."""
+        text = host.properties.get(self.name)
+        if text is None:
+            return self.common
+        found = self.own.get(host.index)
+        if found is None:
+            found = self.own[host.index] = parse(text, f"{host.name}: {self.name}")
+        return found
