@@ -8,6 +8,7 @@ next event.
 from typing import Any, Final, Optional
 
 from pysmpi.kernel.events import Event, EventQueue
+from pysmpi.kernel.listeners import Listeners
 from pysmpi.kernel.matching import is_wild, mailbox_of
 from pysmpi.kernel.plan import Gap, PlanBook, Port, Transport
 from pysmpi.kernel.process import Process
@@ -142,8 +143,8 @@ class Engine:
 
     Hooks belong to the layers above and cost nothing when unset: `deliver(send, receive)` moves
     the data of a matched message, `keep(send)` saves the data of one whose sender goes on before
-    it is matched, `chooser.pick(kind, candidates)` decides among equals. `tick()` is called from
-    time to time. What waits for the world outside is asked before anything else happens:
+    it is matched, `chooser.pick(kind, candidates)` decides among equals. `listeners` are told what
+    happens. `tick()` is called from time to time. What waits for the world outside is asked before anything else happens:
     `before(date)` before the clock moves to a date, `idle()` when nothing is to happen any more.
     Both return True if they may have changed what happens next.
 
@@ -171,7 +172,7 @@ class Engine:
         self.deliver: Any = None
         self.keep: Any = None
         self.chooser: Any = None
-        self.recorder: Any = None
+        self.listeners: Listeners = Listeners()
         self.tick: Any = None
         self.before: Any = None
         self.idle: Any = None
@@ -406,6 +407,10 @@ class Engine:
             receive.finish_cost = plan.recv_cost
         if plan.pricing is not None:
             plan.pricing.matched(send, receive)
+        tell = self.listeners.message_matched
+        if tell is not None:
+            for method in tell:
+                method(send, receive, self.now)
         if self.deliver is not None and send.payload is not None:
             self.deliver(send, receive)
 
@@ -418,8 +423,10 @@ class Engine:
             return
         flow = Flow(self, send)
         send.flowing = True
-        if self.recorder is not None:
-            self.recorder.flow_started(send, self.now)
+        tell = self.listeners.flow_started
+        if tell is not None:
+            for method in tell:
+                method(send, self.now)
         date += plan.latency
         if plan.latency > 0.0 and date > self.now:
             self.queue.push(date, flow)
@@ -445,8 +452,10 @@ class Engine:
     def arrive(self, send: Send) -> None:
         """The last byte of a message is there."""
         send.arrived = True
-        if self.recorder is not None:
-            self.recorder.flow_ended(send, self.now)
+        tell = self.listeners.flow_ended
+        if tell is not None:
+            for method in tell:
+                method(send, self.now)
         if not send.detached:
             send.complete(self.now)
         receive = send.receive

@@ -265,6 +265,10 @@ class Process(Event):
             self._pay(request)
         self.outstanding -= 1
         if self.outstanding == 0:
+            tell = self.engine.listeners.wait_ended
+            if tell is not None:
+                for method in tell:
+                    method(self, request, now)
             if self.busy > now:
                 self.engine.queue.push(self.busy, self)
             else:
@@ -285,6 +289,8 @@ class Process(Event):
                     return False
             self.paid = False
             self.next_start += 1
+            if self.engine.listeners.request_started is not None:
+                self._tell_started(request)
             request.post(self)
         if self.schedule is not None:
             if not self._execute(self.schedule):
@@ -444,6 +450,8 @@ class Process(Event):
         if self.stage == PAID:
             request = self.blocked
             assert request is not None
+            if self.engine.listeners.request_started is not None:
+                self._tell_started(request)
             request.post(self)
             if code == ISEND:
                 self.slots[self.next_slot] = request
@@ -469,6 +477,8 @@ class Process(Event):
                 self.tag + schedule.tags[step],
                 schedule.sizes[step],
             )
+            if self.engine.listeners.request_started is not None:
+                self._tell_started(receive)
             receive.post(self)
             if code == IRECV:
                 self.slots[self.next_slot] = receive
@@ -484,6 +494,15 @@ class Process(Event):
             self.blocked = receive
             return self._awaited(1)
         return True
+
+    def _tell_started(self, request: Request) -> None:
+        """Tell those who listen before the request is posted: its match may follow at once."""
+        engine = self.engine
+        request.listeners = engine.listeners
+        tell = engine.listeners.request_started
+        assert tell is not None
+        for method in tell:
+            method(request, self, engine.now)
 
     def _other_step(self, schedule: Schedule, code: int) -> bool:
         engine = self.engine

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, Optional
 from pysmpi.kernel.plan import Plan
 
 if TYPE_CHECKING:
+    from pysmpi.kernel.listeners import Listeners
     from pysmpi.kernel.matching import Mailbox
     from pysmpi.kernel.process import Process
 
@@ -26,6 +27,7 @@ class Request:
         self.finish_cost: float = 0.0  # seconds of the process once it waits for it
         self.waiter: Optional[Process] = None
         self.payload: Any = None
+        self.listeners: Optional[Listeners] = None  # told of the end, if somebody heard the start
         self.order: int = 0  # of posting, over the whole simulation
         self.next: Optional[Request] = None
         self.last: Optional[Request] = None
@@ -40,6 +42,12 @@ class Request:
         """Mark as complete and tell the process that waits."""
         self.done = True
         self.date = now
+        if self.listeners is not None:
+            tell = self.listeners.request_completed
+            self.listeners = None
+            if tell is not None:
+                for method in tell:
+                    method(self, now)
         waiter = self.waiter
         if waiter is not None:
             self.waiter = None

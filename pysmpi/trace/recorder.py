@@ -56,7 +56,7 @@ class Recorder:
     def start(self, simulation: Simulation) -> None:
         """Listen to a simulation from now on."""
         self.simulation = simulation
-        simulation.engine.recorder = self
+        simulation.engine.listeners.add(self)
         self._instruments.install(self)
         self._watch_cores()
 
@@ -72,7 +72,7 @@ class Recorder:
     def _detach(self) -> None:
         self._instruments.remove()
         if self.simulation is not None:
-            self.simulation.engine.recorder = None
+            self.simulation.engine.listeners.remove(self)
         if self._restore is not None:
             self._restore()
             self._restore = None

@@ -30,22 +30,21 @@ class Links:
         self.version = 0
         self._inside = 0
         self._engine: Any = None
-        self._listener: Any = None  # who listened before
         self._teams: dict[int, list[int]] = {}
         self._known = 0
 
     def enter(self, engine: Any) -> None:
         """A rank begins a pass."""
         if self._inside == 0:
-            self._engine, self._listener = engine, engine.recorder
-            engine.recorder = self
+            self._engine = engine
+            engine.listeners.add(self)
         self._inside += 1
 
     def leave(self) -> None:
         """A rank ends a pass."""
         self._inside -= 1
         if self._inside == 0:
-            self._engine.recorder = self._listener
+            self._engine.listeners.remove(self)
 
     def flow_started(self, send: Send, now: float) -> None:
         """The kernel: the bytes of a message leave."""
@@ -57,13 +56,6 @@ class Links:
             self._tie(source, destination)
             if not send.eager:
                 self._tie(destination, source)
-        if self._listener is not None:
-            self._listener.flow_started(send, now)
-
-    def flow_ended(self, send: Send, now: float) -> None:
-        """The kernel: the last byte of a message has arrived."""
-        if self._listener is not None:
-            self._listener.flow_ended(send, now)
 
     def _tie(self, leader: int, follower: int) -> None:
         followers = self.followers.setdefault(leader, set())

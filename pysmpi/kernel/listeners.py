@@ -1,0 +1,87 @@
+"""Listeners: objects that are told what happens in a run.
+
+A listener is any object with methods named like the events in `EVENTS`; it is told of those
+events for which it has a method. Several listeners may listen at once. An event to which nobody
+listens costs one test of an attribute.
+
+| event | arguments | when |
+| --- | --- | --- |
+| `request_started` | request, process, now | a process has started a send, a receive or a transfer |
+| `request_completed` | request, now | a request that was started while somebody listened is complete |
+| `message_matched` | send, receive, now | a message and a receive have found each other |
+| `flow_started` | send, now | the bytes of a message leave |
+| `flow_ended` | send, now | the last byte of a message has arrived |
+| `wait_ended` | process, request, now | a blocked process may go on; `request` completed last |
+| `call_begun` | call | the program has entered an MPI call; its compute is billed |
+| `call_ended` | call | the call is over, also by an exception; the clock has not started yet |
+| `collective_entered` | entry | a rank takes part in a collective operation from now on |
+| `collective_left` | entry | its part is done |
+| `epoch_opened` | window, rank, kind, peers | an access or exposure epoch begins |
+| `epoch_closed` | window, rank, kind, peers | an access or exposure epoch ends |
+| `file_accessed` | file, rank, kind, offset, nbytes | bytes of a file are read or written |
+
+`now` is the simulated time (s). The kernel tells of the events of requests, messages, flows and
+waits; the layers above tell of the others.
+"""
+
+from typing import Any, Final, Optional
+
+EVENTS: Final = (
+    "request_started",
+    "request_completed",
+    "message_matched",
+    "flow_started",
+    "flow_ended",
+    "wait_ended",
+    "call_begun",
+    "call_ended",
+    "collective_entered",
+    "collective_left",
+    "epoch_opened",
+    "epoch_closed",
+    "file_accessed",
+)
+
+
+class Listeners:
+    """Who listens in one run: for each event the methods to call, or None."""
+
+    def __init__(self) -> None:
+        self.all: list[Any] = []
+        self.request_started: Optional[list[Any]] = None
+        self.request_completed: Optional[list[Any]] = None
+        self.message_matched: Optional[list[Any]] = None
+        self.flow_started: Optional[list[Any]] = None
+        self.flow_ended: Optional[list[Any]] = None
+        self.wait_ended: Optional[list[Any]] = None
+        self.call_begun: Optional[list[Any]] = None
+        self.call_ended: Optional[list[Any]] = None
+        self.collective_entered: Optional[list[Any]] = None
+        self.collective_left: Optional[list[Any]] = None
+        self.epoch_opened: Optional[list[Any]] = None
+        self.epoch_closed: Optional[list[Any]] = None
+        self.file_accessed: Optional[list[Any]] = None
+
+    def add(self, listener: Any) -> None:
+        """Tell `listener` from now on; after those that listen already."""
+        self.all.append(listener)
+        self._gather()
+
+    def remove(self, listener: Any) -> None:
+        """Tell `listener` no more; nothing happens if it does not listen."""
+        self.all = [other for other in self.all if other is not listener]
+        self._gather()
+
+    def tell(self, event: str, *arguments: Any) -> None:
+        """Tell those who listen to an event that is not frequent."""
+        methods = getattr(self, event)
+        if methods is not None:
+            for method in methods:
+                method(*arguments)
+
+    def _gather(self) -> None:
+        for event in EVENTS:
+            methods = [
+                getattr(listener, event) for listener in self.all if hasattr(listener, event)
+            ]
+            setattr(self, event, methods if len(methods) > 0 else None)
