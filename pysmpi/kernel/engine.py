@@ -144,9 +144,9 @@ class Engine:
     Hooks belong to the layers above and cost nothing when unset: `deliver(send, receive)` moves
     the data of a matched message, `keep(send)` saves the data of one whose sender goes on before
     it is matched, `chooser.pick(kind, candidates)` decides among equals. `listeners` are told what
-    happens. `tick()` is called from time to time. What waits for the world outside is asked before anything else happens:
-    `before(date)` before the clock moves to a date, `idle()` when nothing is to happen any more.
-    Both return True if they may have changed what happens next.
+    happens. `tick()` is called from time to time. What waits for the world outside is asked before
+    anything else happens: `before(date)` before the clock moves to a date, `idle()` when nothing
+    is to happen any more. Both return True if they may have changed what happens next.
 
     With `by_arrival`, wildcards and probes see a message once its envelope has arrived, its
     latency after it was posted; without it, as soon as it is posted.

@@ -6,8 +6,8 @@ listens costs one test of an attribute.
 
 | event | arguments | when |
 | --- | --- | --- |
-| `request_started` | request, process, now | a process has started a send, a receive or a transfer |
-| `request_completed` | request, now | a request that was started while somebody listened is complete |
+| `request_started` | request, process, now | a process starts a request, before it is posted |
+| `request_completed` | request, now | a request whose start was told is complete |
 | `message_matched` | send, receive, now | a message and a receive have found each other |
 | `flow_started` | send, now | the bytes of a message leave |
 | `flow_ended` | send, now | the last byte of a message has arrived |
