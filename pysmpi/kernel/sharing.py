@@ -19,7 +19,7 @@ Three things keep it quick however many activities there are:
 - Only what is tied to a change through saturated constraints is solved again.
 """
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import Final, Optional
 
 from pysmpi.kernel.events import Event, EventQueue
@@ -28,6 +28,13 @@ INFINITY: Final = float("inf")
 # Relative slack under which a constraint counts as saturated: well above rounding,
 # well below anything that a prediction could show.
 SLACK: Final = 1e-9
+# Relative difference under which two levels are the same: the rounding of a few sums.
+TIE: Final = 1e-11
+# Scans of a region for the next saturated constraint, after which a heap is quicker.
+SCANS: Final = 6
+# Rounds of one solution after which it reaches out farther each time, lest their number grow with
+# the length of a chain of bundles whose rates change.
+ROUNDS: Final = 8
 # Busy periods with contention, nearly in a row, after which a constraint is taken to be contended
 # from the start of the next. Programs repeat themselves, and a right guess saves bundling anew.
 HOT: Final = 3
@@ -55,7 +62,12 @@ class Constraint:
         self.stamp: int = 0
         self.remaining: float = 0.0
         self.load: float = 0.0
+        self.held: float = 0.0  # what those that are solved had before
         self.open: int = 0
+        self.whole: bool = False  # whether all its bundles are being solved
+        self.level: float = 0.0  # rate * penalty of those that it limits
+        self.top: float = 0.0  # the largest rate * penalty of those that were solved
+        self.moved: bool = False
 
 
 class Activity(Event):
@@ -116,6 +128,7 @@ class Bundle(Event):
         self.count: int = 0
         self.goals: list[tuple[float, int, Activity]] = []
         self.rate: float = 0.0
+        self.bottleneck: Optional[Constraint] = None  # what limits the rate, if anything shared
         self.progress: float = 0.0  # work of each member since the bundle began, at `updated`
         self.updated: float = 0.0  # date (s)
         self.queued: float = INFINITY  # date (s) at which the event queue will ask
@@ -127,6 +140,14 @@ class Bundle(Event):
         self.progress += self.rate * (now - self.updated)
         self.updated = now
 
+    def moves(self) -> bool:
+        """Whether the share just solved is another rate; if not, it becomes the rate."""
+        difference = self.share - self.rate
+        if difference > 1e-12 * self.rate or difference < -1e-12 * self.rate:
+            return True
+        self.share = self.rate
+        return False
+
     def end(self) -> float:
         """The date (s) at which the first member ends at the present rate."""
         if len(self.goals) == 0 or self.rate <= 0.0:
@@ -137,6 +158,68 @@ class Bundle(Event):
     def fire(self) -> None:
         """End the members that have reached their goals."""
         self.system.expire(self)
+
+
+class Lowest:
+    """The constraint of a region that meets its capacity first, while rates rise together.
+
+    The level at which one does never falls when bundles come to rest below it. So a few scans of
+    all are followed by a heap, where levels are brought up to date only at the top.
+    """
+
+    def __init__(self, region: "list[Constraint]") -> None:
+        self.light: list[Constraint] = region  # those with open bundles
+        self.next: int = 0
+        self.scans: int = 0
+        self.heap: list[tuple[float, int]] = []
+
+    def level(self) -> float:
+        """The lowest level at which a constraint is saturated; infinite when none is left."""
+        if self.scans < SCANS:
+            self.scans += 1
+            self.next = 0
+            level = INFINITY
+            light: list[Constraint] = []
+            for constraint in self.light:
+                if constraint.open > 0:
+                    light.append(constraint)
+                    ratio = constraint.remaining / constraint.load
+                    if ratio < level:
+                        level = ratio
+            self.light = light
+            if self.scans == SCANS:
+                self.heap = [(light[i].remaining / light[i].load, i) for i in range(len(light))]
+                heapify(self.heap)
+        else:
+            level = self._first()
+        return level if level > 0.0 else 0.0
+
+    def take(self, level: float) -> Optional[Constraint]:
+        """One more constraint that is saturated at a level that `level` has returned, if any."""
+        limit = level * (1.0 + 1e-12)
+        if self.scans < SCANS:
+            while self.next < len(self.light):
+                constraint = self.light[self.next]
+                self.next += 1
+                if constraint.open > 0 and constraint.remaining <= limit * constraint.load:
+                    return constraint
+        elif self._first() <= limit:
+            return self.light[heappop(self.heap)[1]]
+        return None
+
+    def _first(self) -> float:
+        """Bring the top of the heap up to date, and return its level."""
+        while len(self.heap) > 0:
+            level, i = self.heap[0]
+            constraint = self.light[i]
+            if constraint.open == 0:
+                heappop(self.heap)
+                continue
+            ratio = constraint.remaining / constraint.load
+            if ratio <= level:
+                return level
+            heapreplace(self.heap, (ratio, i))
+        return INFINITY
 
 
 class System:
@@ -222,6 +305,9 @@ class System:
         """Change the capacity of a constraint."""
         before = constraint.capacity
         constraint.capacity = capacity
+        constraint.demand = 0.0
+        for member, weight in constraint.members.items():
+            constraint.demand += demand_of(weight, member.bound, constraint)
         if constraint.contended:
             self._touch(constraint)
         elif constraint.demand > min(before, capacity) * (1.0 + SLACK):
@@ -280,6 +366,7 @@ class System:
                 self._touch(constraint)
             return
         bundle.rate = limit
+        bundle.bottleneck = None
         for i in range(len(bundle.constraints)):
             bundle.constraints[i].usage += bundle.weights[i] * limit
         self._schedule(bundle)
@@ -404,7 +491,12 @@ class System:
             self._schedule(bundle)
 
     def solve(self) -> "list[Bundle]":
-        """Solve what has changed; return the bundles whose rate must become `share`."""
+        """Solve what has changed; return the bundles whose rate must become `share`.
+
+        Only the bundles of changed constraints are solved at first, in what the others leave them.
+        Then those others take part whose rates have lost their reason: as long as there are any,
+        the rates are not the fair ones.
+        """
         self.solutions += 1
         self.stamp += 1
         bundles: list[Bundle] = []
@@ -415,88 +507,73 @@ class System:
         for constraint in self.dirty:
             for bundle in constraint.bundles:
                 self._enter(bundle, bundles)
-        self.fresh = []
-        if len(bundles) == 0:
-            self._clean()
-            return bundles
-        done = 0
-        while True:
-            done = self._close(bundles, done, region)
-            self._fill(bundles, region)
-            if not self._spread(region, bundles):
-                break
-        self._clean()
-        changed: list[Bundle] = []
-        for bundle in bundles:
-            difference = bundle.share - bundle.rate
-            if difference > 1e-12 * bundle.rate or difference < -1e-12 * bundle.rate:
-                changed.append(bundle)
-            else:
-                bundle.share = bundle.rate
-        self._account(region)
-        return changed
-
-    def _clean(self) -> None:
-        for constraint in self.dirty:
             constraint.dirty = False
+        self.fresh = []
         self.dirty = []
+        changed: list[Bundle] = []
+        if len(bundles) == 0:
+            return changed
+        known = 0
+        rounds = 0
+        while True:
+            for i in range(known, len(bundles)):
+                for constraint in bundles[i].constraints:
+                    if constraint.stamp != self.stamp:
+                        constraint.stamp = self.stamp
+                        region.append(constraint)
+            known = len(bundles)
+            self._fill(bundles, region)
+            changed = [bundle for bundle in bundles if bundle.moves()]
+            self._challenge(changed, bundles, region)
+            if len(bundles) == known:
+                break
+            rounds += 1
+            if rounds > ROUNDS:
+                self._widen(bundles, known, 1 << min(rounds - ROUNDS, 30))
+        self._account(bundles, region)
+        return changed
 
     def _enter(self, bundle: Bundle, bundles: "list[Bundle]") -> None:
         if bundle.stamp != self.stamp:
             bundle.stamp = self.stamp
             bundles.append(bundle)
 
-    def _close(self, bundles: "list[Bundle]", done: int, region: "list[Constraint]") -> int:
-        """Add to the bundles all that a saturated constraint ties to them."""
-        while done < len(bundles):
-            for constraint in bundles[done].constraints:
-                if constraint.stamp == self.stamp:
-                    continue
-                constraint.stamp = self.stamp
-                region.append(constraint)
-                if constraint.dirty or (
-                    constraint.usage >= constraint.capacity * (1.0 - SLACK)
-                ):
-                    for bundle in constraint.bundles:
-                        if bundle.stamp != self.stamp:
-                            bundle.stamp = self.stamp
-                            bundles.append(bundle)
-            done += 1
-        return done
-
     def _fill(self, bundles: "list[Bundle]", region: "list[Constraint]") -> None:
-        """Raise the common level of rate * penalty until each bundle meets its limit."""
+        """Raise the common level of rate * penalty until each bundle meets its limit.
+
+        The bundles that do not take part keep what they have of the region.
+        """
         for constraint in region:
-            constraint.remaining = constraint.capacity
             constraint.load = 0.0
+            constraint.held = 0.0
             constraint.open = 0
-        for constraint in region:
-            # Those outside the solution keep what they have.
-            for bundle, weight in constraint.bundles.items():
-                if bundle.stamp != self.stamp:
-                    constraint.remaining -= weight * bundle.rate * bundle.count
+            constraint.level = INFINITY
         lowest = INFINITY
         for bundle in bundles:
             bundle.share = -1.0
             inverse = bundle.count / bundle.penalty
+            total = bundle.count * bundle.rate
             level = bundle.limit * bundle.penalty
             if level < lowest:
                 lowest = level
             for i in range(len(bundle.constraints)):
                 constraint = bundle.constraints[i]
-                constraint.load += bundle.weights[i] * inverse
+                weight = bundle.weights[i]
+                constraint.load += weight * inverse
+                constraint.held += weight * total
                 constraint.open += 1
-        light = [constraint for constraint in region if constraint.open > 0]
+        for constraint in region:
+            constraint.whole = constraint.open == len(constraint.bundles)
+            constraint.remaining = constraint.capacity
+            if not constraint.whole:
+                constraint.remaining -= constraint.usage - constraint.held
+        light = Lowest(region)
         bounded: list[tuple[float, int]] = []
         upto = 0
         while True:
-            level = INFINITY
-            for constraint in light:
-                ratio = constraint.remaining / constraint.load
-                if ratio < level:
-                    level = ratio
-            if level < 0.0:
-                level = 0.0
+            level = light.level()
+            if lowest == INFINITY and level == INFINITY:
+                break
             if lowest <= level:
                 if len(bounded) == 0:
                     bounded = [
@@ -506,25 +583,23 @@ class System:
                 while upto < len(bounded) and bounded[upto][0] <= level:
                     bundle = bundles[bounded[upto][1]]
                     if bundle.share < 0.0:
-                        self._fix(bundle, bundle.limit)
+                        self._fix(bundle, bundle.limit, bounded[upto][0], None)
                     upto += 1
                 lowest = bounded[upto][0] if upto < len(bounded) else INFINITY
             else:
-                limit = level * (1.0 + 1e-12)
-                for constraint in light:
-                    if constraint.open > 0 and constraint.remaining <= limit * constraint.load:
-                        for bundle in constraint.bundles:
-                            if bundle.stamp == self.stamp and bundle.share < 0.0:
-                                self._fix(bundle, level / bundle.penalty)
-            light = [constraint for constraint in light if constraint.open > 0]
-            if len(light) == 0:
-                for bundle in bundles:
-                    if bundle.share < 0.0:
-                        bundle.share = bundle.limit
-                break
+                full = light.take(level)
+                while full is not None:
+                    full.level = level
+                    for bundle in full.bundles:
+                        if bundle.stamp == self.stamp and bundle.share < 0.0:
+                            self._fix(bundle, level / bundle.penalty, level, full)
+                    full = light.take(level)
 
-    def _fix(self, bundle: Bundle, share: float) -> None:
+    def _fix(
+        self, bundle: Bundle, share: float, level: float, bottleneck: Optional[Constraint]
+    ) -> None:
         bundle.share = share
+        bundle.bottleneck = bottleneck
         total = share * bundle.count
         inverse = bundle.count / bundle.penalty
         for i in range(len(bundle.constraints)):
@@ -533,30 +608,58 @@ class System:
             constraint.remaining -= weight * total
             constraint.load -= weight * inverse
             constraint.open -= 1
+            constraint.top = level
 
-    def _spread(self, region: "list[Constraint]", bundles: "list[Bundle]") -> bool:
-        """Take in the bundles of constraints that became saturated; True if there were any.
+    def _challenge(
+        self, changed: "list[Bundle]", bundles: "list[Bundle]", region: "list[Constraint]"
+    ) -> None:
+        """Take in the bundles that cannot keep their rates beside those just solved.
 
-        They had been left at their old rates because nothing had tied them to the change.
+        Where nothing moved, and nobody is limited, all have the reasons that they had.
         """
-        before = len(bundles)
+        for bundle in changed:
+            for constraint in bundle.constraints:
+                constraint.moved = True
         for constraint in region:
-            if constraint.remaining <= constraint.capacity * SLACK:
+            if not constraint.whole and (constraint.moved or constraint.level < INFINITY):
+                slack = constraint.remaining > constraint.capacity * TIE
                 for bundle in constraint.bundles:
-                    self._enter(bundle, bundles)
-        return len(bundles) > before
+                    if bundle.stamp == self.stamp:
+                        continue
+                    level = bundle.rate * bundle.penalty
+                    if constraint.level < level * (1.0 - TIE) or (
+                        bundle.bottleneck is constraint
+                        and (slack or constraint.top > level * (1.0 + TIE))
+                    ):
+                        self._enter(bundle, bundles)
+            constraint.moved = False
 
-    def _account(self, region: "list[Constraint]") -> None:
-        """Bring `usage` up to date with the shares, without carrying rounding along."""
+    def _widen(self, bundles: "list[Bundle]", known: int, steps: int) -> None:
+        """Take in what saturated constraints tie to the latest bundles, so many steps away."""
+        while steps > 0 and known < len(bundles):
+            end = len(bundles)
+            for i in range(known, end):
+                for constraint in bundles[i].constraints:
+                    if constraint.usage >= constraint.capacity * (1.0 - SLACK):
+                        for bundle in constraint.bundles:
+                            self._enter(bundle, bundles)
+            known = end
+            steps -= 1
+
+    def _account(self, bundles: "list[Bundle]", region: "list[Constraint]") -> None:
+        """Bring `usage` up to date with the shares."""
         self.lonely = []
         for constraint in region:
             if len(constraint.members) == 1:
                 self.lonely.append(constraint)
-            usage = 0.0
-            for bundle, weight in constraint.bundles.items():
-                rate = bundle.share if bundle.stamp == self.stamp else bundle.rate
-                usage += weight * rate * bundle.count
-            constraint.usage = usage
+            if constraint.whole:
+                constraint.usage = 0.0
+            else:
+                constraint.usage -= constraint.held
+        for bundle in bundles:
+            total = bundle.share * bundle.count
+            for i in range(len(bundle.constraints)):
+                bundle.constraints[i].usage += bundle.weights[i] * total
 
 
 def demand_of(weight: float, bound: float, constraint: Constraint) -> float:

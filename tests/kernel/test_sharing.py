@@ -105,6 +105,119 @@ def test_rates_are_fair_after_each_change(case):
         assert_fair(system, left, constraints)
 
 
+def plain_rates(activities):
+    """All rates from scratch: raise the level of rate * penalty, fix whoever can rise no more."""
+    rate = {}
+    while len(rate) < len(activities):
+        open_ones = [a for a in activities if a not in rate]
+        remaining, load = {}, {}
+        for a in activities:
+            for c, w in zip(a.constraints, a.weights):
+                remaining[c] = remaining.get(c, c.capacity) - w * rate.get(a, 0.0)
+                load[c] = load.get(c, 0.0) + (w / a.penalty if a not in rate else 0.0)
+        full = {c: max(0.0, remaining[c]) / load[c] for c in load if load[c] > 0}
+        level = min([a.bound * a.penalty for a in open_ones] + list(full.values()))
+        for a in open_ones:
+            if a.bound * a.penalty <= level:
+                rate[a] = a.bound
+            elif any(full[c] <= level * (1 + 1e-12) for c in a.constraints):
+                rate[a] = level / a.penalty
+    return [rate[a] for a in activities]
+
+
+def exchanges(hosts, pairs, kinds):
+    """Activities between pairs of hosts with a link up and a link down, and cross-traffic."""
+    up, down = [Constraint(10.0) for _ in range(hosts)], [Constraint(10.0) for _ in range(hosts)]
+    weights = [1.0, 1.0, 0.05, 0.05]
+    paths = {(a, b): [up[a], down[b], up[b], down[a]] for a, b in pairs}
+    return [
+        Activity(1.0, penalty, bound, paths[pair], weights)
+        for pair, (penalty, bound) in zip(pairs, kinds)
+    ]
+
+
+ways = st.tuples(st.integers(0, 9), st.sampled_from([1, 2, 3])).map(
+    lambda way: (way[0], (way[0] + way[1]) % 10)
+)
+kinds = st.tuples(st.sampled_from([1.0, 1.0, 1.3, 3.7]), st.sampled_from([10.0, 10.0, 4.0]))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(ways, kinds), min_size=1, max_size=30), st.data())
+def test_rates_of_exchanges_are_those_of_a_plain_solver(flows, data):
+    """Neighbours' messages with what comes back: long chains of links, of which parts change."""
+    activities = exchanges(10, [pair for pair, _ in flows], [kind for _, kind in flows])
+    system, present = new_system(), []
+    changes = data.draw(
+        st.lists(st.sets(st.sampled_from(activities), max_size=4), min_size=1, max_size=20)
+    )
+    for change in [set(activities), *changes]:
+        for activity in change:
+            if activity in present:
+                system.remove(activity)
+                present.remove(activity)
+            else:
+                system.add(activity)
+                present.append(activity)
+        solve(system)
+        assert rates(system, present) == pytest.approx(plain_rates(present), rel=1e-9)
+
+
+@settings(max_examples=300, deadline=None)
+@given(systems(), st.data())
+def test_rates_of_any_system_are_those_of_a_plain_solver(case, data):
+    capacities, flows, _, _ = case
+    constraints = [Constraint(c) for c in capacities]
+    activities = [
+        Activity(1.0, penalty, bound, [constraints[i] for i, _ in uses], [w for _, w in uses])
+        for penalty, bound, uses in flows
+    ]
+    system, present = new_system(), []
+    for activity in activities + data.draw(st.lists(st.sampled_from(activities), max_size=30)):
+        if activity in present:
+            system.remove(activity)
+            present.remove(activity)
+        else:
+            system.add(activity)
+            present.append(activity)
+        if data.draw(st.booleans()):
+            system.set_capacity(data.draw(st.sampled_from(constraints)), data.draw(positive))
+        solve(system)
+        assert rates(system, present) == pytest.approx(plain_rates(present), rel=1e-6)
+
+
+def test_a_change_far_along_a_chain_is_not_solved():
+    flows = exchanges(1000, [(i, (i + 1) % 1000) for i in range(1000)], [(1.0, 10.0)] * 1000)
+    system = new_system()
+    for flow in flows:
+        system.add(flow)
+    solve(system)
+    assert rates(system, flows) == [pytest.approx(10.0 / 1.05)] * 1000
+    before = {flow: flow.bundle.stamp for flow in flows}
+    system.remove(flows[500])
+    solve(system)
+    assert sum(flow.bundle.stamp != before[flow] for flow in flows if flow.bundle) < 10
+
+
+@pytest.mark.parametrize("number", [3, 30, 300])
+def test_a_change_that_moves_a_whole_chain_is_followed_to_its_end(number):
+    # Each link has two flows, one also on the next link: what one gives back, the next one takes.
+    links = [Constraint(10.0 + i) for i in range(number)]
+    flows = [
+        Activity(1.0, 1.0, math.inf, links[i : i + 2], [1.0] * len(links[i : i + 2]))
+        for i in range(number)
+    ]
+    own = [Activity(1.0, 1.0, math.inf, [link], [1.0]) for link in links]
+    system = new_system()
+    for activity in flows + own:
+        system.add(activity)
+    solve(system)
+    assert rates(system, flows + own) == pytest.approx(plain_rates(flows + own), rel=1e-9)
+    system.remove(own[0])
+    solve(system)
+    assert rates(system, flows + own[1:]) == pytest.approx(plain_rates(flows + own[1:]), rel=1e-9)
+
+
 def test_a_flow_that_fits_is_not_solved():
     system = new_system()
     link = Constraint(10.0)
