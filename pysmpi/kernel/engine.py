@@ -436,8 +436,10 @@ class Engine:
     def _pass(self, send: Send, gap: Gap, date: float) -> None:
         """Let a message take the ports of its hosts, from `date` (s) on."""
         send.flowing = True
-        if self.recorder is not None:
-            self.recorder.flow_started(send, self.now)
+        tell = self.listeners.flow_started
+        if tell is not None:
+            for method in tell:
+                method(send, self.now)
         if not send.eager:
             known = send.date + gap.request
             date = (known if known > date else date) + gap.answer
