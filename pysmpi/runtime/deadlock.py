@@ -166,7 +166,7 @@ def _exits(simulation: Simulation, pids: Iterable[int]) -> dict[int, Exit]:
 def find_deadlock(simulation: Simulation) -> Deadlock:
     """What became of a simulation in which nothing can happen any more."""
     universe = simulation.universe
-    census = Census(universe)
+    census = Census(simulation)
     polling = simulation.polling
     waiting = simulation.waiting()
     waits = [wait for rank in waiting for wait in census.waits(rank)]

@@ -6,12 +6,11 @@ kernel's requests and the communicators once somebody asks, which may take its t
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pysmpi.mpi
 from pysmpi import text
@@ -27,6 +26,9 @@ from pysmpi.mpi.point_to_point.operations import Operation
 from pysmpi.mpi.rma.locks import Claim
 from pysmpi.runtime.lookalike import stands_for
 from pysmpi.runtime.program_errors import CallSite, call_site, is_ours
+
+if TYPE_CHECKING:
+    from pysmpi.runtime.simulation import Simulation
 
 _MPI = os.path.join(os.path.dirname(os.path.abspath(pysmpi.mpi.__file__ or "")), "")
 # A capacity beyond this is that of a receive which takes whatever comes.
@@ -90,27 +92,13 @@ class Wait:
 
 
 class Census:
-    """The communicators and suspended fibers of a universe, found among all objects."""
+    """The communicators of a simulation, and what its suspended threads wait for."""
 
-    def __init__(self, universe: Any) -> None:
-        self.universe = universe
-        self.fibers: dict[int, list[Fiber]] = {}
-        cores: list[Core] = []
-        for thing in gc.get_objects():
-            kind = type(thing)
-            if kind is Core:
-                if thing.universe is universe:
-                    cores.append(thing)
-            elif kind is Fiber:
-                rank = getattr(thing, "rank", None)
-                if rank is not None and rank.universe is universe and not thing.dead:
-                    self.fibers.setdefault(rank.pid, []).append(thing)
-        cores.sort(key=lambda core: core.p2p.number)
-        self.cores = cores
-        self.by_context: dict[int, Core] = {}
-        for core in cores:
-            self.by_context[core.p2p.number] = core
-            self.by_context[core.coll.number] = core
+    def __init__(self, simulation: Simulation) -> None:
+        self.universe = simulation.universe
+        self._threads = simulation.threads
+        self.by_context: dict[int, Core] = dict(self.universe.communicators)
+        self.cores = sorted(set(self.by_context.values()), key=lambda core: core.p2p.number)
 
     def core_of(self, context: Context | None) -> Core | None:
         """The communicator that a context belongs to; None for contexts of MPI's own."""
@@ -126,11 +114,10 @@ class Census:
     def waits(self, rank: Rank) -> list[Wait]:
         """What the threads of a rank wait for; its main thread first."""
         fibers = [] if rank.fiber is None else [rank.fiber]
-        others = [fiber for fiber in self.fibers.get(rank.pid, ()) if fiber is not rank.fiber]
-        others.sort(key=lambda fiber: fiber.process.pid)
+        fibers += self._threads.get(rank.pid, ())
         return [
             self._wait(rank, fiber, fiber.gr_frame, number)
-            for number, fiber in enumerate(fibers + others)
+            for number, fiber in enumerate(fibers)
             if fiber.gr_frame is not None
         ]
 

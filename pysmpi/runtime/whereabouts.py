@@ -22,7 +22,7 @@ def whereabouts(simulation: Simulation, frame: FrameType | None) -> str:
 
     `frame` is what the interpreter is executing now.
     """
-    census = Census(simulation.universe)
+    census = Census(simulation)
     running = getcurrent()
     ranks = simulation.waiting()
     waits = [wait for rank in ranks for wait in census.waits(rank)]

@@ -12,6 +12,7 @@ import time
 from _thread import get_ident
 from collections.abc import Callable
 from typing import Any, NoReturn
+from weakref import WeakValueDictionary
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
@@ -31,6 +32,8 @@ class Universe:
         self.processes: list[Process] = []
         self.ranks: list[Rank] = []
         self.contexts = 0  # numbers given to communication contexts
+        # Communicators by the numbers of their contexts.
+        self.communicators: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.storage: dict[str, Any] = {}  # of chapters, such as published names
         self.selection: Any = None  # which collective algorithm to use
         self.options: dict[str, Any] = {}

@@ -73,6 +73,7 @@ class Core:
         members = [processes[pid] for pid in group]
         self.p2p = Context(universe.next_context(), members)
         self.coll = Context(universe.next_context(), members)
+        universe.communicators[self.p2p.number] = universe.communicators[self.coll.number] = self
         self.topology: Any = None
         self.boards: dict[tuple[int, str], Board] = {}
         self.calls: dict[int, int] = {}  # collective calls begun, by rank
