@@ -1,7 +1,8 @@
-"""The problems of programs that pysmpi reports, each with a code that stays.
+"""The problems of programs that pysmpi reports, each with a permanent code.
 
-A problem is a class: `code`, `title`, and a docstring in sections - what it is, why it is bad, an
-example, what to do. `pysmpi explain CODE` prints it; `docs/diagnostics.md` is made of them.
+A problem is a class with a `code`, a `title` and a docstring. The sections of the docstring
+describe the problem, why it is bad, an example and the remedy. `pysmpi explain CODE` prints the
+docstring; `docs/diagnostics.md` contains all of them.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ class Diagnostic:
 
 
 class Deadlock(Diagnostic):
-    """Ranks wait, and nothing that could still happen will let any of them go on.
+    """Ranks wait for each other, and none of them can ever continue.
 
-    The report shows at which line of the program each rank waits, ranks at the same line
-    together, and marks the odd one out. It names messages that almost fit what a rank waits for,
-    collective calls that differ between ranks, and a circle of ranks each of which waits for the
+    The report shows the line of the program at which each rank waits. It groups ranks at the same
+    line and marks the odd one out. It names messages that almost match a waiting receive,
+    collective calls that differ between ranks, and a cycle of ranks in which each waits for the
     next.
 
     ## Why it is bad
 
-    A real MPI library hangs: it goes on using the machine until the job's time is over, and says
-    nothing. Some such programs get through on one machine and hang on the next: whether a
-    standard-mode send waits for its receive is up to the library and to the size of the message.
+    A real MPI library hangs without a message and uses the machine until the time limit of the
+    job. Some of these programs work on one machine and hang on another: the library and the size
+    of the message determine whether a standard-mode send waits for its receive.
 
     ## Example
 
@@ -44,18 +45,18 @@ class Deadlock(Diagnostic):
     if comm.rank == 0:
         comm.send(data, dest=1, tag=8)
     else:
-        comm.recv(source=0, tag=7)  # no message with this tag ever comes
+        comm.recv(source=0, tag=7)  # no message with this tag ever arrives
     ```
 
     ## What to do
 
     - Compare source, destination, tag and communicator of the two sides that the report names.
-    - Let every rank of a communicator make the same collective calls in the same order; look
-      for a branch on the rank around the call, or one rank that left a loop early.
-    - Where ranks send to each other before they receive, use `Sendrecv`, or `Irecv` before
-      `Send`, instead of relying on buffers.
-    - Run with `--on-deadlock raise` to have each waiting rank raise an error at the place where
-      it waits, which a debugger or a test can catch.
+    - Make the same collective calls in the same order on every rank of a communicator. Look for
+      a branch on the rank around the call, or for a rank that left a loop early.
+    - If ranks send to each other before they receive, use `Sendrecv`, or `Irecv` before `Send`,
+      instead of relying on buffers.
+    - Run with `--on-deadlock raise` to raise an error in each waiting rank, at the line at which
+      it waits. A debugger or a test can catch the error.
 
     ## References
 
@@ -68,15 +69,15 @@ class Deadlock(Diagnostic):
 
 
 class RankFailed(Diagnostic):
-    """An exception came up in a rank and nobody caught it.
+    """A rank raised an exception that the program did not catch.
 
-    The report is Python's traceback, without the frames of pysmpi, and begins with the ranks in
-    which it happened. Ranks that failed at the same lines are shown once.
+    The report begins with the ranks that failed. Python's traceback follows, without the frames
+    of pysmpi. Ranks that failed at the same lines share one report.
 
     ## Why it is bad
 
-    Under a real launcher only this rank ends. The others wait for it, often until the job's time
-    is over, and the traceback is somewhere in the mixed output of all ranks. (`python -m mpi4py`
+    Under a real launcher only this rank ends. The others wait for it, often until the time limit
+    of the job, and the traceback is hidden in the mixed output of all ranks. (`python -m mpi4py`
     ends the job as pysmpi does.)
 
     ## Example
@@ -88,8 +89,8 @@ class RankFailed(Diagnostic):
 
     ## What to do
 
-    Correct the line at the end of the traceback. If ranks may fail on their own, catch the
-    exception, and tell the others: for example by an `allreduce` of a flag, or `comm.Abort`.
+    Correct the line at the end of the traceback. If single ranks may fail, catch the exception
+    and inform the other ranks: for example with an `allreduce` of a flag, or with `comm.Abort`.
     """
 
     code = "PSM102"
@@ -99,13 +100,13 @@ class RankFailed(Diagnostic):
 class Aborted(Diagnostic):
     """A rank called `MPI_Abort`, or `os._exit` before `MPI_Finalize`, which ends the job.
 
-    The exit status is the error code that the rank gave `MPI_Abort` (its low eight bits; 1 if they
-    are 0), or the status that it gave `os._exit`.
+    The exit status is the error code that the rank passed to `MPI_Abort` (its low eight bits; 1
+    if they are 0), or the status that it passed to `os._exit`.
 
     ## Why it is bad
 
-    It is the program's own decision. The other ranks are stopped wherever they are: what they
-    had not written is lost.
+    The program itself decided to end the job. The other ranks are stopped at their current line
+    and lose data that they have not written.
 
     ## Example
 
@@ -116,8 +117,8 @@ class Aborted(Diagnostic):
 
     ## What to do
 
-    Find out why the program gave up: look at the line that the report names, and at what the
-    program printed before.
+    Find out why the program ended the job: look at the line in the report, and at the output of
+    the program.
 
     ## References
 
@@ -133,8 +134,8 @@ class Truncated(Diagnostic):
 
     ## Why it is bad
 
-    It is an error by MPI's rules. What real libraries do differs: they raise the error, cut the
-    message, or write beyond the buffer.
+    MPI defines this as an error. Real libraries behave differently: they raise the error, cut
+    the message, or write beyond the buffer.
 
     ## Example
 
@@ -147,9 +148,9 @@ class Truncated(Diagnostic):
 
     ## What to do
 
-    Make the buffer as large as the largest message that may match, or ask first: `Probe`, then
-    `status.Get_count(datatype)`. Where several messages may match, tell them apart by their tags.
-    A lower-case `irecv` takes messages of up to 32 KiB unless it is given a buffer.
+    Make the buffer as large as the largest message that may match, or find out the size first
+    with `Probe` and `status.Get_count(datatype)`. If several messages may match, use different
+    tags. A lower-case `irecv` without a buffer receives messages of up to 32 KiB.
 
     ## References
 
@@ -161,14 +162,16 @@ class Truncated(Diagnostic):
 
 
 class MPIError(Diagnostic):
-    """An MPI call was refused: it broke a rule of MPI, and the program did not catch the error.
+    """An MPI call broke a rule of MPI, and the program did not catch the error.
 
-    The last line of the report says which rule and what was found; the lines before it, where.
+    The last line of the report names the rule and the value that broke it. The lines before it
+    show the place in the program.
 
     ## Why it is bad
 
-    With mpi4py such an error is an `MPI.Exception` in one rank; under a real launcher the others
-    then wait for it, often for ever. A C library may not even check and do something else.
+    With mpi4py such an error is an `MPI.Exception` in one rank. Under a real launcher the other
+    ranks then wait for this rank, often for ever. A C library may not check the rule at all, and
+    its behaviour is then undefined.
 
     ## Example
 
@@ -191,15 +194,16 @@ class MPIError(Diagnostic):
 
 
 class Livelock(Diagnostic):
-    """Ranks test again and again for something that nothing will bring about any more.
+    """Ranks test repeatedly for an event that can never happen.
 
-    All ranks that still run either wait, or call `Test`, `Iprobe` and the like without end; no
-    message is under way and nobody computes. The report shows at which line each rank tests or
-    waits. It comes after a million such tests in a row (`--cfg smpi/most-polls:N`; 0 for never).
+    All ranks that have not ended either wait, or call `Test`, `Iprobe` and similar functions
+    without end. No message is in transit and no rank computes. The report shows the line at which
+    each rank tests or waits. pysmpi reports a livelock after a million such tests in a row
+    (`--cfg smpi/most-polls:N`; 0 turns this off).
 
     ## Why it is bad
 
-    A real MPI library goes on testing: the job uses all its cores until its time is over.
+    A real MPI library continues to test: the job uses all its cores until its time limit.
 
     ## Example
 
@@ -211,8 +215,8 @@ class Livelock(Diagnostic):
     ## What to do
 
     - Compare source, tag and communicator of the test with what the other rank sends.
-    - If a rank may end early, or fail, let it say so by a message.
-    - Give a loop of tests a limit, by the number of tests or by `MPI.Wtime()`.
+    - If a rank may end early, or fail, let it send a message about this.
+    - Limit a loop of tests by the number of tests or by `MPI.Wtime()`.
 
     ## References
 
@@ -229,7 +233,7 @@ DIAGNOSTICS: dict[str, type[Diagnostic]] = {
 
 
 def find(code: str) -> type[Diagnostic]:
-    """The problem with a code, whatever its case; UsageError names the codes."""
+    """The problem with a code in upper or lower case; UsageError lists the codes."""
     found = DIAGNOSTICS.get(code.strip().upper())
     if found is None:
         close = get_close_matches(code.upper(), DIAGNOSTICS, 1)
@@ -241,7 +245,7 @@ def find(code: str) -> type[Diagnostic]:
 
 
 def explanation(kind: type[Diagnostic], level: int = 1) -> str:
-    """The page of a problem in Markdown, its title a heading of `level`."""
+    """The page of a problem in Markdown; its title is a heading of `level`."""
     marks = "#" * level
     body = kind.text().replace("\n## ", f"\n{marks}# ")
     return f"{marks} {kind.code} {kind.title}\n\n{body}\n"

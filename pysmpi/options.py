@@ -61,7 +61,7 @@ def duration(text: str) -> float:
 
 
 def threshold(text: str) -> float:
-    """A duration; a negative number stands for all durations, and is infinity."""
+    """A duration; a negative number means all durations, and gives infinity."""
     if text.strip().startswith("-"):
         duration(text.strip()[1:])
         return math.inf
@@ -114,7 +114,7 @@ def flag(text: str) -> bool:
 
 
 def words(text: str) -> str:
-    """A text whose reader knows what it may be: a name, or what a library of options allows."""
+    """A text that its reader checks: a name, or a value that a library of options allows."""
     return text
 
 
@@ -141,9 +141,9 @@ bandwidth_factors = Segments(1.0, zero=False)
 
 @dataclass(frozen=True)
 class Option:
-    """One option: its default (SimGrid's, where it has one), its parser and a line of help.
+    """One option: its default (SimGrid's, if SimGrid has one), its parser and a line of help.
 
-    Where the default is empty, whoever reads the option decides what holds.
+    If the default is empty, the reader of the option decides.
     """
 
     name: str
@@ -152,7 +152,7 @@ class Option:
     parse: Callable[[str], Any] = words
 
     def value(self, text: str) -> Any:
-        """What a text says; UsageError begins with the option's name."""
+        """The value of a text; the message of a UsageError begins with the option's name."""
         try:
             return self.parse(text)
         except UsageError as error:
@@ -199,44 +199,45 @@ _OPTIONS = [  # fmt: skip
     Option("lognp/l-node", "", "the same inside a node", overheads),
     Option("lognp/l-socket", "", "the same inside a socket", overheads),
     Option("lognp/net", "", "network overhead (bytes:s:s/byte;...)", overheads),
-    Option("smpi/async-small-thresh", "", "messages below (bytes) flow before they are received",
+    Option("smpi/async-small-thresh", "", "messages below (bytes) start before they are received",
            size),
-    Option("smpi/send-is-detached-thresh", "65536", "messages below (bytes) let their sender go",
+    Option("smpi/send-is-detached-thresh", "65536", "messages below (bytes) do not block senders",
            size),
     Option("smpi/coll-selector", "", "library whose choice of algorithms is used; see --selector"),
     Option("smpi/host-speed", "", "speed of this computer (flop/s), or auto", speed),
     Option("smpi/simulate-computation", "yes", "whether compute takes simulated time (yes, no)",
            flag),
-    Option("smpi/cpu-threshold", "0", "compute shorter than this (s) is dropped; negative: all",
+    Option("smpi/cpu-threshold", "0", "compute shorter than this (s) is ignored; negative: all",
            threshold),
-    Option("smpi/wtime", "1e-8", "cost of a look at the clock (s)", duration),
-    Option("smpi/test", "1e-4", "cost of Test and its relatives (s)", duration),
+    Option("smpi/wtime", "1e-8", "cost of reading the clock (s)", duration),
+    Option("smpi/test", "1e-4", "cost of Test and similar calls (s)", duration),
     Option("smpi/iprobe", "1e-4", "cost of Iprobe (s)", duration),
-    Option("smpi/matching", "arrival", "when wildcards see messages: arrival, posted", matching),
-    Option("smpi/most-polls", "1000000", "tests in vain that end a run (0: never)", count),
-    Option("smpi/grow-injected-times", "yes", "whether failed tests cost more and more (yes, no)",
+    Option("smpi/matching", "arrival", "when wildcards can match messages: arrival, posted",
+           matching),
+    Option("smpi/most-polls", "1000000", "failed tests in a row that end a run (0: never)", count),
+    Option("smpi/grow-injected-times", "yes", "whether repeated failed tests cost more (yes, no)",
            flag),
-    Option("platform/most-hosts", "2000000", "hosts that a platform may have", whole),
-    Option("platform/most-links", "4000000", "links that a platform may have", whole),
-    Option("disk/scope", "machine", "whose disks there are: machine (one file system) or host"),
+    Option("platform/most-hosts", "2000000", "largest number of hosts of a platform", whole),
+    Option("platform/most-links", "4000000", "largest number of links of a platform", whole),
+    Option("disk/scope", "machine", "machine (one shared file system) or host (a disk each)"),
     Option("disk/read-bandwidth", "1e9", "bandwidth of a disk for reading (bytes/s, or 1GBps)"),
     Option("disk/write-bandwidth", "1e9", "bandwidth of a disk for writing (bytes/s, or 1GBps)"),
     Option("disk/latency", "1e-4", "time before a disk begins to read or write (s, or 100us)"),
     Option("memory/model", "", "model inside described nodes; see pysmpi models"),
-    Option("memory/library", "ompi", "whose chunks and shared buffers: ompi or mpich"),
+    Option("memory/library", "ompi", "library whose defaults are used: ompi or mpich"),
     Option("memory/chunk", "", "bytes of a shared buffer, or 32KiB"),
-    Option("memory/first-chunk", "", "bytes of a message's first chunk; as the others"),
+    Option("memory/first-chunk", "", "bytes of a message's first chunk; default: as the others"),
     Option("memory/eager", "", "messages up to (bytes, or 4KiB) are copied out at once"),
     Option("memory/cells", "", "number of shared buffers of a sender"),
-    Option("memory/pool", "sender", "whose shared buffers: each sender's, or the pair's"),
-    Option("memory/pool-order", "", "which buffer next: lifo (used last) or fifo (in turn)"),
+    Option("memory/pool", "sender", "owner of shared buffers: sender, or pair"),
+    Option("memory/pool-order", "", "order of buffers: lifo (last used first) or fifo"),
     Option("memory/overhead", "250ns", "time of each side for a message inside a node"),
     Option("memory/chunk-overhead", "50ns", "time of each side for a chunk"),
     Option("memory/overlap", "", "part of a copy's loads and stores in parallel, 0 to 1"),
-    Option("memory/first-send", "cached", "where a buffer is at its first send: cached, memory"),
-    Option("memory/single-copy-start", "", "time of a message of cma, knem or xpmem",
+    Option("memory/first-send", "cached", "place of a buffer at its first send: cached, memory"),
+    Option("memory/single-copy-start", "", "time for each message with cma, knem or xpmem",
            duration),
-    Option("memory/single-copy-page", "", "time of a page of 4 KiB of cma, knem or xpmem",
+    Option("memory/single-copy-page", "", "time for each page of 4 KiB with cma, knem or xpmem",
            duration),
     Option("smpi/init", "0", "time that MPI_Init takes (s)", duration),
     Option("smpi/barrier-finalization", "no", "whether MPI_Finalize is a barrier (yes, no)", flag),
@@ -266,7 +267,7 @@ COLLECTIVES = frozenset(
     " alltoallv alltoallw reduce_scatter reduce_scatter_block scan exscan".split()
 )
 
-# Options that steer SimGrid's own machinery: threads, privatization, solvers, tracing, checking.
+# Options of SimGrid's implementation: threads, privatization, solvers, tracing, checking.
 WITHOUT_EFFECT = frozenset(
     "contexts/factory contexts/guard-size contexts/nthreads contexts/stack-size"
     " contexts/synchro cpu/maxmin-selective-update cpu/optim cpu/solver cpu/model host/model"
@@ -284,7 +285,7 @@ WITHOUT_EFFECT = frozenset(
 
 
 def canonical(name: str, where: str) -> str:
-    """The name of an option; UsageError, which begins with `where`, if there is none."""
+    """The name of an option; raise UsageError, whose text begins with `where`, if unknown."""
     name = name.strip()
     name = ALIASES.get(name, name)
     family, _, rest = name.partition("/")
