@@ -75,7 +75,7 @@ class Line:
 
 
 def segments(args: Sequence[str]) -> list[list[str]]:
-    """The parts of a command line that starts several programs, which `:` separates."""
+    """The parts of a command line with several programs, separated by `:`."""
     parts: list[list[str]] = [[]]
     for word in args:
         if word == ":":
@@ -86,7 +86,7 @@ def segments(args: Sequence[str]) -> list[list[str]]:
 
 
 def split(args: Sequence[str], arity: Mapping[str, int]) -> Line:
-    """Take a command line apart; `arity` is the number of words after each option of `run`."""
+    """Parse a command line; `arity` is the number of words after each option of `run`."""
     own: dict[str, str | None] = {}
     directory: list[str] = []
     line = _split(args, arity, own, directory)
@@ -97,7 +97,7 @@ def split(args: Sequence[str], arity: Mapping[str, int]) -> Line:
 
 
 def split_later(args: Sequence[str]) -> tuple[int, Line]:
-    """Take apart what follows a `:`, another program with options of its own.
+    """Parse the words after a `:`: another program with its own options.
 
     Returns its number of ranks and the line. Options of the whole job are refused.
     """
@@ -108,8 +108,8 @@ def split_later(args: Sequence[str]) -> tuple[int, Line]:
         name, equals, value = rest[0].partition("=")
         if name not in _RANKS:
             raise UsageError(
-                f"{name}: expected -n, -x, -env, -wdir or a program after ':', since options of "
-                "the job stand before its first program"
+                f"{name}: expected -n, -x, -env, -wdir or a program after ':'; put options of "
+                "the job before the first program"
             )
         word = value if equals else rest[1] if len(rest) > 1 else ""
         if not word.isdecimal() or int(word) < 1:
@@ -162,7 +162,7 @@ def _split(
 
 
 def _variable(rest: list[str], name: str, environment: dict[str, str | None]) -> int:
-    """Read `-x NAME[=VALUE]`, `-genv NAME VALUE` or `-genv NAME=VALUE`; the words it takes."""
+    """Read `-x NAME[=VALUE]`, `-genv NAME VALUE` or `-genv NAME=VALUE`; return the word count."""
     if len(rest) < 2:
         raise UsageError(f"{name}: expected the name of a variable after it")
     variable, equals, value = rest[1].partition("=")
@@ -181,7 +181,7 @@ def _variable(rest: list[str], name: str, environment: dict[str, str | None]) ->
 def _chosen(
     rest: list[str], options: list[str], ignored: list[str], environment: dict[str, str | None]
 ) -> Line:
-    """A program after `-m` or `-c`, to which all further words belong."""
+    """A program after `-m` or `-c`; all further words are its arguments."""
     kind, what = ("module", "a module") if rest[0] == "-m" else ("command", "a program")
     if len(rest) < 2:
         raise UsageError(f"{rest[0]}: expected {what} after it")
@@ -191,7 +191,7 @@ def _chosen(
 def _program(
     rest: list[str], options: list[str], ignored: list[str], environment: dict[str, str | None]
 ) -> Line:
-    """The program and its arguments, with `python` and its flags before it taken off."""
+    """The program and its arguments, without `python` and its flags before it."""
     if rest and is_python(rest[0]):
         kind, target, arguments, flags = split_program(rest[1:])
         if target is None:

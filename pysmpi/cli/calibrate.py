@@ -1,4 +1,4 @@
-"""`pysmpi calibrate`: measures this computer, to describe it as a machine."""
+"""`pysmpi calibrate`: measurements that describe this computer as a machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pysmpi calibrate host`: how fast this computer computes."""
+"""`pysmpi calibrate host`: the speed of this computer."""
 
 from __future__ import annotations
 

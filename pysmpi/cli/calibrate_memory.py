@@ -1,4 +1,4 @@
-"""`pysmpi calibrate memory`: what reads and writes of memory cost on this computer."""
+"""`pysmpi calibrate memory`: the costs of reads and writes of memory on this computer."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def command(
 def _calibrate(
     topology: Topology, name: str, largest: int, mpi: bool, check: bool
 ) -> tuple[str, Measured, Comparison | None]:
-    """The platform file, what it comes from, and how well it predicts.
+    """The platform file, its measurements, and the errors of its predictions.
 
     Where the computer changes meanwhile it all begins again.
     """
@@ -117,8 +117,8 @@ def _calibrate(
         except PysmpiError as error:
             if isinstance(error, UsageError) or attempt == ATTEMPTS - 1:
                 raise
-            click.echo(f"{error}; once more", err=True)
-    raise PysmpiError("calibrate memory: the cores move about too often to measure anything")
+            click.echo(f"{error}; measuring again", err=True)
+    raise PysmpiError("calibrate memory: the cores move too often; the measurement failed")
 
 
 def _measure(topology: Topology, largest: int) -> Measured:
@@ -148,7 +148,7 @@ def _busy(what: str) -> Iterator[None]:
 
 
 def _report(comparison: Comparison, as_json: bool) -> None:
-    """Print how far predictions are from the real MPI."""
+    """Print the errors of predictions against the real MPI."""
     from pysmpi.calibrate.pingpong import OPERATIONS, PATTERNS
 
     if as_json:

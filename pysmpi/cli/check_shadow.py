@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pysmpi.runtime.loader import Program
     from pysmpi.trace.comparison import Sequences
 
-# With these a program runs in full: what it says of its own arrays does not hold either. `--sample`
-# is kept, without any effect but on how calls are counted.
+# With these options a program runs in full; its annotations of arrays have no effect either.
+# `--sample` is kept, but only changes how calls are counted.
 _FULL: dict[str, Any] = {"once": (), "fold": ("none",), "data": "all"}
 
 

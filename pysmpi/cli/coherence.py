@@ -1,4 +1,4 @@
-"""`pysmpi coherence`: what happens to cache lines inside a node, without a program."""
+"""`pysmpi coherence`: studies of cache lines inside a node, without a program."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Coherence(Subcommands):
         ),
         "study": (
             "pysmpi.cli.coherence_study:study_command",
-            "Latency, misses a variable and state space of send, receive, barrier.",
+            "Latency, misses of each variable and state space of send, receive, barrier.",
         ),
         "programs": (
             "pysmpi.cli.coherence_study:programs",
-            "List the primitives that ship, and their settings.",
+            "List the included primitives and their settings.",
         ),
         "latencies": (
             "pysmpi.cli.coherence_study:latencies_command",
-            "List the machines whose latencies ship, or show those of one.",
+            "List the included machines with latencies, or show the latencies of one.",
         ),
         "pingpong": (
             "pysmpi.cli.coherence_pingpong",
-            "Time to hand one line, or several, from one core to another.",
+            "Time to pass one or several lines from one core to another.",
         ),
         "tune": (
             "pysmpi.cli.coherence_tune",

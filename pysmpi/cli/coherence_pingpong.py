@@ -1,4 +1,4 @@
-"""`pysmpi coherence pingpong`: what it takes to hand lines from one core to another."""
+"""`pysmpi coherence pingpong`: the time to pass lines from one core to another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATES = ("modified", "exclusive", "shared", "invalid")
     metavar="FILE|NAME",
     default="xeon-phi-5110p",
     show_default=True,
-    help="A platform; the first computer whose inside it describes.",
+    help="A platform; its first described computer is used.",
 )
 @click.option(
     "--cores",
@@ -36,7 +36,7 @@ STATES = ("modified", "exclusive", "shared", "invalid")
 )
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def command(machine: str, cores: int, lines: str, as_json: bool) -> None:
-    """Show the time to hand over one line, by the states of the buffers, and several."""
+    """Show the time to pass one or several lines, by the states of the buffers."""
     from pysmpi.memory.lines.machine import costs_of
     from pysmpi.memory.lines.pingpong import multi_line, single_line
 

@@ -44,11 +44,11 @@ def protocols(name: str | None, as_json: bool) -> None:
     type=click.IntRange(1),
     default=3,
     show_default=True,
-    help="Caches of the system that is explored.",
+    help="Number of caches in the explored system.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def check(names: tuple[str, ...], caches: int, as_json: bool) -> int:
-    """Explore every state of a line, and say whether two caches can own it or one read it stale.
+    """Explore every state of a line: can two caches own it, or can a cache read an old value?
 
     Without names, all protocols that ship are checked. The status is 1 if one is not safe.
     """
@@ -85,7 +85,7 @@ def check(names: tuple[str, ...], caches: int, as_json: bool) -> int:
 
 
 def _show_table(found: Protocol) -> None:
-    """The rules that three caches use, those alike for several states in one row."""
+    """Print the rules that three caches use; a row may stand for several states."""
     from pysmpi.memory.coherence.safety import met
 
     used = met(found)

@@ -1,4 +1,4 @@
-"""`pysmpi coherence study`, and what it can be given: programs and latencies."""
+"""`pysmpi coherence study`, `programs` and `latencies`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAILED = 1
 @click.command("latencies")
 @click.argument("name", required=False, metavar="[NAME|FILE]")
 def latencies_command(name: str | None) -> None:
-    """List the machines whose latencies ship, or show those of one."""
+    """List the included machines with latencies, or show the latencies of one."""
     from pysmpi.memory.primitives.placement import KINDS, latencies, shipped
 
     if name is None:
@@ -40,7 +40,7 @@ def latencies_command(name: str | None) -> None:
 
 @click.command("programs")
 def programs() -> None:
-    """List the primitives that ship, and their settings."""
+    """List the included primitives and their settings."""
     from pysmpi.memory.primitives.library import parameters, program, shipped
 
     rows = []
@@ -57,27 +57,27 @@ def programs() -> None:
     "protocols",
     multiple=True,
     metavar="NAME|FILE",
-    help="Protocol of the caches; repeatable. That of --latencies if not given.",
+    help="Protocol of the caches; repeatable (default: the protocol of --latencies).",
 )
 @click.option(
     "--distance",
     "distances",
     multiple=True,
     type=click.IntRange(0),
-    help="How far the processes are from each other: 0 same node, 1 same module, "
-    "2 another module; repeatable (0).",
+    help="Distance between the processes: 0 same node, 1 same module, "
+    "2 another module; repeatable (default: 0).",
 )
 @click.option(
     "--mapping",
     metavar="M.N.P,M.N.P...",
-    help="Instead, module, node and processor of each process.",
+    help="Module, node and processor of each process, instead of --distance.",
 )
 @click.option(
     "--home",
     "homes",
     multiple=True,
     metavar="VARIABLE=PROCESS",
-    help="Put a variable in the node of a process; * stands for anything; repeatable.",
+    help="Put a variable in the node of a process; * matches any text; repeatable.",
 )
 @click.option(
     "--latencies",
@@ -85,14 +85,14 @@ def programs() -> None:
     default="fame",
     show_default=True,
     metavar="NAME|FILE",
-    help="What each transfer takes.",
+    help="Time of each transfer.",
 )
 @click.option(
     "--transfers",
     type=click.Choice(["atomic", "two-phase"]),
     default="atomic",
     show_default=True,
-    help="Caches change when a transfer begins, or in its middle.",
+    help="Change caches at the beginning of a transfer, or in its middle.",
 )
 @click.option(
     "--simulate",
@@ -100,16 +100,16 @@ def programs() -> None:
     type=click.IntRange(0),
     default=0,
     metavar="TURNS",
-    help="Also simulate so many turns of process 0, and compare.",
+    help="Also simulate this number of turns of process 0, and compare.",
 )
 @click.option(
     "--distribution",
     type=click.Choice(["exponential", "constant"]),
     default="exponential",
     show_default=True,
-    help="Of latencies in the simulation.",
+    help="Distribution of latencies in the simulation.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulation.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulation.")
 @click.option("--no-chain", is_flag=True, help="Do not solve the Markov chain.")
 @click.option(
     "--set",
@@ -128,7 +128,7 @@ def programs() -> None:
     type=click.IntRange(1),
     default=1_000_000,
     show_default=True,
-    help="Give up above so many states.",
+    help="Stop with an error above this number of states.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print it as JSON: seconds, counts a message."
@@ -150,7 +150,7 @@ def study_command(
     limit: int,
     as_json: bool,
 ) -> int:
-    """Latency, misses a variable and state space of PROGRAM: a Python file, or a shipped primitive.
+    """Study PROGRAM, a Python file or an included primitive: latency, misses, state space.
 
     With several protocols or distances, each combination is a row. The status is 1 if a property
     does not hold: mutual exclusion, no deadlock, coherence, equivalence with the specification.

@@ -17,7 +17,7 @@ NS = 1e-9
 
 @click.command("tune")
 @click.option("--machine", metavar="FILE|NAME", default="xeon-phi-5110p", show_default=True,
-              help="A platform; the first computer whose inside it describes.")
+              help="A platform; its first described computer is used.")
 @click.option("--threads", type=int, metavar="N", help="Ranks of the node (default: its cores).")
 @click.option("--bytes", "nbytes", metavar="SIZE", default="8KiB", show_default=True,
               help="Size of the large broadcast.")
@@ -55,7 +55,7 @@ def command(
 
 
 def known(costs: LineCosts) -> dict[str, float]:
-    """The costs that tuning uses, in nanoseconds."""
+    """The costs in nanoseconds that tuning uses."""
     return {
         "R_L": costs.R_L / NS, "R_R": costs.R_R / NS, "R_I": costs.R_I / NS,
         "c": costs.contention / NS, "o": costs.per_line() / NS,
@@ -63,7 +63,7 @@ def known(costs: LineCosts) -> dict[str, float]:
 
 
 def table(costs: LineCosts, threads: int, nbytes: int) -> list[dict[str, Any]]:
-    """What is tuned, one row each; times in nanoseconds."""
+    """The tuned collectives, one row each; times in nanoseconds."""
     from pysmpi.memory.lines import barrier, broadcast, ranges, reduction
 
     lines = costs.lines(nbytes)

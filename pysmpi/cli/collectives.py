@@ -1,4 +1,4 @@
-"""`pysmpi collectives`: the algorithms there are, what a selector chooses, tuning and pictures."""
+"""`pysmpi collectives`: the algorithms, the choices of selectors, tuning and drawings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Collectives(click.Group):
-    """A group whose first command is meant where none is named."""
+    """A group whose first command is the default."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or args[0] not in (*self.commands, "-h", "--help"):
@@ -26,7 +26,7 @@ class Collectives(click.Group):
 
 @click.group("collectives", cls=Collectives, no_args_is_help=False)
 def command() -> None:
-    """List collective algorithms, ask a selector, find the fastest, draw one.
+    """List collective algorithms, show a selector's choices, find the fastest, draw one.
 
     Without a command, `list` is meant: pysmpi collectives bcast.
     """
@@ -34,7 +34,7 @@ def command() -> None:
 
 @command.command("list")
 @click.argument("operation", required=False)
-@click.option("--selector", metavar="NAME|FILE", help="Show what this selector chooses.")
+@click.option("--selector", metavar="NAME|FILE", help="Show the choices of this selector.")
 @click.option("-n", "-np", "nprocs", type=int, default=16, show_default=True, help="Ranks.")
 @click.option("--bytes", "nbytes", metavar="SIZE", help="Bytes of a vector or block, e.g. 64KiB.")
 @click.option("--per-node", type=int, default=1, show_default=True, help="Ranks on a node.")
@@ -50,7 +50,7 @@ def list_command(
     platform: str | None,
     as_json: bool,
 ) -> None:
-    """List the algorithms of every collective OPERATION, or of one.
+    """List the algorithms of every collective, or of one OPERATION.
 
     With --selector, show which of them it chooses for -n ranks: for --bytes, or from which size
     on up to 16 MiB. With --bytes alone, show what every selector chooses.
@@ -101,7 +101,7 @@ def _list(operations: list[str], as_json: bool) -> None:
         width = max(map(len, algorithms))
         for name in sorted(algorithms):
             click.echo(f"  {name.ljust(width)}  {algorithms[name].summary}")
-    click.echo("\nselectors (--selector NAME, or in the place of an algorithm)")
+    click.echo("\nselectors (--selector NAME, or instead of an algorithm)")
     width = max(map(len, selectors.names()))
     for name in selectors.names():
         click.echo(f"  {name.ljust(width)}  {selectors.find(name).summary}")
@@ -110,7 +110,7 @@ def _list(operations: list[str], as_json: bool) -> None:
 def _compare(
     operations: list[str], nprocs: int, size: int, per_node: int, as_json: bool
 ) -> None:
-    """What every selector chooses that needs no machine."""
+    """Print the choices of all selectors that need no machine."""
     from pysmpi.collectives import selectors
     from pysmpi.collectives.selection import AUTOMATIC, Selection
 
@@ -194,7 +194,7 @@ def example(
 def _tuner(
     platform: str | None, nprocs: int, hostfile: str | None, model: str | None, cfg: Sequence[str]
 ) -> tuple[Any, Any]:
-    """What tries algorithms on a machine, and the places of its ranks."""
+    """The tuner that tries algorithms on a machine, and the places of its ranks."""
     from pysmpi.collectives.tuning import Tuner
     from pysmpi.memory.transfer.choice import over
     from pysmpi.network.choice import choose
@@ -212,7 +212,7 @@ def _tuner(
 
 
 def _on_lines(selection: Selection, slots: Sequence[Any]) -> Selection:
-    """The selection with the line costs of the hosts, where their insides are described."""
+    """The selection with the line costs of the hosts, if their nodes are described."""
     if all(slot.host.node is None for slot in slots):
         return selection
     from pysmpi.memory.lines.machine import HostLines
@@ -271,7 +271,7 @@ LIBRARIES = ("ompi5", "mpich4", "ompi", "mpich", "mvapich2", "impi")
 def _tune(
     tuner: Any, slots: Sequence[Any], operations: list[str], sizes: list[int], as_json: bool
 ) -> dict[str, list[tuple[int, str]]]:
-    """Try everything and print it; the winners by operation and size."""
+    """Try all algorithms and print the results; return the fastest by operation and size."""
     from pysmpi.collectives.layout import Nodes
     from pysmpi.collectives.selection import Selection
     from pysmpi.collectives.tuning import PRIVATE_COUNTS, tune
@@ -325,7 +325,7 @@ def draw_command(
     operation: str, algorithm: str, nprocs: int, nbytes: str, root: int, per_node: int,
     output: str | None,
 ) -> None:  # fmt: skip
-    """Draw OPERATION by ALGORITHM (or a selector's choice): who sends to whom in which step."""
+    """Draw the messages of OPERATION by ALGORITHM (or by a selector's choice), step by step."""
     from pysmpi.collectives import drawing, registry, selectors
     from pysmpi.collectives.selection import Selection, resolve, split
     from pysmpi.collectives.tuning import schedules_of

@@ -1,4 +1,4 @@
-"""`pysmpi explain CODE`: what a diagnostic means and what to do about it."""
+"""`pysmpi explain CODE`: the meaning of a diagnostic, and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command whose subcommands live in a file each."""
+"""A command with one file for each subcommand."""
 
 from __future__ import annotations
 

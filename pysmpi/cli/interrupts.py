@@ -1,4 +1,4 @@
-"""Ctrl-C, and signals that end a process: the first one notes where the ranks are, ends the run."""
+"""Ctrl-C and signals that end a process: the first one records the ranks' lines, ends the run."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
-                # Who started us may want them ignored, as nohup does.
+                # The parent process may ignore them, as nohup does.
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     self._before[number] = signal.signal(number, self._interrupt)
         return self
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        # Whoever presses again means it, whatever this is doing; the third time ends it all.
+        # The second signal acts as before the run; the third ends the process.
         for other in self._before:
             signal.signal(other, _insist)
         self.status = 128 + number
@@ -47,7 +47,7 @@ class Interrupts:
         if self.simulation is not None:
             from pysmpi.runtime.whereabouts import whereabouts
 
-            # Ending the run matters more than knowing where it was.
+            # Ending the run is more important than the position of the ranks.
             with contextlib.suppress(Exception):
                 self.report += f" {whereabouts(self.simulation, frame)}"
             self.simulation.interrupt()

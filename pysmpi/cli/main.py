@@ -1,4 +1,4 @@
-"""The entry of the command line: finds the subcommand, turns errors into a line and a status."""
+"""The entry point of the command line: finds the subcommand, and prints errors as one line."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 
 
 def version() -> str:
-    """What `--version` says: of pysmpi and Python, and which form of the kernel is running."""
+    """The line of `--version`: pysmpi, Python, and the form of the running kernel."""
     from pysmpi.kernel import engine
 
     kind = "interpreted" if engine.__file__.endswith(".py") else "compiled"
@@ -95,18 +95,18 @@ def command(ctx: click.Context) -> None:
 
 
 def complain(message: str) -> None:
-    """Say on standard error what is wrong."""
+    """Print an error message to standard error."""
     click.echo(f"pysmpi: error: {shortened(message)}", err=True)
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and leave with its exit status."""
+    """Run the command line and exit with its exit status."""
     _open_streams()
     sys.exit(status_of(sys.argv[1:] if args is None else args))
 
 
 def _open_streams() -> None:
-    """Let nothing that is opened later take the place of a standard stream that is closed."""
+    """Open closed standard streams, so that no later file gets their descriptors."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
@@ -117,7 +117,7 @@ def _open_streams() -> None:
 
 
 def status_of(args: Sequence[str]) -> int:
-    """Run the command line; its exit status."""
+    """Run the command line; return its exit status."""
     try:
         status = command.main(list(args), prog_name="pysmpi", standalone_mode=False)
         return status if isinstance(status, int) else 0

@@ -1,4 +1,4 @@
-"""`pysmpi models`: the models of messages that there are."""
+"""`pysmpi models`: the models of messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @click.option("--explain", metavar="NAME",
               help="Formula, parameters, source and valid range of a model of --model.")
 def command(explain: str | None) -> None:
-    """List the models that --model (between hosts) and --memory-model (inside hosts) take."""
+    """List the models of --model (between hosts) and --memory-model (inside hosts)."""
     from pysmpi.memory.transfer.models import memory_models
     from pysmpi.network.models import find, models
     from pysmpi.network.presets import HYBRID
@@ -26,7 +26,7 @@ def command(explain: str | None) -> None:
     width = max(map(len, (*network, *memory)))
     for name in sorted(network):
         click.echo(f"{name.ljust(width)}  {network[name].line}")
-    click.echo("\nPresets of the factors of hybrid (network/preset), where the machine gives none:")
+    click.echo("\nPresets of the factors of hybrid (network/preset), if the machine gives none:")
     for name, preset in HYBRID.items():
         click.echo(f"{name.ljust(width)}  {preset.line}")
     click.echo("\nInside a node that the platform describes:")
@@ -35,7 +35,7 @@ def command(explain: str | None) -> None:
 
 
 def _explain(model: Model) -> None:
-    """Print all that there is to know of a model."""
+    """Print the explanation of a model."""
     from textwrap import fill
 
     def say(title: str, text: str) -> None:

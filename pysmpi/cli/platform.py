@@ -1,4 +1,4 @@
-"""`pysmpi platform`: look at the description of a machine before running on it."""
+"""`pysmpi platform`: check, show, convert and list descriptions of machines."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import click
 
 @click.group("platform", no_args_is_help=False)
 def command() -> None:
-    """Check or show the description of a machine: pysmpi YAML, SimGrid XML, or a shipped name."""
+    """Check or show a machine: a pysmpi YAML file, a SimGrid XML file, or a name."""
 
 
 @command.command("check")
 @click.argument("file")
 def check(file: str) -> int:
-    """Read FILE, and try that its hosts reach each other."""
+    """Read FILE, and check that its hosts reach each other."""
     from pysmpi.cli.main import USAGE, complain
     from pysmpi.platform.check import check as check_platform
 
@@ -32,7 +32,7 @@ def check(file: str) -> int:
 @click.argument("file")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON: s, bytes/s, flop/s.")
 def show(file: str, as_json: bool) -> None:
-    """Show what is in FILE: hosts, zones, a route, options."""
+    """Show the contents of FILE: hosts, zones, a route, options."""
     from pysmpi.platform import load
     from pysmpi.platform.check import describe
     from pysmpi.platform.check import show as show_platform
@@ -46,7 +46,7 @@ def show(file: str, as_json: bool) -> None:
 
 @command.command("convert")
 @click.argument("file")
-@click.option("-o", "--output", metavar="FILE.yaml", help="Write it there (default: print it).")
+@click.option("-o", "--output", metavar="FILE.yaml", help="Write to this file (default: print).")
 def convert(file: str, output: str | None) -> None:
     """Write FILE, such as SimGrid's XML, as pysmpi YAML: the same hosts, links, routes, options."""
     from pysmpi.output import Target
@@ -67,7 +67,7 @@ def convert(file: str, output: str | None) -> None:
 
 @command.command("list")
 def shipped_machines() -> None:
-    """List the machines that ship with pysmpi."""
+    """List the machines that come with pysmpi."""
     from pysmpi.platform import DEFAULT, load, shipped
     from pysmpi.platform.check import summary
 

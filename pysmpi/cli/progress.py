@@ -17,7 +17,7 @@ AGAIN = 0.25  # seconds between lines
 
 
 class Screen(io.TextIOWrapper):
-    """Standard output on the terminal of the progress line, which gives way to what is printed."""
+    """Standard output on a terminal; hides the progress line while it prints."""
 
     progress: Progress
     fresh = True  # whether the cursor is at the start of a line
@@ -31,7 +31,7 @@ class Screen(io.TextIOWrapper):
 
 
 class Progress:
-    """Shows how far the clock of a simulation is, from the engine's `tick`.
+    """Shows the clock of a simulation; called from the engine's `tick`.
 
     `close` takes the line away for good.
     """
@@ -55,7 +55,7 @@ class Progress:
             self._screen = sys.stdout = screen
 
     def tick(self) -> None:
-        """Show the line if it is time to."""
+        """Show the line if it is due."""
         now = perf_counter()
         if now < self.due or (self._screen is not None and not self._screen.fresh):
             return
@@ -67,7 +67,7 @@ class Progress:
             stream.flush()
 
     def line(self, wall: float) -> str:
-        """What the line says."""
+        """The text of the line."""
         events = self.engine.events
         return (
             f"pysmpi: t={text.seconds(self.engine.now)} simulated, "
@@ -76,14 +76,14 @@ class Progress:
         )
 
     def clear(self) -> None:
-        """Take the line away until it is due again."""
+        """Clear the line until it is due again."""
         if self.shown and sys.__stderr__ is not None:
             sys.__stderr__.write("\r\x1b[K")
             sys.__stderr__.flush()
         self.shown = False
 
     def close(self) -> None:
-        """Take the line away and give standard output back."""
+        """Clear the line and restore standard output."""
         self.clear()
         self.engine.tick = None
         if self._screen is not None:

@@ -25,7 +25,7 @@ MOST_RANKS = 10_000_000  # a rank takes some 20 kB: what no computer holds is a 
 
 
 class Run(click.Command):
-    """A command whose options end where the program begins, as those of `python` do."""
+    """A command whose options end where the program begins, as with `python`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         arity: dict[str, int] = {"-h": 0, "--help": 0}
@@ -49,16 +49,17 @@ class Run(click.Command):
 @click.option("-n", "-np", "--np", "nprocs", type=int, default=1, show_default=True,
               metavar="N", help="Number of ranks.")
 @click.option("--platform", "-platform", metavar="FILE|NAME",
-              help="The machine: pysmpi YAML, SimGrid XML, or a shipped name (default: cluster).")
+              help="The machine: a pysmpi YAML file, a SimGrid XML file, or a name from pysmpi "
+              "platform list (default: cluster).")
 @click.option("--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f", metavar="FILE",
-              help="Hosts of the machine to use, and how many ranks each may run.")
+              help="Hosts of the machine to use, and the number of ranks on each.")
 @click.option("--map-by", "-map-by", type=click.Choice(["core", "socket", "node"]),
               help="Order in which ranks fill the machine (default: core).")
 @click.option("--model", metavar="NAME",
-              help="Network model, before what the machine names (default: hybrid); see "
+              help="Network model, instead of the machine's model (default: hybrid); see "
               "pysmpi models.")
 @click.option("--memory-model", metavar="NAME",
-              help="Model of messages inside nodes that are described; see pysmpi models.")
+              help="Model of messages inside described nodes; see pysmpi models.")
 @click.option("--selector", metavar="NAME|FILE",
               help="Library whose choice of collective algorithms is used, or a selection file "
               "(default: ompi5).")
@@ -68,14 +69,14 @@ class Run(click.Command):
               help="A SimGrid option; repeatable. --cfg help lists them.")
 @click.option("--help-cfg", is_flag=True, help="List the options that --cfg takes.")
 @click.option("--compute", metavar="native|steady|none|SECONDS|FILE", default="native",
-              show_default=True, help="How long the program's own computation takes.")
+              show_default=True, help="Time of the program's own computation.")
 @click.option("--record-compute", metavar="FILE",
-              help="Record what is measured, for --compute FILE.")
+              help="Record the measured times, for --compute FILE.")
 @click.option("--host-speed", metavar="auto|FLOPS", default="auto", show_default=True,
               help="Speed of this computer, e.g. 8Gf.")
 @click.option("--reduction-order", type=click.Choice(["rank", "algorithm"]), default="rank",
               show_default=True,
-              help="Combine in the order of ranks, or in that of the collective's algorithm.")
+              help="Combine in the order of ranks, or in the order of the collective's algorithm.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="K",
               help="Seed of the ranks' random numbers.")
 @click.option("--trace", metavar="FILE",
@@ -84,21 +85,23 @@ class Run(click.Command):
 @click.option("--on-deadlock", type=click.Choice(["report", "raise"]), default="report",
               show_default=True, help="End with a report, or raise MPI.Exception in the ranks.")
 @click.option("--private", multiple=True, metavar="NAME",
-              help="Load this module or package once a rank; repeatable.")
+              help="Load this module or package once for each rank; repeatable.")
 @click.option("--shared", multiple=True, metavar="NAME",
               help="Load this module or package once for all ranks; repeatable.")
 @click.option("--sample", multiple=True, metavar="MODULE:FUNCTION[:OPTION=VALUE,...]|auto|none",
               help="Measure calls of a function a few times, then skip them; repeatable.")
 @click.option("--once", multiple=True, metavar="MODULE:FUNCTION|files",
-              help="Run a function that gives the same on every rank once; repeatable.")
+              help="Run a function once and share its result with all ranks; repeatable.")
 @click.option("--check-shadow", is_flag=True,
-              help="Run in full and with shadow options, and compare times and MPI calls.")
+              help="Run without and with the shadow options, and compare times and MPI calls.")
 @click.option("--check-tolerance", metavar="PERCENT", default="5%", show_default=True,
-              help="Difference of times that --check-shadow allows.")
+              help="Largest difference of times that --check-shadow allows.")
 @click.option("--fold", multiple=True, metavar="SIZE|MODULE:FUNCTION|none",
-              help="Let ranks share arrays of that size, or those of a function; repeatable.")
+              help="Let ranks share arrays of at least SIZE, or the arrays of a function; "
+              "repeatable.")
 @click.option("--data", metavar="all|none|SIZE", default="all", show_default=True,
-              help="Messages above SIZE, or all, carry no data; for programs that look at none.")
+              help="Messages that carry data: all, none, or those of up to SIZE. For programs "
+              "that do not depend on the data.")
 @click.option("--quiet", "-q", is_flag=True, help="No summary, progress or notes.")
 @click.pass_context
 def command(
@@ -107,7 +110,7 @@ def command(
     trace: str | None, report: str | None, cfg: tuple[str, ...], coll: tuple[str, ...],
     **rest: Any,
 ) -> int:
-    """Run PROGRAM, an mpi4py script, on a simulated machine; after a colon, one more in its world.
+    """Run PROGRAM, an mpi4py script, on a simulated machine. A colon adds another program (MPMD).
 
     The program's output goes to standard output, the summary and all messages to standard error.
     The exit status is the program's; 1: it failed, 2: wrong usage or input, 3: deadlock or another
@@ -126,7 +129,7 @@ def command(
     if not line.target:
         raise UsageError("run: expected a program: a file, -m MODULE or -c CODE")
     if line.ignored and not quiet:
-        _note(f"ignored, since ranks are simulated: {', '.join(line.ignored)}")
+        _note(f"ignored, because ranks are simulated: {', '.join(line.ignored)}")
     later: list[tuple[int, Line]] = ctx.meta["later"]
     if not later:
         line.environment.update(line.own)
@@ -197,16 +200,16 @@ def _own_variables(line: Line) -> dict[str, str]:
 
 
 def _one_thread_a_rank() -> None:
-    """Let numerical libraries compute in the thread whose clock is read.
+    """Make numerical libraries compute in the thread whose clock is read.
 
-    A rank has one core, and work that its library hands to other threads would go untimed.
+    A rank has one core. pysmpi does not measure work in other threads of a library.
     """
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 
 
 def _launched_from() -> str | None:
-    """What Python put before its search path to start this command, which programs do not see."""
+    """The entry that Python adds to its search path for this command; programs do not see it."""
     if not sys.path or getattr(sys.flags, "safe_path", False):
         return None
     place, script = os.path.split(os.path.realpath(sys.argv[0]))
@@ -218,7 +221,7 @@ def _launched_from() -> str | None:
 def _simulate(
     job: Job, again: str, trace: str | None, report: str | None, quiet: bool
 ) -> int:
-    """Run a job and write what is asked for; its exit status."""
+    """Run a job and write the requested files; return the exit status."""
     from pysmpi.cli.interrupts import Interrupts
     from pysmpi.cli.progress import Progress
     from pysmpi.runtime import system
@@ -263,7 +266,7 @@ def _simulate(
 
 
 def _run(job: Job, trace: str | None, report: str | None) -> Result:
-    """Run a job and write its files, which are refused before the run if they cannot be."""
+    """Run a job and write its files; fail before the run if a file cannot be written."""
     from pysmpi.output import Target
 
     with ExitStack() as stack:
@@ -286,8 +289,8 @@ def _run(job: Job, trace: str | None, report: str | None) -> Result:
 
 
 def _conclude(result: Result, quiet: bool) -> None:
-    """Say what went wrong, and what came out."""
-    # Closed by the program, or by the shell; ValueError where the file is closed.
+    """Print the errors and the summary of a run."""
+    # Closed by the program, or by the shell; ValueError if the file is closed.
     with contextlib.suppress(BrokenPipeError, AttributeError, ValueError):
         sys.stdout.flush()
     if result.error:
@@ -302,7 +305,7 @@ def _conclude(result: Result, quiet: bool) -> None:
 
 
 def _write_report(result: Result, path: str) -> None:
-    """Write the figures; where compute is not measured, nothing that differs between runs."""
+    """Write the figures; if compute is not measured, leave out those that differ between runs."""
     import json
     from copy import deepcopy
 
@@ -324,7 +327,7 @@ def _write_report(result: Result, path: str) -> None:
 
 
 def _set_variables(line: Line) -> None:
-    """Set the environment variables that the command line asks for."""
+    """Set the environment variables of the command line."""
     for name, value in line.environment.items():
         if value is not None:
             try:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def summary(result: Result) -> str:
-    """What a run predicts, on what machine, and what it took."""
+    """The lines of the summary: the prediction, the machine, and the cost of the simulation."""
     rate = result.events / result.wall if result.wall > 0.0 else 0.0
     lines = [
         f"{_outcome(result)} {text.seconds(result.seconds)}: {text.count(result.nprocs, 'rank')} "
@@ -54,12 +54,12 @@ def summary(result: Result) -> str:
 
 
 def _outcome(result: Result) -> str:
-    """What the time is: a prediction, or how far a program came that failed."""
+    """The meaning of the time: a prediction, or the end of a program that failed."""
     return "predicted time" if result.exit_status == 0 else "ended at"
 
 
 def _compute(result: Result) -> str:
-    """How compute was timed, and by what it was scaled."""
+    """The mode of compute, and the factor by which it was scaled."""
     speed, factor = result.host_speed, result.compute_factor
     if speed is None:
         own = " x 1 (cores as fast as this computer's)"
@@ -71,7 +71,7 @@ def _compute(result: Result) -> str:
 
 
 def _steady(steady: dict[str, float]) -> str:
-    """How far what was charged is from what was measured."""
+    """The charged and the measured seconds of compute."""
     measured, rare = steady["measured_seconds"], steady["rare_seconds"]
     return (
         f"steady: of {measured:.3g} s of compute {steady['charged_seconds']:.3g} s were charged; "
@@ -80,7 +80,7 @@ def _steady(steady: dict[str, float]) -> str:
 
 
 def _folding(folding: dict[str, Any]) -> list[str]:
-    """What folding saved, and what that means for the program's results."""
+    """The memory that folding saved, and its effect on the program's results."""
     resident, job = folding["resident_bytes"], folding["job_bytes"]
     whole = "" if resident is None else (
         f"; {text.size(resident)} resident, where the job needs {text.size(job)}"
@@ -94,7 +94,7 @@ def _folding(folding: dict[str, Any]) -> list[str]:
 
 
 def _shadow(result: Result, shadow: dict[str, Any]) -> list[str]:
-    """What was sampled and what ran once, and what that means for the program's results."""
+    """The sampled functions, those that ran once, and the effect on the program's results."""
     lines = []
     sampled = shadow["sampled"]
     for point in sampled:
@@ -126,7 +126,7 @@ def _shadow(result: Result, shadow: dict[str, Any]) -> list[str]:
 
 
 def _shares(result: Result) -> str:
-    """How all ranks together spent their time."""
+    """The shares of compute, communication and waiting in the time of all ranks."""
     compute = sum(rank["compute_seconds"] for rank in result.ranks)
     wait = sum(rank["wait_seconds"] for rank in result.ranks)
     communication = sum(rank["communication_seconds"] for rank in result.ranks) - wait

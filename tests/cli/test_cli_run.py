@@ -87,7 +87,7 @@ def test_words_of_launchers(status):
     )  # fmt: skip
     assert code == 0
     assert out == "1 2\n1 2\n"
-    assert "ignored, since ranks are simulated: --oversubscribe, -bind-to core, --mca" in err
+    assert "ignored, because ranks are simulated: --oversubscribe, -bind-to core, --mca" in err
 
 
 def test_exit_status_is_the_programs(status):
