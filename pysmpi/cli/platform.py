@@ -46,16 +46,44 @@ def show(file: str, as_json: bool) -> None:
 
 @command.command("convert")
 @click.argument("file")
-@click.option("-o", "--output", metavar="FILE.yaml", help="Write to this file (default: print).")
-def convert(file: str, output: str | None) -> None:
-    """Write FILE, such as SimGrid's XML, as pysmpi YAML: the same hosts, links, routes, options."""
-    from pysmpi.output import Target
-    from pysmpi.platform import load
-    from pysmpi.platform.dump import dump
-    from pysmpi.platform.loader import read
+@click.option("-o", "--output", metavar="FILE.yaml|xml",
+              help="Write to this file, in the format of its suffix (default: print).")
+@click.option("--to", "form", type=click.Choice(["yaml", "xml"]),
+              help="Format, where the suffix does not say: pysmpi's YAML or SimGrid's XML.")
+def convert(file: str, output: str | None, form: str | None) -> None:
+    """Write FILE in the other format: the same hosts, links, routes, options.
 
+    SimGrid's XML becomes pysmpi YAML, and pysmpi YAML or the name of a machine SimGrid's XML.
+    What SimGrid has no form for is left out, and named.
+    """
+    from pysmpi.errors import UsageError
+    from pysmpi.platform import load
+    from pysmpi.platform.loader import find, read
+
+    suffix = "" if output is None else output.lower().rpartition(".")[2]
+    suffix = "yaml" if suffix == "yml" else suffix
+    if output is not None and suffix not in ("yaml", "xml"):
+        raise UsageError(f"--output {output}: expected a file called .yaml, .yml or .xml")
+    if form is not None and output is not None and form != suffix:
+        raise UsageError(f"--to {form}: found --output {output}, which is {suffix}; give one")
     load(file)
-    text = dump(read(file))
+    if (form or suffix or ("yaml" if find(file).suffix.lower() == ".xml" else "xml")) == "yaml":
+        from pysmpi.platform.dump import dump
+
+        _write(dump(read(file)), output)
+        return
+    from pysmpi.platform.xml_dump import dump_xml, leaves_out
+
+    definition = read(file)
+    _write(dump_xml(definition), output)
+    for what in leaves_out(definition):
+        click.echo(f"pysmpi: left out, since SimGrid has no form for it: {what}", err=True)
+
+
+def _write(text: str, output: str | None) -> None:
+    """Write a text to a file, which is whole or not there, or to standard output."""
+    from pysmpi.output import Target
+
     if output is None:
         click.echo(text, nl=False)
         return

@@ -131,7 +131,8 @@ class FlowTransport(Transport):
             send_cost, isend_cost, recv_cost = costs
         return Plan(
             path.latency * sized.latency_factor,
-            float(nbytes + ENVELOPE),
+            # On a way without links, such as a mere distance, a message is there with its envelope.
+            float(nbytes + ENVELOPE) if path.bound < INFINITY else 0.0,
             path.bound,
             path.penalty,
             sized.bandwidth_factor,
@@ -209,7 +210,8 @@ class FlowTransport(Transport):
         shared = bool(link.sharing == "shared")
         constraint = Constraint(bandwidth, link.name)
         found = Resource(bandwidth, latency, self.weight / bandwidth, shared, constraint)
-        self.resources[link] = found
+        if link.index >= 0:
+            self.resources[link] = found
         return found
 
 

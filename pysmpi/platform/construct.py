@@ -89,11 +89,14 @@ class _Construction:
                     member.properties,
                 )
             elif isinstance(member, HostDef):
-                zone.add(self._host(member))
+                host = self._host(member)
+                zone.add(host)
+                zone.place(host, member.coordinates)
             elif isinstance(member, RouterDef):
                 router = Router(member.name)
                 self._register(router, member.where)
                 zone.add(router)
+                zone.place(router, member.coordinates)
             elif isinstance(member, ClusterDef):
                 zone.add(self._cluster(member))
             else:
@@ -151,6 +154,7 @@ class _Construction:
             definition.pstate,
             definition.properties,
             definition.node,
+            definition.disks,
         )
         self._register(host, definition.where)
         self._hosts.append(host)

@@ -35,10 +35,26 @@ class LinkDef:
 
 
 @dataclass(slots=True)
+class DiskDef:
+    """A disk of a host: bandwidths of reading and writing in bytes/s."""
+
+    name: str
+    read: float
+    write: float
+    properties: Mapping[str, str] = field(default_factory=dict)
+    where: str = ""
+
+
+# A point's x, y and height, in milliseconds (Dabek et al., Vivaldi. SIGCOMM 2004).
+Coordinates = tuple[float, float, float]
+
+
+@dataclass(slots=True)
 class HostDef:
     """A host. `speeds` holds one flop/s per core for each pstate; `pstate` picks one of them.
 
-    Without speeds, its cores are as fast as the computer that simulates it.
+    Without speeds, its cores are as fast as the computer that simulates it. `coordinates` say where
+    it is in a Vivaldi zone.
     `node` describes its inside, and says then how many cores and sockets there are.
     """
 
@@ -50,6 +66,8 @@ class HostDef:
     properties: Mapping[str, str] = field(default_factory=dict)
     where: str = ""
     node: NodeDescription | None = None
+    disks: list[DiskDef] = field(default_factory=list)
+    coordinates: Coordinates | None = None
 
 
 @dataclass(slots=True)
@@ -58,6 +76,7 @@ class RouterDef:
 
     name: str
     where: str = ""
+    coordinates: Coordinates | None = None
 
 
 @dataclass(slots=True)

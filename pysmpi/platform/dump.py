@@ -13,6 +13,8 @@ from pysmpi.platform.definition import (
     SPLIT,
     AttachDef,
     ClusterDef,
+    Coordinates,
+    DiskDef,
     Hop,
     HostDef,
     LinkDef,
@@ -79,7 +81,7 @@ def _zone_keys(zone: ZoneDef) -> dict[str, Any]:
         elif isinstance(member, HostDef):
             keys.setdefault("hosts", []).append(_host_keys(member))
         elif isinstance(member, RouterDef):
-            keys.setdefault("routers", []).append(member.name)
+            keys.setdefault("routers", []).append(_router_keys(member))
         elif isinstance(member, ClusterDef):
             if mixed:
                 keys.setdefault("zones", []).append({"cluster": _cluster_keys(member)})
@@ -133,7 +135,33 @@ def _host_keys(host: HostDef) -> dict[str, Any]:
         keys["pstate"] = host.pstate
     if host.properties:
         keys["properties"] = dict(host.properties)
+    if host.disks:
+        keys["disks"] = [_disk_keys(disk) for disk in host.disks]
+    if host.coordinates is not None:
+        keys["coordinates"] = format_coordinates(host.coordinates)
     return keys
+
+
+def _disk_keys(disk: DiskDef) -> dict[str, Any]:
+    keys: dict[str, Any] = {
+        "name": disk.name,
+        "read": format_bandwidth(disk.read),
+        "write": format_bandwidth(disk.write),
+    }
+    if disk.properties:
+        keys["properties"] = dict(disk.properties)
+    return keys
+
+
+def _router_keys(router: RouterDef) -> str | dict[str, str]:
+    if router.coordinates is None:
+        return router.name
+    return {"name": router.name, "coordinates": format_coordinates(router.coordinates)}
+
+
+def format_coordinates(coordinates: Coordinates) -> str:
+    """The text that `numbers.read_coordinates` reads as these."""
+    return " ".join(map(repr, coordinates))
 
 
 def _cluster_keys(cluster: ClusterDef) -> dict[str, Any]:

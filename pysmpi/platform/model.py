@@ -6,12 +6,12 @@ Units are seconds, bytes/s and flop/s throughout.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from pysmpi.errors import UsageError
-from pysmpi.platform.definition import NOTHING, PlatformDef
+from pysmpi.platform.definition import NOTHING, DiskDef, PlatformDef
 from pysmpi.platform.routing import resolve
 
 if TYPE_CHECKING:
@@ -42,10 +42,11 @@ class Host(NetPoint):
 
     `index` is its position in `Platform.hosts`. `speeds` lists the flop/s of every pstate, of which
     `speed` is the one in force; None where the platform says nothing, and compute takes as long as
-    on the computer that simulates it. `node` describes its inside, if anything does.
+    on the computer that simulates it. `node` describes its inside, if anything does. `disks` are
+    those that the platform gives it.
     """
 
-    __slots__ = ("index", "speed", "speeds", "cores", "sockets", "properties", "node")
+    __slots__ = ("index", "speed", "speeds", "cores", "sockets", "properties", "node", "disks")
 
     def __init__(
         self,
@@ -57,10 +58,12 @@ class Host(NetPoint):
         pstate: int = 0,
         properties: Mapping[str, str] = NOTHING,
         node: NodeDescription | None = None,
+        disks: Sequence[DiskDef] = (),
     ) -> None:
         super().__init__(name)
         self.index = index
         self.node = node
+        self.disks = disks
         self.speeds = speeds
         self.speed: float | None = speeds[pstate] if speeds else None
         self.cores = cores
@@ -79,7 +82,8 @@ class Link:
 
     `index` numbers the links of a platform from 0 without gaps. `sharing` is "shared" (flows divide
     the bandwidth) or "fatpipe" (each flow may have all of it). A split-duplex link is two links,
-    NAME_UP and NAME_DOWN, each the `opposite` of the other; other links have none.
+    NAME_UP and NAME_DOWN, each the `opposite` of the other; other links have none. What only stands
+    for the distance of two points has index -1 and no bound: it is no link of the platform.
     """
 
     __slots__ = ("name", "index", "bandwidth", "latency", "sharing", "opposite", "properties")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from pysmpi.errors import UsageError
@@ -29,6 +30,17 @@ def read_count(text: str) -> int:
 def read_counts(text: str, separator: str = ",") -> tuple[int, ...]:
     """Whole numbers from 1 on, separated. Raises UsageError."""
     return tuple(read_count(part) for part in text.split(separator))
+
+
+def read_coordinates(text: str) -> tuple[float, float, float]:
+    """Three numbers with spaces between: x, y and height."""
+    try:
+        x, y, height = map(float, text.split())
+    except ValueError:
+        x = y = height = math.nan
+    if not all(map(math.isfinite, (x, y, height))):
+        raise UsageError(f'expected three numbers such as "25.5 9.4 1.4", got "{text}"')
+    return x, y, height
 
 
 def read_radical(text: str) -> list[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 Strict: every element and attribute is known, supported and well formed, or one UsageError says
 where, what was expected and what was found. What SimGrid accepts and pysmpi does not simulate
-(profiles, disks, Vivaldi, Wifi) is an error that says so, because leaving it out would silently
+(profiles of availability, Wifi) is an error that says so, because leaving it out would silently
 change the predicted time. SimGrid merely warns of a quantity without a unit; here it is an error.
 """
 
@@ -23,6 +23,8 @@ from pysmpi.platform.definition import (
     SPLIT,
     AttachDef,
     ClusterDef,
+    Coordinates,
+    DiskDef,
     Hop,
     HostDef,
     LinkDef,
@@ -31,7 +33,7 @@ from pysmpi.platform.definition import (
     RouterDef,
     ZoneDef,
 )
-from pysmpi.platform.numbers import read_count, read_radical
+from pysmpi.platform.numbers import read_coordinates, read_count, read_radical
 from pysmpi.platform.units import parse_bandwidth, parse_speed, parse_time
 from pysmpi.platform.xml_elements import ELEMENTS, ROUTINGS, UNSIMULATED, UNSIMULATED_ROUTINGS
 from pysmpi.platform.zones import load_kinds
@@ -103,12 +105,14 @@ class _Reader:
         wanted = attributes["routing"].lower()
         if wanted in UNSIMULATED_ROUTINGS:
             raise self._error(
-                element, f'routing: zones of kind "{attributes["routing"]}" are not supported'
+                element,
+                f'routing: zones of kind "{attributes["routing"]}" are not supported: there is no '
+                "model of a radio channel that stations share",
             )
         if wanted not in ROUTINGS:
             raise self._error(
                 element,
-                "routing: expected Full, Floyd, Dijkstra, DijkstraCache, Cluster or None, "
+                "routing: expected Full, Floyd, Dijkstra, DijkstraCache, Cluster, Vivaldi or None, "
                 f'got "{attributes["routing"]}"',
             )
         zone = ZoneDef(
@@ -133,7 +137,15 @@ class _Reader:
                 zone.members.append(self._host(child))
             case "router":
                 attributes = self._attributes(child)
-                zone.members.append(RouterDef(attributes["id"], self._where(child)))
+                zone.members.append(
+                    RouterDef(attributes["id"], self._where(child), self._place(child, attributes))
+                )
+            case "peer":
+                if zone.routing != "vivaldi":
+                    raise self._error(
+                        child, 'expected only in a zone with routing="Vivaldi", got it elsewhere'
+                    )
+                self._peer(zone, child)
             case "link":
                 zone.members.append(self._link(child))
             case "backbone" | "host_link" | "cabinet":
@@ -205,7 +217,40 @@ class _Reader:
             pstate=int(state),
             properties=self._properties(element),
             where=self._where(element),
+            disks=[self._disk(child) for child in self._children(element) if child.tag == "disk"],
+            coordinates=self._place(element, attributes),
         )
+
+    def _disk(self, element: etree._Element) -> DiskDef:
+        attributes = self._attributes(element)
+        return DiskDef(
+            attributes["id"],
+            self._bandwidth(element, "read_bw", attributes["read_bw"]),
+            self._bandwidth(element, "write_bw", attributes["write_bw"]),
+            self._properties(element),
+            self._where(element),
+        )
+
+    def _place(
+        self, element: etree._Element, attributes: Mapping[str, str]
+    ) -> Coordinates | None:
+        text = attributes.get("coordinates")
+        if text is None:
+            return None
+        return self._quantity(element, "coordinates", text, read_coordinates)
+
+    def _peer(self, zone: ZoneDef, element: etree._Element) -> None:
+        """A host and its two links, to which only its own bandwidths belong."""
+        attributes, where = self._attributes(element), self._where(element)
+        name = attributes["id"]
+        up, down = f"link_{name}_UP", f"link_{name}_DOWN"
+        zone.members += (
+            HostDef(name, self._speeds(element, attributes["speed"]), where=where,
+                    coordinates=self._place(element, attributes)),
+            LinkDef(up, self._bandwidth(element, "bw_out", attributes["bw_out"]), where=where),
+            LinkDef(down, self._bandwidth(element, "bw_in", attributes["bw_in"]), where=where),
+        )  # fmt: skip
+        zone.attachments.append(AttachDef(name, [Hop(up)], [Hop(down)], where=where))
 
     def _link(self, element: etree._Element) -> LinkDef:
         attributes = self._attributes(element)
@@ -325,7 +370,11 @@ class _Reader:
         for name, value in element.attrib.items():
             if name in known.unsimulated:
                 if value:
-                    raise self._error(element, f'{name}: profiles are not supported, got "{value}"')
+                    raise self._error(
+                        element,
+                        f'{name}: profiles are not supported, since no part of a machine changes '
+                        f'while a program runs, got "{value}"',
+                    )
             elif name in known.required:
                 found[name] = value
             elif name in known.optional:

@@ -11,10 +11,11 @@ ROUTINGS = {
     "dijkstra": "dijkstra",
     "dijkstracache": "dijkstra",
     "cluster": "star",
+    "vivaldi": "vivaldi",
     "none": "empty",
     "empty": "empty",
 }
-UNSIMULATED_ROUTINGS = {"vivaldi", "wifi"}
+UNSIMULATED_ROUTINGS = {"wifi"}
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Element:
 
 
 _IN_ZONE = ("link", "host", "router", "cluster", "cabinet", "backbone", "host_link", "prop") + (
+    "peer",
     "zone",
     "AS",
     "route",
@@ -52,8 +54,14 @@ ELEMENTS: dict[str, Element] = {
         ("id", "speed"),
         ("core", "pstate", "coordinates"),
         ("speed_file", "availability_file", "state_file"),
-        ("prop",),
+        ("prop", "disk"),
     ),
+    "peer": Element(
+        ("id", "speed", "bw_in", "bw_out", "coordinates"),
+        (),
+        ("speed_file", "availability_file", "state_file"),
+    ),
+    "disk": Element(("id", "read_bw", "write_bw"), (), (), ("prop",)),
     "router": Element(("id",), ("coordinates",)),
     "link": Element(
         ("id", "bandwidth"),
@@ -81,13 +89,11 @@ ELEMENTS: dict[str, Element] = {
 }
 
 UNSIMULATED = {
-    "peer": "Vivaldi coordinates",
     "trace": "profiles of availability",
     "trace_connect": "profiles of availability",
-    "disk": "disks",
-    "storage": "disks",
-    "storage_type": "disks",
-    "mount": "disks",
+    "storage": "disks as SimGrid 3.31 and earlier had them",
+    "storage_type": "disks as SimGrid 3.31 and earlier had them",
+    "mount": "disks as SimGrid 3.31 and earlier had them",
     "include": "files that include others",
     "random": "random generators",
     "model_prop": "properties of models",

@@ -19,6 +19,7 @@ from pysmpi.platform.definition import (
     SPLIT,
     AttachDef,
     ClusterDef,
+    DiskDef,
     Hop,
     HostDef,
     LinkDef,
@@ -30,7 +31,7 @@ from pysmpi.platform.definition import (
 from pysmpi.platform.node_description import NodeDescription
 from pysmpi.platform.node_yaml import find_node, read_nodes
 from pysmpi.platform.nodes import Node, compose
-from pysmpi.platform.numbers import read_count, read_radical
+from pysmpi.platform.numbers import read_coordinates, read_count, read_radical
 from pysmpi.platform.units import parse_bandwidth, parse_speed, parse_time
 from pysmpi.platform.zones import load_kinds
 
@@ -110,7 +111,7 @@ def _read_zone(keys: Mapping[str, Node], zone: ZoneDef, known: Known) -> None:
             case "hosts":
                 zone.members.extend(_read_host(node, known) for node in value.items())
             case "routers":
-                zone.members.extend(RouterDef(node.text(), node.where) for node in value.items())
+                zone.members.extend(_read_router(node) for node in value.items())
             case "links":
                 zone.members.extend(_read_link(node) for node in value.items())
             case "clusters":
@@ -136,8 +137,21 @@ def _read_member_zone(node: Node, known: Known) -> ZoneDef | ClusterDef:
     return zone
 
 
+def _read_router(node: Node) -> RouterDef:
+    """A name, or a name and coordinates."""
+    if not node.is_mapping():
+        return RouterDef(node.text(), node.where)
+    keys = node.fields(("name", "coordinates"), ())
+    return RouterDef(
+        keys["name"].text(), node.where, keys["coordinates"].parse(read_coordinates)
+    )
+
+
 def _read_host(node: Node, known: Known) -> HostDef:
-    keys = node.fields(("name",), ("speed", "cores", "sockets", "node", "pstate", "properties"))
+    keys = node.fields(
+        ("name",),
+        ("speed", "cores", "sockets", "node", "pstate", "properties", "disks", "coordinates"),
+    )
     inside = _read_inside(keys, known)
     speeds = _read_speeds(keys["speed"]) if "speed" in keys else ()
     pstate = 0
@@ -160,6 +174,19 @@ def _read_host(node: Node, known: Known) -> HostDef:
         _read_texts(keys["properties"]) if "properties" in keys else {},
         node.where,
         inside,
+        [_read_disk(disk) for disk in keys["disks"].items()] if "disks" in keys else [],
+        keys["coordinates"].parse(read_coordinates) if "coordinates" in keys else None,
+    )
+
+
+def _read_disk(node: Node) -> DiskDef:
+    keys = node.fields(("name", "read", "write"), ("properties",))
+    return DiskDef(
+        keys["name"].text(),
+        _read_bandwidth(keys["read"]),
+        _read_bandwidth(keys["write"]),
+        _read_texts(keys["properties"]) if "properties" in keys else {},
+        node.where,
     )
 
 

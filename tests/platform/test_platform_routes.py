@@ -26,6 +26,7 @@ def test_routes_are_those_of_simgrid(golden):
         found = [
             f"{link.name}/{link.bandwidth:.12g}/{int(link.sharing == 'shared')}"
             for link in route.links
+            if link.index >= 0  # SimGrid does not list distances
         ]
         assert found == links, f"{src} to {dst}"
         assert route.latency == pytest.approx(float(latency), rel=1e-9, abs=1e-15)

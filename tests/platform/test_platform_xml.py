@@ -134,9 +134,24 @@ WRONG = {
         "not supported",
     ),
     "disk": (
-        ZONE.format('<host id="c" speed="1Gf"><disk id="d" read_bw="1" write_bw="1"/></host>'),
+        ZONE.format('<host id="c" speed="1Gf"><disk id="d" read_bw="0" write_bw="1Bps"/></host>'),
         "p.xml:6:",
-        "<disk> is not supported",
+        "read_bw: expected a bandwidth above 0",
+    ),
+    "old disk": (
+        ZONE.format('<host id="c" speed="1Gf"><mount storageId="d" name="/"/></host>'),
+        "p.xml:6:",
+        "disks as SimGrid 3.31",
+    ),
+    "peer elsewhere": (
+        ZONE.format('<peer id="c" speed="1Gf" bw_in="1Bps" bw_out="1Bps" coordinates="1 2 3"/>'),
+        "p.xml:6:",
+        'expected only in a zone with routing="Vivaldi"',
+    ),
+    "bad coordinates": (
+        ZONE.format('<router id="r" coordinates="1 2 nan"/>'),
+        "p.xml:6:",
+        'coordinates: expected three numbers such as "25.5 9.4 1.4", got "1 2 nan"',
     ),
     "wifi": ('<zone id="z" routing="Wifi"/>', "p.xml:2:", "not supported"),
     "wifi link": (

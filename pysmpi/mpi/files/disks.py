@@ -1,7 +1,8 @@
 """The simulated disk: how long reading and writing takes.
 
 By default one parallel file system serves all hosts of the machine; with `disk/scope:host` each
-host has a disk of its own, over which its ranks share. An access waits for the latency, then its
+host has a disk of its own, over which its ranks share, the first that the platform gives it if it
+gives any. An access waits for the latency, then its
 bytes share the bandwidth with all accesses under way. As on SimGrid's disks, reads and writes
 have a bandwidth each, and together no more than the larger of the two.
 
@@ -111,9 +112,12 @@ def disk_of(rank: Rank) -> Disk:
     host = rank.host if options["disk/scope"] == HOST else None
     disk: Disk | None = disks.get(host)
     if disk is None:
+        read, write = options["disk/read-bandwidth"], options["disk/write-bandwidth"]
+        if host is not None and host.disks:
+            read, write = host.disks[0].read, host.disks[0].write
         disk = disks[host] = Disk(
-            options["disk/read-bandwidth"],
-            options["disk/write-bandwidth"],
+            read,
+            write,
             options["disk/latency"],
             "file system" if host is None else f"disk of {host.name}",
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from pysmpi.errors import UsageError
-from pysmpi.platform.definition import NOTHING
+from pysmpi.platform.definition import NOTHING, Coordinates
 from pysmpi.platform.model import Link, NetPoint
 from pysmpi.plugins import Registry
 
@@ -147,6 +147,9 @@ class Zone(NetPoint):
         raise UsageError(
             f"expected members attached to a centre in a zone of kind star only, not {self.kind}"
         )
+
+    def place(self, member: NetPoint, coordinates: Coordinates | None) -> None:
+        """Say where a member is; only kinds of zones that know of places look."""
 
     def populate(self, cluster: ClusterDef, make: Makers) -> None:
         """Create the hosts and links of a cluster of this topology."""
