@@ -234,7 +234,7 @@ def _simulate(
 
     def start(simulation: Any) -> None:
         nonlocal progress
-        simulation.universe.options["command"] = again
+        simulation.command = again
         interrupts.simulation = simulation
         simulation.interrupted = False
         if not quiet and sys.stderr.isatty():

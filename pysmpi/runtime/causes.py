@@ -407,7 +407,7 @@ class Causes:
         if standard and len(standard) == len(sends):
             most = text.count(min(sends), "byte")
             return f"hangs, unless it buffers messages of {most} (most do so up to some kB)."
-        late = self.census.universe.options.get(LATE)
+        late = LATE.peek(self.census.universe)
         if late:
             return (
                 f"hangs, unless it depends on what {text.ranks(sorted(late))} read under a lock "

@@ -184,7 +184,7 @@ def find_deadlock(simulation: Simulation) -> Deadlock:
             group.verb = "tests in" if len(group.pids) == 1 else "test in"
             group.odd = False
             groups.insert(0, group)
-        most = universe.options["watch"].most
+        most = simulation.watch.most
         reasons.insert(0, f"{most:,} tests in a row have found nothing, and nothing else happens")
         outlook = "tests for ever."
     kind = Livelock if tests else Deadlock
@@ -195,7 +195,7 @@ def find_deadlock(simulation: Simulation) -> Deadlock:
         reasons,
         [] if tests else causes.cycle(),
         outlook,
-        str(universe.options.get("command", "")),
+        simulation.command,
         _exits(simulation, finished),
     )
 

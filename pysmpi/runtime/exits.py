@@ -13,10 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 from pysmpi.mpi.base import ranks
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.runtime.imports import ImportSystem
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.surroundings import Surroundings, here
+
+# What ends a rank of a universe at once, with an exit status.
+EXIT_HARD: StateSlot[ranks.Universe, Callable[[ranks.Rank, int], None]] = StateSlot(ranks.Universe)
 
 
 class HardExit(SystemExit):
@@ -165,9 +169,9 @@ def _patch_hard_exit(patches: Patches) -> None:
             real(status)
         status = operator.index(status)
         universe = getattr(rank, "universe", None)
-        simulation = None if universe is None else universe.options.get("simulation")
-        if simulation is not None:
-            simulation.exit_hard(rank, status)
+        exit_hard = None if universe is None else EXIT_HARD.peek(universe)
+        if exit_hard is not None:
+            exit_hard(rank, status)
         raise HardExit(status)
 
     patches.set(os, "_exit", like(real, _exit))

@@ -25,10 +25,13 @@ from pysmpi.errors import PysmpiError, UsageError
 from pysmpi.kernel.plan import Transport
 from pysmpi.memory.lines.machine import HostLines
 from pysmpi.memory.transfer.choice import over
+from pysmpi.mpi.base.attributes import LAUNCH, PROGRAM
+from pysmpi.mpi.base.options import ENVIRONMENT
 from pysmpi.mpi.base.ranks import Rank, World
+from pysmpi.mpi.base.settings import CallSettings
 from pysmpi.mpi.buffers import locations as whereabouts
 from pysmpi.mpi.buffers.payload import NEVER, PAYLOAD
-from pysmpi.mpi.files.disks import disk_options
+from pysmpi.mpi.files.disks import DISKS, Disks, disk_options
 from pysmpi.mpi.point_to_point import calls as pointtopoint
 from pysmpi.mpi.processes import environment, spawning
 from pysmpi.network.choice import DEFAULT as DEFAULT_MODEL
@@ -271,10 +274,11 @@ class Job:
         self.simulation = simulation
         universe = simulation.universe
         universe.selection = self.selection
-        universe.options.update(_mpi_options(self.settings))
-        universe.options["watch"].most = self.settings.value("smpi/most-polls")
-        universe.options["reduction-order"] = self.options.reduction_order
-        spawner = universe.options["spawn"] = Spawner(self)
+        universe.settings = _call_settings(self.settings, self.options.reduction_order)
+        DISKS.put(universe, Disks(disk_options(self.settings)))
+        simulation.watch.most = self.settings.value("smpi/most-polls")
+        spawner = Spawner(self)
+        spawning.SPAWN.put(universe, spawner)
         pointtopoint.install(simulation.engine)
         simulation.engine.by_arrival = self.settings.value("smpi/matching") == "arrival"
         mpi = import_module("pysmpi.mpi.MPI")
@@ -305,7 +309,7 @@ class Job:
             parts = self._parts()
             slots = range(len(self.slots))
             world = simulation.add_world(slots, self._main(parts), Equipment(self, parts))
-            world.storage["universe_size"] = self.universe_size
+            LAUNCH.of(world).universe_size = self.universe_size
             simulation.run()
             judgement = verdict(simulation, simulation.outcomes, self.deadlock)
             simulation.let_go()
@@ -368,7 +372,7 @@ class Job:
             return self._live(rank, part.program)
 
         world = simulation.add_world(numbers, main, Equipment(self, parts))
-        world.storage["universe_size"] = self.universe_size
+        LAUNCH.of(world).universe_size = self.universe_size
         return world
 
     def _live(self, rank: Rank, program: Program | None = None) -> Any:
@@ -491,7 +495,7 @@ class Equipment:
             variables=part.variables or None,
         )
         if part.appnum:
-            rank.storage["appnum"] = part.appnum
+            PROGRAM.of(rank).appnum = part.appnum
         rank.timer = self.job.timing.timer(rank.pid, host.speed)
 
 
@@ -510,7 +514,7 @@ def _arrive() -> None:
 
 def _finalize(rank: Rank, leave: SystemExit | None = None) -> None:
     """The program of a rank has ended: finalize MPI if it has used it."""
-    if "environment" in rank.storage:
+    if ENVIRONMENT.peek(rank) is not None:
         status = environment.finish()
         if status:
             if leave is not None and not isinstance(leave.code, int | None):
@@ -530,13 +534,13 @@ def _most_data(text: str) -> int:
         raise UsageError(f"--data {text}: {error}; or all, or none") from None
 
 
-def _mpi_options(settings: Settings) -> dict[str, Any]:
-    return {
-        "smpi/wtime": settings.number("smpi/wtime"),
-        "smpi/test": settings.number("smpi/test"),
-        "smpi/iprobe": settings.number("smpi/iprobe"),
-        "smpi/init": settings.number("smpi/init"),
-        "smpi/barrier-finalization": settings.flag("smpi/barrier-finalization"),
-        "grow": settings.flag("smpi/grow-injected-times"),
-        **disk_options(settings),
-    }
+def _call_settings(settings: Settings, reduction_order: str) -> CallSettings:
+    return CallSettings(
+        wtime=settings.number("smpi/wtime"),
+        test=settings.number("smpi/test"),
+        iprobe=settings.number("smpi/iprobe"),
+        grow_injected_times=settings.flag("smpi/grow-injected-times"),
+        init=settings.number("smpi/init"),
+        barrier_finalization=settings.flag("smpi/barrier-finalization"),
+        reduction_order=reduction_order,
+    )

@@ -16,10 +16,13 @@ from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base import ranks
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.runtime.imports import GivenLoader, ImportSystem
 from pysmpi.runtime.patches import Patches
 
 _ours: dict[str, ModuleType] = {}  # the modules of our copy, kept from run to run
+# The options that a rank has set.
+_RC: StateSlot[ranks.Rank, dict[str, Any]] = StateSlot(ranks.Rank, dict)
 _OPTIONS = "mpi4py.rc"
 
 
@@ -28,7 +31,7 @@ def _rank_options(kind: type) -> type:
 
     class Rc(kind):  # type: ignore[misc]
         def __getattribute__(self, name: str) -> Any:
-            own = ranks.current().storage.get(_OPTIONS)
+            own = _RC.peek(ranks.current())
             if own is not None and name in own:
                 return own[name]
             return super().__getattribute__(name)
@@ -36,7 +39,7 @@ def _rank_options(kind: type) -> type:
         def __setattr__(self, name: str, value: Any) -> None:
             if not hasattr(self, name):
                 raise TypeError(f"object has no attribute {name!r}")
-            ranks.current().storage.setdefault(_OPTIONS, {})[name] = value
+            _RC.of(ranks.current())[name] = value
 
     Rc.__qualname__ = "Rc"
     Rc.__module__ = "mpi4py"

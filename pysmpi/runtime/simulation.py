@@ -18,12 +18,14 @@ from greenlet import GreenletExit, getcurrent
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import PlanBook, Transport
 from pysmpi.kernel.process import Core, Process
+from pysmpi.mpi.base.options import ENVIRONMENT
 from pysmpi.mpi.base.ranks import Aborted, Fiber, FreeTransport, Rank, Universe, World, current
 from pysmpi.mpi.collective import agreement
-from pysmpi.mpi.point_to_point.polling import Watch
+from pysmpi.mpi.point_to_point.polling import WATCH, Watch
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.runtime import collection, stopping
+from pysmpi.runtime.exits import EXIT_HARD
 from pysmpi.runtime.process.exchange import Door
 from pysmpi.runtime.program_errors import CallSite, call_site, error_site
 from pysmpi.runtime.shared_state import SharedState
@@ -75,7 +77,7 @@ class Simulation:
         self.slots = list(slots)
         self.engine = Engine(transport, len(self.slots))
         self.universe = Universe(self.engine)
-        self.universe.options["simulation"] = self
+        EXIT_HARD.put(self.universe, self.exit_hard)
         self.universe.on_abort = self._aborted
         self.silence = stopping.Silence()
         agreement.begin()
@@ -84,7 +86,9 @@ class Simulation:
         self.threads: dict[int, list[Fiber]] = {}  # pid -> threads besides the main one
         self.on_deadlock = on_deadlock
         self.polling: frozenset[int] = frozenset()  # ranks that do nothing but test in vain
-        self.universe.options["watch"] = Watch(hopeless=self._hopeless)
+        self.watch = Watch(hopeless=self._hopeless)
+        WATCH.put(self.universe, self.watch)
+        self.command = ""  # how to start it again, for reports
         self.hub = getcurrent()
         self.shared_state: SharedState | None = None
         self.door = Door(self.hub.switch, getcurrent)
@@ -243,7 +247,7 @@ class Simulation:
         fiber: Any = getcurrent()
         outcome = self.outcomes[rank.pid]
         if outcome.state is State.RUNNING and type(rank) is Rank:
-            environment = rank.storage.get("environment")
+            environment = ENVIRONMENT.peek(rank)
             outcome.status = status & 0xFF
             if environment is not None and environment.initialized and not environment.finalized:
                 if self.hard_exit is None:

@@ -14,6 +14,7 @@ import ctypes
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
@@ -21,9 +22,20 @@ import greenlet
 from greenlet import getcurrent
 
 from pysmpi.mpi.base import ranks
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange
+
+
+@dataclass(slots=True)
+class _Faults:
+    """Whether a rank has switched the handler of crashes on."""
+
+    on: bool = False
+
+
+_ENABLED = StateSlot(ranks.Rank, _Faults)
 
 NAMED = 1 << 16  # ranks up to this number have a frame of their name
 
@@ -51,17 +63,19 @@ def patch_faulthandler(patches: Patches, module: ModuleType) -> None:
         real_enable(sys.stderr if file is None else file, all_threads)
         rank = ranks.current()
         if rank.program is not None:
-            rank.storage["faulthandler"] = True
+            _ENABLED.of(rank).on = True
 
     def disable() -> bool:
         rank = ranks.current()
         if rank.program is None:
             return bool(real_disable())
-        return bool(rank.storage.pop("faulthandler", False))
+        faults = _ENABLED.of(rank)
+        before, faults.on = faults.on, False
+        return before
 
     def is_enabled() -> bool:
         rank = ranks.current()
-        return bool(real_enabled() if rank.program is None else rank.storage.get("faulthandler"))
+        return bool(real_enabled() if rank.program is None else _ENABLED.of(rank).on)
 
     patches.set(module, "enable", like(real_enable, enable))
     patches.set(module, "disable", like(real_disable, disable))

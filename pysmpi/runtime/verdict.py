@@ -9,6 +9,7 @@ from pysmpi import diagnostics, text
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base.constants import ERR_TRUNCATE
 from pysmpi.mpi.base.exceptions import Exception as MPIException
+from pysmpi.mpi.base.options import ENVIRONMENT
 from pysmpi.runtime.deadlock import Deadlock, DeadlockError
 from pysmpi.runtime.program_errors import format_errors
 from pysmpi.runtime.simulation import Outcome, Simulation, State
@@ -79,7 +80,7 @@ def _failure(
         parts.append(f"  {text.ranks(stopped)} {verb} still running and {verb} stopped")
     aborting: dict[int, list[int]] = {}
     for pid, _ in failed:
-        environment = simulation.universe.ranks[pid].storage.get("environment")
+        environment = ENVIRONMENT.peek(simulation.universe.ranks[pid])
         if environment is not None and environment.abort_status:
             aborting.setdefault(environment.abort_status, []).append(pid)
     for code, pids in aborting.items():

@@ -20,7 +20,7 @@ from pysmpi.kernel.requests import Context, Envelope, Receive, Request, Send
 from pysmpi.mpi.base.ranks import Fiber, Rank
 from pysmpi.mpi.calls import BOUNDARIES
 from pysmpi.mpi.collective import agreement
-from pysmpi.mpi.communicators.comm import Comm, Everyone, local
+from pysmpi.mpi.communicators.comm import LOCALS, Comm, Everyone, local
 from pysmpi.mpi.communicators.communicator import Core
 from pysmpi.mpi.point_to_point.operations import Operation
 from pysmpi.mpi.rma.locks import Claim
@@ -253,12 +253,12 @@ def describe_core(rank: Rank, core: Core) -> str:
     if core is rank.self_core:
         return "SELF"
     name = ""
-    for impl, said in rank.storage.get("comms", {}).items():
+    for impl, said in LOCALS.of(rank).items():
         if impl is core:
             name = said.name
     if name:
         return name
-    kind = "intercomm" if core.inter else core.storage.get("kind", "comm")
+    kind = "intercomm" if core.inter else core.kind
     return f"{kind} {core.p2p.number} of ranks {text.ranges(core.group)}"
 
 

@@ -13,7 +13,7 @@ from pysmpi.mpi.base import ranks
 @pytest.fixture
 def own_rank(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let a test change per-rank state without later tests seeing it."""
-    monkeypatch.setattr(ranks.outside, "storage", {})
+    monkeypatch.setattr(ranks.outside, "state", [])
     yield
 
 

@@ -37,7 +37,7 @@ def run(size: int, main: Callable[[int], Any], by_arrival: bool = True) -> list[
     slots = [Slot(Host(f"host{i}", i, (1e9,), 1), 0) for i in range(size)]
     simulation = Simulation(FarAndNear(), slots)
     simulation.engine.by_arrival = by_arrival
-    simulation.universe.options["grow"] = False
+    simulation.universe.settings.grow_injected_times = False
     pointtopoint.install(simulation.engine)
     simulation.add_world(range(size), lambda rank: main(rank.index))
     simulation.run()

@@ -13,6 +13,8 @@ from simulated import simulate
 from pysmpi.collectives.selection import Selection
 from pysmpi.mpi.base.constants import ERR_ROOT, PROC_NULL, ROOT
 from pysmpi.mpi.base.exceptions import Exception as MpiError
+from pysmpi.mpi.base.ranks import Universe
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.memory import IN_PLACE
 from pysmpi.mpi.communicators.comm import Comm
 from pysmpi.mpi.communicators.communicator import Core, connect
@@ -23,18 +25,21 @@ from pysmpi.mpi.processes import environment
 FORMS = ("blocking", "nonblocking", "persistent")
 
 
+SIDES: StateSlot[Universe, tuple[Core, Core]] = StateSlot(Universe)
+
+
 def two_groups(rank: Any, low: int) -> tuple[Any, int, int, int]:
     """An intercommunicator of the first `low` ranks and the others.
 
     Returns it, with the rank in the own group and the sizes of both groups.
     """
     universe = rank.universe
-    made = universe.storage.get("test intercommunicator")
+    made = SIDES.peek(universe)
     if made is None:
         size = rank.world.size
         made = Core(universe, range(low)), Core(universe, range(low, size))
         connect(*made)
-        universe.storage["test intercommunicator"] = made
+        SIDES.put(universe, made)
     mine = made[0] if rank.pid < low else made[1]
     return Comm._wrap(mine), mine.rank_of(rank.pid), mine.size, mine.remote.size
 

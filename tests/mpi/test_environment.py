@@ -56,7 +56,7 @@ def test_wrong_thread_level() -> None:
 def test_options() -> None:
     options = Options(rc(threads=False, thread_level="funneled", errors="abort", irecv_bufsz=10))
     assert (options.threads, options.thread_level) == (False, THREAD_FUNNELED)
-    assert (options.errors, options.irecv_bufsz) == (errhandlers.ABORT, 10)
+    assert (options.errors, options.irecv_bufsz) == ("abort", 10)
     assert Options(rc(initialize=False)).finalize is False
     assert Options(rc(initialize=False, finalize=True)).finalize is True
     environment.start(rc(threads=False))
@@ -72,7 +72,7 @@ def test_variables_come_before_rc_and_are_written_to_it() -> None:
     }
     options = Options(own, variables)
     assert (options.threads, options.irecv_bufsz) == (False, 77)
-    assert options.errors is errhandlers.ARE_FATAL
+    assert options.errors == "fatal"
     assert (own.threads, own.errors, own.irecv_bufsz) == (False, "fatal", 77)
 
 

@@ -118,7 +118,7 @@ def test_errors_are_private_to_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     from pysmpi.mpi.base import ranks
 
     first = Add_error_class()
-    monkeypatch.setattr(ranks.outside, "storage", {})
+    monkeypatch.setattr(ranks.outside, "state", [])
     assert Get_error_class(first) == ERR_UNKNOWN
     assert Add_error_class() == first
 

@@ -14,7 +14,7 @@ from pysmpi.errors import UsageError
 from pysmpi.mpi import MPI
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.files.access import interleave
-from pysmpi.mpi.files.disks import Disk, Step, disk_options
+from pysmpi.mpi.files.disks import DISKS, Disk, Disks, Step, disk_options
 from pysmpi.mpi.files.views import Pieces
 from pysmpi.options import Settings, parse
 
@@ -33,7 +33,7 @@ def timed(nprocs: int, path: Path, access: Callable[[Any, int], Any], **disk: An
     def main(rank: Rank) -> float:
         if disk:
             settings = parse(f"disk/{key.replace('_', '-')}:{value}" for key, value in disk.items())
-            rank.universe.options.update(disk_options(Settings(settings)))
+            DISKS.put(rank.universe, Disks(disk_options(Settings(settings))))
         world = MPI.COMM_WORLD
         file = MPI.File.Open(world, path, RDWR)
         world.Barrier()

@@ -52,10 +52,10 @@ def test_large_buffers_stay_outside_of_the_stream():
 def test_settings_of_the_shared_pickler_belong_to_a_rank(monkeypatch):
     pickle.__init__(protocol=2)
     assert pickle.PROTOCOL == 2
-    mine = ranks.outside.storage
-    monkeypatch.setattr(ranks.outside, "storage", {})
+    mine = ranks.outside.state
+    monkeypatch.setattr(ranks.outside, "state", [])
     assert pickle.PROTOCOL == standard.HIGHEST_PROTOCOL
-    monkeypatch.setattr(ranks.outside, "storage", mine)
+    monkeypatch.setattr(ranks.outside, "state", mine)
     assert pickle.PROTOCOL == 2
     assert Pickle().PROTOCOL == standard.HIGHEST_PROTOCOL
 

@@ -22,7 +22,7 @@ class HandRank:
     def __init__(self, pid: int, surroundings: Surroundings | None) -> None:
         self.pid = pid
         self.program = surroundings
-        self.storage: dict[str, Any] = {}
+        self.state: list[Any] = []
         self.seconds = 0.0
         self.result: Any = None
         self.error: BaseException | None = None

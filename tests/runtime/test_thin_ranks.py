@@ -7,7 +7,8 @@ import weakref
 import pytest
 
 import pysmpi
-from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.state import StateSlot
 
 RING = """
 from mpi4py import MPI
@@ -70,6 +71,9 @@ class Thing:
     """Something that a rank has."""
 
 
+THINGS: StateSlot[Rank, list[Thing]] = StateSlot(Rank, list)
+
+
 def test_a_rank_lets_go_of_what_it_had():
     things = []
     left = []
@@ -79,7 +83,7 @@ def test_a_rank_lets_go_of_what_it_had():
 
         thing = Thing()
         things.append(weakref.ref(thing))
-        current().storage["thing"] = thing
+        THINGS.of(current()).append(thing)
         del thing
         if MPI.COMM_WORLD.rank == 3:
             MPI.COMM_WORLD.recv(source=0)

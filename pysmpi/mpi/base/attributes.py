@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from dataclasses import dataclass
 from operator import index
 from typing import Any
 
@@ -28,7 +29,8 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.errhandlers import show
 from pysmpi.mpi.base.exceptions import Exception, cint, fail, no_integer, user_errors
 from pysmpi.mpi.base.handles import Handle
-from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.base.ranks import Rank, World, current
+from pysmpi.mpi.base.state import StateSlot
 
 __all__ = ["_keyval_registry"]
 
@@ -78,13 +80,30 @@ class Table:
         self.attributes: dict[Any, dict[int, tuple[Keyval, Any]]] = {}
 
 
+TABLE = StateSlot(Rank, Table)
+
+
+@dataclass(slots=True)
+class Launch:
+    """How a world was launched: the processes that there may be in all, if that is known."""
+
+    universe_size: int | None = None
+
+
+@dataclass(slots=True)
+class Place:
+    """Which of the programs of a launch a rank runs: the number of the program."""
+
+    appnum: int = 0
+
+
+LAUNCH = StateSlot(World, Launch)
+PROGRAM = StateSlot(Rank, Place)
+
+
 def of_rank() -> Table:
     """The keyvals and attributes of the calling rank."""
-    storage = current().storage
-    table = storage.get("attributes")
-    if table is None:
-        table = storage["attributes"] = Table()
-    return table
+    return TABLE.of(current())
 
 
 class _Registry(dict[str, Any]):
@@ -98,7 +117,7 @@ _keyval_registry = _Registry.fromkeys(("Datatype", "Comm", "Win"))
 
 
 def _universe_size(subject: Handle) -> int | None:
-    return current().world.storage.get("universe_size")
+    return LAUNCH.of(current().world).universe_size
 
 
 # family -> keyval -> what it answers; None where the attribute is not set.
@@ -108,7 +127,7 @@ PREDEFINED: dict[str, dict[int, Callable[[Any], Any]]] = {
         IO: lambda subject: ANY_SOURCE,
         WTIME_IS_GLOBAL: lambda subject: 1,
         UNIVERSE_SIZE: _universe_size,
-        APPNUM: lambda subject: current().storage.get("appnum", 0),
+        APPNUM: lambda subject: PROGRAM.of(current()).appnum,
         LASTUSEDCODE: lambda subject: user_errors().last,
     },
     "Datatype": {},

@@ -14,9 +14,10 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from pysmpi.mpi.base.constants import ERR_ERRHANDLER, SUCCESS
-from pysmpi.mpi.base.exceptions import Exception, cint, fail
+from pysmpi.mpi.base.exceptions import Exception, cint, error_handlers, fail
 from pysmpi.mpi.base.handles import Handle, type_name, wrong_type
-from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.state import StateSlot
 
 __all__ = ["Errhandler", "ERRHANDLER_NULL", "ERRORS_RETURN", "ERRORS_ABORT", "ERRORS_ARE_FATAL"]
 
@@ -153,13 +154,21 @@ class Handlers:
         action.act(subject, error)
 
 
+HANDLERS = StateSlot(Rank, Handlers)
+
+
+def _handle(subject: Handle | None, error: Exception) -> None:
+    handlers = HANDLERS.peek(current())
+    if handlers is not None:
+        handlers.handle(subject, error)
+
+
+error_handlers.append(_handle)
+
+
 def of_rank() -> Handlers:
     """The error handlers of the calling rank."""
-    storage = current().storage
-    handlers = storage.get("errhandlers")
-    if handlers is None:
-        handlers = storage["errhandlers"] = Handlers()
-    return handlers
+    return HANDLERS.of(current())
 
 
 def create(family: type[Handle], function: Callable[[Any, int], None]) -> Errhandler:

@@ -7,13 +7,14 @@ and, if that handler returns, is raised as `MPI.Exception`: `fail` does all thre
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import index
 from typing import Any, NoReturn
 
 from pysmpi.mpi.base import constants
 from pysmpi.mpi.base.constants import ERR_LASTCODE, ERR_OTHER, ERR_UNKNOWN, SUCCESS
-from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.state import StateSlot
 
 __all__ = [
     "Exception",
@@ -303,6 +304,10 @@ def cstring(value: Any) -> str:
     return text
 
 
+# Called with the object concerned and the error that is about to be raised.
+error_handlers: list[Callable[[Any, Exception], None]] = []
+
+
 def fail(code: int, detail: str = "", subject: Any = None) -> NoReturn:
     """Hand an error to its error handler, then raise it.
 
@@ -313,9 +318,8 @@ def fail(code: int, detail: str = "", subject: Any = None) -> NoReturn:
     error = Exception(code)
     if detail:
         error.detail = detail
-    handlers = current().storage.get("errhandlers")
-    if handlers is not None:
-        handlers.handle(subject, error)
+    for handle in error_handlers:
+        handle(subject, error)
     raise error
 
 
@@ -341,13 +345,12 @@ class UserErrors:
         self.last = max(self.classes, default=ERR_LASTCODE)
 
 
+USER_ERRORS = StateSlot(Rank, UserErrors)
+
+
 def user_errors() -> UserErrors:
     """Those of the calling rank."""
-    storage = current().storage
-    errors = storage.get("errors")
-    if errors is None:
-        errors = storage["errors"] = UserErrors()
-    return errors
+    return USER_ERRORS.of(current())
 
 
 def Get_error_class(errorcode: int) -> int:

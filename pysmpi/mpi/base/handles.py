@@ -18,7 +18,9 @@ from ctypes import addressof, c_uint32
 from typing import Any, ClassVar, Self
 
 from pysmpi.mpi.base.exceptions import fail, named, whole
-from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.base.options import ENVIRONMENT
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.state import StateSlot
 
 __all__ = ["_addressof", "_handleof", "_sizeof"]
 
@@ -91,16 +93,15 @@ class Table:
 
     def forget(self, impl: Any) -> None:
         """The thing is gone, and its number with it."""
-        tables = current().storage.get("handles")
-        if tables and self.first in tables:
-            own = tables[self.first]
+        own = NUMBERS.of(current()).get(self.first)
+        if own is not None:
             number = own.numbers.pop(id(impl), None)
             if number is not None:
                 del own.impls[number]
 
     def _own(self) -> OwnNumbers:
-        tables = current().storage.setdefault("handles", {})
-        own: OwnNumbers | None = tables.get(self.first)
+        tables = NUMBERS.of(current())
+        own = tables.get(self.first)
         if own is None:
             own = tables[self.first] = OwnNumbers()
         return own
@@ -115,6 +116,9 @@ class OwnNumbers:
         self.given = 0
         self.numbers: dict[int, int] = {}
         self.impls: dict[int, Any] = {}
+
+
+NUMBERS: StateSlot[Rank, dict[int, OwnNumbers]] = StateSlot(Rank, dict)  # by the first of a family
 
 
 class Family:
@@ -337,7 +341,7 @@ class Handle:
 
 def is_active() -> bool:
     """Whether MPI is initialized and not finalized in the calling rank."""
-    environment = current().storage.get("environment")
+    environment = ENVIRONMENT.peek(current())
     return environment is None or (environment.initialized and not environment.finalized)
 
 

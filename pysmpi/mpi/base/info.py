@@ -16,7 +16,8 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.exceptions import cint, cstring, fail, listed, sequence
 from pysmpi.mpi.base.handles import Handle, wrong_type
-from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.state import StateSlot
 
 __all__ = ["Info", "INFO_NULL", "INFO_ENV"]
 
@@ -30,10 +31,12 @@ class Environment:
 ENVIRONMENT = Environment()
 
 
+STARTED_BY: StateSlot[Rank, dict[str, str]] = StateSlot(Rank, dict)
+
+
 def environment() -> dict[str, str]:
     """The pairs of INFO_ENV in the calling rank: how it was started, as far as that is known."""
-    own: dict[str, str] = current().storage.setdefault("info_env", {})
-    return own
+    return STARTED_BY.of(current())
 
 
 class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):

@@ -2,7 +2,7 @@
 
 All ranks live in one interpreter, so a handle such as `COMM_WORLD` is one object for all and
 asks `current()` who wants to know. Whatever must differ between ranks, from error handlers to
-names, is kept in `Rank.storage`.
+names, lies in slots that its chapter declares (`base/state.py`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.kernel.process import Core, Process
 from pysmpi.kernel.requests import Request
+from pysmpi.mpi.base.settings import CallSettings
+from pysmpi.mpi.base.state import Owner, forget
 
-WTIME = 1e-8  # seconds that a look at the clock takes, unless an option says otherwise
 
-
-class Universe:
+class Universe(Owner):
     """What all ranks of one simulation share: the engine, and every process by its pid."""
 
     def __init__(self, engine: Engine) -> None:
@@ -34,9 +34,9 @@ class Universe:
         self.contexts = 0  # numbers given to communication contexts
         # Communicators by the numbers of their contexts.
         self.communicators: WeakValueDictionary[int, Any] = WeakValueDictionary()
-        self.storage: dict[str, Any] = {}  # of chapters, such as published names
+        self.state = []
         self.selection: Any = None  # which collective algorithm to use
-        self.options: dict[str, Any] = {}
+        self.settings = CallSettings()
         self.aborted: tuple[Rank, Aborted] | None = None  # who called Abort
         self.on_abort: Callable[[Rank], Any] | None = None  # called once somebody has
 
@@ -46,7 +46,7 @@ class Universe:
         return self.contexts
 
 
-class World:
+class World(Owner):
     """The ranks that were started together: what `COMM_WORLD` means to them."""
 
     def __init__(self, universe: Universe, first: int, size: int) -> None:
@@ -54,7 +54,7 @@ class World:
         self.first = first  # pid of rank 0; the others follow
         self.size = size
         self.core: Any = None  # of COMM_WORLD, once somebody asks
-        self.storage: dict[str, Any] = {}  # of chapters, such as the parent of a spawned world
+        self.state = []
         self.main: Callable[[Rank], Any] | None = None  # what each of its ranks runs
         self.equip: Callable[[Rank], Any] | None = None  # called just before a rank begins
 
@@ -74,15 +74,15 @@ class Aborted(Stop):
         self.status = status
 
 
-class Rank:
+class Rank(Owner):
     """One MPI process: its identity, its kernel process and its private MPI state.
 
-    `process` is the kernel process of the thread that runs now. `storage` belongs to the
-    chapters of MPI, each under a key of its own; `program` to the runtime.
+    `process` is the kernel process of the thread that runs now. `program` belongs to
+    the runtime.
     """
 
     __slots__ = (
-        "pid", "world", "universe", "engine", "process", "storage", "timer", "host", "program",
+        "pid", "world", "universe", "engine", "process", "timer", "host", "program",
         "fiber", "self_core", "polls", "core", "in_call", "__weakref__",
     )  # fmt: skip
 
@@ -92,7 +92,7 @@ class Rank:
         self.universe = world.universe
         self.engine = world.universe.engine
         self.process = process
-        self.storage: dict[str, Any] = {}
+        self.state = []
         self.timer: Any = None  # native timing of compute: `stop() -> seconds`, `start()`
         self.host: Any = None  # the platform's host that it runs on
         self.core = 0  # and the number of its core there
@@ -104,8 +104,7 @@ class Rank:
 
     def forget(self) -> None:
         """Let go of what the rank had, at its end."""
-        environment = self.storage.get("environment")
-        self.storage = {} if environment is None else {"environment": environment}
+        forget(self, Rank)
         self.program = self.timer = self.self_core = None
 
     def __repr__(self) -> str:
@@ -128,7 +127,7 @@ class Rank:
         if self is outside:
             return time.perf_counter()
         now = self.now()
-        self.process.debt += self.universe.options.get("smpi/wtime", WTIME)
+        self.process.debt += self.universe.settings.wtime
         return now
 
     def thread(self) -> int:

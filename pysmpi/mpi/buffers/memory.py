@@ -14,7 +14,8 @@ import numpy as np
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import fail, integer, whole
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
-from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.base.ranks import Universe, current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.exporting import (
     ACCESSIBLE,
     acquire,
@@ -314,13 +315,16 @@ def is_in_place(obj: Any) -> bool:
     return obj is None or obj is IN_PLACE
 
 
+ALLOCATED: StateSlot[Universe, dict[int, np.ndarray]] = StateSlot(Universe, dict)
+
+
 def _allocated() -> dict[int, np.ndarray]:
     """Memory of Alloc_mem by address.
 
     It lives until Free_mem or the end of the run, whatever becomes of the buffer object: a window
     or an address may still refer to it.
     """
-    return current().universe.options.setdefault("allocated", {})  # type: ignore[no-any-return]
+    return ALLOCATED.of(current().universe)
 
 
 def Alloc_mem(size: int, info: Info = INFO_NULL) -> buffer:

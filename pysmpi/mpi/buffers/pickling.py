@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pysmpi.mpi.base.exceptions import listed
-from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.memory import buffer
 
 __all__ = ["Pickle", "pickle"]
@@ -123,20 +124,19 @@ class Pickle:
         self._settings().set_threshold(threshold)
 
 
+SETTINGS = StateSlot(Rank, _Settings)
+
+
 class _RankPickle(Pickle):
     """The pickler of the lower-case calls: one object, with settings of its own in every rank."""
 
     __slots__ = ()
 
     def _use(self, settings: _Settings) -> None:
-        current().storage["pickle"] = settings
+        SETTINGS.put(current(), settings)
 
     def _settings(self) -> _Settings:
-        storage = current().storage
-        settings: _Settings | None = storage.get("pickle")
-        if settings is None:
-            settings = storage["pickle"] = _Settings()
-        return settings
+        return SETTINGS.of(current())
 
 
 pickle = _RankPickle()

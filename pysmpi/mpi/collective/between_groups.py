@@ -11,26 +11,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pysmpi.collectives.call import Call, append
 from pysmpi.collectives.selection import build
 from pysmpi.kernel.requests import Context
 from pysmpi.kernel.schedule import Schedule
 from pysmpi.mpi.base.constants import PROC_NULL, ROOT
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.communicators.communicator import Core
 
 
-def joint(core: Core) -> tuple[Context, int, Core]:
+class Joint(NamedTuple):
+    """Both sides of an intercommunicator as one, seen from one of them.
+
+    `context` holds the processes of both sides, `place` is the first rank in it of this side,
+    `first` the side that comes first.
+    """
+
+    context: Context
+    place: int
+    first: Core
+
+
+JOINT: StateSlot[Core, Joint] = StateSlot(Core)
+
+
+def joint(core: Core) -> Joint:
     """The context of both sides, the first rank in it of this side, and the side that is first."""
-    known: tuple[Context, int, Core] | None = core.storage.get("joint")
+    known = JOINT.peek(core)
     if known is None:
         sides = sorted((core, core.remote), key=lambda side: side.coll.number)
         members = [*sides[0].coll.members, *sides[1].coll.members]
         context = Context(core.universe.next_context(), members)
-        sides[0].storage["joint"] = (context, 0, sides[0])
-        sides[1].storage["joint"] = (context, sides[0].size, sides[0])
-        known = core.storage["joint"]
+        places = Joint(context, 0, sides[0]), Joint(context, sides[0].size, sides[0])
+        for side, place in zip(sides, places):
+            JOINT.put(side, place)
+        known = places[sides.index(core)]
     return known
 
 

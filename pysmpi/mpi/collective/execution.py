@@ -15,7 +15,7 @@ from typing import Any
 from pysmpi.collectives.cache import schedule_for
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
-from pysmpi.collectives.running import LOOK, Lookout, Patience, find_live
+from pysmpi.collectives.running import Lookout, Patience, find_live
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context
 from pysmpi.kernel.requests import Request as KernelRequest
@@ -29,16 +29,39 @@ from pysmpi.mpi.base.constants import (
     SUCCESS,
 )
 from pysmpi.mpi.base.exceptions import fail
-from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.base.ranks import Rank, Universe
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.base.status import Status
 from pysmpi.mpi.collective.agreement import tag_of
 from pysmpi.mpi.collective.between_groups import joint, schedule_between
-from pysmpi.mpi.communicators.communicator import Board, Core
+from pysmpi.mpi.communicators.communicator import PERSISTENT, Board, Core, PrivateContext
 from pysmpi.mpi.datatypes.layouts import leaves
 from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.point_to_point.operations import Operation
 
 _NO_LEVELS: frozenset[str] = frozenset()
+
+ScheduleKey = tuple[object, ...]
+
+
+class Schedules:
+    """What a communicator keeps for the schedules of its calls.
+
+    `latest` has them by call and rank, `levels` the node-level communicators that exist since a
+    call, by its number, `arrivals` what algorithms that decide while they run know of each other.
+    """
+
+    __slots__ = ("arrivals", "latest", "levels", "slots")
+
+    def __init__(self) -> None:
+        self.slots: Nodes | None = None  # the place of each rank on the machine
+        self.latest: dict[ScheduleKey, dict[int, Schedule]] = {}
+        self.levels: list[tuple[int, frozenset[str]]] = []
+        self.arrivals: dict[Any, Any] = {}
+
+
+SCHEDULES = StateSlot(Core, Schedules)
+PATIENCE: StateSlot[Universe, Patience] = StateSlot(Universe)
 
 # Stands for the schedule of an algorithm that decides while it runs.
 UNDECIDED = Schedule()
@@ -201,11 +224,11 @@ def nodes_of(core: Core) -> Nodes | None:
 
 def slots_of(core: Core) -> Nodes:
     """The place of each rank on the machine."""
-    slots: Nodes | None = core.storage.get("slots")
-    if slots is None:
+    kept = SCHEDULES.of(core)
+    if kept.slots is None:
         processes = core.universe.processes
-        slots = core.storage["slots"] = Nodes(processes[pid].slot for pid in core.group)
-    return slots
+        kept.slots = Nodes(processes[pid].slot for pid in core.group)
+    return kept.slots
 
 
 def schedule_of(part: Part) -> tuple[Schedule, Context, int]:
@@ -219,16 +242,14 @@ def schedule_of(part: Part) -> tuple[Schedule, Context, int]:
         context, first, _ = joint(core)
         schedule = schedule_between(core, call)
         return schedule, part.context or context, first + call.rank
-    storage = core.storage
+    schedules = SCHEDULES.of(core)
     # A persistent call counts where it was made.
     order = part.number if part.number >= 0 else -part.number >> 32
-    before = ready_before(core, order) if "ready" in storage else _NO_LEVELS
+    before = ready_before(core, order) if schedules.levels else _NO_LEVELS
     if call.send_counts is None and call.recv_counts is None and not call.destinations:
         key = (call.op, call.root, call.count, call.type_size, call.commutative, call.in_place,
                call.nonblocking, before)  # fmt: skip
-        kept = storage.get("schedules")
-        if kept is None:
-            kept = storage["schedules"] = {}
+        kept = schedules.latest
         found = kept.get(key)
         if found is None:
             if len(kept) >= min(LATEST, 1 + KEPT // core.size):
@@ -254,7 +275,7 @@ def _find_schedule(core: Core, call: Call, order: int, before: frozenset[str]) -
         return UNDECIDED
     schedule = schedule_for(call)
     if call.ready != before:
-        history = core.storage.setdefault("ready", [])
+        history = SCHEDULES.of(core).levels
         if not history or history[-1][0] < order:
             history.append((order, call.ready))
     return schedule
@@ -277,14 +298,12 @@ def decided(part: Part, context: Context, me: int, tag: int) -> Iterator[Schedul
     live = find_live(call)
     assert live is not None
     universe = core.universe
-    patience = universe.storage.get("patience")
+    patience = PATIENCE.peek(universe)
     if patience is None:
-        options = universe.options
-        patience = universe.storage["patience"] = Patience(
-            options.get("smpi/iprobe", LOOK), options.get("grow", True)
-        )
-    board = core.storage.setdefault("arrivals", {})
-    look = Lookout(context, me, tag, board, patience)
+        settings = universe.settings
+        patience = Patience(settings.iprobe, settings.grow_injected_times)
+        PATIENCE.put(universe, patience)
+    look = Lookout(context, me, tag, SCHEDULES.of(core).arrivals, patience)
     yield from live(call, look)
     look.leave()
 
@@ -295,7 +314,7 @@ def ready_before(core: Core, order: int) -> frozenset[str]:
     What a later call of a faster rank has created does not count.
     """
     ready: frozenset[str] = _NO_LEVELS
-    for number, levels in core.storage.get("ready", ()):
+    for number, levels in SCHEDULES.of(core).levels:
         if number < order:
             ready = levels
     return ready
@@ -424,16 +443,14 @@ class PersistentCollective(CollectiveOperation):
         """The rank will not start the call again; the last one to say so ends its context."""
         contexts = _private_contexts(self.template.core)
         entry = contexts[self.identity]
-        entry[1] -= 1
-        if entry[1] == 0:
+        entry.holders -= 1
+        if entry.holders == 0:
             del contexts[self.identity]
 
 
-def _private_contexts(core: Core) -> dict[int, list[Any]]:
-    """The contexts of persistent calls by identity, each with the number of ranks that hold it."""
-    owner = joint(core)[2] if core.inter else core
-    contexts: dict[int, list[Any]] = owner.storage.setdefault("persistent", {})
-    return contexts
+def _private_contexts(core: Core) -> dict[int, PrivateContext]:
+    """The contexts of persistent calls by identity."""
+    return PERSISTENT.of(joint(core)[2] if core.inter else core)
 
 
 def _private_context(core: Core, identity: int) -> Context:
@@ -443,6 +460,5 @@ def _private_context(core: Core, identity: int) -> Context:
     if entry is None:
         shared = joint(core)[0] if core.inter else core.coll
         context = Context(core.universe.next_context(), shared.members)
-        entry = contexts[identity] = [context, len(shared.members)]
-    found: Context = entry[0]
-    return found
+        entry = contexts[identity] = PrivateContext(context, len(shared.members))
+    return entry.context

@@ -13,6 +13,7 @@ from pysmpi.collectives.call import Call
 from pysmpi.mpi.base.constants import CART
 from pysmpi.mpi.base.info import INFO_NULL, Info
 from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.buffers.spellings import Blocks, Message
 from pysmpi.mpi.collective import arguments
@@ -59,10 +60,13 @@ class Neighbors:
         return position
 
 
+NEIGHBORS: StateSlot[Core, dict[int, Neighbors]] = StateSlot(Core, dict)  # by rank
+
+
 def neighbors_of(comm: Any, core: Core, me: int) -> Neighbors:
     """The neighbours of the calling rank."""
-    table = core.storage.setdefault("neighbors", {})
-    found: Neighbors | None = table.get(me)
+    table = NEIGHBORS.of(core)
+    found = table.get(me)
     if found is None:
         found = table[me] = Neighbors(*comm.inoutedges)
     return found

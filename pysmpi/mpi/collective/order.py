@@ -24,7 +24,7 @@ def by_algorithm(part: Reduction | Prefix) -> bool:
     core = part.core
     if core.remote is not core or core.size == 1:
         return False
-    return core.universe.options.get("reduction-order") == "algorithm"
+    return core.universe.settings.reduction_order == "algorithm"
 
 
 def order_for(part: Reduction | Prefix) -> Order | None:

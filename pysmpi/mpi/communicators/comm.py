@@ -20,6 +20,7 @@ from pysmpi.mpi.base.exceptions import cint, cstring, fail
 from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.collective.agreement import agree, share_later
 from pysmpi.mpi.collective.calls import Collectives
 from pysmpi.mpi.communicators import locks as commlocks
@@ -38,7 +39,7 @@ from pysmpi.mpi.point_to_point.calls import PointToPoint
 from pysmpi.mpi.point_to_point.operations import Operation
 from pysmpi.mpi.point_to_point.partitioned import PartitionedCommunication
 from pysmpi.mpi.point_to_point.requests import Request
-from pysmpi.mpi.processes.connecting import forget_parent, join, parent_of
+from pysmpi.mpi.processes.connecting import PARENT, forget_parent, join, parent_of
 
 if TYPE_CHECKING:
     from pysmpi.mpi.communicators.intercomm import Intercomm
@@ -72,11 +73,12 @@ class Local:
         self.info: Any = None
 
 
+LOCALS: StateSlot[Rank, dict[Core | Everyone, Local]] = StateSlot(Rank, dict)
+
+
 def local(rank: Rank, impl: Any) -> Local:
     """The calling rank's own side of a communicator."""
-    table = rank.storage.get("comms")
-    if table is None:
-        table = rank.storage["comms"] = {}
+    table = LOCALS.of(rank)
     found = table.get(impl)
     if found is None:
         found = table[impl] = Local(impl.name if isinstance(impl, Everyone) else "")
@@ -280,7 +282,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         commlocks.forget(self)
         errhandlers.forget(self)
         rank = current()
-        rank.storage.get("comms", {}).pop(self._impl, None)
+        LOCALS.of(rank).pop(self._impl, None)
         forget_parent(rank, self._impl)
         self._retire()
 
@@ -292,9 +294,10 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         # One handle a rank: freeing it makes it null wherever the program has kept it.
         rank = current()
         core = parent_of(rank)
-        handle: Any = rank.storage.get("parent handle")
+        parent = PARENT.of(rank)
+        handle: Any = parent.handle
         if handle is None:
-            handle = rank.storage["parent handle"] = Intercomm._of(core)
+            handle = parent.handle = Intercomm._of(core)
         elif handle._sync() is not core:
             handle._set(core)
         return handle  # type: ignore[no-any-return]

@@ -15,6 +15,7 @@ from pysmpi.kernel.requests import Context
 from pysmpi.mpi.base.constants import ERR_REVOKED
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank, Universe, World, current
+from pysmpi.mpi.base.state import Owner, StateSlot
 from pysmpi.mpi.communicators.groups import Members
 
 NOBODY: frozenset[int] = frozenset()
@@ -37,7 +38,7 @@ class Board:
         self.remote: Board | None = None  # of the other side of an intercommunicator
 
 
-class Core:
+class Core(Owner):
     """What the ranks of a communicator share.
 
     `group` holds the pids of the members by rank.
@@ -55,7 +56,8 @@ class Core:
         "calls",
         "nodes",
         "ready",
-        "storage",
+        "kind",
+        "leaders",
         "first",
         "revoked",
         "__weakref__",
@@ -79,7 +81,9 @@ class Core:
         self.calls: dict[int, int] = {}  # collective calls begun, by rank
         self.nodes: Any = None  # the node of each rank, once an algorithm has asked
         self.ready: frozenset[str] = frozenset()  # node-level communicators that exist
-        self.storage: dict[str, Any] = {}
+        self.state = []
+        self.kind = "comm"  # what reports call it if it has no name: a window's is "window"
+        self.leaders: Context | None = None  # in which leaders of groups introduce themselves
         self.revoked: Any = NOBODY  # pids of the members that know of its revocation
 
     @property
@@ -122,6 +126,22 @@ class Core:
         board.left += 1
         if board.left == self.size:
             self.boards.pop((number, board.operation), None)
+
+
+class PrivateContext:
+    """The context of one persistent call, and the number of ranks that hold it."""
+
+    __slots__ = ("context", "holders")
+
+    def __init__(self, context: Context, holders: int) -> None:
+        self.context = context
+        self.holders = holders
+
+
+# Contexts of persistent calls by the identity of the call.
+PERSISTENT: StateSlot[Core, dict[int, PrivateContext]] = StateSlot(Core, dict)
+# Communicators of groups whose members are about to make one, by purpose and groups.
+MEETINGS: StateSlot[Universe, dict[object, Core]] = StateSlot(Universe, dict)
 
 
 def check_revoked(comm: Any, core: Core) -> None:

@@ -21,10 +21,11 @@ from pysmpi.kernel.schedule import Schedule
 from pysmpi.mpi.base import errhandlers
 from pysmpi.mpi.base.exceptions import cint
 from pysmpi.mpi.base.ranks import Rank, Universe, current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.exporting import acquire
 from pysmpi.mpi.collective.agreement import agree, agree_later, share_later
 from pysmpi.mpi.collective.between_groups import joint
-from pysmpi.mpi.communicators.communicator import Core, connect
+from pysmpi.mpi.communicators.communicator import PERSISTENT, Core, connect
 from pysmpi.mpi.communicators.groups import EMPTY, Group
 from pysmpi.mpi.point_to_point.operations import Operation
 from pysmpi.mpi.point_to_point.partitioned import STARTED
@@ -139,15 +140,31 @@ class FaultTolerance:
         return new
 
 
+class Revocation:
+    """What a communicator keeps for its revocation.
+
+    `shadow` is a communicator of the same processes that nobody can revoke; `told` says whether
+    the notices are on their way.
+    """
+
+    __slots__ = ("shadow", "told")
+
+    def __init__(self) -> None:
+        self.shadow: Core | None = None
+        self.told = False
+
+
+REVOCATION = StateSlot(Core, Revocation)
+
+
 def shadow(core: Core) -> Core:
     """A communicator of the same processes that nobody can revoke."""
-    found: Core | None = core.storage.get("shadow")
-    if found is None:
-        found, other = _twin(core)
-        core.storage["shadow"] = found
+    kept = REVOCATION.of(core)
+    if kept.shadow is None:
+        kept.shadow, other = _twin(core)
         if core.inter:
-            core.remote.storage["shadow"] = other
-    return found
+            REVOCATION.of(core.remote).shadow = other
+    return kept.shadow
 
 
 def _twin(core: Core) -> tuple[Core, Core]:
@@ -191,8 +208,8 @@ def revoke(rank: Rank, core: Core) -> None:
     me = core.rank_of(rank.pid)
     if rank.pid in core.revoked:
         return
-    if not core.revoked and not core.remote.revoked and "revoked" not in core.storage:
-        core.storage["revoked"] = core.remote.storage["revoked"] = True
+    if not core.revoked and not core.remote.revoked and not REVOCATION.of(core).told:
+        REVOCATION.of(core).told = REVOCATION.of(core.remote).told = True
         universe = core.universe
         members = [universe.processes[pid] for pid in pids]
         notices = Context(universe.next_context(), members)
@@ -238,7 +255,7 @@ def learn(core: Core, pid: int) -> None:
     now = core.universe.engine.now
     withdraw(side.p2p, me, None, now)
     withdraw(side.remote.p2p, None, me, now)
-    for operation in list(side.storage.get(STARTED, ())):
+    for operation in list(STARTED.of(side)):
         if operation.rank.pid == pid:
             operation.interrupt()
     for context, place in _collective_contexts(side, me):
@@ -257,10 +274,10 @@ def _collective_contexts(side: Core, me: int) -> Iterable[tuple[Context, int]]:
         context, first, owner = joint(side)
         place = first + me
         yield context, place
-    elif "leaders" in side.storage:
-        yield side.storage["leaders"], me
-    for context, _ in owner.storage.get("persistent", {}).values():
-        yield context, place
+    elif side.leaders is not None:
+        yield side.leaders, me
+    for private in PERSISTENT.of(owner).values():
+        yield private.context, place
 
 
 def withdraw(context: Context, receiver: int | None, sender: int | None, now: float) -> None:

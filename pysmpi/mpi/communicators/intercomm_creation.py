@@ -17,7 +17,7 @@ from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.handles import type_name
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.collective.agreement import agree, tag_of
-from pysmpi.mpi.communicators.communicator import Core, check_revoked, connect
+from pysmpi.mpi.communicators.communicator import MEETINGS, Core, check_revoked, connect
 from pysmpi.mpi.communicators.groups import Members
 from pysmpi.mpi.point_to_point.calls import Landing
 
@@ -85,10 +85,10 @@ class IntercommCreation:
 
 def _introduce(rank: Rank, comm: Any, peers: Core, remote: int, tag: int, half: Half) -> None:
     """The leaders exchange their groups, first the sizes; both then have a side."""
-    context = peers.storage.get("leaders")
+    context = peers.leaders
     if context is None:
         number = peers.universe.next_context()
-        context = peers.storage["leaders"] = Context(number, peers.p2p.members)
+        context = peers.leaders = Context(number, peers.p2p.members)
     me = peers.rank_of(rank.pid)
     other = _swap(rank, context, me, remote, tag, HEAD_BYTES, HEAD_BYTES, half)
     if other is None:
@@ -154,7 +154,7 @@ def _pair(core: Core, mine: Members, theirs: Members) -> tuple[Core, Core]:
 def meet(rank: Rank, purpose: str, mine: Members, theirs: Members) -> Core:
     """An intercommunicator of two groups that know each other: all of them agree on it."""
     first, second = (mine, theirs) if mine[0] < theirs[0] else (theirs, mine)
-    meetings = rank.universe.storage.setdefault("meetings", {})
+    meetings = MEETINGS.of(rank.universe)
     key = (purpose, first, second)
     meeting = meetings.get(key)
     if meeting is None:

@@ -13,7 +13,7 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.collective.agreement import agree
 from pysmpi.mpi.collective.calls import IntracommCollectives
 from pysmpi.mpi.communicators.comm import CONTEXT_BYTES, SELF, WORLD, Comm, use_class
-from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.communicators.communicator import MEETINGS, Core
 from pysmpi.mpi.communicators.groups import Group, Members
 from pysmpi.mpi.communicators.intercomm_creation import IntercommCreation
 from pysmpi.mpi.processes.connecting import Connecting
@@ -83,7 +83,7 @@ def _gather(rank: Rank, purpose: Any, members: Members) -> Core | None:
     """A new communicator of processes of which only these take part in making it."""
     if rank.pid not in members:
         return None
-    meetings = rank.universe.storage.setdefault("meetings", {})
+    meetings = MEETINGS.of(rank.universe)
     key = (purpose, members)
     meeting = meetings.get(key)
     if meeting is None:

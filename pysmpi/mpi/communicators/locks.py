@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
-from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.state import StateSlot
+
+# By what a communicator's handle points to, then by what the lock is for.
+LOCKS: StateSlot[Rank, dict[object, dict[Hashable, threading.Lock]]] = StateSlot(Rank, dict)
+
+at_forget: list[Callable[[Rank, object], None]] = []  # told of communicators that are freed
 
 
-def locks_of(comm: Any) -> dict[Hashable, Any]:
+def locks_of(comm: Any) -> dict[Hashable, threading.Lock]:
     """The calling rank's locks of a communicator, by what they are for."""
-    tables = current().storage.setdefault("locks", {})
-    table: dict[Hashable, Any] | None = tables.get(comm._impl)
+    tables = LOCKS.of(current())
+    table = tables.get(comm._impl)
     if table is None:
         table = tables[comm._live()] = {}
     return table
 
 
-def lock_of(comm: Any, key: Hashable) -> Any:
+def lock_of(comm: Any, key: Hashable) -> threading.Lock:
     """The calling rank's lock for one purpose; its threads wait for it in virtual time."""
     table = locks_of(comm)
     lock = table.get(key)
@@ -29,8 +35,7 @@ def lock_of(comm: Any, key: Hashable) -> Any:
 
 def forget(comm: Any) -> None:
     """A communicator is about to be freed."""
-    storage = current().storage
-    for name in ("locks", "hidden"):
-        tables = storage.get(name)
-        if tables:
-            tables.pop(comm._impl, None)
+    rank = current()
+    LOCKS.of(rank).pop(comm._impl, None)
+    for function in at_forget:
+        function(rank, comm._impl)

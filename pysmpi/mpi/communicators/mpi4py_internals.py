@@ -10,14 +10,15 @@ from collections.abc import Hashable
 from typing import Any
 
 from pysmpi.mpi.base.handles import wrong_type
-from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.collective.agreement import agree
 from pysmpi.mpi.collective.between_groups import joint
 from pysmpi.mpi.communicators.comm import Comm
 from pysmpi.mpi.communicators.communicator import Core, connect
 from pysmpi.mpi.communicators.intercomm import Intercomm
 from pysmpi.mpi.communicators.intracomm import Intracomm
-from pysmpi.mpi.communicators.locks import lock_of, locks_of
+from pysmpi.mpi.communicators.locks import at_forget, lock_of, locks_of
 
 __all__ = ["_comm_lock", "_comm_lock_table", "_commctx_intra", "_commctx_inter"]
 
@@ -43,13 +44,23 @@ class Hidden:
         return tag
 
 
+HIDDEN: StateSlot[Rank, dict[object, Hidden]] = StateSlot(Rank, dict)
+
+
+def _forget(rank: Rank, impl: object) -> None:
+    HIDDEN.of(rank).pop(impl, None)
+
+
+at_forget.append(_forget)
+
+
 def _hidden(comm: Any) -> Hidden:
     """The duplicate of a communicator, which all ranks make at their first call."""
     with lock_of(comm, "@commctx"):
         rank = current()
         core: Core = comm._usable()
-        tables = rank.storage.setdefault("hidden", {})
-        found: Hidden | None = tables.get(comm._impl)
+        tables = HIDDEN.of(rank)
+        found = tables.get(comm._impl)
         if found is None:
             rank.enter()
             try:

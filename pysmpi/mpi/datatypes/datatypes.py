@@ -9,13 +9,16 @@ from pysmpi.mpi.base import attributes as _attributes
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import cint, cstring, fail, integer, named, sequence, whole
 from pysmpi.mpi.base.handles import Handle, _cells, check_comm, type_name, wrong_type
-from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers import packing
 from pysmpi.mpi.datatypes import decoding
 from pysmpi.mpi.datatypes import predefined as typetable
 from pysmpi.mpi.datatypes import records as typerecords
 from pysmpi.mpi.datatypes.layouts import Layout
 from pysmpi.mpi.datatypes.records import Type
+
+NAMES: StateSlot[Rank, dict[Type, str]] = StateSlot(Rank, dict)  # that a rank has given
 
 
 class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
@@ -269,7 +272,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         record.references -= 1
         if record.marked and record.references == 0:
             _attributes.deleted(self)
-            current().storage.get("type names", {}).pop(record, None)
+            NAMES.of(current()).pop(record, None)
             self._retire()
         elif _cells:
             self._set(None)
@@ -412,16 +415,14 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         record = self._sync()
         if record is None:
             return "MPI_DATATYPE_NULL"
-        name: str = current().storage.get("type names", {}).get(record, record.name)
-        return name
+        return NAMES.of(current()).get(record, record.name)
 
     def Set_name(self, name: str) -> None:
         """Set the print name for this datatype."""
         text = cstring(name)
         record = self._live()
         record.marked = True
-        names = current().storage.setdefault("type names", {})
-        names[record] = text[:c.MAX_OBJECT_NAME - 1]
+        NAMES.of(current())[record] = text[:c.MAX_OBJECT_NAME - 1]
 
     @property
     def name(self) -> str:

@@ -12,13 +12,15 @@ Storage is beside the network: its traffic does not compete with messages.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pysmpi.errors import UsageError
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.sharing import Constraint
 from pysmpi.kernel.work import Work
-from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.base.ranks import Rank, Universe
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.files.views import Pieces
 from pysmpi.options import Settings
 from pysmpi.platform.units import parse_bandwidth, parse_time
@@ -81,44 +83,68 @@ class Disk:
         return min(each, sieved, key=self.seconds)
 
 
-def disk_options(settings: Settings) -> dict[str, Any]:
+@dataclass(slots=True)
+class DiskOptions:
+    """Whose disks there are, and what they do: bytes/s and s."""
+
+    scope: str = MACHINE
+    read_bandwidth: float = 1e9
+    write_bandwidth: float = 1e9
+    latency: float = 1e-4
+
+
+class Disks:
+    """The disks of a universe, by host, or by None for the machine's."""
+
+    __slots__ = ("disks", "options")
+
+    def __init__(self, options: DiskOptions | None = None) -> None:
+        self.options = DiskOptions() if options is None else options
+        self.disks: dict[Any, Disk] = {}
+
+    def of(self, rank: Rank) -> Disk:
+        """The disk that a rank uses."""
+        options = self.options
+        host = rank.host if options.scope == HOST else None
+        disk = self.disks.get(host)
+        if disk is None:
+            read, write = options.read_bandwidth, options.write_bandwidth
+            if host is not None and host.disks:
+                read, write = host.disks[0].read, host.disks[0].write
+            disk = self.disks[host] = Disk(
+                read,
+                write,
+                options.latency,
+                "file system" if host is None else f"disk of {host.name}",
+            )
+        return disk
+
+
+DISKS = StateSlot(Universe, Disks)
+
+
+def disk_options(settings: Settings) -> DiskOptions:
     """The options of a run that concern disks, in bytes/s and s. Raises UsageError."""
     scope = settings.text("disk/scope")
     if scope not in (MACHINE, HOST):
         raise UsageError(f"disk/scope: expected {MACHINE} or {HOST}, found {scope!r}")
-    found: dict[str, Any] = {"disk/scope": scope}
-    for name, parse in (
-        ("disk/read-bandwidth", parse_bandwidth),
-        ("disk/write-bandwidth", parse_bandwidth),
-        ("disk/latency", parse_time),
+    found = DiskOptions(scope)
+    for option, parse in (
+        ("read_bandwidth", parse_bandwidth),
+        ("write_bandwidth", parse_bandwidth),
+        ("latency", parse_time),
     ):
+        name = f"disk/{option.replace('_', '-')}"
         try:
             value = parse(settings.text(name), bare=True)
         except UsageError as error:
             raise UsageError(f"{name}: {error}") from None
-        if value < 0.0 or value == 0.0 and name != "disk/latency":
+        if value < 0.0 or value == 0.0 and option != "latency":
             raise UsageError(f"{name}: expected a positive number, found {settings.text(name)!r}")
-        found[name] = value
+        setattr(found, option, value)
     return found
 
 
 def disk_of(rank: Rank) -> Disk:
     """The disk that a rank uses."""
-    universe = rank.universe
-    disks = universe.storage.setdefault("disks", {})
-    options = universe.options
-    if "disk/scope" not in options:
-        options.update(disk_options(Settings()))
-    host = rank.host if options["disk/scope"] == HOST else None
-    disk: Disk | None = disks.get(host)
-    if disk is None:
-        read, write = options["disk/read-bandwidth"], options["disk/write-bandwidth"]
-        if host is not None and host.disks:
-            read, write = host.disks[0].read, host.disks[0].write
-        disk = disks[host] = Disk(
-            read,
-            write,
-            options["disk/latency"],
-            "file system" if host is None else f"disk of {host.name}",
-        )
-    return disk
+    return DISKS.of(rank.universe).of(rank)

@@ -18,7 +18,8 @@ from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.attributes import reported
 from pysmpi.mpi.base.exceptions import cstring, fail
 from pysmpi.mpi.base.handles import type_name
-from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.memory import buffer
 from pysmpi.mpi.buffers.spellings import Message
 from pysmpi.mpi.datatypes import decoding, external32
@@ -262,9 +263,13 @@ _KNOWN: dict[str, Representation] = {
 }
 
 
+# Those that a rank has registered.
+REPRESENTATIONS: StateSlot[Rank, dict[str, Representation]] = StateSlot(Rank, dict)
+
+
 def find(name: str) -> Representation | None:
     """The representation of this name, as the calling rank knows it."""
-    own = current().storage.get("datareps", {})
+    own = REPRESENTATIONS.of(current())
     return own.get(name) or _KNOWN.get(name) or _KNOWN.get(name.lower())
 
 
@@ -282,7 +287,7 @@ def Register_datarep(
     if not name or len(name) >= c.MAX_DATAREP_STRING:
         fail(c.ERR_ARG, f"datarep has {len(name)} characters, "
                         f"expected 1 to {c.MAX_DATAREP_STRING - 1}")
-    own = current().storage.setdefault("datareps", {})
+    own = REPRESENTATIONS.of(current())
     if name in own or name.lower() in _KNOWN:
         fail(c.ERR_DUP_DATAREP, f"data representation {name!r} is known already")
     own[name] = UserRepresentation(name, read_fn, write_fn, extent_fn)

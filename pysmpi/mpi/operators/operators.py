@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.handles import Handle
-from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.base.ranks import Rank, Universe, current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.spellings import matching
 from pysmpi.mpi.operators.arithmetic import OPERATORS, Meter, Operator, check, combine, reduce
 
@@ -19,6 +21,18 @@ _NULL = 0x18000000
 _FIRST = 0x58000001
 _ORDER = ("MAX", "MIN", "SUM", "PROD", "LAND", "BAND", "LOR", "BOR", "LXOR", "BXOR", "MINLOC",
           "MAXLOC", "REPLACE", "NO_OP")
+
+
+@dataclass(slots=True)
+class Created:
+    """The operators that a rank has created and not freed."""
+
+    number: int = 0
+
+
+CREATED = StateSlot(Rank, Created)
+# By the code of the function.
+METERS: StateSlot[Universe, dict[object, Meter]] = StateSlot(Universe, dict)
 
 
 class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
@@ -67,13 +81,12 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
         """Create a user-defined reduction operation."""
         if not callable(function):
             raise AttributeError(f"function: '{type(function).__name__}' object is not callable")
-        storage = current().storage
-        existing = storage.get("user operations", 0)
-        if existing >= MAX_USER_OPERATIONS:
+        created = CREATED.of(current())
+        if created.number >= MAX_USER_OPERATIONS:
             raise RuntimeError("cannot create too many user-defined reduction operations")
-        storage["user operations"] = existing + 1
+        created.number += 1
         operator = Operator("", commutative=bool(commute), function=function)
-        meters = current().universe.storage.setdefault("meters", {})
+        meters = METERS.of(current().universe)
         code = getattr(function, "__code__", type(function))
         operator.meter = meters.get(code)
         if operator.meter is None:
@@ -90,7 +103,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
         if not operator.freed:
             # Calls that are under way still need the function.
             operator.freed = True
-            current().storage["user operations"] -= 1
+            CREATED.of(current()).number -= 1
         self._user = None
         self._retire()
 

@@ -14,6 +14,7 @@ from pysmpi.kernel.requests import Request as KernelRequest
 from pysmpi.mpi.base.constants import BSEND_OVERHEAD, ERR_BUFFER, PROC_NULL
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.exporting import acquire
 from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.buffers.spellings import send as send_message
@@ -48,11 +49,11 @@ class Attached:
         return self.sends
 
 
+ATTACHED: StateSlot[Rank, dict[Any, Attached]] = StateSlot(Rank, dict)  # by owner
+
+
 def _table(rank: Rank) -> dict[Any, Attached]:
-    table = rank.storage.get("attached")
-    if table is None:
-        table = rank.storage["attached"] = {}
-    return table
+    return ATTACHED.of(rank)
 
 
 def attach(owner: Any, buf: Any, subject: Any = None) -> None:

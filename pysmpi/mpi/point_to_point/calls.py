@@ -547,7 +547,7 @@ class PointToPoint:
                 status._fill(PROC_NULL, ANY_TAG, 0)
             return True
         rank.enter()
-        poll(rank, "smpi/iprobe")
+        poll(rank, probe=True)
         probe.message = mailbox_of(probe).peek(probe, rank.engine.now)
         if probe.message is not None:
             rank.polls = 0

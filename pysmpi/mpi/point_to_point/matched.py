@@ -95,7 +95,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         if probe is None:
             return cls._no_proc(status)
         rank.enter()
-        poll(rank, "smpi/iprobe")
+        poll(rank, probe=True)
         box = mailbox_of(probe)
         send = box.peek(probe, rank.engine.now)
         if send is None:

@@ -34,6 +34,7 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.base.status import Status
 from pysmpi.mpi.buffers.spellings import Blocks, partitioned
 from pysmpi.mpi.collective.arguments_to_parts import held
@@ -44,9 +45,6 @@ from pysmpi.mpi.point_to_point.requests import Prequest
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec
-
-# Where a core keeps the partitioned operations of its ranks.
-STARTED = "partitioned operations"
 
 
 class Channel:
@@ -95,7 +93,7 @@ class Partitioned(Operation):
         self.pieces: list[Any] = []
         self.interrupted = False
         # Whoever revokes the communicator has to find what is under way.
-        core.storage.setdefault(STARTED, WeakSet()).add(self)
+        STARTED.of(core).add(self)
 
     def start(self) -> None:
         """Begin once more."""
@@ -167,6 +165,10 @@ class Partitioned(Operation):
         """Nobody will meet an operation that was freed before the other side came."""
         if self.channel is None:
             _forget(self)
+
+
+# The partitioned operations of the ranks of a communicator.
+STARTED: StateSlot[Core, WeakSet[Partitioned]] = StateSlot(Core, WeakSet)
 
 
 class PartitionedSend(Partitioned):
@@ -251,7 +253,7 @@ class PartitionedReceive(Partitioned):
             return True
         rank = self.rank
         rank.enter()
-        poll(rank, "smpi/test")
+        poll(rank)
         found = bool(self.pieces) and self.pieces[self.message_of(partition)].done
         if found:
             rank.polls = 0
@@ -346,16 +348,18 @@ def _init(
 # Operations that wait for their other side are kept at the receiver's side of the communicator,
 # by (source, destination, tag); all in one queue are of the same kind.
 Queue = deque[Partitioned]
+Envelope = tuple[int, int, int]
+WAITING: StateSlot[Core, dict[Envelope, Queue]] = StateSlot(Core, dict)
 
 
-def _queue(operation: Partitioned) -> tuple[dict[Any, Queue], tuple[int, int, int]]:
+def _queue(operation: Partitioned) -> tuple[dict[Envelope, Queue], Envelope]:
     core = operation.core
     if isinstance(operation, PartitionedSend):
         key = (operation.me, operation.peer, operation.tag)
         core = core.remote
     else:
         key = (operation.peer, operation.me, operation.tag)
-    return core.storage.setdefault("partitioned", {}), key
+    return WAITING.of(core), key
 
 
 def _meet(operation: Partitioned) -> None:

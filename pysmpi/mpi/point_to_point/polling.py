@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from pysmpi.kernel.engine import Alarm
 from pysmpi.kernel.process import Process
-from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.base.ranks import Rank, Universe
+from pysmpi.mpi.base.state import StateSlot
 
 MOST = 1_000_000  # tests in vain, of all ranks, after which somebody looks
 COMPUTE = 0.05  # the share of its time from which on a rank that tests is at work
@@ -83,15 +84,19 @@ class Watch:
         return all(process.pid in self.seen for process in processes)
 
 
-def poll(rank: Rank, option: str) -> None:
+WATCH = StateSlot(Universe, Watch)
+
+
+def poll(rank: Rank, *, probe: bool = False) -> None:
     """Charge for a test, more after each that found nothing, and let others go on."""
     rank.polls += 1
-    options = rank.universe.options
+    universe = rank.universe
     if rank.polls > 1000:
-        watch = options.get("watch")
+        watch = WATCH.peek(universe)
         if watch is not None and watch.most:
             watch.failed(rank)
-    cost = options.get(option, 1e-4)
-    if options.get("grow", True):
+    settings = universe.settings
+    cost = settings.iprobe if probe else settings.test
+    if settings.grow_injected_times:
         cost *= rank.polls
     rank.process.sleep(cost)

@@ -73,7 +73,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             return True
         rank = current()
         process = rank.enter()
-        poll(rank, "smpi/test")
+        poll(rank)
         if not operation.done():
             rank.leave()
             return False
@@ -92,7 +92,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             return True
         rank = current()
         rank.enter()
-        poll(rank, "smpi/test")
+        poll(rank)
         flag = operation.done()
         if flag:
             rank.polls = 0
@@ -147,7 +147,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             return UNDEFINED, True
         rank = current()
         rank.enter()
-        poll(rank, "smpi/test")
+        poll(rank)
         found = _first_done(rank, active)
         if found is None:
             rank.leave()
@@ -170,7 +170,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             return UNDEFINED, True
         rank = current()
         rank.enter()
-        poll(rank, "smpi/test")
+        poll(rank)
         found = _first_done(rank, active)
         if found is not None:
             rank.polls = 0
@@ -205,7 +205,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         rank = current()
         process = rank.enter()
         if active:
-            poll(rank, "smpi/test")
+            poll(rank)
             if not all(operation.done() for _, operation in active):
                 rank.leave()
                 _extend(statuses, len(items))
@@ -228,7 +228,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         rank = current()
         rank.enter()
         if active:
-            poll(rank, "smpi/test")
+            poll(rank)
         flag = all(operation.done() for _, operation in active)
         entries = _extend(statuses, len(items))
         if flag:
@@ -268,7 +268,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             return None
         rank = current()
         rank.enter()
-        poll(rank, "smpi/test")
+        poll(rank)
         return _finish_some(rank, items, active, statuses)
 
     @classmethod
@@ -282,7 +282,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             return None
         rank = current()
         rank.enter()
-        poll(rank, "smpi/test")
+        poll(rank)
         done = [(i, operation) for i, operation in active if operation.done()]
         entries = _extend(statuses, len(done))
         for k, (_, operation) in enumerate(done):
@@ -333,7 +333,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             return True, None
         rank = current()
         process = rank.enter()
-        poll(rank, "smpi/test")
+        poll(rank)
         if not operation.done():
             rank.leave()
             return False, None

@@ -11,6 +11,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.kernel.requests import Context, Receive, Send
@@ -18,7 +19,8 @@ from pysmpi.mpi.base import errhandlers
 from pysmpi.mpi.base.constants import ERR_ARG, ERR_PORT, ERR_ROOT, SUCCESS
 from pysmpi.mpi.base.exceptions import cint, cstring, fail
 from pysmpi.mpi.base.info import INFO_NULL, Info
-from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.ranks import Rank, Universe, World, current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.collective.agreement import tag_of
 from pysmpi.mpi.communicators.communicator import Core, connect
 from pysmpi.mpi.communicators.groups import Members
@@ -154,11 +156,16 @@ def _talk(me: Caller) -> Core:
     return me.half.side
 
 
+# The pairs of callers that wait for each other, by what both ends of a socket have in common.
+Callers = tuple[deque[Caller], deque[Caller]]
+JOINS: StateSlot[Universe, dict[Any, Callers]] = StateSlot(Universe, dict)
+
+
 def join(fd: int) -> Core:
     """The intercommunicator of this process with the one at the other end of a socket."""
     rank = current()
     number = cint(fd)
-    meetings = rank.universe.storage.setdefault("joins", {})
+    meetings = JOINS.of(rank.universe)
     rank.enter()
     try:
         rank.process.settle()
@@ -202,15 +209,37 @@ def _token(end: socket.socket, meetings: dict[Any, Any]) -> tuple[Any, bool]:
     return token, True
 
 
+@dataclass(slots=True)
+class Origin:
+    """How a world was spawned: its side of the communicator with its parents, and `launcher`.
+
+    The latter is the communicator of the process that spawned it and all its ranks, in which a
+    command of `nbytes` travels.
+    """
+
+    parent: Core | None = None
+    launcher: Core | None = None
+    nbytes: int = 0
+
+
+@dataclass(slots=True)
+class Parent:
+    """The handle of a rank to its parents' communicator, and whether the rank has freed it."""
+
+    handle: Any = None
+    freed: bool = False
+
+
+ORIGIN = StateSlot(World, Origin)
+PARENT = StateSlot(Rank, Parent)
+
+
 def parent_of(rank: Rank) -> Core | None:
     """The side of the spawned world in its communicator with its parents, while that exists."""
-    if "parent" in rank.storage:
-        found: Core | None = rank.storage["parent"]
-        return found
-    return rank.world.storage.get("parent")
+    return None if PARENT.of(rank).freed else ORIGIN.of(rank.world).parent
 
 
 def forget_parent(rank: Rank, impl: Any) -> None:
     """The rank has freed a communicator: it may be the one with its parents."""
-    if rank.world.storage.get("parent") is impl:
-        rank.storage["parent"] = None
+    if impl is not None and ORIGIN.of(rank.world).parent is impl:
+        PARENT.of(rank).freed = True

@@ -11,13 +11,12 @@ from pysmpi.mpi.base import attributes, constants, errhandlers
 from pysmpi.mpi.base.constants import (
     ERR_ARG,
     ERR_OTHER,
-    THREAD_FUNNELED,
     THREAD_MULTIPLE,
-    THREAD_SERIALIZED,
     THREAD_SINGLE,
 )
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.info import Info
+from pysmpi.mpi.base.options import ENVIRONMENT, Environment, Options
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.communicators.hardware import resources
 
@@ -52,134 +51,22 @@ TICK = 1e-9
 # Called by Finalize with the rank, the newest first, while MPI can still be used.
 at_finalize: list[Callable[[Rank], None]] = []
 
-
-class Options:
-    """What `mpi4py.rc` and the variables MPI4PY_RC_* ask for (mpi4py, section "mpi4py.rc")."""
-
-    __slots__ = (
-        "initialize",
-        "threads",
-        "thread_level",
-        "finalize",
-        "fast_reduce",
-        "recv_mprobe",
-        "irecv_bufsz",
-        "errors",
-    )
-
-    def __init__(self, rc: Any = None, environ: Mapping[str, str] | None = None) -> None:
-        def option(name: str, default: Any) -> Any:
-            text = environ.get(f"MPI4PY_RC_{name.upper()}") if environ is not None else None
-            if text is None:
-                return getattr(rc, name, default)
-            value = _parsed(text, type(default) is int)
-            if rc is not None:
-                setattr(rc, name, value)
-            return value
-
-        self.initialize = _flag("initialize", option("initialize", True), True)
-        self.threads = _flag("threads", option("threads", True), True)
-        self.thread_level = _choice(
-            "thread_level",
-            option("thread_level", "multiple"),
-            {
-                "single": THREAD_SINGLE,
-                "funneled": THREAD_FUNNELED,
-                "serialized": THREAD_SERIALIZED,
-                "multiple": THREAD_MULTIPLE,
-            },
-            "multiple",
-        )
-        finalize = option("finalize", None)
-        self.finalize = (
-            self.initialize if finalize is None else _flag("finalize", finalize, self.initialize)
-        )
-        self.fast_reduce = _flag("fast_reduce", option("fast_reduce", True), True)
-        self.recv_mprobe = _flag("recv_mprobe", option("recv_mprobe", True), True)
-        size = option("irecv_bufsz", 32768)
-        if type(size) is not int or size < 0:
-            _warn("irecv_bufsz", size)
-            size = 32768
-        self.irecv_bufsz: int = size
-        # None: the handlers that MPI gives to new objects.
-        self.errors: errhandlers.Action | None = _choice(
-            "errors",
-            option("errors", "exception"),
-            {
-                "default": None,
-                "exception": errhandlers.RETURN,
-                "abort": errhandlers.ABORT,
-                "fatal": errhandlers.ARE_FATAL,
-            },
-            "exception",
-        )
-
-
-def _parsed(text: str, number: bool) -> Any:
-    word = text.strip().lower()
-    if number and word.isdigit():
-        return int(word)
-    if word in ("true", "yes", "on", "y", "1"):
-        return True
-    if word in ("false", "no", "off", "n", "0"):
-        return False
-    return word
-
-
-def _warn(name: str, value: Any) -> None:
-    import warnings
-
-    message = f"mpi4py.rc.{name}: unexpected value {value!r}"
-    warnings.warn(message, RuntimeWarning, stacklevel=4)
-
-
-def _flag(name: str, value: Any, default: bool) -> bool:
-    if value in (True, "yes"):
-        return True
-    if value in (False, "no"):
-        return False
-    _warn(name, value)
-    return default
-
-
-def _choice(name: str, value: Any, choices: dict[str, Any], default: str) -> Any:
-    if not isinstance(value, str) or value not in choices:
-        _warn(name, value)
-        value = default
-    return choices[value]
-
-
-class Environment:
-    """Whether and how MPI is initialized in a rank.
-
-    A rank starts with MPI initialized, as by the import of `mpi4py.MPI`; `start` is that import.
-    """
-
-    __slots__ = (
-        "options",
-        "initialized",
-        "finalized",
-        "thread_level",
-        "main_thread",
-        "abort_status",
-    )
-
-    def __init__(self, options: Options | None = None) -> None:
-        self.options = Options() if options is None else options
-        self.initialized = True
-        self.finalized = False
-        self.thread_level: int = THREAD_MULTIPLE
-        self.main_thread: int | None = None
-        self.abort_status = 0
+# What the option `errors` asks for; None: the handlers that MPI gives to new objects.
+_ACTIONS: dict[str, errhandlers.Action | None] = {
+    "default": None,
+    "exception": errhandlers.RETURN,
+    "abort": errhandlers.ABORT,
+    "fatal": errhandlers.ARE_FATAL,
+}
 
 
 def of_rank() -> Environment:
     """The environment of the calling rank."""
-    storage = current().storage
-    environment = storage.get("environment")
+    rank = current()
+    environment = ENVIRONMENT.peek(rank)
     if environment is None:
-        environment = storage["environment"] = Environment()
-        environment.main_thread = current().thread()
+        environment = ENVIRONMENT.of(rank)
+        environment.main_thread = rank.thread()
     return environment
 
 
@@ -191,7 +78,7 @@ def start(rc: Any = None, environ: Mapping[str, str] | None = None) -> Environme
     options = Options(rc, environ)
     environment = Environment(options)
     environment.initialized = False
-    current().storage["environment"] = environment
+    ENVIRONMENT.put(current(), environment)
     if options.initialize:
         _initialize(environment, options.thread_level if options.threads else THREAD_SINGLE)
     else:
@@ -217,10 +104,11 @@ def _initialize(environment: Environment, thread_level: int) -> None:
     environment.main_thread = current().thread()
     # mpi4py sets this handler on every communicator, window, file and session that it meets.
     handlers = errhandlers.of_rank()
-    handlers.chosen = environment.options.errors is not None
-    handlers.default = environment.options.errors or errhandlers.ARE_FATAL
+    action = _ACTIONS[environment.options.errors]
+    handlers.chosen = action is not None
+    handlers.default = action or errhandlers.ARE_FATAL
     rank = current()
-    seconds = rank.universe.options.get("smpi/init", 0.0)
+    seconds = rank.universe.settings.init
     if seconds > 0.0:
         rank.sleep(seconds)
 
@@ -282,7 +170,7 @@ class Finalized:
                 ) else frame.f_code.co_name  # fmt: skip
             frame = frame.f_back
         may = call.lower().startswith(("free", "wt")) or call in calls.FUNCTIONS
-        if call and not may and "sessions" not in current().storage:
+        if call and not may and not of_rank().sessions:
             fail(ERR_OTHER, f"{call} called after MPI was finalized")
         return 0.0 if self.real is None else float(self.real.stop())
 
@@ -298,7 +186,7 @@ def _finalize() -> None:
     environment = _require_active("Finalize")
     fallback = errhandlers.of_rank().fallback
     rank = current()
-    if rank.universe.options.get("smpi/barrier-finalization"):
+    if rank.universe.settings.barrier_finalization:
         from pysmpi.mpi.communicators.intracomm import COMM_WORLD
 
         COMM_WORLD.Barrier()

@@ -14,6 +14,7 @@ from pysmpi.mpi.base.constants import ERR_NAME, ERR_PORT, ERR_SERVICE
 from pysmpi.mpi.base.exceptions import cstring, fail
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, Universe, current
+from pysmpi.mpi.base.state import StateSlot
 
 __all__ = [
     "Open_port",
@@ -63,12 +64,12 @@ class Directory:
         self.opened = 0
 
 
+DIRECTORY = StateSlot(Universe, Directory)
+
+
 def directory(universe: Universe) -> Directory:
     """The ports and names of a universe."""
-    found: Directory | None = universe.storage.get("ports")
-    if found is None:
-        found = universe.storage["ports"] = Directory()
-    return found
+    return DIRECTORY.of(universe)
 
 
 def Open_port(info: Info = INFO_NULL) -> str:

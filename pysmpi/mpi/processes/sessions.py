@@ -15,6 +15,7 @@ from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.communicators.groups import Group, Members, world
 from pysmpi.mpi.point_to_point import buffered
 from pysmpi.mpi.point_to_point.requests import Request
+from pysmpi.mpi.processes import environment
 
 __all__ = ["Session", "SESSION_NULL"]
 
@@ -58,7 +59,7 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
         if errhandler is not None and not isinstance(errhandler, Errhandler):
             raise wrong_type("errhandler", Errhandler, errhandler)
         session = cls._of(SessionImpl(hints))
-        current().storage["sessions"] = True
+        environment.of_rank().sessions = True
         if errhandler is not None:
             session.Set_errhandler(errhandler)
         return session

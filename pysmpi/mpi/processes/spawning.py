@@ -2,7 +2,7 @@
 `Intracomm`.
 
 What a command is, and on which part of the machine it runs, is the business of whoever runs the
-simulation: `universe.options["spawn"]` is a function that takes the calling rank and a list of
+simulation: `SPAWN` of a universe is a function that takes the calling rank and a list of
 `Command`, and returns the world of new ranks, which have not begun, or raises `CannotSpawn`. The
 new ranks call `arrive` before their program begins.
 
@@ -22,11 +22,12 @@ from pysmpi.mpi.base import errhandlers
 from pysmpi.mpi.base.constants import ERR_ARG, ERR_SPAWN, SUCCESS
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.info import INFO_NULL, Info, pairs
-from pysmpi.mpi.base.ranks import Rank, World, current
+from pysmpi.mpi.base.ranks import Rank, Universe, World, current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.spellings import is_integral
 from pysmpi.mpi.communicators.communicator import Core, connect
 from pysmpi.mpi.communicators.intercomm_creation import broadcast
-from pysmpi.mpi.processes.connecting import check_root, tell
+from pysmpi.mpi.processes.connecting import ORIGIN, check_root, tell
 from pysmpi.mpi.processes.ports import check_info
 
 if TYPE_CHECKING:
@@ -138,35 +139,42 @@ class Spawning:
         return handle
 
 
+# What starts the processes of a universe.
+SPAWN: StateSlot[Universe, Callable[[Rank, list[Command]], World]] = StateSlot(Universe)
+
+
 def _started(rank: Rank, core: Core, commands: list[Command]) -> tuple[int, Any]:
     """Start processes; the parents' side of the new communicator, or what was wrong."""
     for command in commands:
         if command.maxprocs < 0:
             return ERR_ARG, f"maxprocs is {command.maxprocs}, expected one that is not negative"
-    spawn = rank.universe.options.get("spawn")
+    spawn = SPAWN.peek(rank.universe)
     if spawn is None:
         return ERR_SPAWN, "no program that starts processes runs this simulation"
     try:
-        world: World = spawn(rank, commands)
+        world = spawn(rank, commands)
     except CannotSpawn as error:
         return ERR_SPAWN, str(error)
     children = range(world.first, world.first + world.size)
     ours, theirs = Core(rank.universe, core.group), Core(rank.universe, children)
     connect(ours, theirs)
-    world.storage["parent"] = theirs
+    origin = ORIGIN.of(world)
+    origin.parent = theirs
     # The launcher's own communicator: the root, then all that it starts.
     launcher = Core(rank.universe, [rank.pid, *children])
     nbytes = COMMAND_BYTES + sum(command.nbytes for command in commands)
-    world.storage["launch"] = launcher, nbytes
+    origin.launcher, origin.nbytes = launcher, nbytes
     broadcast(rank, launcher, 0, 0, nbytes, _LAUNCH)
     return SUCCESS, ours
 
 
 def arrive(rank: Rank) -> None:
     """A new process waits for the command that starts it."""
-    launcher, nbytes = rank.world.storage["launch"]
+    origin = ORIGIN.of(rank.world)
+    launcher = origin.launcher
+    assert launcher is not None
     rank.enter()
-    broadcast(rank, launcher, launcher.rank_of(rank.pid), 0, nbytes, _LAUNCH)
+    broadcast(rank, launcher, launcher.rank_of(rank.pid), 0, origin.nbytes, _LAUNCH)
     rank.leave()
 
 

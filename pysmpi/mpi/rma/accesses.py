@@ -26,13 +26,15 @@ from typing import Any
 
 from pysmpi.kernel.requests import Request as KernelRequest
 from pysmpi.kernel.requests import Transfer
-from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.base.ranks import Rank, Universe
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.spellings import Message, copy_message
 from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.operators.arithmetic import NO_OP, REPLACE, Operator, combine
 from pysmpi.mpi.rma.window import Side
 
-LATE = "late-reads"  # the option of a universe that has what `_late` notes
+# The pids of the ranks that `_late` notes.
+LATE: StateSlot[Universe, set[int]] = StateSlot(Universe, set)
 _COMPARED = 4096  # bytes: what is longer counts as changed
 
 
@@ -42,7 +44,7 @@ def _late(access: Access, result: Message, data: Message | Any) -> None:
     A program that looks at them before it completes the access sees what was there before.
     """
     rank = access.origin.rank
-    pids = rank.universe.options.setdefault(LATE, set())
+    pids = LATE.of(rank.universe)
     if access.exposed or rank.pid in pids:
         return
     if result.nbytes <= _COMPARED:

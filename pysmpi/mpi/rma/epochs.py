@@ -139,7 +139,7 @@ class Synchronization:
         side, exposure = self._exposure("Test")
         rank = current()
         process = rank.enter()
-        poll(rank, "smpi/test")
+        poll(rank)
         over = all(end.done for end in exposure.receives) and not _accesses_of(side, exposure)
         if over:
             rank.polls = 0

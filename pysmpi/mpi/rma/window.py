@@ -68,7 +68,7 @@ class Window:
         self.flavor = flavor
         self.sides = sides
         self.locks = Locks(core.group)
-        core.storage["kind"] = "window"
+        core.kind = "window"
 
 
 class Side:

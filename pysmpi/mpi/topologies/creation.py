@@ -22,6 +22,7 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import cint, fail, integer, named, sequence
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.collective.agreement import agree, tag_of
 from pysmpi.mpi.communicators.communicator import Core
 from pysmpi.mpi.topologies.graphs import DistGraph, Edges, Graph, Grid
@@ -264,16 +265,20 @@ def _equip(core: Core, topology: Any, reorder: bool) -> Core:
     return new
 
 
+# The reorderings that the ranks of a communicator have found, by topology.
+ORDERS: StateSlot[Core, dict[object, list[int]]] = StateSlot(Core, dict)
+
+
 def _order(core: Core, topology: Any) -> list[int]:
     """The reordering of a topology's ranks, the same in every call."""
-    orders = core.storage.setdefault("orders", {})
+    orders = ORDERS.of(core)
     if isinstance(topology, Grid):
         key: Any = (topology.kind, topology.dims, topology.periods)
     elif isinstance(topology, Graph):
         key = (topology.kind, topology.index, topology.edges)
     else:
         return order_for(core, topology)
-    order: list[int] | None = orders.get(key)
+    order = orders.get(key)
     if order is None:
         order = orders[key] = order_for(core, topology)
     return order

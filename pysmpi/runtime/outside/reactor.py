@@ -26,6 +26,7 @@ from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.requests import Request
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.ranks import Fiber
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.runtime.collection import Collecting
 from pysmpi.runtime.locks import give_way
 from pysmpi.runtime.outside.peers import Side, has_children, is_pipe, leaves, side_of
@@ -375,6 +376,9 @@ def _must_be_watched(wait: Wait) -> bool:
     return any(map(is_pipe, leaves([fd for fd, _ in wait.fds])))
 
 
+_REACTOR: StateSlot[ranks.Universe, Reactor] = StateSlot(ranks.Universe)
+
+
 def reactor() -> Reactor | None:
     """The reactor of the simulation whose rank is running; None outside of ranks.
 
@@ -384,10 +388,11 @@ def reactor() -> Reactor | None:
     if rank.program is None or type(rank) is Collecting:
         return None
     try:
-        storage = rank.universe.storage
+        universe = rank.universe
     except AttributeError:
         return None
-    found = storage.get("reactor")
+    found = _REACTOR.peek(universe)
     if found is None:
-        found = storage["reactor"] = Reactor(rank.engine)
-    return found  # type: ignore[no-any-return]
+        found = Reactor(rank.engine)
+        _REACTOR.put(universe, found)
+    return found

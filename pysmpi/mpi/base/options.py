@@ -1,0 +1,135 @@
+"""mpi4py's options, and whether MPI is initialized in a rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pysmpi.mpi.base.constants import (
+    THREAD_FUNNELED,
+    THREAD_MULTIPLE,
+    THREAD_SERIALIZED,
+    THREAD_SINGLE,
+)
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.base.state import StateSlot
+
+
+class Options:
+    """What `mpi4py.rc` and the variables MPI4PY_RC_* ask for (mpi4py, section "mpi4py.rc")."""
+
+    __slots__ = (
+        "initialize",
+        "threads",
+        "thread_level",
+        "finalize",
+        "fast_reduce",
+        "recv_mprobe",
+        "irecv_bufsz",
+        "errors",
+    )
+
+    def __init__(self, rc: Any = None, environ: Mapping[str, str] | None = None) -> None:
+        def option(name: str, default: Any) -> Any:
+            text = environ.get(f"MPI4PY_RC_{name.upper()}") if environ is not None else None
+            if text is None:
+                return getattr(rc, name, default)
+            value = _parsed(text, type(default) is int)
+            if rc is not None:
+                setattr(rc, name, value)
+            return value
+
+        self.initialize = _flag("initialize", option("initialize", True), True)
+        self.threads = _flag("threads", option("threads", True), True)
+        self.thread_level = _choice(
+            "thread_level",
+            option("thread_level", "multiple"),
+            {
+                "single": THREAD_SINGLE,
+                "funneled": THREAD_FUNNELED,
+                "serialized": THREAD_SERIALIZED,
+                "multiple": THREAD_MULTIPLE,
+            },
+            "multiple",
+        )
+        finalize = option("finalize", None)
+        self.finalize = (
+            self.initialize if finalize is None else _flag("finalize", finalize, self.initialize)
+        )
+        self.fast_reduce = _flag("fast_reduce", option("fast_reduce", True), True)
+        self.recv_mprobe = _flag("recv_mprobe", option("recv_mprobe", True), True)
+        size = option("irecv_bufsz", 32768)
+        if type(size) is not int or size < 0:
+            _warn("irecv_bufsz", size)
+            size = 32768
+        self.irecv_bufsz: int = size
+        # Which error handler new objects get.
+        self.errors: str = _choice(
+            "errors",
+            option("errors", "exception"),
+            {name: name for name in ("default", "exception", "abort", "fatal")},
+            "exception",
+        )
+
+
+def _parsed(text: str, number: bool) -> Any:
+    word = text.strip().lower()
+    if number and word.isdigit():
+        return int(word)
+    if word in ("true", "yes", "on", "y", "1"):
+        return True
+    if word in ("false", "no", "off", "n", "0"):
+        return False
+    return word
+
+
+def _warn(name: str, value: Any) -> None:
+    import warnings
+
+    message = f"mpi4py.rc.{name}: unexpected value {value!r}"
+    warnings.warn(message, RuntimeWarning, stacklevel=4)
+
+
+def _flag(name: str, value: Any, default: bool) -> bool:
+    if value in (True, "yes"):
+        return True
+    if value in (False, "no"):
+        return False
+    _warn(name, value)
+    return default
+
+
+def _choice(name: str, value: Any, choices: dict[str, Any], default: str) -> Any:
+    if not isinstance(value, str) or value not in choices:
+        _warn(name, value)
+        value = default
+    return choices[value]
+
+
+class Environment:
+    """Whether and how MPI is initialized in a rank.
+
+    A rank starts with MPI initialized, as by the import of `mpi4py.MPI`; `start` is that import.
+    """
+
+    __slots__ = (
+        "options",
+        "initialized",
+        "finalized",
+        "thread_level",
+        "main_thread",
+        "abort_status",
+        "sessions",
+    )
+
+    def __init__(self, options: Options | None = None) -> None:
+        self.options = Options() if options is None else options
+        self.initialized = True
+        self.finalized = False
+        self.thread_level: int = THREAD_MULTIPLE
+        self.main_thread: int | None = None
+        self.abort_status = 0
+        self.sessions = False  # whether the rank has used sessions, which do not end with MPI
+
+
+ENVIRONMENT: StateSlot[Rank, Environment] = StateSlot(Rank, Environment, kept=True)
