@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pysmpi.sampling import sample
     from pysmpi.touching import touch
 
-# Importing the whole simulator takes a while, which `pysmpi --version` should not.
+# Importing the whole simulator takes a while; `pysmpi --version` should not need it.
 _HOMES = {
     "Options": "pysmpi.api",
     "ProgramError": "pysmpi.api",

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class SourceFinder(MetaPathFinder):
-    """Finds the `.py` file of a pysmpi module where there is an extension module too."""
+    """Finds the `.py` file of a pysmpi module that also has an extension module."""
 
     def find_spec(self, fullname: Any, path: Any = None, target: Any = None) -> Any:
         if not fullname.startswith("pysmpi."):

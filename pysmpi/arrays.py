@@ -1,7 +1,7 @@
-"""What programs may say about their arrays: `pysmpi.shared_empty`.
+"""Annotations of arrays in programs: `pysmpi.shared_empty`.
 
-Under a real MPI library, and wherever no simulation runs, it is `numpy.empty`; importing it
-imports nothing else of pysmpi.
+Under a real MPI library, and outside of simulations, it is `numpy.empty`. Importing it imports no
+other module of pysmpi.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-# Makes the array in a simulation: `allocate(array, private, frame)`; None where nothing runs.
+# Makes the array in a simulation: `allocate(array, private, frame)`; None outside of simulations.
 allocate: Any = None
 
 
 def shared_empty(
     shape: int | tuple[int, ...], dtype: Any = float, private: Iterable[Any] = ()
 ) -> np.ndarray:
-    """An array that in a simulation shares its memory with those of the other ranks.
+    """Return an array that shares its memory with the arrays of other ranks in a simulation.
 
     All ranks that allocate an array of about this size at this line get the same memory, so it
-    holds whatever any of them wrote last; arrays that one rank holds at the same time are always
-    different memory. `private` lists what each rank keeps for itself, as indices of the array:
-    `[0, -1]` are its first and last row, `[np.s_[:, :4]]` its first four columns. Whole pages
-    (4 KiB) around these are private too.
+    holds the last value that any of them wrote. Arrays that one rank holds at the same time always
+    have different memory. `private` lists the elements that each rank keeps for itself, as indices
+    of the array: `[0, -1]` are the first and last row, `[np.s_[:, :4]]` the first four columns.
+    Whole pages (4 KiB) around these elements are private too.
 
     Returns an array of `shape` (elements), C-contiguous, with undefined values. Raises TypeError
     and IndexError for indices that the array does not have.

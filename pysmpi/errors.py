@@ -1,18 +1,18 @@
-"""Errors that pysmpi reports to the person who made them."""
+"""Errors that pysmpi reports to its users."""
 
 from pysmpi.text import shortened
 
 
 class PysmpiError(Exception):
-    """Base of every error that pysmpi raises on its own account."""
+    """Base of all errors that pysmpi raises on purpose."""
 
     exit_status = 1
 
 
 class UsageError(PysmpiError, ValueError):
-    """Input of the user is wrong: an option, a file, a name.
+    """Wrong input of the user: an option, a file, a name.
 
-    The message is one line: where it is, what was found, what is expected.
+    The message is one line: the place, the found value, the expected value.
     """
 
     exit_status = 2

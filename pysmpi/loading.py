@@ -1,4 +1,4 @@
-"""Loading once, whichever threads ask at the same time."""
+"""Loading that happens once, also if several threads request it at the same time."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 
 
 class Once:
-    """Calls `load()` once: who asks meanwhile waits until it has ended.
-
-    What `load` itself calls may ask as well, and goes on with what there is so far.
+    """Calls `load()` once; other threads wait until it has ended. Nested requests from `load`
+    itself continue with the partial result.
     """
 
     def __init__(self, load: Callable[[], Any]) -> None:

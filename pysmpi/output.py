@@ -1,4 +1,4 @@
-"""Files that a run writes: refused before it if they cannot be, whole or absent after it."""
+"""Output files of a run: checked before the run, and complete or absent after it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pysmpi.errors import UsageError
 
 
 class Target:
-    """A file to be written under a name of its own and renamed at the end.
+    """A file that is written under a temporary name and renamed at the end.
 
-    A context manager: `path` is where to write; `keep` gives the file its name. What is not
-    kept disappears. Devices such as `/dev/stdout` are written to directly.
+    A context manager: `path` is the temporary name; `keep` renames the file to its final name.
+    Without `keep` the file is deleted. Devices such as `/dev/stdout` are written to directly.
     """
 
     def __init__(self, option: str, name: str) -> None:
@@ -30,7 +30,7 @@ class Target:
                 return
             if os.path.exists(name) and not os.access(name, os.W_OK):
                 raise PermissionError(0, "permission denied")
-            # Compressed formats are known by their suffix, so the other name keeps it.
+            # The suffix selects compressed formats, so the temporary name keeps it.
             directory, base = os.path.split(os.path.abspath(name))
             handle, self.path = tempfile.mkstemp(f".{base}", ".pysmpi-", directory)
             os.close(handle)

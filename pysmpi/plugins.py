@@ -1,8 +1,8 @@
-"""One registry for every kind of plug-in: a name, one line about it, and where more are found.
+"""A registry for every kind of plug-in: names, descriptions of one line, and places to search.
 
-Ours are found in a package, whose every module is imported. Those of other distributions are found
-through an entry point group: each entry names a module (or an object in one) that registers when
-it is imported. So adding one is one file, wherever it is.
+pysmpi's own plug-ins are in a package; all its modules are imported. Plug-ins of other
+distributions are found through an entry point group: each entry names a module (or an object in
+one) that registers its plug-ins when it is imported. A new plug-in is one file in either case.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pysmpi.loading import Once
 
 
 class Plugin(Protocol):
-    """What a registry holds: a name, and one line about it."""
+    """An entry of a registry: a name, and a description of one line."""
 
     @property
     def name(self) -> str:
-        """How it is chosen."""
+        """The name of the plug-in."""
         ...
 
     @property
     def line(self) -> str:
-        """What it is, in one line."""
+        """The description of the plug-in, in one line."""
         ...
 
 
@@ -36,7 +36,7 @@ P = TypeVar("P", bound=Plugin)
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """`did you mean NAME? ` where one of `known` looks like `name`, else nothing."""
+    """`did you mean NAME? ` if one of `known` is similar to `name`, else an empty text."""
     close = get_close_matches(name, list(known), 1)
     return f"did you mean {close[0]}? " if close else ""
 
@@ -44,9 +44,9 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 class Registry(Generic[P]):
     """The plug-ins of one kind by name, in the order in which they were registered.
 
-    `kind` is what errors call one of them, such as "model". `home` is the package that holds ours,
-    `group` the entry point group of those of other distributions. Both are looked into when
-    somebody first asks.
+    `kind` is the noun for error messages, such as "model". `home` is the package of pysmpi's own
+    plug-ins, `group` the entry point group of other distributions. Both are searched at the first
+    request.
     """
 
     def __init__(self, kind: str, group: str, home: str = "") -> None:
@@ -65,7 +65,7 @@ class Registry(Generic[P]):
         return plugin
 
     def discard(self, name: str) -> None:
-        """Forget the one called `name`, if there is one."""
+        """Remove the plug-in called `name`, if there is one."""
         self._known.pop(name, None)
 
     def _import(self) -> None:
@@ -105,9 +105,9 @@ class Registry(Generic[P]):
         return name in self.known()
 
     def find(self, name: str, where: str = "") -> P:
-        """The one called `name`.
+        """The plug-in called `name`.
 
-        UsageError, which begins with `where` (an option, a file), names those that there are.
+        Raises UsageError with the known names; its message begins with `where` (an option, a file).
         """
         known = self.known()
         found = known.get(name)

@@ -1,7 +1,7 @@
-"""What programs may say about themselves: `pysmpi.sample`.
+"""Annotations of compute in programs: `pysmpi.sample`.
 
-Under a real MPI library, and wherever no simulation runs, these do nothing; importing them
-imports nothing else of pysmpi.
+Under a real MPI library, and outside of simulations, they do nothing. Importing them imports no
+other module of pysmpi.
 """
 
 from __future__ import annotations
@@ -11,45 +11,46 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-# What a run does about annotations; None where nothing runs.
+# The run's handler of annotations; None outside of runs.
 run: Any = None
 
 
 class sample:
-    """Measure a piece of compute a few times; afterwards skip it, and charge what it takes.
+    """Measure a part of the program a few times; afterwards skip it, and charge the measured time.
 
-    A loop, whose passes are alike::
+    A loop with passes that are alike::
 
         for row in pysmpi.sample(rows):
             relax(row)
 
-    a block, which is skipped whole::
+    a block, which is skipped as a whole::
 
         with pysmpi.sample(iters=10):
             field = step(field)
 
-    and a function, whose calls are told apart by the shapes of their arguments::
+    and a function; calls with the same shapes of arguments are alike::
 
         @pysmpi.sample(precision=0.02)
         def step(field): ...
 
     Parameters: passes are measured until there are `iters` of them or the relative standard error
-    of their mean is at most `precision`, whichever is first (30 and 0.01 if neither is given);
-    the first `warmup` passes do not count; afterwards, if `every` is given, one pass in so many is
-    measured again. `scope` is "local": each rank measures its own passes, "global": all ranks
-    together, or "collective": passes of all ranks together, which may communicate; then only
-    `iters` decides. `charge` is "mean", "median", or "draw": one of the
-    measures, by chance. `name` names the place in reports, and joins places of the same name.
+    of their mean is at most `precision` (30 and 0.01 if neither is given). The first `warmup`
+    passes do not count. Afterwards, if `every` is given, one pass in `every` is measured again.
+    `scope` is "local": each rank measures its own passes; "global": all ranks measure together; or
+    "collective": all ranks pass together, and passes may communicate; then only `iters` decides.
+    `charge` is "mean", "median", or "draw": a random one of the measures. `name` is the name in
+    reports; places with the same name are joined.
 
-    For functions, `by` says which calls are alike: "shape", "type" or "none"; what is skipped
-    returns what the last call returned, and with `outputs` "keep" writes what it wrote; with
-    "scale" both grow and shrink with the arrays that it reads, with "leave" nothing is written.
+    For functions, `by` is the rule for calls that are alike: "shape", "type" or "none". A skipped
+    call returns the result of the last executed call. With `outputs="keep"` it writes the values
+    that this call wrote to arrays; with "scale" it scales written and returned values with the
+    arrays that it reads; with "leave" it writes nothing.
 
-    A loop that is skipped in the midst leaves its variable at the last pass that ran, and a block
-    leaves its variables as they were.
+    A loop that is skipped in the middle leaves its variable at the last executed pass. A skipped
+    block does not change its variables.
 
-    Raises ValueError for parameters that make no sense, and in a run `pysmpi.UsageError` when
-    what is sampled communicates.
+    Raises ValueError for invalid parameters, and in a run `pysmpi.UsageError` if the sampled part
+    communicates.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class sample:
         if callable(what) and not isinstance(what, Iterable):
             self._function = what
             functools.update_wrapper(self, what)
-        # Also where nothing runs, so that a program is tested by its tests.
+        # Also outside of runs, so that tests of the program find wrong parameters.
         if scope not in ("local", "global", "collective"):
             raise ValueError(f"scope: expected local, global or collective, found {scope!r}")
         if by not in ("shape", "type", "none"):

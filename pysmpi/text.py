@@ -49,7 +49,7 @@ def ranges(numbers: Iterable[int], limit: int = 6) -> str:
 
 
 def ranks(numbers: Iterable[int]) -> str:
-    """`rank 3`, `ranks 0-2,4`; how many they are where not all are named."""
+    """`rank 3`, `ranks 0-2,4`; or their number if not all are named."""
     every = list(numbers)
     named = ranges(every)
     if named.endswith("..."):
@@ -62,7 +62,7 @@ _LONG_WORD = re.compile(r"\S{5000,}")
 
 
 def shortened(message: str) -> str:
-    """A message in which numbers of very many digits, and words without end, are cut short."""
+    """A message with very long numbers and words shortened."""
     return _LONG_WORD.sub(_cut, _LONG_NUMBER.sub(_cut, message))
 
 

@@ -1,27 +1,26 @@
-"""What programs may say about the memory that they compute with: `pysmpi.touch`.
+"""Annotations of memory accesses in programs: `pysmpi.touch`.
 
-Under a real MPI library, and wherever no simulation runs, it does nothing; importing it imports
-nothing else of pysmpi.
+Under a real MPI library, and outside of simulations, it does nothing. Importing it imports no other
+module of pysmpi.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-# What a run does about it: called with the array and whether it is written; None: nothing.
+# The run's handler: called with the array and whether it is written; None: no handler.
 touched: Any = None
 
 
 def touch(array: Any, write: bool = False) -> None:
-    """Say that the computation has read `array`, or written it, since the last MPI call.
+    """Declare that the computation has read or written `array` since the last MPI call.
 
-    Inside nodes that the platform describes, a message costs less if its buffer has just been
-    used, and more if something else has filled the caches since. pysmpi knows the buffers of
-    messages; this tells it of other memory, or of a send buffer that was written again. It takes
-    no simulated time.
+    Inside described nodes, a message costs less if its buffer has just been used, and more if other
+    data has filled the caches since. pysmpi follows the buffers of messages. Use this function for
+    other memory, or for a send buffer that was written again. It takes no simulated time.
 
-    `array` is an array or any other object with a buffer, or a part of one. Raises TypeError for
-    anything else in a run where it matters.
+    `array` is an array or any other object with a buffer, or a part of one. In a run with described
+    nodes, raises TypeError for other objects.
     """
     if touched is not None:
         touched(array, write)

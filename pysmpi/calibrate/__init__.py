@@ -1,7 +1,7 @@
-"""Measuring a real computer, to describe it as a machine.
+"""Measurements of a real computer, which describe it as a machine.
 
-`topology` asks Linux what the computer is made of, `accesses` has the C library read and write
-memory, `partner` is the process on the other core, `memory` measures with them, `fragment` writes
-what was found as a platform file, `curves` draws it, and `check` compares the predictions that
-follow from it with a real MPI.
+`topology` reads the topology of the computer from Linux. `accesses` reads and writes memory with
+functions of the C library, and `partner` is the process on the other core. `memory` measures with
+them, `fragment` writes the results as a platform file, and `curves` draws them. `check` compares
+the resulting predictions with a real MPI.
 """

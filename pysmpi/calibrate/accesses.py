@@ -1,9 +1,9 @@
 """Reads and writes of memory by functions of the C library, called through ctypes.
 
-Python alone is too slow to see a cache. `memchr` for a byte that does not occur is a stream of
-loads, `memset` one of stores, `memmove` a copy, and `tfind` in a tree that is one long branch
-follows a pointer from line to line, each of which must have come before the next is known. What a
-call costs besides is measured on nothing, and taken off.
+Python alone is too slow to measure a cache. `memchr` for a byte that does not occur is a stream of
+loads, `memset` a stream of stores, and `memmove` a copy. `tfind` in a tree with one long branch
+follows pointers from line to line; each line must arrive before the next address is known. The
+fixed cost of a call is measured with empty calls and subtracted.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Library:
 
 
 class Arena:
-    """Memory that a process shares with those that it forks, at the same address in all.
+    """Memory that a process shares with its forked processes, at the same address in all.
 
-    `take` gives addresses of parts of it, none of which share a page.
+    `take` returns addresses of parts of the memory; no two parts share a page.
     """
 
     def __init__(self, nbytes: int) -> None:
@@ -73,7 +73,7 @@ class Arena:
         self._used = 0
 
     def take(self, nbytes: int) -> int:
-        """The address of so many zero bytes."""
+        """The address of a part with this number of zero bytes."""
         begin = self._used
         self._used += -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
         if self._used > self.size:
@@ -87,9 +87,9 @@ class Arena:
 
 
 class Chain:
-    """Lines in random order, each of which points to the next, laid out as a tree of `tfind`.
+    """Lines in random order, each with a pointer to the next, laid out as a tree for `tfind`.
 
-    A node is the address of its key, which is in the same line, its left and its right subtree.
+    A node holds the address of its key, which is in the same line, its left and its right subtree.
     """
 
     def __init__(self, arena: Arena, lines: int, seed: int = 1) -> None:

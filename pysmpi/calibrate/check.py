@@ -1,4 +1,4 @@
-"""How well the measured machine predicts a real MPI, on cases that nothing was fitted to."""
+"""The errors of predictions against a real MPI, on cases that were not used for the fit."""
 
 from __future__ import annotations
 

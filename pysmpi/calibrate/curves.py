@@ -1,4 +1,4 @@
-"""Pictures of what was measured. Needs matplotlib (the extra `plots`)."""
+"""Plots of the measurements. Needs matplotlib (the extra `plots`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured as a platform file: one computer, ready for `pysmpi run --platform FILE`."""
+"""The measurements as a platform file with one computer, for `pysmpi run --platform FILE`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _spread(points: Mapping[int, Figure]) -> str:
 
 
 def how() -> str:
-    """What was measured, where and when, in plain lines."""
+    """The measurements, the place and the date, as lines of text."""
     return HOW.format(
         machine=cpu_model(),
         date=time.strftime("%Y-%m-%d"),
@@ -89,12 +89,12 @@ def size(nbytes: int) -> str:
 
 
 def cpu_model() -> str:
-    """What the processor calls itself."""
+    """The name of the processor."""
     return _cpuinfo("model name") or platform.machine()
 
 
 def protocol() -> str:
-    """The coherence protocol that the maker's processors are known for."""
+    """The usual coherence protocol of the manufacturer's processors."""
     return {"AuthenticAMD": "MOESI", "GenuineIntel": "MESIF"}.get(_cpuinfo("vendor_id"), "MESI")
 
 

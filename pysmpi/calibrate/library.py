@@ -1,9 +1,9 @@
-"""What the MPI library of this computer adds to the copies of a message, and how it copies.
+"""The overheads of this computer's MPI library for messages, and its method of copying.
 
-Real ping-pongs and exchanges with reused buffers are explained by the memory models in turn. All
-their parameters enter the simulated time linearly: a run without them and one with each say how. So
-for each model, and each size up to which messages may be eager, least squares of the relative error
-give the parameters; the best explanation is taken.
+Each memory model is fitted to real ping-pongs and exchanges with reused buffers. The simulated time
+is linear in all parameters of a model, so a run without the parameters and one run with each of
+them give the coefficients. For each model and each eager limit, least squares of the relative error
+give the parameters. The fit with the smallest error is used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SIZES = tuple(
     kib << 10 for kib in (1, 2, 4, 5, 6, 7, 8, 12, 16, 32, 64, 128, 256, 512, 1024, 2048)
 )  # bytes
 SMALL = 8
-POOL = 128 << 20  # bytes of each rank; large arrays are on huge pages, if there are any
+POOL = 128 << 20  # bytes of each rank; large arrays are on huge pages if these are available
 LARGEST_EAGER = 64 << 10
 UNIT = 1e-6  # seconds of a parameter that is tried
 REUSE = ("reuse",)
@@ -33,13 +33,13 @@ MODELS = {
 }
 COMMON = "memory/overhead"
 EAGER = (COMMON, "memory/chunk-overhead")
-# Where a buffer is that nobody has sent yet: the program has written its pool long before.
+# The place of a buffer before its first send: the program has written its pool long before.
 FIXED = {"memory/library": "mpich", "memory/first-send": "memory"}
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The options of a run that explain the real MPI, and how well (relative errors)."""
+    """The options that best explain the real MPI, and their relative errors."""
 
     config: dict[str, str]
     mean_error: float
@@ -50,9 +50,9 @@ class Explanation:
 def explain(
     platform: Path, cpus: Sequence[int], steady: Callable[[], bool], runs: int = 3
 ) -> Explanation:
-    """The options with which a platform file explains the MPI of this computer best.
+    """The options of a platform file that best explain the MPI of this computer.
 
-    `steady` tells whether the computer is still as the file says; see `pingpong.really`.
+    `steady` tells whether the computer still agrees with the file; see `pingpong.really`.
     """
     sizes = (SMALL, *SIZES)
     real = really(cpus, POOL, REUSE, OPERATIONS, sizes, steady, runs)
@@ -80,7 +80,7 @@ def explain(
 
 
 class _Linear:
-    """Simulated times as a function of parameters: `base`, and what a second of each adds."""
+    """Simulated times as a function of parameters: `base`, and the change for a second of each."""
 
     def __init__(self, times: object, fixed: dict[str, str], names: Sequence[str]) -> None:
         nothing = {name: "0ns" for name in (*EAGER, *names)}

@@ -1,10 +1,10 @@
-"""What reads and writes of memory cost here: throughputs by state and size, latencies of a line.
+"""Costs of reads and writes of memory: throughputs by state and size, latencies of a line.
 
-Each round first brings the lines of a buffer into a state, with the help of the partner on another
-core where it takes one, and then times one access. A cold call of the same function on nothing goes
-before, and rounds in which the timed call is on nothing too tell what is no access. Both are taken
-at their lower quartile: a busy or virtual computer delays some rounds, and a single lucky one
-should not count. Access names are those of `platform.node_description`.
+Each round first brings the lines of a buffer into a state; for some states, the partner on another
+core helps. Then the round times one access. An empty call of the same function precedes it, and
+other rounds time an empty call, to measure the fixed cost. The results are lower quartiles: a busy
+or virtual computer delays some rounds, and a single lucky round should not count. Access names are
+those of `platform.node_description`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pysmpi.errors import PysmpiError
 SIZES = tuple(1 << k for k in range(12, 24))  # 4 KiB to 8 MiB
 ROUNDS = 40  # for buffers that are in some cache
 FEW = 12  # where each round first empties all caches
-# By who brings the lines into their state. SHS is told by distance, as the other holder is.
+# By the process that sets the state of the lines. SHS has a distance, as the other holder has.
 OWN = ("LHM", "SHM", "LHS", "LHE", "SHE")
 WITH_PARTNER = ("SHS", "LMM", "SMM", "LME")
 FROM_MEMORY = ("LMI", "SMI")
 EMPTIED = {"LHE", "SHE", "LME", *FROM_MEMORY}  # all caches are emptied first
 LATENCIES = ("LHM", "LHE", "LHS", "LMM", "LME", "LMI")
-STEADY = 0.3  # part by which the latency of a line may differ from what it was
+STEADY = 0.3  # largest relative change of the latency of a line
 LONG = 256 << 10  # bytes
 CHAIN_IN_MEMORY = 4096  # lines, several pages
 Tick = Callable[[str], None]
@@ -35,7 +35,7 @@ Tick = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A measured quantity: its value, and what the quartiles of the rounds say."""
+    """A measured quantity: its value, and the quartiles of the rounds."""
 
     value: float
     low: float
@@ -44,9 +44,9 @@ class Figure:
 
 @dataclass
 class Measured:
-    """What was measured, by access and distance (-1: no other core): bytes/s and seconds.
+    """The measurements, by access and distance (-1: no other core): bytes/s and seconds.
 
-    `overlap` is the part of the shorter of a copy's load and store that hides behind the longer.
+    `overlap` is the part of the shorter of a copy's load and store that the longer one hides.
     """
 
     topology: Topology
@@ -66,11 +66,11 @@ class Bench:
     """One core that measures, one that helps, and the memory that both use."""
 
     def __init__(self, topology: Topology, largest: int, flooded: bool = True) -> None:
-        """`flooded` says that caches are going to be emptied."""
+        """`flooded` is true if caches will be emptied."""
         self.topology = topology
         self.library = Library()
         last = topology.caches[-1]
-        # Reading three times what the last cache holds leaves nothing else in it.
+        # Reading three times the size of the last cache evicts everything else.
         self.flood = 3 * last.size if flooded else 4096
         first = topology.caches[0].size
         chain = max(64, first // LINE // 2)
@@ -99,10 +99,10 @@ class Bench:
         self, prepare: Callable[[], None], function: Callable[..., None],
         full: tuple[int, ...], nothing: tuple[int, ...], rounds: int, often: int = 1,
     ) -> tuple[float, float, float] | None:  # fmt: skip
-        """Quartiles of the seconds that a call takes above one on nothing.
+        """Quartiles of the seconds of a call, minus those of an empty call.
 
-        Every `often`-th round times the call on nothing too. None if the two differ by no more
-        than calls on nothing do among themselves.
+        Every `often`-th round also times the empty call. None if the difference is not larger than
+        the spread of empty calls.
         """
         busy: list[float] = []
         idle: list[float] = []
@@ -150,7 +150,7 @@ class Bench:
         return Figure(nbytes / low, nbytes / high, nbytes / middle)
 
     def latency(self, access: str, partner: Partner, rounds: int = ROUNDS) -> Figure:
-        """Seconds until one line has come that the next address depends on."""
+        """Seconds until a line arrives that holds the next address."""
         library = self.library
         chain = self.wide if access == "LMI" else self.near
         place = chain.address, chain.nbytes
@@ -181,7 +181,7 @@ class Bench:
         return Figure(low, low, max(middle, high))
 
     def overlap(self, partner: Partner, nbytes: int, load: float, store: float) -> float | None:
-        """How much of a copy's shorter half hides: a load from the partner, a store at home.
+        """The hidden part of a copy's shorter half: a load from the partner, a store at home.
 
         `load` and `store` are the throughputs of the two (bytes/s).
         """
@@ -202,7 +202,7 @@ class Bench:
 def measure(
     topology: Topology, sizes: Sequence[int] = SIZES, tick: Tick = lambda what: None
 ) -> Measured:
-    """Measure this computer. `tick` is told what was just done; see `steps`."""
+    """Measure this computer. `tick` is called with each finished step; see `steps`."""
     measured = Measured(topology)
     bench = Bench(topology, max(sizes))
     allowed = os.sched_getaffinity(0)
@@ -219,7 +219,7 @@ def measure(
 
 
 def steps(topology: Topology, sizes: Sequence[int] = SIZES) -> int:
-    """How often `measure` ticks."""
+    """The number of calls of `tick`."""
     distances = len(topology.distances)
     alone = len(OWN) + len(FROM_MEMORY)
     curves = len(sizes) * (alone + (len(WITH_PARTNER) + 1) * distances)
@@ -229,7 +229,7 @@ def steps(topology: Topology, sizes: Sequence[int] = SIZES) -> int:
 
 
 def _place(access: str, number: int) -> tuple[str, int] | None:
-    """Under which distance an access is kept; None where another distance has it already."""
+    """The distance under which an access is stored; None if another distance already has it."""
     if access in WITH_PARTNER:
         return access, number
     return (access, -1) if number == 0 else None
@@ -278,10 +278,10 @@ def _curves(
 
 
 class Probe:
-    """Tells whether a line still takes as long between two cores as it did.
+    """Tells whether the latency of a line between two cores is unchanged.
 
-    Virtual machines move cores about: nearer, farther, onto the hardware threads of one core. What
-    was measured before says little about afterwards.
+    Virtual machines move cores: nearer, farther, or to the hardware threads of one core. Earlier
+    measurements are then no longer valid.
     """
 
     def __init__(self, topology: Topology, expected: float) -> None:
@@ -290,7 +290,7 @@ class Probe:
         self.seen: list[float] = []
 
     def __call__(self) -> bool:
-        """Measure once more; whether it is within `STEADY` of what is expected."""
+        """Measure again; return whether the value is within `STEADY` of the expected one."""
         self.seen.append(line_latency(self.topology))
         return abs(self.seen[-1] / self.expected - 1.0) <= STEADY
 

@@ -1,4 +1,4 @@
-"""The process on the other core: does what it is told to some memory, and answers."""
+"""The process on the other core: executes commands on some memory, and answers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from types import TracebackType
 from pysmpi.calibrate.accesses import Library
 from pysmpi.errors import PysmpiError
 
-AWAKE = 1e-3  # seconds for which an idle partner keeps its core from falling asleep
-PATIENCE = 60.0  # seconds after which a partner that does not answer is given up
+AWAKE = 1e-3  # seconds for which an idle partner keeps its core awake
+PATIENCE = 60.0  # timeout (s) of an answer of the partner
 
 
 class Partner:
-    """A forked process, pinned to a core. What the arena holds, it sees at the same addresses."""
+    """A forked process, pinned to a core. It sees the arena at the same addresses."""
 
     def __init__(self, cpu: int) -> None:
         context = multiprocessing.get_context("fork")

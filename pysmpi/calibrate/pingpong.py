@@ -18,7 +18,7 @@ from pysmpi.errors import PysmpiError, UsageError
 PROGRAM = Path(__file__).with_name("pingpong_program.py")
 PATTERNS = ("reuse", "fresh-send", "fresh-receive", "fresh")
 OPERATIONS = ("pingpong", "exchange")
-ATTEMPTS = 5  # for each run that is wanted
+ATTEMPTS = 5  # for each requested run
 PAUSE = 1.0  # seconds after which a computer that has changed is looked at again
 PATIENCE = 300.0  # seconds for a run of the real MPI
 
@@ -30,18 +30,18 @@ def arguments(
     output: Path, pool: int, patterns: Sequence[str], operations: Sequence[str],
     sizes: Sequence[int],
 ) -> list[str]:  # fmt: skip
-    """What the program takes."""
+    """The arguments of the program."""
     return [str(output), str(pool), ",".join(patterns), ",".join(operations), *map(str, sizes)]
 
 
 def read(output: Path) -> Times:
-    """What the program has written."""
+    """The output of the program."""
     rows = json.loads(output.read_text())
     return {(pattern, operation, nbytes): seconds for pattern, operation, nbytes, seconds in rows}
 
 
 def mpiexec() -> str:
-    """The command that starts real ranks; UsageError if there is none that works."""
+    """The command that starts real ranks; UsageError if no command works."""
     found = shutil.which("mpiexec")
     if found is None:
         raise UsageError("calibrate memory: found no mpiexec, expected one of MPICH or Open MPI")
@@ -52,10 +52,10 @@ def really(
     cpus: Sequence[int], pool: int, patterns: Sequence[str], operations: Sequence[str],
     sizes: Sequence[int], steady: Callable[[], bool], runs: int = 3,
 ) -> Times:  # fmt: skip
-    """Seconds of each case between two real ranks on two CPUs, in the fastest of some runs.
+    """Seconds of each case between two real ranks on two CPUs, in the fastest of several runs.
 
-    A run counts if `steady` says before and after it that the computer is as it was. PysmpiError
-    if it hardly ever is.
+    A run counts if `steady` is true before and after it. Raises PysmpiError if this hardly ever
+    happens.
     """
     environment = {**os.environ, "PYSMPI_PIN": ",".join(map(str, cpus))}
     found: list[Times] = []

@@ -1,11 +1,11 @@
-"""An mpi4py program: two ranks hand messages to and fro, in several patterns of reusing buffers.
+"""An mpi4py program: two ranks exchange messages, with several patterns of reusing buffers.
 
     python pingpong_program.py OUTPUT.json POOL_BYTES PATTERN,... OPERATION,... SIZE...
 
 OUTPUT.json gets, for each pattern, operation (pingpong, exchange) and size, the lower quartile of
-the seconds of one message. The patterns say which buffers are new to the caches: those of the
-sender, of the receiver, both (`fresh`) or none (`reuse`). New ones come in turn from a pool that no
-cache can hold. With PYSMPI_PIN=CPU,CPU in the environment each rank keeps to its CPU.
+the seconds of one message. The patterns define the buffers that are new to the caches: those of the
+sender, of the receiver, both (`fresh`) or none (`reuse`). New buffers come in turn from a pool that
+is larger than any cache. With PYSMPI_PIN=CPU,CPU in the environment each rank is pinned to its CPU.
 """
 
 import json
@@ -23,7 +23,7 @@ PATTERNS = {
 }
 
 
-TOGETHER = 4  # exchanges that are timed as one: how the two ranks begin counts less
+TOGETHER = 4  # exchanges in one measurement; reduces the effect of the start
 
 
 class Buffers:

@@ -1,4 +1,4 @@
-"""What this computer is made of, as Linux tells in /sys."""
+"""The topology of this computer, from Linux's /sys."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Topology:
 
 
 def find_topology(root: Path = CPUS, allowed: set[int] | None = None) -> Topology:
-    """The topology of the cores that this process may use; UsageError where nothing tells it."""
+    """The topology of the cores that this process may use; UsageError if it is unknown."""
     if allowed is None:
         if not hasattr(os, "sched_getaffinity"):
             raise UsageError("calibrate memory: expected Linux, which can pin processes to cores")
@@ -53,7 +53,7 @@ def find_topology(root: Path = CPUS, allowed: set[int] | None = None) -> Topolog
     places = {}
     for cpu in sorted(allowed):
         package, core = _number(root, cpu, "physical_package_id"), _number(root, cpu, "core_id")
-        # Of hardware threads the first one stands for its core.
+        # The first hardware thread represents its core.
         places.setdefault((package, _numa_of(root, cpu), core), cpu)
     ordered = [cpu for _, cpu in sorted(places.items())]
     caches, line = _caches(root, ordered)

@@ -1,7 +1,7 @@
-"""The arguments of `pysmpi run`: where its options end and the program begins.
+"""The arguments of `pysmpi run`: its options and the program.
 
-A command line of `mpiexec` carries over: its spellings of options that exist here act, the others
-that launchers know are dropped with a note, and `python` before the program is skipped.
+Command lines of `mpiexec` work: its spellings of pysmpi's options have an effect, other known
+options of launchers are ignored with a note, and `python` before the program is skipped.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pysmpi.errors import UsageError
 from pysmpi.runtime.command_lines import is_python, split_program
 
-# Options of launchers that steer real processes: how many words follow them.
+# Options of launchers that control real processes, with their number of arguments.
 IGNORED = {
     "allow-run-as-root": 0,
     "oversubscribe": 0,
@@ -46,7 +46,7 @@ IGNORED = {
 }
 
 
-# Options that set an environment variable: those of the ranks of one program, and those of all.
+# Options that set an environment variable: for the ranks of one program, and for all ranks.
 _OWN_VARIABLE = ("-x", "-env", "--env")
 _VARIABLE = (*_OWN_VARIABLE, "-genv", "--genv")
 _DIRECTORY = ("-wdir", "--wdir", "-wd", "--wd")
@@ -55,12 +55,12 @@ _RANKS = ("-n", "-np", "--np")
 
 @dataclass
 class Line:
-    """A command line, taken apart: options of pysmpi, the program, what launchers would do.
+    """A parsed command line: options of pysmpi, the program, ignored options of launchers.
 
-    `kind` is "script", "module" (`-m`) or "command" (`-c`); `target` is None where the line
-    names no program. `environment` holds variables to set, None for those to pass on, and `own`
-    those for the ranks of this program only. `flags` are those of a Python interpreter before the
-    program, `directory` is where it starts.
+    `kind` is "script", "module" (`-m`) or "command" (`-c`); `target` is None if the line names no
+    program. `environment` holds variables to set, or None for variables to pass on; `own` holds
+    those for the ranks of this program only. `flags` are flags of a Python interpreter before the
+    program, and `directory` is the initial working directory.
     """
 
     options: list[str]

@@ -11,10 +11,10 @@ import click
 @click.command("host")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON: flop/s.")
 def command(as_json: bool) -> None:
-    """Measure the speed of this computer's cores, and keep it for runs that scale compute.
+    """Measure the speed of this computer's cores, and store it for runs that scale compute.
 
-    The speed is that of the fastest of some hundred blocks of a millisecond, because whatever else
-    the computer does only slows blocks down.
+    The speed is that of the fastest of some hundred blocks of a millisecond, because other work of
+    the computer only slows blocks down.
     """
     from pysmpi.runtime.host_speed import cache_file, renew
 

@@ -79,7 +79,7 @@ def _calibrate(
 ) -> tuple[str, Measured, Comparison | None]:
     """The platform file, its measurements, and the errors of its predictions.
 
-    Where the computer changes meanwhile it all begins again.
+    If the computer changes during the measurement, everything is measured again.
     """
     from pysmpi.calibrate.check import compare
     from pysmpi.calibrate.fragment import fragment

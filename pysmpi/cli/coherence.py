@@ -44,4 +44,4 @@ class Coherence(Subcommands):
 
 @click.group("coherence", cls=Coherence)
 def command() -> None:
-    """Study how the caches of a node work together."""
+    """Study the coherent caches of a node."""

@@ -260,7 +260,7 @@ def _show_sizes(found: Study) -> None:
 
 
 def _latency(figures: Figures) -> str:
-    """The latency, and how far off a simulated one may be; nothing varies if latencies do not."""
+    """The latency, with the error of a simulated one; constant latencies have no error."""
     if figures.error < 1e-9 * figures.latency:
         return seconds(figures.latency)
     return f"{seconds(figures.latency)} +- {seconds(figures.error)}"

@@ -29,7 +29,7 @@ def command(
 ) -> None:  # fmt: skip
     """Show the tuned collectives of a node: parameters, best and worst case.
 
-    The slopes are those of contention, in nanoseconds, for which the parameters stay the best.
+    The slopes are the range of the slope of contention (ns) in which the parameters are the best.
     """
     from dataclasses import replace
 

@@ -28,7 +28,7 @@ class Collectives(click.Group):
 def command() -> None:
     """List collective algorithms, show a selector's choices, find the fastest, draw one.
 
-    Without a command, `list` is meant: pysmpi collectives bcast.
+    The default command is `list`: pysmpi collectives bcast.
     """
 
 
@@ -52,8 +52,8 @@ def list_command(
 ) -> None:
     """List the algorithms of every collective, or of one OPERATION.
 
-    With --selector, show which of them it chooses for -n ranks: for --bytes, or from which size
-    on up to 16 MiB. With --bytes alone, show what every selector chooses.
+    With --selector, show the choices of this selector for -n ranks: for --bytes, or for each range
+    of sizes up to 16 MiB. With --bytes alone, show the choice of every selector.
     """
     from pysmpi.collectives import registry
 
@@ -238,8 +238,8 @@ def tune_command(
 ) -> None:  # fmt: skip
     """Find the fastest algorithm on a machine, for each operation and size.
 
-    Every algorithm is run in simulation. The table shows the winner, how long it takes, and how
-    many times as long the choices of libraries take.
+    Every algorithm is simulated. The table shows the fastest, its time, and how many times as long
+    the choices of libraries take.
     """
     from contextlib import ExitStack
 

@@ -10,8 +10,8 @@ import click
 class Subcommands(click.Group):
     """A group that imports only the subcommand that is run.
 
-    `homes` has, by name, the module whose `command` it is (or `module:name`, for one of several),
-    and the line that --help shows.
+    `homes` maps a name to the module with the object `command` (or `module:name`), and the line for
+    --help.
     """
 
     homes: dict[str, tuple[str, str]] = {}

@@ -19,8 +19,8 @@ _SIGNALS = [
 class Interrupts:
     """A context manager that handles SIGINT, SIGTERM and SIGHUP while a simulation runs.
 
-    `simulation` is set once there is one; `report` says after a signal how the run ended and where
-    its ranks were, and `status` is the exit status.
+    `simulation` is set when it exists. After a signal, `report` says how the run ended and shows
+    the positions of its ranks, and `status` is the exit status.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Interrupts:
         return self
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        # The second signal acts as before the run; the third ends the process.
+        # The second signal raises again in any code; the third ends the process.
         for other in self._before:
             signal.signal(other, _insist)
         self.status = 128 + number

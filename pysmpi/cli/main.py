@@ -14,7 +14,7 @@ import pysmpi
 from pysmpi.errors import PysmpiError
 from pysmpi.text import shortened
 
-# Where each subcommand lives; it is imported when it is asked for.
+# The module of each subcommand; it is imported when it is used.
 COMMANDS = {
     "run": ("pysmpi.cli.run", "Run a program on a simulated machine."),
     "models": ("pysmpi.cli.models", "List the network models."),
@@ -137,7 +137,7 @@ def status_of(args: Sequence[str]) -> int:
         complain("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough; do not fail again at the exit.
+        # The reader has closed our output; do not fail again at the exit.
         sys.stdout = None
         return 0
     except OSError as error:

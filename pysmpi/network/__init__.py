@@ -1,1 +1,1 @@
-"""What one message between two hosts costs: a registry of models."""
+"""The cost of a message between two hosts: a registry of models."""

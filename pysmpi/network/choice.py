@@ -1,8 +1,9 @@
-"""Which model a run uses, and with what options: the command line before the machine.
+"""The model of a run and its options; the command line takes precedence over the machine.
 
-A machine was calibrated for the model that its `network/model` names, hybrid if it names none.
-Its options hold for that model. Another model that the run chooses keeps the machine's overheads
-and protocol, and takes as factors its own values and what the machine has under its name.
+A machine was calibrated for the model that its `network/model` names (default: hybrid). Its options
+apply to this model. If the run chooses another model, the machine's overheads and protocol still
+apply. The factors are then the model's own values, and those that the machine gives under the name
+of this model.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SIMGRID = {"SMPI": "hybrid", "LV08": "lv08", "CM02": "cm02", "raw": "fluid"}
 
 DEFAULT = "hybrid"
 
-# What a calibration fits to one model, and another must not take over.
+# Options that a calibration fits to one model; other models do not use them.
 FITTED = (
     "network/model",
     "network/preset",
@@ -42,8 +43,8 @@ def choose(
 ) -> tuple[Model, Settings]:
     """The model of a run and its settings.
 
-    `name` is what `--model` says, `cfg` what `--cfg` says. Raises UsageError for unknown names,
-    and for options whose values are wrong.
+    `name` is the value of `--model`, `cfg` are the values of `--cfg`. Raises UsageError for unknown
+    names and wrong values.
     """
     config = {canonical(key, platform.source): value for key, value in platform.config.items()}
     command = {canonical(key, f"--cfg {key}"): value for key, value in cfg.items()}
@@ -71,7 +72,7 @@ def choose(
 
 
 def _named(text: str | None, where: str) -> str | None:
-    """The model that a value of `network/model` means; None where there is none."""
+    """The model of a value of `network/model`; None for unknown values."""
     if not text:
         return None
     if text in SIMGRID:

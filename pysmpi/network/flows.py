@@ -1,7 +1,7 @@
-"""Plans of messages that flow: what a pair of hosts and a size make of one.
+"""Plans of messages that flow, for each pair of hosts and each size.
 
-Compiled, since an alltoall asks for as many paths as there are pairs of ranks. What the factors
-and overheads of a size are, its user says.
+Compiled, because an alltoall needs a path for each pair of ranks. The user of this module gives the
+factors and overheads of a size.
 """
 
 from typing import Any, Final
@@ -11,8 +11,8 @@ from pysmpi.kernel.sharing import INFINITY, Constraint
 
 ENVELOPE: Final = 16  # bytes of tag, destination and communicator that travel with each message
 CROSS_TRAFFIC: Final = 0.05  # share of a flow's rate that its acknowledgements take on the way back
-PATHS: Final = 1 << 20  # how many are kept; each takes some 300 bytes
-SIZES: Final = 1 << 16  # of messages, about which the model's answers are kept
+PATHS: Final = 1 << 20  # number of cached paths; each takes some 300 bytes
+SIZES: Final = 1 << 16  # number of cached sizes of messages
 
 
 class Resource:
@@ -37,7 +37,7 @@ class Resource:
 
 
 class Path:
-    """What a pair of hosts shares and how far apart it is, whatever the size of a message."""
+    """The constraints and the distance of a pair of hosts, for all sizes of messages."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Path:
 
 
 class Sized:
-    """What a size costs, whatever the pair of hosts; overheads of hosts without their own."""
+    """The costs of a size for all pairs of hosts; overheads of hosts without their own."""
 
     def __init__(
         self,
@@ -79,11 +79,11 @@ class Sized:
 class FlowTransport(Transport):
     """Plans of messages between hosts of a platform; `hosts[slot]` is the host of each slot.
 
-    Processes that a program spawns may be on slots that are new: `hosts` grows then. `weight`
-    (bytes) adds to the round-trip weight of a flow what its links' bandwidths make of it, `gamma`
-    (bytes) is twice the TCP window, 0 for none. `sized(nbytes)` returns the `Sized` of a size,
-    `overheads(src, dst, nbytes)` the costs of sending, starting and receiving between hosts of
-    which one has overheads of its own.
+    If a program spawns processes on new slots, `hosts` grows. `weight` (bytes) is divided by the
+    bandwidth of each link and added to the round-trip weight of a flow. `gamma` (bytes) is twice
+    the TCP window, 0 for none. `sized(nbytes)` returns the `Sized` of a size. `overheads(src, dst,
+    nbytes)` returns the costs of sending, starting and receiving between hosts if one of them has
+    its own overheads.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class FlowTransport(Transport):
         )
 
     def place(self, slot: int) -> int:
-        """The host: its slots share all that this model knows of."""
+        """The host: in this model all its slots have the same costs."""
         found: int = self.hosts[slot].index
         return found
 

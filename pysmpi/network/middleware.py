@@ -1,8 +1,8 @@
-"""What log_nP and its relatives have in common: middleware costs by size and stride.
+"""The base of log_nP and related models: middleware costs by size and stride.
 
-A message costs its sender f(s, 1) + f(s, d): the overhead of s contiguous bytes through the
-middleware, and the latency that packing pieces adds which lie a stride of d bytes apart. It costs
-its receiver the same, for the datatype that the receiver has. Between them is the network.
+A message costs its sender f(s, 1) + f(s, d). The first term is the overhead of s contiguous bytes
+in the middleware. The second is the additional latency of packing pieces with a stride of d bytes.
+The receiver has the same costs, for its own datatype. The network is between the two.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Level:
         self.name = name
 
     def strided(self, host: Host, nbytes: int, pieces: int, span: int) -> float:
-        """f(s, d): seconds that `nbytes` in equal `pieces` over `span` bytes take besides f(s, 1).
+        """f(s, d): seconds of `nbytes` in equal `pieces` over `span` bytes, in addition to f(s, 1).
 
-        Where the machine has no such latencies, what its description gives for packing a piece.
+        If the machine has no such latencies, the packing time of its description is used.
         """
         if pieces <= 1:
             return 0.0
@@ -56,7 +56,7 @@ class Level:
 
 
 class Packing(Pricing):
-    """What the datatypes of the two ends add to a message of one level between two hosts."""
+    """The costs that the datatypes at both ends add to a message of a level between two hosts."""
 
     def __init__(
         self, transport: MiddlewareTransport, level: Level, src: Host, dst: Host
@@ -87,9 +87,10 @@ class Packing(Pricing):
 class MiddlewareTransport(Transport):
     """Plans of messages by middleware costs.
 
-    `hosts[slot]` is the host of each slot. Who makes the run sets `places`, the host and core of
-    each slot, and `locate(payload)`, which says where a payload is: the object that owns it, its
-    first byte, its last + 1, and the number of pieces; None if it is in no buffer of the program.
+    `hosts[slot]` is the host of each slot. The creator of the run sets `places`, the host and core
+    of each slot, and `locate(payload)`. `locate` returns the place of a payload: the object that
+    owns it, its first byte, its last byte + 1, and the number of pieces; or None if it is in no
+    buffer of the program.
     """
 
     def __init__(self, platform: Platform, hosts: Sequence[Host], settings: Settings) -> None:
@@ -147,7 +148,7 @@ class MiddlewareTransport(Transport):
         )  # fmt: skip
 
     def _fallback(self, name: int) -> Level:
-        """The level; one inside a socket without costs of its own is one inside a node."""
+        """The level; a socket without its own costs has those of the node."""
         level = self.levels[name]
         if name == SOCKET and level.overhead is None and level.latency is None:
             return self.levels[NODE]

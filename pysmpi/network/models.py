@@ -1,10 +1,10 @@
 """The registry of network models.
 
-A model is a function from a machine to a `Transport`: it gets the platform, the host of each
-slot and the settings of the run, and returns the object that the kernel asks for plans. The list
-of hosts grows when a program spawns processes in new places: look them up when asked. A new
-model is one such function in a file of its own in `kinds/`, under `@model(name, line)`; one of a
-user's own package is found through the entry point group `pysmpi.models`.
+A model is a function from a machine to a `Transport`. It gets the platform, the host of each slot
+and the settings of the run, and returns the object that makes plans for the kernel. The list of
+hosts grows when a program spawns processes on new slots, so read it at each request. To add a
+model, write such a function under `@model(name, line)` in a file in `kinds/`, or in your own
+package, which is found through the entry point group `pysmpi.models`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Builder = Callable[[Platform, Sequence[Host], Settings], Transport]
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `pysmpi models --explain` says of a model.
+    """The explanation of a model for `pysmpi models --explain`.
 
-    `parameters` are pairs of an option, or a symbol of the formula, and its meaning with its unit.
+    `parameters` are pairs: an option or a symbol of the formula, and its meaning with its unit.
     """
 
     formula: str
@@ -66,7 +66,7 @@ def models() -> dict[str, Model]:
 
 
 def find(name: str, option: str = "--model") -> Model:
-    """The model called `name`; UsageError, which names the `option`, if there is none."""
+    """The model called `name`; if there is none, raise UsageError with the name of the `option`."""
     # Braces are the shell's, so 2log_{2,3}P is registered without.
     plain = name.translate(_PUNCTUATION)
     return MODELS.find(plain, f"{option} {name}")

@@ -1,4 +1,4 @@
-"""What a message costs the processors of its two ends, as far as hosts say it."""
+"""The overheads of messages on the processors of both ends, as far as hosts define them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pysmpi.platform.model import Host
 
 
 class Overheads:
-    """One of the overheads of every host: its own where its properties name one."""
+    """One overhead of every host: from its properties, or the common one."""
 
     def __init__(self, settings: Settings, name: str, hosts: Sequence[Host]) -> None:
         self.name = name
@@ -20,7 +20,7 @@ class Overheads:
             self.of(host)
 
     def of(self, host: Host) -> Piecewise:
-        """The overhead of a host; UsageError if its property is none."""
+        """The overhead of a host; UsageError if its property is invalid."""
         text = host.properties.get(self.name)
         if text is None:
             return self.common

@@ -1,8 +1,8 @@
 """Piecewise functions of a message's size, in SimGrid's spelling.
 
-`"0:v0:v1;1420:w0:w1"` gives the values of each segment. A segment reaches from its own bound,
-not included, to the next one, included: SimGrid takes for a size the last segment whose bound is
-smaller (whatever its manual says about the intervals).
+`"0:v0:v1;1420:w0:w1"` gives the values of each segment. A segment begins after its own bound and
+ends at the next bound, inclusive. SimGrid uses the last segment whose bound is smaller than the
+size, although its manual describes other intervals.
 """
 
 from __future__ import annotations

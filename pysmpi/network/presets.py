@@ -1,6 +1,6 @@
-"""Values of the network's options that go together: by model, and named presets of model hybrid.
+"""Sets of values of the network's options: one for each model, and presets of model hybrid.
 
-A model's own values hold unless the machine or the user says otherwise.
+A model's own values apply unless the machine or the user gives others.
 """
 
 from __future__ import annotations

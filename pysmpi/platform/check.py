@@ -1,4 +1,4 @@
-"""What `pysmpi platform check` and `pysmpi platform show` say about a platform."""
+"""The output of `pysmpi platform check` and `pysmpi platform show`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EVERY_PAIR = 128
 
 @dataclass(slots=True)
 class Report:
-    """The outcome of `check`: what was read, or what is wrong, one line each."""
+    """The outcome of `check`: the contents of the file, or its errors, one line each."""
 
     source: str
     summary: str = ""
@@ -30,7 +30,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether the platform can be used as it is."""
+        """Whether the platform can be used."""
         return not self.problems
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ def summary(platform: Platform) -> str:
 
 
 def describe(platform: Platform) -> dict[str, Any]:
-    """What there is to know of a platform, ready for JSON: units are bytes/s, seconds, flop/s."""
+    """A description of a platform, ready for JSON: units are bytes/s, seconds, flop/s."""
     first, last = platform.hosts[0], platform.hosts[-1]
     ways: dict[str, Any] = {}
     for name, (src, dst) in {"itself": (first, first), "last": (first, last)}.items():
@@ -145,7 +145,7 @@ def _nodes(platform: Platform) -> list[NodeDescription]:
 
 
 def _zones(zone: Zone) -> Iterator[Zone]:
-    """The zones inside `zone` at any depth, each before what it holds."""
+    """The zones inside `zone` at any depth, each before its members."""
     for member in zone.members:
         if isinstance(member, Zone):
             yield member

@@ -37,8 +37,8 @@ LOOPBACK_LATENCY = {"neutral": 300e-9, "smpi": 0.0}
 def construct(definition: PlatformDef, config: Mapping[str, str] = NOTHING) -> Platform:
     """The machine that `definition` describes; options in `config` outrank those of the file.
 
-    Raises UsageError, one line that begins with the place in the file, for a name used twice, a
-    reference to nothing, a route that the kind of zone cannot take.
+    Raises UsageError if a name is used twice, a reference has no target, or the kind of zone cannot
+    take a route. The message is one line that begins with the place in the file.
     """
     return _Construction(definition, config).run()
 
@@ -101,7 +101,7 @@ class _Construction:
                 zone.add(self._cluster(member))
             else:
                 zone.add(self._zone_tree(member))
-        # Children first: what a zone's routes name may lie in them.
+        # Children first: the routes of a zone may name their members.
         self._zones.append((zone, definition))
         return zone
 
@@ -136,7 +136,7 @@ class _Construction:
         return zone
 
     def _limit(self, what: str, number: int, where: str) -> None:
-        """Refuse a machine that would take very long to make: it is rarely what was meant."""
+        """Refuse a machine that takes very long to construct; it is usually an error."""
         most = self._most[what]
         if number > most:
             raise UsageError(
@@ -169,7 +169,7 @@ class _Construction:
             )
         self._points[point.name] = point
 
-    # What topologies call (zones.Makers)
+    # Called by topologies (zones.Makers)
 
     def host(self, cluster: ClusterDef, number: int) -> Host:
         """See `zones.Makers`."""
@@ -254,7 +254,7 @@ class _Construction:
         self._where = source
         return self._one_link(LOOPBACK, bandwidth, latency, FATPIPE, NOTHING)
 
-    # What connects the members
+    # Connections of the members
 
     def _connect(self, zone: Zone, definition: ZoneDef) -> None:
         for attachment in definition.attachments:

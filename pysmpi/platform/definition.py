@@ -1,8 +1,8 @@
-"""What a platform file says, before it becomes a machine.
+"""The contents of a platform file, before it becomes a machine.
 
 Both readers (`xml`, `yaml`) produce these records, `construct` turns them into a `Platform`, and
 `yaml.dump` writes them. Quantities are already numbers (bytes/s, seconds, flop/s); names are not
-yet resolved. `where` says file, line and element, and begins the message of any error about it.
+yet resolved. `where` holds the file, line and element; error messages begin with it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class HostDef:
 
 @dataclass(slots=True)
 class RouterDef:
-    """A point that routes meet at and that runs no rank."""
+    """A point at which routes meet; no rank runs on it."""
 
     name: str
     where: str = ""
@@ -81,7 +81,7 @@ class RouterDef:
 
 @dataclass(slots=True)
 class Hop:
-    """A link crossed by a route; `direction` is "up", "down", or "" for a link that has none."""
+    """A link of a route; `direction` is "up", "down", or "" for a link without directions."""
 
     link: str
     direction: str = ""
@@ -104,9 +104,9 @@ class RouteDef:
 
 @dataclass(slots=True)
 class AttachDef:
-    """How a member of a star zone reaches the centre (`up`) and is reached from it (`down`).
+    """The links from a member of a star zone to the centre (`up`) and back (`down`).
 
-    `down` None means the way up reversed, with split-duplex links in their other direction.
+    `down` is None for the reverse of `up`, with split-duplex links in their other direction.
     """
 
     node: str
@@ -120,10 +120,10 @@ class AttachDef:
 class ClusterDef:
     """A homogeneous cluster, whose hosts, links and routes follow from a few numbers.
 
-    `topology` is a kind of `zones` that builds clusters ("flat", "fat_tree", ...), `shape` its own
-    parameters. `radical` holds inclusive ranges of host numbers, in the order of the hosts. Where
-    a flat cluster has no `loopback`, `own_link` says whether messages of a host to itself cross
-    its link up and down, as in SimGrid.
+    `topology` is a kind of `zones` that builds clusters ("flat", "fat_tree", ...), and `shape` its
+    parameters. `radical` holds inclusive ranges of host numbers, in the order of the hosts. In a
+    flat cluster without `loopback`, `own_link` says whether messages of a host to itself cross its
+    link up and down, as in SimGrid.
     """
 
     name: str
@@ -154,7 +154,7 @@ class ClusterDef:
 
 @dataclass(slots=True)
 class ZoneDef:
-    """A zone: members in the order of the file, then what connects them."""
+    """A zone: members in the order of the file, and their connections."""
 
     name: str
     routing: str = "full"
@@ -170,12 +170,11 @@ class ZoneDef:
 
 @dataclass(slots=True)
 class PlatformDef:
-    """A whole file. `root` is the zone that holds everything; `source` is the file's name.
+    """A whole file. `root` is the zone of the whole machine; `source` is the file's name.
 
-    `nodes` are the descriptions of computers that the file gives, by name. `preset` names the
-    factors of model hybrid where the file gives none, `models` holds options by the name of the
-    model for which they hold. `simgrid` says that the file is SimGrid's, so that what it leaves
-    open is as smpirun has it.
+    `nodes` are the descriptions of computers in the file, by name. `preset` names the factors of
+    model hybrid, used if the file gives none. `models` holds options for single models, by the name
+    of the model. `simgrid` is true for SimGrid's own files, which have smpirun's defaults.
     """
 
     name: str

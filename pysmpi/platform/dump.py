@@ -1,4 +1,4 @@
-"""Writer of pysmpi's platform files, the inverse of `yaml`: how a SimGrid file is converted."""
+"""Writer of pysmpi's platform files, the inverse of `yaml`; it converts SimGrid files."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from pysmpi.platform.units import format_bandwidth, format_speed, format_time
 
 
 def dump(definition: PlatformDef) -> str:
-    """The YAML text of a definition, whichever format it came from.
+    """The YAML text of a definition of either format.
 
-    Reading it back gives the same hosts, links, routes and options in the same order. Raises
-    UsageError for the rare names that YAML has no form for.
+    Reading the text gives the same hosts, links, routes and options in the same order. Raises
+    UsageError for the rare names that have no form in YAML.
     """
     top: dict[str, Any] = {"name": definition.name}
     if definition.description:
@@ -55,7 +55,7 @@ def dump(definition: PlatformDef) -> str:
 
 
 def _add_nodes(zone: ZoneDef, nodes: dict[str, NodeDescription]) -> None:
-    """Add the descriptions that hosts refer to and the file does not give, such as shipped ones."""
+    """Add the descriptions that hosts use but the file does not contain, such as included ones."""
     for member in zone.members:
         if isinstance(member, ZoneDef):
             _add_nodes(member, nodes)
@@ -72,8 +72,8 @@ def _zone_keys(zone: ZoneDef) -> dict[str, Any]:
     if zone.gateway is not None:
         keys["gateway"] = zone.gateway
     zones = [m for m in zone.members if isinstance(m, ZoneDef | ClusterDef)]
-    # The order of hosts is the order of clusters and zones; where these alternate, only one list
-    # of both keeps it.
+    # The order of hosts is the order of clusters and zones. If clusters and zones alternate, only a
+    # common list keeps this order.
     mixed = len({type(m) for m in zones}) > 1
     for member in zone.members:
         if isinstance(member, LinkDef):

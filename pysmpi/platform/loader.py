@@ -13,7 +13,7 @@ from pysmpi.platform.definition import PlatformDef
 from pysmpi.platform.model import Platform
 from pysmpi.platform.node_yaml import MACHINES
 
-# The machine of a run that names none.
+# The default machine.
 DEFAULT = "cluster"
 
 _SUFFIXES = (".yaml", ".yml", ".xml")
@@ -50,7 +50,7 @@ def find(path_or_name: str | os.PathLike[str]) -> Path:
 
 
 def read(path_or_name: str | os.PathLike[str]) -> PlatformDef:
-    """What the file says, unconstructed. Raises UsageError."""
+    """The definition in a file. Raises UsageError."""
     path = find(path_or_name)
     # The XML library takes longer to import than most platforms take to load.
     try:
@@ -66,10 +66,10 @@ def read(path_or_name: str | os.PathLike[str]) -> PlatformDef:
 
 
 def load(path_or_name: str | os.PathLike[str], config: Mapping[str, str] | None = None) -> Platform:
-    """The platform in a file, or the shipped machine of that name.
+    """The platform in a file, or the included machine of that name.
 
-    `config` holds SimGrid options that take precedence over those of the file (``--cfg``) where
-    these make the machine; the platform's own `config` stays what the file says. Raises UsageError,
-    one line that names file, line and element, for anything wrong with the input.
+    `config` holds SimGrid options (``--cfg``). They take precedence over the options of the file
+    when the machine is constructed; the platform's own `config` keeps the values of the file.
+    Raises UsageError for wrong input; the message is one line with file, line and element.
     """
     return construct(read(path_or_name), config or {})

@@ -120,12 +120,12 @@ class Route(NamedTuple):
 
 
 class Platform:
-    """A machine, as `load` returns it.
+    """A machine, returned by `load`.
 
-    `hosts` and `links` are in the order of the file; the last link is `loopback`, the implicit one
-    that messages of a host to itself cross where the file declares nothing else. `config` maps
-    SimGrid option names to the values that the file gives them, `models` does so for single models.
-    `preset` names the factors of model hybrid. `simgrid` says that the file is SimGrid's. `source`
+    `hosts` and `links` are in the order of the file. The last link is `loopback`, the implicit link
+    of messages of a host to itself; a loopback in the file takes precedence. `config` maps names of
+    SimGrid options to the values in the file; `models` holds such options for single models.
+    `preset` names the factors of model hybrid. `simgrid` is true for SimGrid's own files. `source`
     is the file's name.
     """
 
@@ -158,7 +158,7 @@ class Platform:
         return f"<Platform {self.name}: {len(self.hosts)} hosts>"
 
     def host(self, name: str) -> Host:
-        """The host called `name`. Raises UsageError, with the closest name, when there is none."""
+        """The host called `name`. Raises UsageError, with the closest name, if there is none."""
         found = self._points.get(name)
         if isinstance(found, Host):
             return found
@@ -169,8 +169,8 @@ class Platform:
     def route(self, src: Host, dst: Host) -> Route:
         """The route from `src` to `dst`, which may be the same host.
 
-        Raises UsageError when the platform declares no way between them. Routes are kept, in
-        bounded number.
+        Raises UsageError if the platform declares no route between them. A bounded number of routes
+        is cached.
         """
         key = src.index * len(self.hosts) + dst.index
         cached = self._routes.get(key)
@@ -196,5 +196,5 @@ class Platform:
         return (self.loopback,)
 
     def forget_routes(self) -> None:
-        """Free the routes that are kept; they are found again when asked for."""
+        """Free the cached routes; they are computed again at the next request."""
         self._routes.clear()

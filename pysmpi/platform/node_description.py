@@ -1,8 +1,8 @@
-"""What a computer is made of inside: cores, caches, NUMA nodes, distances, memory, measured costs.
+"""The inside of a computer: cores, caches, NUMA nodes, distances, memory, measured costs.
 
-A `NodeDescription` is plain data with the questions that memory models ask: how far apart are two
-cores, which caches do they share, how fast is an access to a line in a given state. Cores are
-numbered from 0 so that those that share most are neighbours, as hwloc numbers them logically.
+A `NodeDescription` is plain data with queries for memory models: the distance of two cores, the
+caches that they share, the speed of an access to a line in a given state. Cores are numbered from
+0; cores that share caches have neighbouring numbers, as in hwloc's logical numbering.
 
 An access is named by three letters, after Putigny, Ruelle and Goglin (PDSEC 2014):
 
@@ -30,7 +30,7 @@ ACCESSES = tuple(
 )
 # The measured accesses without which no transfer can be priced.
 NEEDED = ("LHM", "SHM", "SHS", "LMM", "LMI", "SMI")
-# What stands in for an access that is not given, each in turn.
+# Replacements for an access that is not given, in this order.
 LIKE = {
     "LHE": "LHM", "LHO": "LHM", "LHS": "LHM", "LHF": "LHS",
     "SHE": "SHM", "SHO": "SHS", "SHF": "SHS", "SHS": "SHM",
@@ -43,7 +43,7 @@ LIKE = {
 class Cache:
     """The caches of one level: `size` bytes each, `cores` neighbouring cores share one.
 
-    `bandwidth` (bytes/s) is what its sharers can move together, None where that is no limit.
+    `bandwidth` (bytes/s) is the limit of all its cores together, None for no limit.
     """
 
     level: int
@@ -54,9 +54,9 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """Cores of a group of `cores` neighbours are this far from each other, or nearer.
+    """Cores of a group of `cores` neighbours are within this distance of each other.
 
-    `bandwidth` (bytes/s) is that of the bus of each group, crossed by what goes this far.
+    `bandwidth` (bytes/s) is that of the bus of each group, used by accesses over this distance.
     """
 
     name: str
@@ -100,15 +100,15 @@ class Stream:
 
 @dataclass(frozen=True)
 class NodeDescription:
-    """A computer seen from inside.
+    """The inside of a computer.
 
     `curves` holds throughputs (bytes/s) and `latencies` seconds of one line, both by access and
-    distance (the number of a member of `distances`; -1 where the distance does not matter).
-    `overlap` is the part of the shorter of a copy's load and store that passes in parallel with
-    the longer, by size (1: all of it). `contention` is (base, slope) in seconds of n cores that
-    read one line at once: base + slope * n. `streams` holds costs of many lines by the state of
-    the buffers. `packing` is the seconds that one contiguous block of a strided message costs the
-    loop that packs it, within the node and towards the network.
+    distance (the index of a member of `distances`; -1 if the distance does not matter). `overlap`
+    is the part of the shorter of a copy's load and store that runs in parallel with the longer, by
+    size (1: all of it). `contention` is (base, slope) in seconds: n cores that read one line at the
+    same time take base + slope * n. `streams` holds costs of many lines by the state of the
+    buffers. `packing` is the time in seconds for packing one contiguous block of a strided message,
+    within the node and towards the network.
     """
 
     name: str
@@ -167,7 +167,7 @@ class NodeDescription:
         return self.curve(access, distance).at(size)
 
     def curve(self, access: str, distance: int) -> Curve:
-        """The throughput of an access at a distance, or of what is most like it."""
+        """The throughput of an access at a distance, or of the most similar access."""
         found = _nearest(self.curves, access, distance, len(self.distances))
         if found is None:
             raise UsageError(f"{self.where}: expected a curve for {access}, got none")
@@ -189,7 +189,7 @@ def _nearest(
     distance: int,
     distances: int,
 ) -> tuple[str, int] | None:
-    """What is known of an access: at this distance, else nearer, else farther, else of its like."""
+    """The value of an access: at this distance, else nearer, else farther, else a similar one."""
     name: str | None = access
     while name is not None:
         for d in (*range(distance, -2, -1), *range(distance + 1, distances)):

@@ -1,4 +1,4 @@
-"""What there is to say about the inside of a computer: as text, as data, as keys of a file."""
+"""The inside of a computer as text, as data, and as keys of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `nodes` of a platform file: what its computers are made of. See docs/platform.md."""
+"""The `nodes` of a platform file: descriptions of computers. See docs/platform.md."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def read_node(node: Node) -> NodeDescription:
 
 
 def _divisor(keys: Mapping[str, Node], key: str, cores: int, otherwise: int) -> int:
-    """How many equal parts the cores are in."""
+    """The number of equal parts of the cores."""
     if key not in keys:
         return otherwise
     count = keys[key].parse(read_count)
@@ -85,7 +85,7 @@ def _divisor(keys: Mapping[str, Node], key: str, cores: int, otherwise: int) -> 
 
 
 def _sharers(keys: Mapping[str, Node], cores: int, before: int) -> int:
-    """The size of a group of neighbouring cores, made of whole groups of `before`."""
+    """The size of a group of neighbouring cores; a multiple of `before`."""
     count = keys["cores"].parse(read_count)
     if cores % count:
         raise keys["cores"].error(f"expected a number that divides {cores} cores, got {count}")
@@ -271,5 +271,5 @@ def read_nodes_of(path: Path) -> dict[str, NodeDescription]:
 
 
 def _describes(path: Path) -> bool:
-    """Whether a machine that ships describes a node of its own name."""
+    """Whether an included machine describes a node of its own name."""
     return path.stem in read_nodes_of(path)

@@ -1,9 +1,9 @@
-"""A YAML document as a tree that knows its lines, for readers that check every key themselves.
+"""A YAML document as a tree with line numbers, for readers that check every key themselves.
 
-`Node` wraps what PyYAML composes. It is asked for what is expected (a mapping with these keys, a
-list, a text, a quantity) and raises a UsageError that names the file, the line and the path of what
-was found instead. Scalars are taken as they are written: YAML's guesses about types (``on``, 012,
-``1e3``) play no part, except that true and false are needed for a switch.
+`Node` wraps the nodes that PyYAML composes. Its methods return the expected kind of value (a
+mapping with these keys, a list, a text, a quantity), or raise a UsageError with the file, the line,
+the path and the value that was found instead. Scalars are used as written: YAML's rules for types
+(``on``, 012, ``1e3``) do not apply, except that a switch takes true and false.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _NULL = "tag:yaml.org,2002:null"
 _BOOL = "tag:yaml.org,2002:bool"
 _MERGE = "tag:yaml.org,2002:merge"
 
-# Anchors may refer to what contains them; no honest document is deeper than this.
+# Anchors may refer to a node that contains them; no useful document is deeper than this.
 _DEEPEST = 50
-# What libyaml can compose, and more than an honest document has.
+# The limit of libyaml, and more than a useful document has.
 _NESTED = 500
 _FEW = 8  # aliases that cannot make a text large
 _LARGEST = 20_000_000  # values, with those that aliases repeat
@@ -67,7 +67,7 @@ def _check_size(path: Path, data: bytes) -> None:
 
     The events of a text are read without recursion, and aliases are not followed.
     """
-    sizes: dict[str, int] = {}  # by anchor: nodes that it stands for
+    sizes: dict[str, int] = {}  # by anchor: the number of nodes
     open_nodes: list[tuple[str | None, int]] = []
     for event in yaml.parse(data, Loader=_LOADER):
         size = 0
@@ -101,7 +101,7 @@ def _check_size(path: Path, data: bytes) -> None:
 
 
 class Node:
-    """One place in a document: `path` is how to get there, such as ``links[3].bandwidth``."""
+    """One place in a document; `path` is its path, such as ``links[3].bandwidth``."""
 
     __slots__ = ("file", "path", "_node", "_depth")
 
@@ -124,11 +124,11 @@ class Node:
         return UsageError(f"{self.where}: {message}")
 
     def is_mapping(self) -> bool:
-        """Whether there are keys and values here."""
+        """Whether this is a mapping."""
         return isinstance(self._node, yaml.MappingNode)
 
     def is_list(self) -> bool:
-        """Whether there is a list here."""
+        """Whether this is a list."""
         return isinstance(self._node, yaml.SequenceNode)
 
     def entries(self) -> dict[str, Node]:
@@ -157,7 +157,7 @@ class Node:
         return found
 
     def fields(self, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Node]:
-        """Keys and values, each key among those given and none of the required ones missing."""
+        """The keys and values; each key must be allowed, and all required keys present."""
         found = self.entries()
         known = [*required, *optional]
         for key, value in found.items():
@@ -180,7 +180,7 @@ class Node:
         ]
 
     def text(self, empty: bool = False) -> str:
-        """A text as it is written, which may have no characters only if `empty`."""
+        """A text as written; it may be empty only if `empty`."""
         if not isinstance(self._node, yaml.ScalarNode) or self._node.tag == _NULL:
             raise self.error(f"expected a text, got {self._shown()}")
         if not self._node.value and not empty:
@@ -202,7 +202,7 @@ class Node:
         return text
 
     def parse(self, reader: Callable[[str], _T]) -> _T:
-        """What `reader` makes of the text; its UsageError gets this place put before it."""
+        """The value that `reader` returns for the text; its UsageError begins with this place."""
         text = self.text()
         try:
             return reader(text)

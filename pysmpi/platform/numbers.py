@@ -7,7 +7,7 @@ import re
 
 from pysmpi.errors import UsageError
 
-# What a machine may have, with the options that say otherwise: a typing error should be a message,
+# Limits of a machine, and the options that change them: a typing error should be a message,
 # not an exhausted memory.
 MOST = {
     "hosts": ("platform/most-hosts", 2_000_000),
@@ -18,7 +18,7 @@ _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
 
 def read_count(text: str) -> int:
-    """A whole number from 1 on. Raises UsageError."""
+    """An integer of at least 1. Raises UsageError."""
     stripped = text.strip()
     if not (stripped.isascii() and stripped.isdecimal()) or not 0 < len(stripped) < 10:
         raise UsageError(f'expected a whole number above 0, got "{text}"')

@@ -1,18 +1,18 @@
-"""Where each rank runs: the host and core of rank 0, 1, 2, ...
+"""The placement of ranks: the host and core of rank 0, 1, 2, ...
 
-Without a host file, ranks fill a host's cores before the next host's (``--map-by core``), as
-mpiexec and Slurm place them. ``--map-by node`` goes round the hosts, one rank a host and round, as
-smpirun does; it is the default on SimGrid's own files. ``--map-by socket`` goes round all sockets
-of the machine. Ranks beyond the number of cores share cores, once all cores are taken.
+Without a host file, ranks fill a host's cores before the next host's (``--map-by core``), as with
+mpiexec and Slurm. ``--map-by node`` places ranks on the hosts round robin, as smpirun does; it is
+the default on SimGrid's own files. ``--map-by socket`` places them round robin on all sockets of
+the machine. If there are more ranks than cores, ranks share cores.
 
-A host file names hosts, one a line, with the number of ranks that each may run::
+A host file names one host in each line, with its number of ranks::
 
     node-1              # one rank
     node-2:4            # four ranks, as MPICH and smpirun write it
     node-3 slots=4      # four ranks, as Open MPI writes it
 
-Ranks fill its lines in order, unless ``--map-by`` says otherwise; a host on several lines may run
-the sum of them.
+Ranks fill the lines in order, unless ``--map-by`` changes the order. A host on several lines runs
+the sum of their ranks.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _sockets(host: Host) -> list[range]:
 
 
 def _round_sockets(sockets: list[tuple[Host, range]]) -> Iterator[Slot]:
-    """Slots without end, one a socket and round, each socket using its cores in turn."""
+    """An infinite sequence of slots, round robin over the sockets and over the cores of each."""
     cores = [(host, cycle(socket)) for host, socket in sockets]
     while True:
         for host, core in cores:

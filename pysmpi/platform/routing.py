@@ -1,10 +1,11 @@
-"""The links between any two points of a platform, through as many nested zones as it takes.
+"""The links between any two points of a platform, through any number of nested zones.
 
-A zone knows the way between its direct members only. So a global route is: the way between the two
-members of the lowest common zone that hold the end points, which also names a gateway on either
-side; before it the way from the source to the first gateway, after it the way from the second
-gateway to the destination, each found the same way. A bypass route declared in the common zone
-replaces that (SimGrid's ``bypassRoute`` and ``bypassZoneRoute``).
+A zone has routes between its direct members only. A global route therefore has three parts. The
+middle part is the route between the two members of the lowest common zone that contain the end
+points; it also names a gateway on either side. The first part goes from the source to the first
+gateway, the last part from the second gateway to the destination; both are found in the same way. A
+bypass route in the common zone replaces all three parts (SimGrid's ``bypassRoute`` and
+``bypassZoneRoute``).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def resolve(src: NetPoint, dst: NetPoint) -> tuple[Link, ...] | None:
 
 
 def _resolve(src: NetPoint, dst: NetPoint, links: list[Link]) -> bool:
-    """Append the links from `src` to `dst`; False when there is no way."""
+    """Append the links from `src` to `dst`; return False if there is no route."""
     src_path, dst_path = _ancestors(src), _ancestors(dst)
     common = 0
     while (

@@ -4,11 +4,11 @@ Every function takes the text of a quantity and returns it in the base unit that
 with: bytes/s, seconds, flop/s, bytes. Decimal prefixes are powers of 1000 (k M G T P E Z Y), binary
 ones powers of 1024 (Ki Mi Gi Ti Pi Ei Zi Yi); a lower-case b is a bit.
 
-A number without a unit is refused, because "24" says nothing about what was meant; zero needs none.
-Where a bare number has a defined meaning (SimGrid options such as ``network/loopback-bw``), the
-caller says so with ``bare=True``, and it counts in the base unit.
+A number without a unit is an error, because the unit of "24" is not known; zero needs no unit. If a
+plain number has a defined meaning (SimGrid options such as ``network/loopback-bw``), the caller
+passes ``bare=True``, and the number is in the base unit.
 
-Negative, infinite and not-a-number values are refused: no quantity of a platform can be one.
+Negative, infinite and not-a-number values are errors: no quantity of a platform has them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BINARY = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi")
 
 
 class _Kind(NamedTuple):
-    """One kind of quantity: how it is called, examples of it, and its units' factors."""
+    """One kind of quantity: its name, examples, and the factors of its units."""
 
     name: str
     examples: str
@@ -131,7 +131,7 @@ def parse_speed(text: str, *, bare: bool = False) -> float:
 def parse_size(text: str, *, bare: bool = False) -> int:
     """Size in whole bytes: "64KiB" is 65536, "1kb" (bits) is 125.
 
-    Raises UsageError when it is no size, or no whole number of bytes.
+    Raises UsageError for other texts, and for fractions of a byte.
     """
     value = _parse(text, _SIZE, bare)
     if value != int(value):
@@ -140,7 +140,7 @@ def parse_size(text: str, *, bare: bool = False) -> int:
 
 
 def _format(value: float, kind: str, prefixes: tuple[str, ...]) -> str:
-    """`value` with the largest prefix that leaves at least 1, written so that it reads back."""
+    """`value` with the largest prefix that leaves at least 1, in a form that reads back exactly."""
     scale, chosen = 1.0, ""
     step = 1.0
     for prefix in prefixes:

@@ -364,7 +364,7 @@ class _Reader:
     # Attributes
 
     def _attributes(self, element: etree._Element) -> dict[str, str]:
-        """The attributes of a known element; an empty text counts as absent where it may be."""
+        """The attributes of a known element; an empty text means absent if absence is allowed."""
         known = ELEMENTS[element.tag]
         found: dict[str, str] = {}
         for name, value in element.attrib.items():
@@ -395,7 +395,7 @@ class _Reader:
         return found
 
     def _children(self, element: etree._Element) -> list[etree._Element]:
-        """The children of an element, each of them allowed there; text between them is not."""
+        """The children of an element. Raises UsageError for others, and for text between them."""
         allowed = ELEMENTS[element.tag].children
         texts = [element.text, *(child.tail for child in element)]
         for text in texts:
@@ -480,7 +480,7 @@ class _Reader:
 
 
 class _StarParts:
-    """The parts of a star zone that become attachments once the whole zone has been read."""
+    """The parts of a star zone; they become attachments after the whole zone has been read."""
 
     def __init__(self) -> None:
         self.backbone: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# How the kinds of zones are called there, in lower case, and here.
+# SimGrid's names of the kinds of zones, in lower case, and pysmpi's.
 ROUTINGS = {
     "full": "full",
     "floyd": "floyd",
@@ -20,7 +20,7 @@ UNSIMULATED_ROUTINGS = {"wifi"}
 
 @dataclass(frozen=True)
 class Element:
-    """What an element may carry. `unsimulated` attributes are legal but not supported."""
+    """The attributes and children of an element; `unsimulated` attributes are unsupported."""
 
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ from pysmpi.platform.numbers import read_coordinates, read_count, read_radical
 from pysmpi.platform.units import parse_bandwidth, parse_speed, parse_time
 from pysmpi.platform.zones import load_kinds
 
-# The zone that a whole file is. A zone or host called the same would be taken for it.
+# The zone of the whole file. No other zone or host can have this name.
 ROOT = "_world_"
 
 SHARINGS = (SHARED, FATPIPE, SPLIT)
@@ -60,12 +60,12 @@ _CLUSTER_OPTIONAL = ("speed", "link", "network", "cores", "sockets", "node", "to
     "router",
     "properties",
 )
-# What stands for a loopback where messages of a host to itself cross its own link, as in SimGrid.
+# The value of `loopback` for messages that cross the host's own link, as in SimGrid.
 OWN_LINK = "link"
 
 Known = Mapping[str, NodeDescription]
 
-# PREFIX[NUMBERS]SUFFIX: the last brackets count, so that a prefix may hold some of its own.
+# PREFIX[NUMBERS]SUFFIX: the last brackets are used, so that a prefix may contain brackets.
 _HOST_PATTERN = re.compile(r"(?P<prefix>.*)\[(?P<radical>[^\[\]]*)\](?P<suffix>[^\[\]]*)")
 
 
@@ -127,7 +127,7 @@ def _read_zone(keys: Mapping[str, Node], zone: ZoneDef, known: Known) -> None:
 
 
 def _read_member_zone(node: Node, known: Known) -> ZoneDef | ClusterDef:
-    """A zone within a zone, or ``cluster: {...}`` where the order among zones matters."""
+    """A zone within a zone, or ``cluster: {...}``, which fixes the order among zones."""
     entries = node.entries()
     if list(entries) == ["cluster"]:
         return _read_cluster(entries["cluster"], known)
@@ -215,7 +215,7 @@ def _read_cores(keys: Mapping[str, Node], inside: NodeDescription | None) -> tup
 
 
 def _read_speeds(node: Node) -> tuple[float, ...]:
-    """One speed, or a list of them: one a pstate."""
+    """One speed, or a list with one speed for each pstate."""
     if not node.is_list():
         return (node.parse(parse_speed),)
     speeds = tuple(item.parse(parse_speed) for item in node.items())
@@ -300,7 +300,7 @@ def _read_cluster(node: Node, known: Known) -> ClusterDef:
 def _read_cable(node: Node, keys: Mapping[str, Node]) -> tuple[float, float, str]:
     """Bandwidth (bytes/s), latency (s) and sharing of each host's link.
 
-    ``link`` says them; ``network`` says what two hosts see of each other, two links apart.
+    ``link`` gives them directly; ``network`` gives the values between two hosts, over two links.
     """
     if "network" in keys:
         if "link" in keys:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pysmpi.runtime.job import Job, Result
     from pysmpi.runtime.simulation import Simulation
 
-# How often a program asks depends on time, which may differ a little.
+# The number of polls depends on time, which may differ a little.
 _POLLS = frozenset(
     ["Test", "Testall", "Testany", "Testsome", "test", "testall", "testany", "testsome", "Iprobe",
      "iprobe", "Improbe", "improbe", "Get_status", "get_status_all"]
@@ -23,7 +23,7 @@ _POLLS = frozenset(
 
 
 class Sequences:
-    """A format of timelines that keeps which calls each rank made, in their order.
+    """A format of timelines that records the sequence of calls of each rank.
 
     Calls inside a pass that all ranks may skip together count as that pass.
     """
@@ -92,7 +92,7 @@ def sequences(job: Job) -> Iterator[Sequences]:
 
 @dataclass
 class Difference:
-    """The first call in which a rank's two runs differ; None: it made no more calls."""
+    """The first call in which a rank's two runs differ; None: one run made no more calls."""
 
     rank: int
     position: int
@@ -117,7 +117,7 @@ class Comparison:
     calls: int
     differing: int  # ranks whose calls differ
     first: Difference | None
-    again: Comparison | None = None  # of two runs in full, to know how far they differ
+    again: Comparison | None = None  # difference of two full runs
 
     @property
     def error(self) -> float:
@@ -160,7 +160,7 @@ class Comparison:
         return found
 
     def _own_spread(self, again: Comparison) -> list[str]:
-        """What two runs in full say about a check that has failed."""
+        """The difference of two full runs, reported after a failed check."""
         found = []
         if abs(again.error) > self.tolerance:
             found.append(

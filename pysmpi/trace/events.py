@@ -1,4 +1,4 @@
-"""What a timeline is made of, and what a format has to do with it. Times are seconds."""
+"""The records of a timeline, and the interface of a format. Times are in seconds."""
 
 from __future__ import annotations
 
@@ -64,4 +64,4 @@ class Format(Protocol):
         """The run is over; `ends` are the dates at which the ranks ended."""
 
     def close(self) -> None:
-        """Close the file, also where the run was broken off."""
+        """Close the file, also after an aborted run."""

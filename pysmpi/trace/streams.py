@@ -8,7 +8,7 @@ from typing import IO, TextIO, cast
 
 
 class Output:
-    """A text file for writing. What is written does not depend on date or file name."""
+    """A text file for writing. Its bytes do not depend on the date or the file name."""
 
     def __init__(self, path: str, compressed: bool) -> None:
         self._file: IO[bytes] = open(path, "wb")
@@ -20,7 +20,7 @@ class Output:
         self.write = self.text.write
 
     def close(self) -> None:
-        """Write what is left and close; once is enough."""
+        """Write the remaining text and close the file; a second call does nothing."""
         if not self._file.closed:
             self.text.close()
             self._file.close()

@@ -1,7 +1,7 @@
-"""Flow models: a message is a latency, then a fluid that shares the links it crosses.
+"""Flow models: a message waits for a latency, then shares the links of its route like a fluid.
 
-The hybrid model (SMPI) adds to the fluid what an MPI library does at both ends. For a message of
-s bytes, S = s + 16 with its envelope, along a route R:
+The hybrid model (SMPI) adds the overheads of an MPI library at both ends. A message of s bytes has
+S = s + 16 bytes with its envelope. On a route R it has these costs:
 
 - the sender pays os(s) or ois(s), the receiver of a detached message or(s);
 - latency phase: latfactor(S) * sum of the latencies of R;
@@ -34,7 +34,7 @@ def transport(
     platform: Platform, hosts: Sequence[Host], settings: Settings, preset: Preset,
     own_factors: bool = False,
 ) -> Transport:  # fmt: skip
-    """The transport of a preset, with what the settings say otherwise; UsageError if they err.
+    """The transport of a preset, modified by the settings; UsageError for wrong settings.
 
     With `own_factors`, the options smpi/lat-factor and smpi/bw-factor count.
     """

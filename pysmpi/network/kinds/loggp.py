@@ -1,14 +1,13 @@
 """Delay models: LogP, LogGP, PLogP and LogGPS.
 
-A message keeps its processors busy at both ends, and takes the network card of its sender's host
-and that of its receiver's one after the other: a card handles one message at a time in each
-direction, so the gap is a first-come-first-served resource of the host. Nothing else is shared:
-the core of the network has no contention, whatever its topology. Messages between ranks of one
-host take no card.
+A message keeps the processors at both ends busy. It uses the network card of the sender's host, and
+then the card of the receiver's host. A card handles one message at a time in each direction, so the
+gap is a first-come-first-served resource of the host. Nothing else is shared: the network has no
+contention in any topology. Messages between ranks of one host use no card.
 
-What a machine does not say under the model's name comes from its description: L is the sum of the
-latencies of a route, G the inverse of its smallest bandwidth, the overheads are those of the hybrid
-model (`smpi/os`, `smpi/or`).
+Parameters that the machine does not give for this model come from its description: L is the sum of
+the latencies of a route, G the inverse of its smallest bandwidth, and the overheads are those of
+the hybrid model (`smpi/os`, `smpi/or`).
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class DelayTransport(Transport):
 
     @abstractmethod
     def timing(self, src: Host, dst: Host, nbytes: int) -> Timing:
-        """What a message of `nbytes` from one host to another takes."""
+        """The costs of a message of `nbytes` from one host to another."""
 
     def plan(self, source: int, destination: int, nbytes: int) -> Plan:
         """The plan of a message of `nbytes` between two slots."""
@@ -81,7 +80,7 @@ class DelayTransport(Transport):
         )  # fmt: skip
 
     def place(self, slot: int) -> int:
-        """The host: its slots share all that these models know of."""
+        """The host: in these models all its slots have the same costs."""
         return self.hosts[slot].index
 
     def _cards(self, host: Host) -> tuple[Port, Port]:
@@ -177,7 +176,7 @@ def logp(platform: Platform, hosts: Sequence[Host], settings: Settings) -> Trans
 
 
 class LogGP(DelayTransport):
-    """Overheads of any message are alike; each byte after the first takes G."""
+    """The overheads of all messages are equal; each byte after the first takes G."""
 
     def timing(self, src: Host, dst: Host, nbytes: int) -> Timing:
         latency, per_byte = self.way(src, dst)
@@ -221,7 +220,7 @@ class LogGPS(DelayTransport):
         send, receive = self.os(src, nbytes), self.orecv(dst, nbytes)
         fixed = self.os_fixed(src, nbytes)
         late = send - fixed
-        # T4 is max(L + o, tr - ts) + o, of which the call pays the first o; T5 is 2o + L.
+        # T4 is max(L + o, tr - ts) + o; the call pays the first o; T5 is 2o + L.
         ready = self.orecv(dst, 0)
         answer = ready + (ready + latency + fixed)
         if nbytes < self.synchronous:

@@ -1,9 +1,9 @@
-"""Kinds of zones: how the members of one part of a platform are connected.
+"""Kinds of zones: the connections between the members of one part of a platform.
 
-One file a kind. A kind is a class derived from `Zone` and registered with `@zone_kind`; the readers
-and `pysmpi platform show` find it by its name, so a new kind is a new file here and nothing else.
-One of another distribution is found through the entry point group `pysmpi.zones`. A kind that
-builds clusters by itself (a topology) also has a `Shape`: its parameters.
+Each kind has its own file. A kind is a class derived from `Zone` and registered with `@zone_kind`.
+The readers and `pysmpi platform show` find it by its name, so a new kind only needs a new file
+here. Kinds of other distributions are found through the entry point group `pysmpi.zones`. A kind
+that builds clusters by itself (a topology) also has a `Shape`: its parameters.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every kind of zone has in common, and the registry of kinds."""
+"""The base of all kinds of zones, and the registry of kinds."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def zone_kind(name: str, summary: str) -> Callable[[_Z], _Z]:
 
 
 class LocalRoute(NamedTuple):
-    """The way between two members of a zone, and where it enters those that are zones."""
+    """The route between two members of a zone, and its gateways into members that are zones."""
 
     links: tuple[Link, ...]
     gateway_src: NetPoint | None = None
@@ -50,7 +50,7 @@ class LocalRoute(NamedTuple):
 
 
 class Shape(Protocol):
-    """Parameters of a topology: a dataclass whose fields are ints or tuples of ints."""
+    """Parameters of a topology: a dataclass with fields that are ints or tuples of ints."""
 
     @classmethod
     def from_text(cls, text: str) -> Shape:
@@ -71,7 +71,7 @@ class Shape(Protocol):
 
 
 class Makers(Protocol):
-    """What a topology calls to create its parts; names and numbers are kept there."""
+    """Functions that a topology calls to create its parts; they choose names and numbers."""
 
     def host(self, cluster: ClusterDef, number: int) -> Host:
         """The host called PREFIX number SUFFIX, as the next member of the zone in construction."""
@@ -82,19 +82,19 @@ class Makers(Protocol):
         ...
 
     def link(self, name: str, bandwidth: float, latency: float, sharing: str) -> tuple[Link, Link]:
-        """A link as its (up, down) copies, which are one and the same unless it is split-duplex."""
+        """A link as its (up, down) copies; both are the same link unless it is split-duplex."""
         ...
 
     def next_number(self, series: str, count: int = 1) -> int:
-        """Take `count` numbers of a series that runs through the whole platform from 0."""
+        """Take the next `count` numbers of a series that runs through the platform from 0."""
         ...
 
 
 class Zone(NetPoint):
-    """A part of a platform: members, and the way between any two of them.
+    """A part of a platform: members, and the routes between any two of them.
 
-    `gateway` is the member through which routes enter when they name none. `bypasses` are routes
-    that take precedence over what the kind computes.
+    `gateway` is the member through which routes enter if they name no other. `bypasses` are routes
+    that take precedence over those of the kind.
     """
 
     __slots__ = ("members", "gateway", "bypasses", "properties")
@@ -124,7 +124,7 @@ class Zone(NetPoint):
         return not any(isinstance(member, Zone) for member in self.members)
 
     def contains(self, point: NetPoint) -> bool:
-        """Whether `point` lies in this zone, at any depth."""
+        """Whether `point` is in this zone, at any depth."""
         zone = point.zone
         while zone is not None:
             if zone is self:
@@ -133,7 +133,7 @@ class Zone(NetPoint):
         return False
 
     def add_route(self, src: NetPoint, dst: NetPoint, route: LocalRoute) -> None:
-        """Declare the way from `src` to `dst`. Raises UsageError where the kind takes none."""
+        """Declare the route from `src` to `dst`. Raises UsageError if the kind takes none."""
         raise UsageError(f"expected no route in a zone of kind {self.kind}, which computes its own")
 
     def attach(
@@ -159,5 +159,5 @@ class Zone(NetPoint):
         """End of construction; `loopback` is the platform's implicit link."""
 
     def local_route(self, src: NetPoint, dst: NetPoint) -> LocalRoute | None:
-        """The way between two members, which may be the same; None when there is none."""
+        """The route between two members, which may be the same; None if there is none."""
         raise UsageError(f"zone {self.name} of kind {self.kind} has no routes")

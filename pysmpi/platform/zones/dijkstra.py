@@ -10,7 +10,7 @@ from pysmpi.platform.model import Link
 from pysmpi.platform.zones.base import zone_kind
 from pysmpi.platform.zones.shortest import ShortestPathZone
 
-# Sources whose ways are remembered; a source's take one number a member.
+# Number of cached sources; the cache of a source has one number for each member.
 _REMEMBERED = 1024
 
 

@@ -68,12 +68,12 @@ class DragonflyShape:
 
 @zone_kind("dragonfly", "groups of chassis of routers, all to all at each of the three levels")
 class Dragonfly(LeafZone):
-    """A dragonfly, with SimGrid's names of links and, where SimGrid defines it, its very routes.
+    """A dragonfly, with SimGrid's names of links and, as far as SimGrid defines them, its routes.
 
-    Two things follow SimGrid where one might expect otherwise. Within a group, the green hop comes
-    before the black one and is taken to end in chassis 0, so between other chassis the black hop is
-    not the nearest. And with more groups than routers in a chassis, where SimGrid reads beyond its
-    tables, the way to the router with the blue link takes the black hop that leads there.
+    Two properties follow SimGrid, although others might be expected. Within a group, the green hop
+    comes before the black one and is assumed to end in chassis 0, so between other chassis the
+    black hop is not the nearest. If there are more groups than routers in a chassis, SimGrid reads
+    beyond its tables; here the route to the router with the blue link takes the black hop to it.
     """
 
     __slots__ = ("_shape", "_local", "_green", "_black", "_blue", "_router_limiters")

@@ -1,4 +1,4 @@
-"""Zones without routes of their own (SimGrid's ``routing="None"``): bypasses above must serve."""
+"""Zones without routes (SimGrid's ``routing="None"``): bypasses of outer zones connect them."""
 
 from __future__ import annotations
 

@@ -102,7 +102,8 @@ class FatTree(LeafZone):
             radices = shape.parents[:level] + shape.children[level:]
             self._widths.append([prod(radices[:digit]) for digit in range(levels + 1)])
         switches = sum(width[levels] for width in self._widths[1:])
-        # SimGrid counts down from 2 * hosts, and refuses limiters where that runs into the hosts.
+        # SimGrid counts down from 2 * hosts, and refuses limiters if it reaches the numbers of
+        # hosts.
         clash = cluster.limiter is not None and switches > hosts
         number = 2 * hosts + switches if clash else 2 * hosts
         names = [list(range(hosts))]
@@ -149,7 +150,7 @@ class FatTree(LeafZone):
         shape, widths = self._shape, self._widths
         level, node = 0, src
         rest = self._first + dst
-        # Up, until the destination lies below: all digits from this level on agree with its own.
+        # Up, until the destination is below: all digits from this level on equal its own.
         while level == 0 or node // widths[level][level] != dst // widths[0][level]:
             parents, cables = shape.parents[level], shape.cables[level]
             port = rest % (parents * cables)
@@ -159,8 +160,9 @@ class FatTree(LeafZone):
             node = self._parent(level, node, digit)
             rest //= parents
             level += 1
-        # Down. The cable is the source's at the switch where the way begins; below that SimGrid
-        # goes on from the port it has come to, and starts again only when none is left.
+        # Down. The first cable is the source's cable at the switch where the route turns. Below it,
+        # SimGrid continues from the port that it has reached, and starts again only when no port is
+        # left.
         source = self._first + src
         while level:
             port = source % shape.cables[level - 1] * shape.children[level - 1]

@@ -1,4 +1,4 @@
-"""Zones with all shortest ways computed at once (SimGrid's ``routing="Floyd"``)."""
+"""Zones with all shortest routes computed at the same time (SimGrid's ``routing="Floyd"``)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @zone_kind("floyd", "shortest ways over declared routes, all pairs at once (Floyd and Warshall)")
 class FloydZone(ShortestPathZone):
-    """Of ways with equally many links, the one that Floyd's order of members finds first.
+    """Of routes with the same number of links, the one that Floyd's order of members finds first.
 
-    The table is computed when the first route is asked for, in O(members**3) time and
+    The table is computed at the request of the first route, in O(members**3) time and
     O(members**2) space.
     """
 

@@ -1,7 +1,7 @@
-"""What the topologies that compute their routes have in common: hosts with private links.
+"""The base of topologies that compute their routes: hosts with private links.
 
-Each host may have a loopback link and a limiter link, and so may every switch have a limiter, named
-as SimGrid names them: NAME_link_n_loopback, NAME_link_n_limiter.
+Each host may have a loopback link and a limiter link, and each switch may have a limiter. Their
+names are SimGrid's: NAME_link_n_loopback, NAME_link_n_limiter.
 """
 
 from __future__ import annotations

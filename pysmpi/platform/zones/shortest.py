@@ -1,7 +1,7 @@
-"""What Floyd and Dijkstra zones have in common: declared routes joined to the shortest way.
+"""The base of Floyd and Dijkstra zones: declared routes joined to the shortest route.
 
-The length of a declared route is its number of links. Where members are zones, two routes that
-meet in a zone at different gateways are joined by the way between these gateways.
+The length of a declared route is its number of links. If members are zones, two routes that meet in
+a zone at different gateways are joined by the route between these gateways.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pysmpi.platform.zones.base import LocalRoute, Zone
 
 
 class ShortestPathZone(Zone):
-    """A graph whose edges are declared routes. A kind says which predecessors make the way."""
+    """A graph with declared routes as edges. A kind defines the predecessors on a route."""
 
     __slots__ = ("_edges", "_loopback")
 

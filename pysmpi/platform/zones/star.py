@@ -1,7 +1,7 @@
-"""Zones whose members all meet in a centre, and the flat cluster, which is one of them.
+"""Zones with all members connected to a centre, and the flat cluster, which is one of them.
 
-SimGrid's ``<zone routing="Cluster">`` and ``<cluster topology="FLAT">``. The way from a to b is a's
-way up and then b's way down; a link that is in both, such as a backbone, is crossed once.
+SimGrid's ``<zone routing="Cluster">`` and ``<cluster topology="FLAT">``. A route from a to b goes
+up from a and then down to b. It crosses a link that is in both parts, such as a backbone, once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Links = tuple[Link, ...]
 
 @zone_kind("star", "every member has a way up to a common centre and a way down from it")
 class StarZone(Zone):
-    """Members around a centre. A member that nothing attaches reaches the centre at no cost."""
+    """Members around a centre. A member without an attachment reaches the centre at no cost."""
 
     __slots__ = ("_up", "_down", "_gateways", "_loopbacks")
 
@@ -66,12 +66,12 @@ class StarZone(Zone):
 
 @zone_kind("flat", "hosts around a switch, with optional backbone, limiter and loopback links")
 class FlatCluster(StarZone):
-    """SimGrid's flat cluster. Of each host number n, with the cluster's name as ID:
+    """SimGrid's flat cluster. Each host number n has, with the cluster's name as ID:
 
     - up: ID_link_n_limiter if there are limiters, ID_link_n (its UP copy when split-duplex), then
       ID_backbone if there is one; down is the reverse with the DOWN copy;
-    - to itself: ID_link_n_loopback if there are loopbacks, else its own way up and down, or the
-      implicit link where the cluster says so;
+    - to itself: ID_link_n_loopback if there are loopbacks, else its own route up and down, or the
+      implicit link, as the cluster specifies;
     - the router, PREFIX ID _router SUFFIX unless named otherwise, sits beyond the backbone.
     """
 

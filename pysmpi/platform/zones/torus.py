@@ -38,7 +38,7 @@ class TorusShape:
         return ",".join(map(str, self.dimensions))
 
     def check(self) -> None:
-        """Raise UsageError when there is no dimension."""
+        """Raise UsageError if there is no dimension."""
         if not self.dimensions:
             raise UsageError("expected at least one dimension, got none")
 
@@ -58,7 +58,7 @@ class Torus(LeafZone):
     def __init__(self, name: str, properties: Mapping[str, str] = NOTHING) -> None:
         super().__init__(name, properties)
         self._dimensions: tuple[int, ...] = ()
-        # (up, down) of each host in each dimension; None where a dimension has one place only.
+        # (up, down) of each host in each dimension; None in a dimension of size 1.
         self._links: list[list[tuple[Link, Link] | None]] = []
 
     def populate(self, cluster: ClusterDef, make: Makers) -> None:
