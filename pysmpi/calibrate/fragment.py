@@ -23,7 +23,7 @@ read. Contention takes three cores and is not measured; distances are those that
 def fragment(
     measured: Measured, name: str, speed: float, config: Mapping[str, str] | None = None
 ) -> str:
-    """The text of the platform file. `speed` is that of a core (flop/s), `config` its options."""
+    """The text of the platform file. `speed` is that of a core (flop/s), `config` the options."""
     topology = measured.topology
     names = [near.name for near in topology.distances]
     lines = [*(f"# {line}" for line in how().splitlines()), f"name: {name}"]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pysmpi.runtime.loader import Program
 
 ERROR, USAGE = 1, 2
-MOST_RANKS = 10_000_000  # a rank takes some 20 kB: what no computer holds is a slip of the finger
+MOST_RANKS = 10_000_000  # a rank takes some 20 kB: no computer can hold more
 
 
 class Run(click.Command):

@@ -1,1 +1,1 @@
-"""What a message inside a node costs: caches that keep each other coherent."""
+"""The cost of a message inside a node with coherent caches."""

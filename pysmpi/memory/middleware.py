@@ -1,8 +1,8 @@
-"""Models of messages by their middleware costs: log_3P and 2log_{2,3}P, and broadcasts by them.
+"""Models of messages by middleware costs: log_3P and 2log_{2,3}P, and their broadcasts.
 
 A message costs `overhead` (o: contiguous data through the middleware on both sides), `latency` (l:
-what packing and unpacking strided data adds) and `network` (o_net). log_3P knows one such cost,
-that between nodes; 2log_{2,3}P also knows that inside a node, which has no network.
+the additional cost of packing and unpacking strided data) and `network` (o_net). log_3P has one
+such cost, between nodes; 2log_{2,3}P also has a cost inside a node, without network.
 
 Source: Tu, Fan, Zhan and Zhao, Accurate Analytical Models for Message Passing on Multi-core
 Clusters (PDP 2009), equations 3 and 4 and section IV-B. All times are seconds.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one message of some size and stride costs."""
+    """The costs of one message of some size and stride."""
 
     overhead: float
     latency: float

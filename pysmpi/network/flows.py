@@ -151,7 +151,7 @@ class FlowTransport(Transport):
         return found
 
     def _new_path(self, src: object, dst: object, first: int, last: int) -> Path:
-        """The path of a pair of hosts; kept with that of the way back where this one needs it."""
+        """The cached path of a pair of hosts, with the path of the way back if needed."""
         if len(self.paths) > PATHS:
             self.paths.clear()
         forth = self._way(src, dst)

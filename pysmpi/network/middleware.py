@@ -155,7 +155,7 @@ class MiddlewareTransport(Transport):
         return level
 
     def _beyond(self, host: Host) -> Host:
-        """Another host: for a model that knows of no nodes, ranks of one are as far as any."""
+        """Another host: a model without nodes does not distinguish the ranks of one host."""
         hosts = self.platform.hosts
         return hosts[host.index - 1 if host.index else min(1, len(hosts) - 1)]
 

@@ -53,9 +53,9 @@ Coordinates = tuple[float, float, float]
 class HostDef:
     """A host. `speeds` holds one flop/s per core for each pstate; `pstate` picks one of them.
 
-    Without speeds, its cores are as fast as the computer that simulates it. `coordinates` say where
-    it is in a Vivaldi zone.
-    `node` describes its inside, and says then how many cores and sockets there are.
+    Without speeds, its cores are as fast as the cores of this computer. `coordinates` is its
+    position in a Vivaldi zone. `node` describes its inside, including the numbers of cores and
+    sockets.
     """
 
     name: str

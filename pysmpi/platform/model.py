@@ -40,10 +40,10 @@ class NetPoint:
 class Host(NetPoint):
     """A computer: `cores` cores of `speed` flop/s each, spread evenly over `sockets` sockets.
 
-    `index` is its position in `Platform.hosts`. `speeds` lists the flop/s of every pstate, of which
-    `speed` is the one in force; None where the platform says nothing, and compute takes as long as
-    on the computer that simulates it. `node` describes its inside, if anything does. `disks` are
-    those that the platform gives it.
+    `index` is its position in `Platform.hosts`. `speeds` lists the flop/s of every pstate, and
+    `speed` is the current one. `speed` is None if the platform gives no speed; compute then takes
+    the same time as on this computer. `node` describes its inside, or is None. `disks` are the
+    disks of the host in the platform.
     """
 
     __slots__ = ("index", "speed", "speeds", "cores", "sockets", "properties", "node", "disks")
@@ -80,10 +80,11 @@ class Router(NetPoint):
 class Link:
     """A network resource: `bandwidth` bytes/s, `latency` seconds.
 
-    `index` numbers the links of a platform from 0 without gaps. `sharing` is "shared" (flows divide
-    the bandwidth) or "fatpipe" (each flow may have all of it). A split-duplex link is two links,
-    NAME_UP and NAME_DOWN, each the `opposite` of the other; other links have none. What only stands
-    for the distance of two points has index -1 and no bound: it is no link of the platform.
+    `index` numbers the links of a platform from 0 without gaps. `sharing` is "shared" (flows share
+    the bandwidth) or "fatpipe" (each flow can have the whole bandwidth). A split-duplex link is two
+    links, NAME_UP and NAME_DOWN, each the `opposite` of the other; other links have no opposite. A
+    link that only represents the distance of two points has index -1 and no bound, and is not a
+    link of the platform.
     """
 
     __slots__ = ("name", "index", "bandwidth", "latency", "sharing", "opposite", "properties")

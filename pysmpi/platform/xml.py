@@ -1,9 +1,9 @@
 """Reader of SimGrid's platform files (version 4 and 4.1 of its document type).
 
-Strict: every element and attribute is known, supported and well formed, or one UsageError says
-where, what was expected and what was found. What SimGrid accepts and pysmpi does not simulate
-(profiles of availability, Wifi) is an error that says so, because leaving it out would silently
-change the predicted time. SimGrid merely warns of a quantity without a unit; here it is an error.
+The reader is strict: an unknown, unsupported or malformed element or attribute raises a UsageError
+with the place, the expected and the found value. Elements that SimGrid accepts and pysmpi does not
+simulate (profiles of availability, Wifi) are errors, because the predicted time would silently be
+wrong without them. A quantity without a unit is a warning in SimGrid and an error here.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from pysmpi.trace.events import Format
 
 @dataclass(frozen=True)
 class TraceFormat:
-    """A suffix, one line about its files, and what opens one: `open(path, compressed)`."""
+    """A suffix, a description of one line, and the function to open: `open(path, compressed)`."""
 
     name: str
     line: str

@@ -1,7 +1,7 @@
 """Cache-coherence protocols as transition tables.
 
-`protocol("MESI").read(("M", "I"), 1)` says what one access does: the new states of the line in
-each cache, and the `Transfer` that brought it. The tables are the files in `tables/`.
+`protocol("MESI").read(("M", "I"), 1)` returns the result of one access: the new states of the line
+in each cache, and the `Transfer` of the data. The tables are the files in `tables/`.
 """
 
 from pysmpi.memory.coherence.library import names, protocol, shipped

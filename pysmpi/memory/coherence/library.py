@@ -1,4 +1,4 @@
-"""Finding and reading tables: those that ship, those of other distributions, a user's own file.
+"""Finding and reading tables: included ones, those of other distributions, a user's own file.
 
 A table of another distribution is found through the entry point group `pysmpi.protocols`: the entry
 names a module that calls `add_table` with the path of the table when it is imported.
@@ -184,7 +184,7 @@ def _read_rule(node: Node, operation: str, states: dict[str, State]) -> list[Rul
 
 
 def _read_others(node: Node, states: dict[str, State]) -> dict[str, str]:
-    """What other caches' copies become: one state for all of them, or one by the old state."""
+    """The new state of other caches' copies: one state for all, or one for each old state."""
     if node.is_mapping():
         return {old: new.choice(states) for old, new in node.fields((), states).items()}
     new = node.choice(states)

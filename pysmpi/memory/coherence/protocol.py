@@ -1,7 +1,7 @@
-"""A coherence protocol: a table of rules, and what an access to a line does by them.
+"""A coherence protocol: a table of rules for accesses to a line.
 
-A rule is found by two states: that of the line in the cache that accesses it, and the strongest
-one that it has in any other cache, by the order in which the table lists its states.
+Two states select a rule: the state of the line in the accessing cache, and the strongest state of
+the line in any other cache. The order of states in the table defines the strongest.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ States = tuple[str, ...]
 READ, WRITE, EVICT = "read", "write", "evict"
 OPERATIONS = (READ, WRITE, EVICT)
 
-# Where the data of an access comes from; an eviction has none.
+# The source of an access's data; an eviction has none.
 OWN, MEMORY, CACHE, NONE = "own", "memory", "cache", "none"
 
-# A run uses few states of few caches again and again; this bounds what a long one remembers.
+# A run uses few states of few caches repeatedly; this bounds the cache of a long run.
 _REMEMBERED = 1 << 16
 
 
 class ProtocolError(PysmpiError):
-    """A table has no rule for what happened, which a safe protocol never lets happen."""
+    """A table has no rule for an access; this never happens in a safe protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a letter stands for.
+    """The meaning of a letter.
 
-    invalid: the cache does not have the line. exclusive: it is the only one that does, and may
-    write it without asking. owner: it answers for the line, others may share it. dirty: memory
-    may have an older line, and the caches in such a state see that it gets the new one.
+    invalid: the cache does not have the line. exclusive: no other cache has the line, and this
+    cache may write it without a request. owner: the cache answers for the line, other caches may
+    share it. dirty: memory may have an older line, and a cache in this state must write it back.
     """
 
     letter: str
@@ -46,12 +46,13 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A row of a table: what `operation` does to a line in `own` here and at most `other` there.
+    """A row of a table: `operation` on a line in state `own` here and at most `other` in others.
 
     becomes: the new state here. others: the new state of other caches' copies, by the old one;
-    those not named keep theirs. data: own, memory, cache (the first one in `other`) or none.
-    write_back: memory gets the line too. update: other caches' copies get the written value, and
-    so does what is written back. lookup: the cache in `other` was asked although memory answers.
+    copies in other states do not change. data: own, memory, cache (the first cache in state
+    `other`) or none. write_back: memory also gets the line. update: other caches' copies get the
+    written value, and so does a line that is written back. lookup: the cache in state `other` was
+    asked although memory answers.
     """
 
     operation: str
@@ -67,12 +68,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What an access moved. Caches are numbered as in `States`.
+    """The data movement of an access. Caches are numbered as in `States`.
 
-    source: "own" (the cache had the line), "memory", "cache", or "none" for an eviction.
-    provider: the cache that sent the line, if one did. lookup: the cache that was asked in vain.
-    invalidated: the caches that lost the line. updated: those whose copies were written in place.
-    write_back: the cache whose line went to memory, if one did.
+    source: "own" (the cache had the line), "memory", "cache", or "none" for an eviction. provider:
+    the cache that sent the line, if any. lookup: the cache that was asked in vain. invalidated: the
+    caches that lost the line. updated: the caches whose copies were overwritten. write_back: the
+    cache that wrote its line to memory, if any.
     """
 
     source: str
@@ -92,8 +93,8 @@ class Transfer:
 class Protocol:
     """A named table. `states` are listed strongest first; `rules` by (operation, own, other).
 
-    `directory` names, for protocols that have one, what the directory says of a line by the
-    strongest state that a cache holds it in.
+    For protocols with a directory, `directory` maps the strongest state of a line in any cache to
+    its state in the directory.
     """
 
     name: str
@@ -117,7 +118,7 @@ class Protocol:
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """The operations that the table has rules for; a table may leave evictions out."""
+        """The operations of the table; a table may have no evictions."""
         present = {operation for operation, _, _ in self.rules}
         return tuple(operation for operation in OPERATIONS if operation in present)
 
@@ -126,9 +127,9 @@ class Protocol:
         return (self.invalid,) * caches
 
     def read(self, states: Sequence[str], who: int) -> tuple[States, Transfer]:
-        """Cache `who` loads a line whose state in each cache is `states`.
+        """Cache `who` loads a line; `states` are the states of the line in each cache.
 
-        Returns the new states and the transfer. Raises ProtocolError where the table has no rule.
+        Returns the new states and the transfer. Raises ProtocolError if the table has no rule.
         """
         return self.access(READ, states, who)
 
@@ -137,7 +138,7 @@ class Protocol:
         return self.access(WRITE, states, who)
 
     def evict(self, states: Sequence[str], who: int) -> tuple[States, Transfer]:
-        """Cache `who` gives up its copy of the line, for want of room; as `read`."""
+        """Cache `who` evicts its copy of the line; as `read`."""
         return self.access(EVICT, states, who)
 
     def access(self, operation: str, states: Sequence[str], who: int) -> tuple[States, Transfer]:
@@ -151,15 +152,15 @@ class Protocol:
         return done
 
     def strongest(self, states: Sequence[str]) -> str:
-        """The strongest of some states; that of an absent line if there are none."""
+        """The strongest of some states; for no states, the state of an absent line."""
         return min(states, key=self._rank.__getitem__, default=self.invalid)
 
     def directory_state(self, states: Sequence[str]) -> str | None:
-        """What the directory says of the line, for a protocol with a directory."""
+        """The state of the line in the directory, for a protocol with a directory."""
         return self.directory.get(self.strongest(states)) if self.directory else None
 
     def rule(self, operation: str, states: States, who: int) -> Rule:
-        """The row of the table that an access falls under. Raises ProtocolError if none does."""
+        """The row of the table for an access. Raises ProtocolError if there is none."""
         own = states[who]
         other = self.strongest(states[:who] + states[who + 1 :])
         found = self.rules.get((operation, own, other))

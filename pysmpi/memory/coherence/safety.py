@@ -1,8 +1,8 @@
-"""Whether a table keeps caches coherent: every state that small systems can reach is looked at.
+"""Check of a table: explores every state that small systems can reach.
 
-One line, some caches, memory. In each state every cache may read, write or evict. Beside the
-letters the search knows which copies hold what was written last, as the hardware does not: so a
-stale read is seen where it happens, and not where the letters admit it.
+The system has one line, some caches, and memory. In each state every cache may read, write or
+evict. In addition to the states of the protocol, the search tracks the copies that hold the last
+written value, which hardware does not. It therefore detects a stale read at the access itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What is wrong, and the accesses that lead to it from a line that no cache has."""
+    """A violation, and the accesses that lead to it from a line in no cache."""
 
     problem: str
     steps: tuple[tuple[str, int], ...]
@@ -49,7 +49,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """What a search found: the number of states and accesses, and the first violation, if any."""
+    """The result of a search: the numbers of states and accesses, and the first violation."""
 
     caches: int
     states: int
@@ -92,7 +92,7 @@ def explore(protocol: Protocol, caches: int) -> Exploration:
 
 
 def met(protocol: Protocol, caches: int = 3) -> set[tuple[str, str, str]]:
-    """The rules that so many caches ever use: (operation, own state, strongest other state)."""
+    """The rules that this number of caches uses: (operation, own state, strongest other state)."""
     start = protocol.initial(caches)
     seen = {start}
     queue = deque([start])
@@ -125,7 +125,7 @@ def _way(
 
 
 def conflict(protocol: Protocol, states: States) -> str | None:
-    """What is wrong with the letters of a line, if anything: two owners, or one that shares."""
+    """A violation in the states of a line, if any: two owners, or a shared exclusive line."""
     kinds = [protocol.states[letter] for letter in states]
     valid = [i for i, kind in enumerate(kinds) if not kind.invalid]
     owners = [i for i in valid if kinds[i].owner or kinds[i].exclusive]
@@ -139,7 +139,7 @@ def conflict(protocol: Protocol, states: States) -> str | None:
 
 
 def problem_of(protocol: Protocol, line: Line) -> str | None:
-    """What is wrong with a line, if anything."""
+    """A violation in a line, if any."""
     problem = conflict(protocol, line.states)
     if problem:
         return problem
@@ -153,7 +153,7 @@ def problem_of(protocol: Protocol, line: Line) -> str | None:
 
 
 def step(protocol: Protocol, line: Line, operation: str, who: int) -> tuple[Line, str | None]:
-    """What an access makes of a line, and what is wrong with it, if anything."""
+    """The new state of a line after an access, and the violation, if any."""
     try:
         states, transfer = protocol.access(operation, line.states, who)
     except ProtocolError as error:
@@ -175,7 +175,7 @@ def step(protocol: Protocol, line: Line, operation: str, who: int) -> tuple[Line
 
 
 def _arriving(transfer: Transfer, line: Line, memory: bool, who: int) -> tuple[bool, str]:
-    """Whether the line that an access uses is the last written, and where it comes from."""
+    """Whether an access uses the last written line, and the source of the line."""
     if transfer.source == OWN:
         return line.fresh[who], "itself"
     if transfer.source == CACHE and transfer.provider is not None:

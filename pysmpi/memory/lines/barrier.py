@@ -6,11 +6,11 @@ from pysmpi.memory.lines.costs import LineCosts
 
 
 def rounds(threads: int, partners: int, *, printed: bool = False) -> int:
-    """r: rounds until every thread has heard of every other, with m partners a round.
+    """r: rounds until information from every thread has reached all others, m partners in each.
 
-    Partners of round i are (m + 1)^i apart, so that r = ceil(log_(m+1) threads). The paper prints
-    r = ceil(log_m threads), and its tuned parameters follow from that: `printed` asks for it. It
-    never gives fewer rounds, and is not defined for one partner.
+    Partners of round i have the distance (m + 1)^i, so that r = ceil(log_(m+1) threads). The paper
+    prints r = ceil(log_m threads), and uses it for its tuned parameters; `printed` selects this
+    formula. It never gives fewer rounds, and is not defined for one partner.
     """
     base = partners if printed else partners + 1
     if base < 2:

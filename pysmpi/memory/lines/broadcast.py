@@ -14,10 +14,10 @@ def notify_back(costs: LineCosts, threads: int, worst: bool = False) -> float:
 def notify_forward(
     costs: LineCosts, tree: Fanouts, worst: bool = False, *, printed: bool = False
 ) -> float:
-    """T_fw: every parent says that its line is ready (equation 10).
+    """T_fw: every parent signals that its line is ready (equation 10).
 
-    In the worst case the children of a level contend with their parent. The equation as printed
-    lets each level pay for the contention of all levels; `printed` asks for that.
+    In the worst case the children of a level contend with their parent. In the printed equation
+    each level pays for the contention of all levels; `printed` selects this equation.
     """
     if not worst:
         return (len(tree) + 1) * costs.R_I + 2 * len(tree) * costs.R_L
@@ -88,7 +88,7 @@ def best_large(costs: LineCosts, threads: int, lines: int, worst: bool = False) 
 def tree_of_lines(costs: LineCosts, tree: Fanouts, lines: int, worst: bool = False) -> float:
     """The tree of the small broadcast with a message of several lines.
 
-    Each level copies the whole message: the further lines cost o each, without contention, since
+    Each level copies the whole message. The further lines cost o each, without contention, because
     readers of different lines do not disturb each other (section 3.4).
     """
     return small(costs, tree, worst) + len(tree) * (lines - 1) * costs.per_line()

@@ -1,4 +1,4 @@
-"""What a node's cache lines cost."""
+"""The costs of a node's cache lines."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ class MultiLine:
 class LineCosts:
     """The costs of reading lines in one node, in seconds.
 
-    `local` and `remote` are reads of a line in the own cache and in another core's, `invalid` one
-    of a line that no cache holds. `contention` is c, what each further core adds that reads the
-    same line at once. `lines_exclusive` and `lines_invalid` are the transfer functions of messages
-    of several lines, for send and receive buffers in that state. `line` is bytes.
+    `local` and `remote` are the costs of reading a line in the own cache and in another core's
+    cache, `invalid` of a line in no cache. `contention` is c, the additional time for each further
+    core that reads the same line at the same time. `lines_exclusive` and `lines_invalid` are the
+    transfer functions of messages of several lines, for send and receive buffers in that state.
+    `line` is in bytes.
     """
 
     local: Reads
@@ -51,7 +52,7 @@ class LineCosts:
     lines_invalid: MultiLine | None = None
     line: int = 64
 
-    # The simplified model (table 2c) has one cost a place. It takes those of exclusive lines.
+    # The simplified model (table 2c) has one cost for each place, that of exclusive lines.
 
     @property
     def R_L(self) -> float:
@@ -77,14 +78,14 @@ class LineCosts:
         return found
 
     def contended(self, readers: int) -> float:
-        """T_C: seconds until each of so many readers has copied one line (equation 3)."""
+        """T_C: seconds until each of several readers has copied one line (equation 3)."""
         return self.R_L + self.R_R + self.contention * (readers - 1)
 
     def transfer(self, lines: int, state: str = "exclusive") -> float:
         """T_N of a message of several lines.
 
-        Where nothing was fitted for the state: one copied line, and each further line from the
-        other cache (or from memory).
+        If there is no fit for the state: one copied line, and each further line from the other
+        cache (or from memory).
         """
         fitted = self._fitted(state)
         if fitted is not None:

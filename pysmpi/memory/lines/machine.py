@@ -11,15 +11,15 @@ from pysmpi.platform.loader import load
 from pysmpi.platform.model import Host
 from pysmpi.platform.node_description import NodeDescription
 
-_LARGE = 64 * 1024  # bytes of a buffer whose throughput stands for that of many lines
+_LARGE = 64 * 1024  # bytes of the buffer that gives the throughput of many lines
 
 
 def line_costs(node: NodeDescription, cores: Collection[int]) -> LineCosts | None:
-    """The costs between some cores of a computer, those of the farthest two.
+    """The costs between the farthest two of some cores of a computer.
 
-    None where the description has no latencies. Where it has
-    no costs of several lines, further lines come at the throughput of the curves; where it has no
-    slope of contention, readers do not disturb each other.
+    None if the description has no latencies. If it has no costs of several lines, further lines
+    have the throughput of the curves. If it has no slope of contention, readers do not disturb each
+    other.
     """
     if not node.latencies:
         return None
@@ -60,7 +60,7 @@ class HostLines:
         self._known: dict[int, LineCosts | None] = {}
 
     def of(self, host: int) -> LineCosts | None:
-        """The costs between the cores of a host that are used; None if nothing says them."""
+        """The costs between the used cores of a host; None if they are unknown."""
         if host not in self._known:
             node = self._nodes.get(host)
             if node is None:
@@ -72,9 +72,9 @@ class HostLines:
 
 
 def described(machine: str) -> NodeDescription:
-    """The inside of the first computer of a machine (a shipped name or a file).
+    """The inside of the first computer of a machine (an included one or a file).
 
-    UsageError if it has none, or none with latencies.
+    Raises UsageError if the machine has no described computer, or no latencies.
     """
     platform = load(machine)
     node = next((host.node for host in platform.hosts if host.node is not None), None)

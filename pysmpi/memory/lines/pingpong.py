@@ -13,14 +13,14 @@ def single_line(
     costs: LineCosts, send: str = "exclusive", receive: str = "exclusive", *,
     simplified: bool = True, overhead: float = 0.0,
 ) -> float:  # fmt: skip
-    """T_1: seconds to hand over one line (equation 1), R_L + 2 R_R + O in the simplified model.
+    """T_1: seconds to pass one line (equation 1), R_L + 2 R_R + O in the simplified model.
 
     `send` and `receive` are the states of the buffers before. The sender reads its own buffer,
     then the receive buffer in the other cache; the receiver reads that back, modified. A send
     buffer that is invalid comes from memory. `overhead` is O.
     """
     if receive == "invalid":
-        # Its reader polls it: it is not out of the caches when the sender asks for it.
+        # Its reader polls it, so it is still in a cache when the sender needs it.
         raise ValueError("receive: a buffer that is polled is in a cache, expected another state")
     if not simplified:
         return (
@@ -32,7 +32,7 @@ def single_line(
 
 
 def multi_line(costs: LineCosts, lines: int, state: str = "exclusive") -> float:
-    """T_N: seconds to hand over N lines, both buffers in one state (equation 2)."""
+    """T_N: seconds to pass N lines, both buffers in one state (equation 2)."""
     return costs.transfer(lines, state)
 
 

@@ -34,7 +34,7 @@ def slopes(costs: LineCosts, threads: int, tree: Fanouts, seconds: Cost) -> tupl
 
 
 def best_slopes(costs: LineCosts, threads: int, seconds: Cost) -> tuple[Fanouts, float, float]:
-    """The best tree at the slope of `costs`, and the range of slopes in which it stays so."""
+    """The best tree at the slope of `costs`, and the range of slopes in which it is the best."""
     tree = best(threads, lambda fanouts: seconds(costs, fanouts))
     return (tree, *slopes(costs, threads, tree, seconds))
 

@@ -11,8 +11,8 @@ LINEAR, FULL = "linear", "full"
 def combine(costs: LineCosts, lines: int, reading: str = LINEAR) -> float:
     """T_k: a parent reads the buffers of its k children (lines in all) and combines them.
 
-    Reading "linear" takes o k; the printed trees follow from it: the buffers are the parent's
-    own, there is no message to start. "full" takes equation 2 with its start-up.
+    Reading "linear" takes o k. The printed trees follow from it: the buffers belong to the parent,
+    and there is no start-up of a message. "full" takes equation 2 with its start-up.
     """
     if reading == FULL:
         return costs.transfer(lines)
@@ -22,9 +22,9 @@ def combine(costs: LineCosts, lines: int, reading: str = LINEAR) -> float:
 def reduction(
     costs: LineCosts, tree: Fanouts, worst: bool = False, *, lines: int = 1, reading: str = LINEAR
 ) -> float:
-    """T_red of a vector of `lines` lines up a tree (equations 17 and 18, which have one line).
+    """T_red of a vector of `lines` lines in a tree (equations 17 and 18, which have one line).
 
-    Each further line costs o where a child writes it and where its parent combines it.
+    Each further line costs o for the write of the child and o for the combining of its parent.
     """
     R, twice = costs.R_R, 2 if worst else 1
     seconds = R

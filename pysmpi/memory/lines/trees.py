@@ -1,8 +1,8 @@
-"""Trees that say how many children the nodes of each level have.
+"""Trees, given by the number of children of the nodes of each level.
 
-A tree is the tuple of its fan-outs, root's first. Numbered from the root, level by level, the
-nodes of one level share out those of the next evenly, so that a tree that has room for more than
-there are is full but for its last level.
+A tree is the tuple of its fan-outs, root's first. Nodes are numbered from the root, level by level.
+The nodes of a level divide the nodes of the next level evenly. If a tree has room for more nodes,
+only its last level is incomplete.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def room(fanouts: Fanouts) -> int:
 
 @lru_cache(maxsize=256)
 def candidates(nodes: int) -> tuple[Fanouts, ...]:
-    """The trees for so many nodes of which no fan-out could be smaller.
+    """The trees for this number of nodes in which no fan-out can be smaller.
 
-    Fan-outs do not grow from the root down: of the orders of the same fan-outs this one has the
-    most room. (The condition printed with equation 11 says the opposite; the printed results
+    Fan-outs do not grow from the root downwards; of all orders of the same fan-outs this one has
+    the most room. (The condition printed with equation 11 states the opposite; the printed results
     and the text agree with this one.)
     """
     return tuple(_grow((), nodes, 1, 1, nodes - 1)) if nodes > 1 else ((),)
@@ -38,7 +38,7 @@ def _grow(prefix: Fanouts, nodes: int, level: int, have: int, largest: int) -> I
     if last <= largest:
         yield (*prefix, last)
     if last > 1:
-        yield (*prefix, *(1,) * last)  # below a node with one child there are chains
+        yield (*prefix, *(1,) * last)  # below a node with one child all nodes form chains
     for k in range(min(largest, last - 1), 1, -1):
         yield from _grow((*prefix, k), nodes, level * k, have + level * k, k)
 

@@ -1,4 +1,4 @@
-"""Send, receive and barrier as small programs over shared variables, and what caches make of them.
+"""Send, receive and barrier as small programs over shared variables, and their costs in caches.
 
 A program is written with the names below; `study` checks it, solves its Markov chain and
 simulates it. See docs/coherence.md.

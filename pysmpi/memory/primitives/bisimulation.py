@@ -1,8 +1,8 @@
-"""Branching bisimulation: whether two systems do the same, where hidden steps do not count.
+"""Branching bisimulation: equivalence of two systems without regard to hidden steps.
 
-Classes of states are refined by signatures: what a state can do after hidden steps within its
-class (Blom and Orzan, Distributed branching bisimulation reduction of state spaces, 2003).
-Endless hidden loops, such as polling, count as nothing, as in the paper's tool.
+Classes of states are refined by signatures: the possible steps of a state after hidden steps within
+its class (Blom and Orzan, Distributed branching bisimulation reduction of state spaces, 2003).
+Endless hidden loops, such as polling, are ignored, as in the paper's tool.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Hashable
 
 TAU = ""
 
-# For each state, the label and the target of what leaves it.
+# For each state, the label and the target of its transitions.
 Transitions = list[list[tuple[str, int]]]
 
 
 def equivalent(one: Transitions, other: Transitions) -> tuple[bool, int]:
-    """Whether the initial states (0) of two systems are branching bisimilar; how many classes."""
+    """Whether the initial states (0) of two systems are branching bisimilar; number of classes."""
     shift = len(one)
     both = one + [[(label, target + shift) for label, target in each] for each in other]
     classes = branching_classes(both)

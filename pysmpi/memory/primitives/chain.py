@@ -1,9 +1,9 @@
-"""The Markov chain of a machine: every state it can be in, and how often it leaves each.
+"""The Markov chain of a machine: its reachable states, and the rates of their transitions.
 
-A state is, for each process, where it is and the transfer that it waits for; what memory holds;
-what every cache holds. A transfer of mean latency L ends at rate 1 / L, or passes two phases of
-mean L / 2, and the caches change between them. When it ends the process begins its next access at
-once, so the chain has one transition for each process.
+A state holds, for each process, its position and the transfer that it waits for; and the contents
+of memory and of every cache. A transfer of mean latency L ends at rate 1 / L. With two phases, each
+has mean L / 2, and the caches change between them. At the end of a transfer the process begins its
+next access at once, so a state has one transition for each process.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ NO_LABEL = -1
 class Chain:
     """Transitions of a chain of `states` states, state 0 the initial one.
 
-    source, target: int64 state numbers; rate: 1/s; label: the number of the access that begins
-    there, NO_LABEL for none; one entry a transition in each.
+    source, target: int64 state numbers; rate: 1/s; label: the number of the access that begins at
+    the transition, NO_LABEL for none. Each array has one entry for each transition.
     """
 
     states: int
@@ -39,11 +39,11 @@ class Chain:
 
     @property
     def transitions(self) -> int:
-        """How many transitions there are."""
+        """The number of transitions."""
         return len(self.source)
 
 
-# For each process its local state and what it waits for; then memory and caches; by number.
+# For each process its local state and its wait; then memory and caches; by number.
 State = tuple[int, ...]
 
 # In the place of a wait: the process has ended. In a wait: the caches are up to date.
@@ -53,7 +53,7 @@ ENDED = SETTLED = -1
 def generate(machine: Machine, limit: int = 2_000_000) -> Chain:
     """Every state that the machine can reach, breadth first.
 
-    Raises UsageError when there are more than `limit` states.
+    Raises UsageError if there are more than `limit` states.
     """
     builder = _Builder(machine)
     state = builder.initial()
@@ -86,12 +86,12 @@ def generate(machine: Machine, limit: int = 2_000_000) -> Chain:
 
 
 class _Builder:
-    """Makes states, and what leaves them."""
+    """Creates states and their transitions."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.processes = len(machine.program.processes)
-        # What a process waits for: a transfer, and the access whose change of the caches is due.
+        # The wait of a process: a transfer, and the access whose change of the caches is due.
         self.waits: Numbering[tuple[TransferType, int]] = Numbering()
         self.rates: list[float] = []
 
@@ -110,7 +110,7 @@ class _Builder:
         return (*parts, memory, caches)
 
     def first_wait(self, access: int) -> int:
-        """What a process waits for that has just begun an access."""
+        """The wait of a process that has just begun an access."""
         kind = self.machine.accesses.values[access].type
         due = SETTLED
         if kind.kind != HIT and not self.machine.updates_at_once:
@@ -126,7 +126,7 @@ class _Builder:
         return number
 
     def leaving(self, state: State) -> Iterator[tuple[State, float, int]]:
-        """For each process, the state after what it waits for, the rate (1/s) and the label."""
+        """For each process, the state after its wait, the rate (1/s) and the label."""
         machine = self.machine
         memory, caches = state[-2:]
         for process in range(self.processes):

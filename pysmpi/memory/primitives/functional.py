@@ -1,7 +1,7 @@
-"""Whether a program does what it should, whatever the order in which its processes run.
+"""Correctness of a program for every order in which its processes run.
 
-The functional model has no time and no caches: in each step one process makes one access or
-passes one mark. All its states are looked at.
+The functional model has no time and no caches: in each step one process makes one access or passes
+one mark. All its states are explored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class Check:
-    """A property that was checked: its name, whether it holds, and why not (or over how much)."""
+    """A checked property: its name, whether it holds, and the reason or the number of cases."""
 
     name: str
     holds: bool
@@ -33,9 +33,9 @@ class Check:
 class Model:
     """The labelled transition system of a program; state 0 is the initial one.
 
-    states: each process's local state, and memory, by number. transitions: for each state the
-    label (TAU where no mark is passed), the target and the process. starts: the transitions of
-    each process that begin a turn, as states.
+    states: each process's local state, and memory, by number. transitions: for each state the label
+    (TAU without a mark), the target and the process. starts: for each process, the states in which
+    it begins a turn.
     """
 
     states: list[tuple[int, ...]]
@@ -111,7 +111,7 @@ def mutual_exclusion(machine: Machine, found: Model) -> Check:
 
 
 def progress(machine: Machine, found: Model) -> Check:
-    """From every state each process can come to begin another turn."""
+    """From every state each process can reach the beginning of another turn."""
     name = "no deadlock or livelock"
     into: list[list[int]] = [[] for _ in found.states]
     for number, leaving in enumerate(found.transitions):
@@ -133,7 +133,7 @@ def progress(machine: Machine, found: Model) -> Check:
 
 
 def _situation(machine: Machine, state: tuple[int, ...]) -> str:
-    """Where each process is in its program, and what memory holds."""
+    """The position of each process in its program, and the contents of memory."""
     places = [
         f"process {process} at {states.states[number].place}"
         for process, (states, number) in enumerate(zip(machine.locals, state))
@@ -145,7 +145,7 @@ def _situation(machine: Machine, state: tuple[int, ...]) -> str:
 
 
 def coherence(machine: Machine) -> Check:
-    """The table is safe for so many caches, and no state that was reached has two owners."""
+    """The table is safe for this number of caches, and no reached state has two owners."""
     name = "coherence"
     protocol = machine.protocol
     explored = explore(protocol, len(machine.program.processes))
@@ -190,7 +190,7 @@ def as_specified(machine: Machine, found: Model) -> Check:
 def _forbidden(
     found: Model, specification: Mapping[Hashable, Mapping[str, Hashable]]
 ) -> list[str] | None:
-    """The shortest sequence of marks that the specification does not allow, if there is one."""
+    """The shortest sequence of marks that the specification does not allow, or None."""
     start = (0, next(iter(specification)))
     before: dict[tuple[int, Hashable], tuple[tuple[int, Hashable], str] | None] = {start: None}
     queue = deque([start])

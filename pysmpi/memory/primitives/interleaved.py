@@ -1,7 +1,7 @@
-"""The size of the system in which nothing is left out: every beginning and end is a step.
+"""The size of the complete system: every beginning and end of an access is a step.
 
-A chain has no states between the end of one access and the beginning of the next, as no time
-passes there. The paper's labelled transition system has them, and every order of them.
+A chain has no states between the end of one access and the beginning of the next, because no time
+passes between them. The paper's labelled transition system has these states, in every order.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from pysmpi.memory.primitives.machine import Machine
 from pysmpi.memory.primitives.placement import HIT
 from pysmpi.text import count
 
-# What a process is about to do: begin an access, let (the first part of) its transfer pass, change
+# The next step of a process: begin an access, let (the first part of) its transfer pass, change
 # the caches, let the second part pass, end the access.
 _BEGIN, _PASS, _UPDATE, _PASS_ON, _END = range(5)
 
 
 def interleaved(machine: Machine, limit: int = 2_000_000) -> tuple[int, int]:
-    """How many states and transitions. Raises UsageError above `limit` states."""
+    """The numbers of states and transitions. Raises UsageError above `limit` states."""
     processes = len(machine.program.processes)
     first = tuple((each.first.number, _BEGIN, 0) for each in machine.locals)
     start = (first, machine.first_memory, machine.first_caches)
@@ -47,7 +47,7 @@ def interleaved(machine: Machine, limit: int = 2_000_000) -> tuple[int, int]:
 def _step(
     machine: Machine, process: int, part: tuple[int, int, int], memory: int, caches: int
 ) -> tuple[tuple[int, int, int], int, int] | None:
-    """What a process does next; None if it has ended."""
+    """The next step of a process; None if it has ended."""
     local, phase, access = part
     if phase == _BEGIN:
         begun = machine.begin(process, local, memory, caches)

@@ -28,10 +28,10 @@ def shipped() -> list[str]:
 
 
 def program(name: str | os.PathLike[str], settings: Mapping[str, str] | None = None) -> Program:
-    """The shipped program of that name, or what the function `program` of a Python file makes.
+    """The included program of that name, or the result of `program` in a Python file.
 
-    settings: values of the parameters of that function, as text; they are read as the type of the
-    parameter's default. Raises UsageError for whatever is wrong with either.
+    settings: values of the parameters of that function, as text; they are converted to the type of
+    the parameter's default. Raises UsageError for errors in the program or the settings.
     """
     text = os.fspath(name)
     if text.endswith(".py") or os.sep in text:
@@ -122,7 +122,7 @@ def _read(name: str, text: str, default: Any, where: str) -> Any:
 
 
 def _place(error: Exception, path: Path) -> str:
-    """The line of the user's file in which something went wrong."""
+    """The line of the user's file with the error."""
     line = None
     trace = error.__traceback__
     while trace is not None:

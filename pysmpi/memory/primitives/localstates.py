@@ -1,8 +1,8 @@
 """The states that one process can be in, found by running its generator.
 
-A generator cannot be copied, but it can be made again and given the same answers. Two ways to run
-it have led to the same state if the generator, and those it delegates to, stand at the same place
-with the same values in their local variables and on their stacks.
+A generator cannot be copied, but it can be created again and given the same answers. Two such runs
+have reached the same state if the generator, and the generators to which it delegates, are at the
+same instruction with the same values in their local variables and on their stacks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The same program as a discrete-event simulation, on the clock of pysmpi's kernel.
 
-Nothing of the chain is used but the machine: each access is a piece of work that takes a drawn
-time, so what the chain computes can be checked, and other distributions tried.
+The simulation uses only the machine of the chain: each access is a piece of work that takes a
+random time. It checks the results of the chain, and allows other distributions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Simulated:
     """Figures of a simulation.
 
     latency: mean time of a message (s), within `error` of the true one with 99 % confidence.
-    counts: how many times each access began in the measured part; turns: of process 0, in it.
+    counts: how often each access began in the measured part; turns: of process 0, in this part.
     """
 
     latency: float

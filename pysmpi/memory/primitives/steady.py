@@ -1,4 +1,4 @@
-"""The long run of a chain: the probability of each state, and how often each access begins."""
+"""The steady state of a chain: the probability of each state, and the rate of each access."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ FACTORED = 20_000
 
 
 def steady_state(chain: Chain) -> NDArray[np.float64]:
-    """The probability of each state in the long run: the solution of pi Q = 0.
+    """The steady-state probability of each state: the solution of pi Q = 0.
 
-    States that the chain leaves for good have none. Raises UsageError if it can end up in more
-    than one place, as then the long run depends on chance, or if scipy is missing.
+    Transient states have probability 0. Raises UsageError if the chain has more than one final
+    class, because the steady state then depends on chance, or if scipy is missing.
     """
     sparse, linalg, graph = _scipy()
     size = chain.states
@@ -40,7 +40,7 @@ def steady_state(chain: Chain) -> NDArray[np.float64]:
     if len(members) == 1:
         probability[members] = 1.0
         return probability
-    # The equations determine pi but for a factor: fix its first entry, drop the first equation.
+    # The equations determine pi up to a factor: fix its first entry, drop the first equation.
     right = -inside[1:, 0].toarray().ravel()
     rest = _solve(sparse, linalg, inside[1:, 1:].tocsc(), right)
     solution = np.concatenate([[1.0], rest])
@@ -51,7 +51,7 @@ def steady_state(chain: Chain) -> NDArray[np.float64]:
 def _solve(
     sparse: Any, linalg: Any, matrix: Any, right: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Solve a sparse system: by LU, or where that would fill memory, by GMRES."""
+    """Solve a sparse system: by LU, or by GMRES if LU would fill memory."""
     if len(right) > FACTORED:
         # Columns are scaled to a diagonal of -1: rates differ by orders of magnitude.
         scale = sparse.diags(-1.0 / matrix.diagonal())
@@ -67,7 +67,7 @@ def _solve(
 
 
 def throughputs(chain: Chain, probability: NDArray[np.float64], labels: int) -> NDArray[np.float64]:
-    """How often (1/s) each label, 0 to `labels` - 1, occurs in the long run."""
+    """The rate (1/s) of each label, 0 to `labels` - 1, in the steady state."""
     labelled = chain.label != NO_LABEL
     weight = probability[chain.source[labelled]] * chain.rate[labelled]
     return np.asarray(np.bincount(chain.label[labelled], weight, labels), np.float64)

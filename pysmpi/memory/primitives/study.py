@@ -34,7 +34,7 @@ class Misses:
 
 @dataclass(frozen=True)
 class Figures:
-    """What one message costs: mean latency (s), misses, and transfers by type (hits included).
+    """The cost of one message: mean latency (s), misses, and transfers by type (hits included).
 
     `error`: half the 99 % interval of a simulated latency (s), 0 for the chain's.
     """
@@ -62,7 +62,7 @@ class Figures:
 class Sizes:
     """States and transitions: of the functional model, the chain, and the chain when lumped.
 
-    interleaved: of the system with every beginning and end of an access, where that was counted.
+    interleaved: of the system with every beginning and end of an access, if it was counted.
     """
 
     functional_states: int
@@ -76,7 +76,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Study:
-    """What a study found. `solved` or `simulated` is None if that was not asked for."""
+    """The results of a study. `solved` or `simulated` is None if it was not requested."""
 
     program: str
     protocol: str
@@ -122,12 +122,12 @@ def study(
 ) -> Study:
     """Check a program, solve its chain, and simulate `turns` turns of process 0 if not 0.
 
-    transfers: atomic, where caches change when a transfer begins, or two-phase, where they change
-    in its middle. limit: of states. homes: as for `Machine`. Raises UsageError where the program
-    or the mapping is wrong.
+    transfers: atomic (caches change at the beginning of a transfer) or two-phase (caches change in
+    its middle). limit: largest number of states. homes: as for `Machine`. Raises UsageError for a
+    wrong program or mapping.
     """
     machine = Machine(program, protocol, positions, latencies, transfers == ATOMIC, homes)
-    # Once every local state is known, those that do the same are merged.
+    # When every local state is known, equivalent states are merged.
     model(machine, limit)
     machine.merge()
     functional = model(machine, limit)
@@ -143,7 +143,7 @@ def study(
         interleaved(machine, limit) if count_interleaved else None,
     )
     checks = check(machine, functional)
-    # Where a property does not hold, that is the answer: a long run may not even exist.
+    # If a property does not hold, the study ends here: a steady state may not even exist.
     ok = all(each.holds for each in checks)
     solved = figures_of(machine, lumped) if ok and solve else None
     simulated = None
@@ -169,8 +169,8 @@ def study(
 def figures_of(machine: Machine, chain: Chain) -> Figures:
     """Latency L = 1 / (m F), and misses F(V, p) / (m F): F is the throughput of process 0's turns.
 
-    A turn is worth m messages. Source: section 4.1 of the paper, where m is 2 and misses are those
-    of one process in a turn, which for ping-pong are those of both in a message.
+    A turn has m messages. Source: section 4.1 of the paper; there m is 2, and misses are those of
+    one process in a turn. In ping-pong these equal the misses of both processes in a message.
     """
     accesses = machine.accesses.values
     rate = throughputs(chain, steady_state(chain), len(accesses))

@@ -1,1 +1,1 @@
-"""Messages inside a node: what the caches hold, and what copying through them takes."""
+"""Messages inside a node: contents of caches, and the cost of copies through them."""

@@ -1,8 +1,8 @@
-"""Buffers of ranks: which memory is which, whatever address it has in this run.
+"""Buffers of ranks, identified independently of addresses.
 
-Memory is known by the object that owns it, as long as that lives, so the same run always finds
-the same buffers. What has no owner (pickled objects, the messages of a collective's schedule) goes
-through one buffer of the rank.
+Memory is identified by the object that owns it, during the lifetime of this object, so a repeated
+run finds the same buffers. Memory without an owner (pickled objects, the messages of a collective's
+schedule) goes through one buffer of the rank.
 """
 
 from typing import Any, Final, Optional
@@ -10,15 +10,15 @@ from weakref import ref
 
 from pysmpi.memory.transfer.caches import Block, Buffer, Caches
 
-# Where the bytes of a message are: the object that owns the memory, the first and the last + 1 of
-# its bytes, and the number of separate pieces in which they lie there (1: all of them).
+# The place of a message's bytes: the object that owns the memory, the first and the last + 1 of its
+# bytes, and the number of separate pieces (1: contiguous).
 Place = tuple[object, int, int, int]
 
-NAMELESS: Final = 1024  # lengths of objects without a name that a rank knows
+NAMELESS: Final = 1024  # lengths of objects without a name that a rank remembers
 
 
 class Buffers:
-    """The buffers of the ranks on one slot, whose core belongs to the NUMA node `home`."""
+    """The buffers of the ranks on one slot; its core belongs to the NUMA node `home`."""
 
     def __init__(self, caches: Caches, core: int, home: int) -> None:
         self.caches: Caches = caches
@@ -51,7 +51,7 @@ class Buffers:
         return forget
 
     def _nameless(self, owner: Any) -> Buffer:
-        """Objects that cannot be told from their successors: those of one length are one."""
+        """Objects without identity: all those of one length count as one."""
         length = len(owner)
         found = self.nameless.get(length)
         if found is None:
@@ -69,7 +69,7 @@ class Buffers:
         owner, start, end, pieces = place
         block = caches.block(self.of(owner), start, end)
         if pieces > 1:
-            # Between the pieces whole lines may stay untouched.
+            # Whole lines between the pieces may not be accessed.
             lines = min(pieces * (1 + (nbytes // pieces) // caches.line), block.size // caches.line)
             block.size = min(block.end - block.start, lines * caches.line)
         return block

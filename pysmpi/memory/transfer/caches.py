@@ -1,10 +1,10 @@
-"""What the caches of one node hold: parts of buffers, by least recent use, in which states.
+"""The contents of the caches of one node: parts of buffers, by least recent use, with states.
 
-Caches are followed in `Block`s, consecutive bytes that a program uses together: a block is in a
-cache as a whole, or not. The caches of one core alone are coherent with those of others by the
-table of a protocol; a cache that several cores share has what its sharers had.
+Caches hold `Block`s, consecutive bytes that a program uses together; a cache holds a block as a
+whole or not at all. Private caches of cores are coherent by the table of a protocol. A cache that
+several cores share holds the blocks of its sharers.
 
-An access answers with a *kind*, which says what throughput it has.
+An access returns a *kind*, which determines its throughput.
 """
 
 from bisect import bisect_left
@@ -15,14 +15,14 @@ from pysmpi.memory.transfer.kinds import ACCESS, DISTANCE, NOBODY, NUMBERS
 from pysmpi.platform.node_description import NodeDescription
 
 SEVERAL: Final = -2
-INVALID: Final = 0  # the state of what a core does not have; others count from the strongest, 1
+INVALID: Final = 0  # state of a block that a core does not have; others count from the strongest, 1
 LETTERS: Final = "MOESFI"
 # More pieces of one buffer than this are forgotten, and the buffer is new.
 PIECES: Final = 4096
 
 
 class Step:
-    """What an access makes of the states of a line: its own, and others' by the old one."""
+    """The new states of a line after an access: the own state, and others' by the old one."""
 
     def __init__(self, becomes: int, others: "list[int]") -> None:
         self.becomes: int = becomes
@@ -30,7 +30,7 @@ class Step:
 
 
 class Block:
-    """Bytes `start` to `end` of a buffer; `size` is what they take in a cache.
+    """Bytes `start` to `end` of a buffer; `size` is the number of bytes that they use in a cache.
 
     `core` is the one core whose own caches hold it, in `state`; with `SEVERAL`, `holders` has the
     state of each. `below` is its state in caches that cores share, as they left
@@ -62,10 +62,10 @@ class Buffer:
 
 
 class Cache:
-    """One cache of `capacity` bytes; `core` is the one that has it for itself, else `NOBODY`.
+    """One cache of `capacity` bytes; `core` is its only core, or `NOBODY` if it is shared.
 
-    `content` has the bytes of each block, least recently used first. What leaves the cache is in
-    the `next` one, if there is one.
+    `content` has the bytes of each block, least recently used first. A block that leaves the cache
+    goes to the `next` cache, if there is one.
     """
 
     def __init__(self, capacity: int, core: int, first: int) -> None:
@@ -118,7 +118,7 @@ class Caches:
         ]
         count = len(self.letters)
         number = {letter: i for i, letter in enumerate(self.letters)}
-        # By state of one's own, then by the strongest of others; None where a table has no rule.
+        # By own state, then by the strongest of others; None if a table has no rule.
         self.reads: list[Optional[Step]] = [None] * (count * count)
         self.writes: list[Optional[Step]] = [None] * (count * count)
         for (operation, own, other), rule in protocol.rules.items():
@@ -139,9 +139,9 @@ class Caches:
         self.store_misses: list[int] = [kind_from("SM" + name) for name in names]
 
     def name(self, letter: str) -> str:
-        """The state that throughputs are known for.
+        """The corresponding state for which throughputs are known.
 
-        States under names of their own are shared ones, as far as throughput goes.
+        States with other names have the throughput of shared ones.
         """
         if letter == self.letters[INVALID]:
             return "I"
@@ -164,9 +164,9 @@ class Caches:
         return self._cut(buffer, start, end)
 
     def _cut(self, buffer: Buffer, start: int, end: int) -> Block:
-        """A block of its own for some bytes; other blocks give up what they have of them.
+        """A separate block for some bytes; other blocks give up these bytes.
 
-        It is where the largest part of it has been.
+        It is in the place of its largest part.
         """
         if len(buffer.blocks) > PIECES:
             for old in buffer.blocks.values():
@@ -296,7 +296,7 @@ class Caches:
                 self._evict(cache)
 
     def _pass(self, cache: Cache, block: Block) -> None:
-        """A block too large for a cache takes everything else out of it and does not stay."""
+        """A block larger than a cache evicts everything else and does not stay."""
         if cache.used > 0:
             cache.drop(block)
             for other in list(cache.content):
@@ -320,7 +320,7 @@ class Caches:
         return self.store_hits[state] + level
 
     def _fetch(self, core: int, block: Block, write: bool) -> int:
-        """A core accesses a block that no core has in caches of its own."""
+        """A core accesses a block that is in no core's private caches."""
         kind = self._below(core, block, write)
         step = self.writes[INVALID] if write else self.reads[INVALID]
         assert step is not None
@@ -331,7 +331,7 @@ class Caches:
         return kind
 
     def _below(self, core: int, block: Block, write: bool) -> int:
-        """What it is to find a block in a cache that cores share, or in memory."""
+        """The kind of an access to a block in a shared cache, or in memory."""
         path = self.paths[core]
         for i in range(self.private, len(path)):
             if block in path[i].content:
@@ -341,7 +341,7 @@ class Caches:
             if block in cache.content:
                 away = self.distance(core, cache.first)
                 return misses[block.below] + (away + 1) * DISTANCE
-        block.below = INVALID  # memory has it as it is
+        block.below = INVALID  # memory has the current value
         away = NOBODY
         if self.node.numa_of(core) != block.home:
             away = self.distance(core, block.home * self.node.cores // self.node.numa)
@@ -366,7 +366,7 @@ class Caches:
         return kind
 
     def _kind(self, core: int, block: Block, write: bool, own: int, other: int) -> int:
-        """What an access is, by the state of the core's own copy and the strongest other."""
+        """The kind of an access, by the state of the core's own copy and the strongest other."""
         path = self.paths[core]
         hits = self.store_hits if write else self.load_hits
         if own != INVALID:
@@ -403,7 +403,7 @@ class Caches:
         return far
 
     def _leave_below(self, core: int, block: Block, becomes: int, write: bool) -> None:
-        """Bring up to date what the caches that cores share have of a block."""
+        """Update the entries of a block in shared caches."""
         if block.last != core:
             block.spread = block.spread or block.last != NOBODY
             block.last = core
@@ -451,7 +451,7 @@ class Caches:
                 cache.drop(block)
         block.spread = False
 
-    # What does not fit any more.
+    # Blocks that no longer fit.
 
     def _evict(self, cache: Cache) -> None:
         """Let the least recently used blocks go until the rest fits."""

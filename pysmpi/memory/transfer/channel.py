@@ -43,7 +43,7 @@ class Channel(Pricing):
         self.receivers: Buffers = room.of(destination, receiver)
         distance = room.node.distance(sender, receiver)
         self.distance: int = distance
-        # The receiver sees the line that says that there is a message.
+        # The receiver sees the line that announces a message.
         self.signal: float = room.latency("LMM", distance) if sender != receiver else 0.0
         self.plans: dict[object, Plan] = {}
         self.into_pool: Copy = Copy()
@@ -63,7 +63,7 @@ class Channel(Pricing):
             overhead, overhead, overhead, eager, eager, self,
         )  # fmt: skip
 
-    # As the kernel asks.
+    # Called by the kernel.
 
     def sending(self, send: Send) -> None:
         """Copy a short message into the shared buffer."""
@@ -111,20 +111,21 @@ class Channel(Pricing):
         receive.finish_cost = room.overhead + seconds
 
     def moving(self, transfer: Transfer) -> None:
-        """Bytes of a window: whoever asks for them copies them once."""
+        """Bytes of a window: the origin copies them once."""
         room = self.room
         nbytes = transfer.nbytes
         store = kind_of("SMM", self.distance, 0)
         seconds = nbytes * room.copy(LOADED, store, nbytes, nbytes)
         transfer.plan = self._plan(nbytes, seconds, {})
 
-    # What it comes to.
+    # The resulting cost.
 
     def _sent(self, place: Optional[Place], payload: object, nbytes: int) -> Block:
-        """The block that a message is sent from.
+        """The block that holds the data of a send.
 
-        A pickled object has just been written. So has, unless an option says otherwise, memory that
-        is seen for the first time: programs write what they send.
+        A pickled object has just been written. Memory that is seen for the first time also counts
+        as just written, because programs write their data before they send it; an option changes
+        this.
         """
         room = self.room
         block = self.senders.block(place, payload, nbytes)
@@ -136,7 +137,7 @@ class Channel(Pricing):
     def _transfer(
         self, send: Send, into: Block, nbytes: int, place: Optional[Place]
     ) -> Plan:
-        """The plan of a message whose sides are both there."""
+        """The plan of a message after both sides are ready."""
         room = self.room
         origin = room.place(send.payload)
         out = self._sent(origin, send.payload, nbytes)
@@ -194,7 +195,7 @@ class Channel(Pricing):
         self.plans[key] = plan
 
     def _plan(self, nbytes: int, seconds: float, weights: dict[Constraint, float]) -> Plan:
-        """A transfer of some seconds, if it has for itself what it uses."""
+        """A transfer of some seconds if it does not share its resources."""
         overhead = self.room.overhead
         bound = nbytes / seconds if seconds > 0.0 else INFINITY
         return Plan(

@@ -12,12 +12,12 @@ from pysmpi.options import Settings
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 
-# Answers where a payload is: see `buffers.Place`; None if it is in no buffer of the program.
+# Returns the place of a payload: see `buffers.Place`; None if it is in no buffer of the program.
 Locate = Callable[[Any], Any]
 
 
 def described(host: Host) -> bool:
-    """Whether enough is known of a host's inside to price what happens there."""
+    """Whether the description of a host's inside is sufficient for a memory model."""
     return host.node is not None and bool(host.node.curves)
 
 
@@ -29,10 +29,10 @@ def over(
 ) -> Transport:
     """The transport of a run whose network is `network`.
 
-    That is the network itself where no node is described, or its model knows of nodes, and the run
+    This is the network itself if no node is described, or if its model includes nodes and the run
     names no memory model.
 
-    Raises UsageError for options that are wrong, described nodes or not.
+    Raises UsageError for wrong options, also if no node is described.
     """
     read_library(settings)
     name = settings.text("memory/model")

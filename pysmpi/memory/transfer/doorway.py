@@ -18,7 +18,7 @@ class Side:
         self.buffers: Buffers = room.of(slot, core)
 
     def through(self, payload: object, nbytes: int, write: bool) -> float:
-        """Seconds that the library takes to pack or unpack, whose core uses the buffer."""
+        """Seconds of the library to pack or unpack; its core uses the buffer."""
         if nbytes == 0:
             return 0.0
         room = self.room
@@ -31,7 +31,7 @@ class Side:
 
 
 class Doorway(Pricing):
-    """The network's price, and what the library does at the ends that are described."""
+    """The network's price, and the costs of the library at described ends."""
 
     def __init__(self, sender: Optional[Side], receiver: Optional[Side]) -> None:
         self.sender: Optional[Side] = sender

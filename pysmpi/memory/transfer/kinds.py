@@ -24,7 +24,7 @@ def access_of(kind: int) -> str:
 
 
 def distance_of(kind: int) -> int:
-    """The distance of a kind: the number of one of the node's, -1 where it does not matter."""
+    """The distance of a kind: an index into the node's distances, -1 if it does not matter."""
     return kind % ACCESS // DISTANCE - 1
 
 

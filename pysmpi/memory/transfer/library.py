@@ -1,8 +1,8 @@
-"""What an MPI library does inside a node: chunks, shared buffers, overheads.
+"""The behaviour of MPI libraries inside a node: chunks, shared buffers, overheads.
 
-The presets are those of the libraries that Putigny, Ruelle and Goglin (PDSEC 2014) look at: Open
-MPI copies in fragments of 32 KiB that it takes from a free list, the last used first; MPICH2 in 64
-cells of 64 KiB a process that it uses in turn. Both have one set of buffers a sender.
+The presets are the libraries of Putigny, Ruelle and Goglin (PDSEC 2014). Open MPI copies in
+fragments of 32 KiB from a free list, the last used first. MPICH2 has 64 cells of 64 KiB for each
+process and uses them round robin. Both have one set of buffers for each sender.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from pysmpi.platform.units import parse_size, parse_time
 class Library:
     """Sizes in bytes, overheads in seconds.
 
-    Messages up to `eager` bytes are copied out at once and copied in when they are received;
-    others when both sides are there, in chunks of `chunk` bytes after one of `first`. `cells`
-    buffers of `chunk` bytes are used the last one first, or in turn if `in_turn`; they belong to
-    the sender, or to the pair of cores and so to both directions if `paired`. `overhead` is the
-    time of each side for a message, `control` for a chunk. `overlap` takes the place of the
-    node's, if it is not None. A send buffer that was never seen is in the cache if `warm`.
+    Messages of up to `eager` bytes are copied to shared buffers at once and copied from them when
+    they are received. Larger messages begin when both sides are ready, in chunks of `chunk` bytes
+    after one of `first`. The `cells` buffers of `chunk` bytes are used the last one first, or round
+    robin if `in_turn`. They belong to the sender or, if `paired`, to the pair of cores and so to
+    both directions. `overhead` is the time of each side for a message, `control` for a chunk.
+    `overlap` replaces that of the node, if it is not None. A new send buffer is in the cache if
+    `warm`.
     """
 
     chunk: int

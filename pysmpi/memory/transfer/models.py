@@ -1,9 +1,9 @@
 """The registry of intra-node models.
 
-A model is a function from a node and two cores to a `Channel`, which prices the messages from the
-one to the other. A new one is such a function in a file of its own in `mechanisms/`, under
-`@memory_model(name, line)`; one of a user's own package is found through the entry point group
-`pysmpi.memory_models`.
+A model is a function from a node and two cores to a `Channel`, which gives the price of messages
+from the first core to the second. To add a model, write such a function under `@memory_model(name,
+line)` in a file in `mechanisms/`, or in your own package, which is found through the entry point
+group `pysmpi.memory_models`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Builder = Callable[[Room, int, int, int, int], Channel]
 
 @dataclass(frozen=True)
 class MemoryModel:
-    """A name, one line about it, and what makes its builder from the options of a run.
+    """A name, a description of one line, and a function from the options of a run to a builder.
 
-    Without one (`loopback`), messages inside a node are the network model's.
+    Without this function (`loopback`), the network model applies to messages inside a node.
     """
 
     name: str
@@ -40,7 +40,7 @@ MEMORY_MODELS: Registry[MemoryModel] = Registry(
 def memory_model(
     name: str, line: str
 ) -> Callable[[Callable[[Settings], Builder]], Callable[[Settings], Builder]]:
-    """Register what makes channels under `name`."""
+    """Register the function that makes channels under `name`."""
 
     def register(prepare: Callable[[Settings], Builder]) -> Callable[[Settings], Builder]:
         MEMORY_MODELS.add(MemoryModel(name, line, prepare))

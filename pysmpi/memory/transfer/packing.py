@@ -1,9 +1,9 @@
-"""What a strided message costs besides its copy: the middleware's latency of log_nP.
+"""The cost of a strided message in addition to its copy: the middleware's latency of log_nP.
 
-A datatype whose pieces lie apart is packed by a loop over the pieces, which loads (or stores) the
-lines that hold them rather than the bytes alone. A message to another node finds its buffer in
-memory: the network's traffic has passed through the caches since it was last used. Pieces farther
-apart than prefetchers look are then one access to memory each.
+A datatype with scattered pieces is packed by a loop over the pieces. The loop loads (or stores) the
+whole lines that hold them. A message to another node finds its buffer in memory, because other
+traffic has passed through the caches since its last use. Pieces that are farther apart than
+prefetchers look cost one access to memory each.
 
 Sources: Cameron, Ge and Sun, log_nP and log_3P (IEEE Transactions on Computers 56, 2007); Tu, Fan,
 Zhan and Zhao, Accurate Analytical Models for Message Passing on Multi-core Clusters (PDP 2009).
@@ -15,7 +15,7 @@ from pysmpi.memory.transfer.buffers import Place
 from pysmpi.memory.transfer.kinds import NOBODY, access_of, kind_of
 from pysmpi.memory.transfer.room import Room
 
-# Bytes between pieces from which on each costs an access of its own: assumed.
+# Distance (bytes) of pieces above which each is a separate access: assumed.
 FAR: Final = 256
 
 
@@ -26,7 +26,7 @@ def touched_lines(nbytes: int, span: int, pieces: int, line: int) -> int:
 
 
 def pack_seconds(room: Room, kind: int, place: Place, nbytes: int, network: bool = False) -> float:
-    """Seconds to pack or unpack a strided message, over and above those of a contiguous one.
+    """Seconds to pack or unpack a strided message, minus those of a contiguous one.
 
     `kind` is the access to the program's buffer.
     """

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 
 def chunk_sizes(nbytes: int, chunk: int, first: int) -> list[int]:
-    """The bytes of each chunk: one of at most `first`, whole ones, and what is left."""
+    """The bytes of each chunk: one of at most `first`, whole ones, and the rest."""
     sizes = []
     left, room = nbytes, first
     while left > 0:
@@ -48,7 +48,7 @@ def sequential(nbytes: int, send: float, receive: float) -> float:
 
 
 def parallel(nbytes: int, send: float, receive: float) -> float:
-    """The limit for many chunks: the slower of two copies at once."""
+    """The limit for many chunks: the slower of two simultaneous copies."""
     return nbytes * max(send, receive)
 
 

@@ -1,4 +1,4 @@
-"""One node as messages see it: its caches, its shared buffers, and what it can move at once."""
+"""One node for messages: its caches, its shared buffers, and its shared resources."""
 
 from math import sqrt
 from typing import Any, Final, Optional
@@ -42,7 +42,7 @@ class Room:
         self.locate: Any = locate  # callable(payload) -> Place or None
         self.caches: Caches = Caches(node, protocol)
         self.sizes: list[int] = [cache.size for cache in node.caches]
-        # Of the library, where it is asked for each message.
+        # Values of the library that each message needs.
         self.control: float = library.control
         self.overhead: float = library.overhead
         self.pooled: int = library.cells * library.chunk
@@ -52,7 +52,8 @@ class Room:
         self.pools: dict[int, Pool] = {}
         self.speeds: dict[tuple[int, int], float] = {}
         self.copies: dict[tuple[int, int, int, int], float] = {}
-        # What a line is to the writer and the reader of a shared buffer once it has been read.
+        # The states of a line of a shared buffer for its writer and its reader, after it has been
+        # read.
         written, _ = protocol.write(protocol.initial(2), 0)
         states, _ = protocol.read(written, 1)
         self.dirty: str = self.caches.name(written[0])
@@ -66,7 +67,7 @@ class Room:
         self.loads: list[int] = [
             LOADED if d < 0 else kind_of("LM" + self.dirty, d, 0) for d in far
         ]
-        # A core copies one thing at a time: a second of it is used up by a second of copying.
+        # A core makes one copy at a time: a second of copying uses a second of the core.
         self.cores: list[Constraint] = [Constraint(1.0, f"core {i}") for i in range(node.cores)]
         self.controllers: list[Optional[Constraint]] = [None] * node.numa
         if node.memory_bandwidth is not None:
@@ -99,7 +100,7 @@ class Room:
         return found
 
     def place(self, payload: object) -> Optional[Place]:
-        """Where a payload is, if it is in a buffer of the program."""
+        """The place of a payload, if it is in a buffer of the program."""
         if payload is None or self.locate is None:
             return None
         found: Optional[Place] = self.locate(payload)
@@ -118,7 +119,7 @@ class Room:
         return found
 
     def footprint(self, nbytes: int) -> int:
-        """How many bytes of shared buffers a message goes through until it meets them again."""
+        """The bytes of shared buffers that a message uses before it uses the first one again."""
         if self.in_turn or nbytes > self.pooled:
             return self.pooled
         return nbytes
@@ -149,17 +150,18 @@ class Room:
         return kind_of("SH" + own, far, 1)
 
     def load(self, pool: Pool, core: int, writer: int) -> int:
-        """The kind of a receiver's loads of what `writer` has just stored there."""
+        """The kind of a receiver's loads of data that `writer` has just stored there."""
         self.caches.touch(core, pool.block)
         return self.loads[self.caches.distances[core][writer] + 1]
 
-    # What it takes.
+    # The costs.
 
     def speed(self, kind: int, nbytes: int) -> float:
         """Bytes/s of an access to a buffer of some bytes.
 
-        Curves tell where a buffer is by its size. One that would fit nearer than where it is found
-        counts as one that fills half of that cache, on the logarithmic scale.
+        Curves give the throughput by the size of a buffer, which implies its place. A buffer that
+        is found in a farther place than its size implies has the throughput of one that fills half
+        of that cache, on the logarithmic scale.
         """
         key = (kind, nbytes)
         found = self.speeds.get(key)
@@ -191,14 +193,14 @@ class Room:
         return found
 
     def latency(self, access: str, distance: int) -> float:
-        """Seconds of one line's access; 0 where the description has no latencies."""
+        """Seconds of one line's access; 0 if the description has no latencies."""
         return self.node.latency(access, distance) if self.node.latencies else 0.0
 
-    # What is shared.
+    # Shared resources.
 
     def use(self, weights: dict[Constraint, float], core: int, kind: int, nbytes: int,
             home: int) -> None:  # fmt: skip
-        """Add what a byte of an access takes from the node's resources."""
+        """Add the use of the node's resources by a byte of an access."""
         access = access_of(kind)
         part = 2.0 if access[0] == "S" else 1.0  # a store fetches the line and writes it back
         from_memory = access[1:] == "MI" or (access[1] == "H" and nbytes > self.sizes[-1])

@@ -1,8 +1,8 @@
 """Transfers with one copy: the receiver reads the sender's memory itself.
 
 The kernel copies (CMA, KNEM) or maps the sender's pages into the receiver (XPMEM). There is no
-pipeline, and the sender's core does nothing; the receiver's loads find the lines where the sender
-has them, and leave them shared.
+pipeline, and the sender's core is idle. The receiver's loads find the lines in the sender's place,
+and leave them shared.
 """
 
 from pysmpi.kernel.plan import Plan

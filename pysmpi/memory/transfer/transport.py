@@ -21,8 +21,8 @@ from pysmpi.platform.placement import Slot
 class MemoryTransport(Transport):
     """Plans of `network` between hosts, and of a memory model inside hosts with a description.
 
-    `places[slot]` is the place of each slot; it may grow. `locate(payload)` says where a payload
-    is.
+    `places[slot]` is the place of each slot; it may grow. `locate(payload)` returns the place of a
+    payload.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class MemoryTransport(Transport):
         if one.host is not other.host:
             plan = self.network.plan(source, destination, nbytes)
             if described(one.host) or described(other.host):
-                # The plan may be one that the network's model keeps.
+                # The plan may be cached by the network's model.
                 return plan.priced(Doorway(self._side(source), self._side(destination)))
             return plan
         if not described(one.host):

@@ -1,1 +1,1 @@
-"""The models that come with pysmpi, one file a family; `pysmpi.network.models` finds them."""
+"""The models that come with pysmpi, one file for each family."""

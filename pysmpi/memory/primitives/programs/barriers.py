@@ -1,4 +1,4 @@
-"""Barriers, and what they are for: nobody leaves before everybody has come."""
+"""Barriers, and their specification: no process leaves before all have entered."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Barrier = Callable[[int, dict[str, int]], Step]
 
 
 def specification(processes: int) -> dict[Hashable, dict[str, Hashable]]:
-    """What barriers of `processes` processes allow, as a labelled transition system.
+    """The allowed marks of barriers of `processes` processes, as a labelled transition system.
 
-    A state counts for each process the marks that it passed, less those that all have passed.
+    A state has the number of marks of each process, minus those that all have passed.
     """
     first = (0,) * processes
     found: dict[Hashable, dict[str, Hashable]] = {}
@@ -55,7 +55,7 @@ def repeated(
     private: Callable[[], dict[str, int]],
     barrier: Barrier,
 ) -> Program:
-    """Processes that do nothing but `barrier(me, mine)`, again and again."""
+    """Processes that call only `barrier(me, mine)`, repeatedly."""
     if processes < 2:
         raise UsageError(f"program {name}: expected at least 2 processes, got {processes}")
 
@@ -81,7 +81,7 @@ def repeated(
 
 
 def central(processes: int = 2) -> Program:
-    """A counter that the last to come resets, before it turns the flag that the others wait for."""
+    """A counter; the last process resets it and then turns the flag that the others poll."""
     counter = Variable("count", 0, "counter", 0)
     flag = Variable("flag", 0, "flag", 0)
 
@@ -101,9 +101,9 @@ def central(processes: int = 2) -> Program:
 
 
 def dissemination(processes: int = 2) -> Program:
-    """In round r each process tells the one 2^r further on, and waits for the one 2^r before.
+    """In round r each process signals the process 2^r further, and waits for the one 2^r before.
 
-    Two sets of flags take turns, and their meaning changes every other time, so that none has to
+    Two sets of flags alternate, and their meaning changes at every second use, so that no flag must
     be reset (Mellor-Crummey and Scott, Algorithms for scalable synchronization, 1991).
     """
     rounds = max(1, (processes - 1).bit_length())

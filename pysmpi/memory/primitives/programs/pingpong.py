@@ -10,7 +10,7 @@ from pysmpi.memory.primitives.operations import Operation, Program, Variable, st
 
 Step = Generator[Operation, Any, Any]
 
-# What the marks of a send and a receive are called, and the order that ping-pong puts them in.
+# The marks of a send and a receive, and their order in a ping-pong.
 SPECIFICATION: dict[Hashable, dict[str, Hashable]] = {
     0: {"0 sends 0": 1},
     1: {"1 receives 0": 2},
@@ -34,7 +34,7 @@ def receives(me: int, message: int) -> str:
 
 
 def check_packets(packets: int) -> None:
-    """Raise UsageError unless there is a packet to send a message in."""
+    """Raise UsageError if there is no packet for a message."""
     if packets < 1:
         raise UsageError(f"packets: expected at least 1, got {packets}")
 
@@ -49,9 +49,9 @@ def ping_pong(
 ) -> Program:
     """Two processes that send each other a message in turn: 0 and 1 alternate as its contents.
 
-    `send(me, message, mine)` and `receive(me, mine)` are generators; they yield the marks above
-    where the message is handed over and where it has been read. `mine` is what the process keeps
-    to itself from call to call, which `private()` makes.
+    `send(me, message, mine)` and `receive(me, mine)` are generators. They yield the marks above
+    when the message is passed on and when it has been read. `mine` is the private state of the
+    process, which `private()` creates; it persists between calls.
     """
 
     def process(me: int) -> Step:

@@ -1,8 +1,7 @@
-"""SR1: send and receive over lists and locks, as MPICH 1.2's shared-memory device has them.
+"""SR1: send and receive over lists and locks, as in MPICH 1.2's shared-memory device.
 
-Each process has a list of packets that it may use and a list of packets that came in. A list is
-accessed by locking it first, also to see whether anything is there. The receiver gives a packet
-back to the list of the process that owns it.
+Each process has a list of available packets and a list of incoming packets. Every access locks the
+list, also the check whether it is empty. The receiver returns a packet to the list of its owner.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class _List:
         self.variables = [self.lock, self.head] + ([self.tail] if self.tail else [])
 
     def take(self) -> Step:
-        """Take the first packet, as soon as there is one."""
+        """Wait for a packet and take the first one."""
         packet = None
         while packet is None:
             while self.look and (yield load(self.head)) is None:
@@ -83,11 +82,11 @@ class _List:
 
 
 def program(packets: int = 1, fifo: bool = False, look: bool = False) -> Program:
-    """Ping-pong over SR1, with `packets` packets a process.
+    """Ping-pong over SR1, with `packets` packets for each process.
 
-    fifo: packets come back to the end of the list of available ones, which then has a tail too;
-    in MPICH they come back to its head. look: a process locks a list only when it has seen that
-    there is a packet, as MPICH does.
+    fifo: packets return to the end of the list of available ones, which then also has a tail; in
+    MPICH they return to its head. look: a process locks a list only after it has seen a packet in
+    it, as in MPICH.
     """
     check_packets(packets)
     both = (0, 1)

@@ -1,9 +1,9 @@
 """SR2: send and receive without locks.
 
-The lists of SR1 are replaced by buffers of fixed size: for each process one of the packets that
-it may use, and one of those that came in. Each has one writer and one reader, so each side keeps
-its position to itself, and an index that the writer advances says how far the reader may read.
-The reader empties the slots that it has read; the writer waits for an empty one.
+Buffers of fixed size replace the lists of SR1: each process has one for its available packets, and
+one for its incoming packets. Each buffer has one writer and one reader. Each side keeps its
+position privately; the writer advances an index up to which the reader may read. The reader empties
+the slots that it has read; the writer waits for an empty slot.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pysmpi.memory.primitives.programs.pingpong import (
 
 
 class _Buffer:
-    """Names of packets in a circle of slots; `index` counts what was written, modulo 2 rounds."""
+    """Names of packets in a ring of slots; `index` counts written packets, modulo 2 rounds."""
 
     def __init__(self, name: str, reader: int, packets: list[str | None]) -> None:
         self.size = len(packets)
