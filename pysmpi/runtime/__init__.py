@@ -1,1 +1,1 @@
-"""Programs: what a rank runs, and what it believes to have for itself."""
+"""Programs of ranks, and the state that each rank has for itself."""

@@ -1,4 +1,4 @@
-"""The types of what `pysmpi.run` is given: wrong ones are named before anything begins."""
+"""The types of the arguments of `pysmpi.run`: wrong types are errors before the run begins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _short.maxlong = 30
 
 
 def shown(value: Any) -> str:
-    """A value as messages show it: short, with its type where that is not plain to see."""
+    """A value for messages: short, with its type if the type is not obvious."""
     try:
         text = _short.repr(value)
     except Exception:  # its own __repr__ fails, or it is a number too long for a decimal text
@@ -95,9 +95,9 @@ _PATHS = ("hostfile", "selector", "compute", "record_compute")
 
 
 def check_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a run by their names, once their types are right.
+    """The options of a run by their names, with correct types.
 
-    Raises UsageError that names the option, what was found and what was expected.
+    Raises UsageError with the option, the found value and the expected type.
     """
     checked = dict(options)
     for name, value in options.items():

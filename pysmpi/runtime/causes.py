@@ -1,6 +1,6 @@
-"""Why ranks wait in vain: near misses in the mailboxes, unequal collectives, circles.
+"""Causes of deadlocks: near misses in the mailboxes, unequal collectives, cycles.
 
-Everything is said by MPI's rules: a receive takes a message of its source, its tag and its
+The causes follow MPI's rules: a receive matches a message with its source, its tag and its
 communicator; a collective call needs every rank of its communicator, in the same order.
 """
 
@@ -34,13 +34,13 @@ _REASONS = 4  # lines at most
 
 
 class Causes:
-    """The reasons of a deadlock, from what ranks wait for and which have finished."""
+    """The reasons of a deadlock, from the waits of ranks and the ranks that have finished."""
 
     def __init__(self, census: Census, waits: Sequence[Wait], finished: set[int]) -> None:
         self.census = census
         self.waits = list(waits)
         self.finished = finished
-        self.of: dict[int, Wait] = {}  # what the main thread of a rank waits for
+        self.of: dict[int, Wait] = {}  # waits of the main thread of a rank
         self.every: dict[int, list[Wait]] = {}
         for wait in waits:
             self.of.setdefault(wait.pid, wait)
@@ -50,13 +50,13 @@ class Causes:
     # Lines of explanation.
 
     def reasons(self, chosen: Iterable[Wait]) -> list[str]:
-        """What there is to say about some of the waits, the most telling first."""
+        """The reasons of some of the waits, the most informative first."""
         found: dict[str, int] = {}
         for wait in chosen:
             for weight, line in self._explain(wait):
                 found.setdefault(line, weight)
         ordered = sorted(found, key=lambda line: found[line])
-        # Where something is known to be wrong, lines that only restate the wait are noise.
+        # If there is a definite error, lines that only repeat the wait are noise.
         if ordered and found[ordered[0]] < 5:
             ordered = [line for line in ordered if found[line] < 8]
         return ordered[:_REASONS]
@@ -79,7 +79,7 @@ class Causes:
         return lines
 
     def _explain_lock(self, wait: Wait, piece: Piece, claim: Claim) -> list[tuple[int, str]]:
-        """Who keeps a rank from the lock of a window."""
+        """The ranks that keep a rank from the lock of a window."""
         group = claim.locks.group
         what = "a lock" if claim.target < 0 else f"the lock of rank {group[claim.target]}"
         lines = []
@@ -191,7 +191,7 @@ class Causes:
         return lines
 
     def _about_peer(self, wait: Wait, piece: Piece, verb: str) -> list[tuple[int, str]]:
-        """What the rank at the other end does, if there is one such rank."""
+        """The state of the rank at the other end, if there is one such rank."""
         me = wait.pid
         if piece.any:
             dead = [pid for pid in piece.pids if pid in self.finished]
@@ -267,7 +267,7 @@ class Causes:
         return lines
 
     def _stray(self, wait: Wait, collective: Collective) -> list[tuple[int, str]]:
-        """Messages of another collective call that came in the place of this one."""
+        """Messages of another collective call that arrived instead of this one."""
         core = collective.core
         lines = []
         for send in unmatched_sends(core.coll):
@@ -284,10 +284,10 @@ class Causes:
                 )))  # fmt: skip
         return lines
 
-    # Who waits for whom.
+    # The graph of waiting ranks.
 
     def missing(self, collective: Collective) -> frozenset[int]:
-        """The ranks that keep a collective call from going on, by pid."""
+        """The ranks that a collective call waits for, by pid."""
         key = (collective.core.coll.number, collective.number, collective.operation)
         known = self._missing.get(key)
         if known is None:
@@ -334,7 +334,7 @@ class Causes:
         return found
 
     def cycle(self) -> list[tuple[int, str]]:
-        """A short circle of ranks that wait for each other, with their calls; or nothing."""
+        """A short cycle of ranks that wait for each other, with their calls; or an empty list."""
         best = self._some_circle()
         for start in best[:16]:
             shorter = self._circle(start, len(best))
@@ -391,7 +391,7 @@ class Causes:
         return []
 
     def outlook(self) -> str:
-        """What a real MPI library would do."""
+        """The behaviour of a real MPI library."""
         sends = [
             piece.request.nbytes
             for wait in self.waits
@@ -418,7 +418,7 @@ class Causes:
     # Words.
 
     def _message(self, send: Send, sender: int) -> str:
-        """A message as the program sent it, with the line where its sender still waits for it."""
+        """A message of the program, with the line at which its sender still waits for it."""
         call, place = "", ""
         for wait in self.every.get(sender, ()):
             for piece in wait.pieces:
@@ -434,7 +434,7 @@ class Causes:
 
 
 def _collective_name(wait: Wait) -> str:
-    """The collective call that a rank is in: the one it started, where it is in `Wait`."""
+    """The collective call that a rank is in; in `Wait`, the one that it has started."""
     named = [piece.name for piece in wait.pieces if piece.name]
     return named[0] if named else wait.call
 

@@ -1,12 +1,12 @@
 """Virtual time in module `time`.
 
-While ranks run, the functions of `time` answer with the clock of the rank that asks, and with
-real time outside any rank. They are replaced in the module, and wherever a module that is loaded
-already holds one of them under a name of its own (`threading`, `queue`, `timeit`...).
+While ranks run, the functions of `time` return the clock of the calling rank, and real time outside
+any rank. They are replaced in the module, and in all loaded modules that have imported one of them
+(`threading`, `queue`, `timeit`...).
 
-The wall clock of a simulation starts at `EPOCH`; the other clocks start at zero. Asking for the
-time costs `poll_cost` seconds, so that a loop that waits for a date comes to its end.
-`process_time` and `thread_time` are the rank's clock as well: an MPI process that waits is busy.
+The wall clock of a simulation starts at `EPOCH`; the other clocks start at zero. A reading costs
+`poll_cost` seconds, so that a loop that waits for a date ends. `process_time` and `thread_time` are
+also the rank's clock: a waiting MPI process is busy.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _sleep(real: Callable[[float], None]) -> Callable[[float], None]:
 
 
 def _broken_down(real: Callable[..., Any], position: int) -> Callable[..., Any]:
-    """A function that takes the current date where argument `position` is missing or None."""
+    """A function that uses the current date if argument `position` is missing or None."""
     current = ranks.current
 
     def convert(*args: Any) -> Any:
@@ -89,7 +89,7 @@ def _broken_down(real: Callable[..., Any], position: int) -> Callable[..., Any]:
 def _broken_down_default(
     real: Callable[..., Any], position: int, localtime: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """A function that takes the current local time where argument `position` is missing."""
+    """A function that uses the current local time if argument `position` is missing."""
     current = ranks.current
 
     def convert(*args: Any) -> Any:
@@ -151,11 +151,11 @@ def install(patches: Patches, poll_cost: float = POLL_COST) -> None:
 
 
 def patch_datetime(patches: Patches, datetime: Any) -> None:
-    """Let `datetime.now` and `utcnow` ask module `time`.
+    """Make `datetime.now` and `utcnow` use module `time`.
 
     The class must stay the same object, or its instances could not be pickled; so the methods
     are exchanged in its dictionary, which Python has no official way to write to.
-    (`date.today` and `datetime.today` ask module `time` by themselves.)
+    (`date.today` and `datetime.today` already use module `time`.)
     """
     if sys.implementation.name != "cpython":
         return

@@ -1,7 +1,7 @@
 """Python's search for reference cycles, while ranks share one interpreter.
 
-It calls the `__del__` of objects of any rank, whichever rank is running, perhaps in the middle of
-an MPI call. Such a finalizer may ask and free; it cannot wait for other ranks.
+It calls the `__del__` of objects of any rank while another rank runs, perhaps in the middle of an
+MPI call. Such a finalizer may read state and free objects; it cannot wait for other ranks.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _WAITING = frozenset({"enter", "process", "sleep"})
 
 
 class Collecting:
-    """Stands in for a rank while it looks for cycles: all of it but what takes simulated time."""
+    """Replaces a rank while it collects cycles: all of it except calls that take simulated time."""
 
     __slots__ = ("rank",)
 
     rank: Rank
-    in_call = True  # what a finalizer does is not billed: only calls that wait look further
+    in_call = True  # the time of a finalizer is not billed: only calls that wait look further
 
     def __init__(self, rank: Rank) -> None:
         object.__setattr__(self, "rank", rank)
@@ -44,9 +44,9 @@ class Collecting:
 
 @contextmanager
 def rarely(ranks: int) -> Iterator[None]:
-    """Inside it, cycles are looked for rarely, more so the more ranks there are to search.
+    """Inside it, cycles are collected rarely; the interval grows with the number of ranks.
 
-    A simulation makes many objects and hardly a cycle.
+    A simulation creates many objects but hardly any cycles.
     """
     thresholds = gc.get_threshold()
     gc.set_threshold(max(thresholds[0], 400_000, 20 * ranks), *thresholds[1:])
@@ -58,7 +58,7 @@ def rarely(ranks: int) -> Iterator[None]:
 
 @contextmanager
 def announced() -> Iterator[None]:
-    """Inside it, whoever runs is `Collecting` while Python looks for cycles."""
+    """Inside it, the running rank is `Collecting` while Python collects cycles."""
     gc.callbacks.append(_follow)
     try:
         yield

@@ -1,7 +1,7 @@
 """Programs by the words of a command line: `python [flags] script|-m module|-c code args`, or a
 script by itself.
 
-Both `pysmpi run` and processes that a program spawns are started by such words.
+Such words start `pysmpi run` and processes that a program spawns.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def after_flags(words: Sequence[str]) -> list[str]:
 class Words(NamedTuple):
     """The words after an interpreter.
 
-    `kind` is "script", "module" (`-m`) or "command" (`-c`); `target` is None where there is none.
+    `kind` is "script", "module" (`-m`) or "command" (`-c`); `target` is None if there is none.
     """
 
     kind: str
@@ -80,7 +80,7 @@ def program_of(
     A command without a directory in its name is looked for in `search`, directories as in PATH,
     then in `directory`. Scripts are found from `directory` (default: the working directory).
     """
-    # The command line asks this module about words before anything is to be run.
+    # The command line uses this module before anything runs.
     from pysmpi.runtime.loader import find_program
 
     if is_python(command):

@@ -1,7 +1,7 @@
-"""Deadlocks: nothing can happen any more, and ranks still wait.
+"""Deadlocks: no event is left, and ranks still wait.
 
-`find_deadlock` looks at what each rank waits for and works out the report: who waits where, the
-odd one out, why by MPI's rules, and who waits for whom in a circle.
+`find_deadlock` makes the report from the waits of all ranks: the lines, the odd one out, the reason
+by MPI's rules, and a cycle of waiting ranks.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from pysmpi.runtime.waiting import Census, Piece, Wait
 if TYPE_CHECKING:
     from pysmpi.runtime.simulation import Simulation
 
-# How a rank called `sys.exit`, and where.
+# A rank's call of `sys.exit`, and its line.
 Exit = tuple[str, CallSite | None]
 
 _PIECES = 3  # shown of those that one call waits for
 
 
 class DeadlockError(PysmpiError, MPIException):
-    """Raised in every rank that waits, under `--on-deadlock raise`.
+    """Raised in every waiting rank, under `--on-deadlock raise`.
 
-    As an MPI error it has the class `ERR_PENDING`: what was started will never complete.
+    As an MPI error it has the class `ERR_PENDING`: the started operations will never complete.
     """
 
     exit_status = 3
@@ -56,16 +56,16 @@ class Group:
     site: CallSite | None
     waits: list[Wait] = field(default_factory=list)
     odd: bool = False
-    verb: str = ""  # in the place of "wait in"
+    verb: str = ""  # instead of "wait in"
 
 
 @dataclass
 class Deadlock:
     """A deadlock: its date (s), the groups of waiting ranks, and the parts of the report.
 
-    `why` says what keeps them by MPI's rule, a line each; `cycle` is a circle of (rank, call),
-    each of which waits for the next, or empty. `finished` are the ranks that have ended, `exits`
-    says of those among them that called `sys.exit` with what, and where.
+    `why` has the reasons by MPI's rules, one in each line; `cycle` is a cycle of (rank, call) in
+    which each waits for the next, or empty. `finished` are the ranks that have ended; `exits` has
+    the argument and the line of `sys.exit` for those that called it.
     """
 
     seconds: float
@@ -111,7 +111,7 @@ class Deadlock:
 
 
 class Livelock(Deadlock):
-    """All that happens is that ranks test in vain."""
+    """All running ranks only test, without success."""
 
     code = diagnostics.Livelock.code
     title = diagnostics.Livelock.title
@@ -152,7 +152,7 @@ def _place(site: CallSite) -> str:
 
 
 def _exits(simulation: Simulation, pids: Iterable[int]) -> dict[int, Exit]:
-    """Which of some ranks called `sys.exit`, how and where."""
+    """The ranks that called `sys.exit`, with the argument and the line."""
     found: dict[int, Exit] = {}
     for pid in pids:
         exit = simulation.outcomes[pid].exit
@@ -164,7 +164,7 @@ def _exits(simulation: Simulation, pids: Iterable[int]) -> dict[int, Exit]:
 
 
 def find_deadlock(simulation: Simulation) -> Deadlock:
-    """What became of a simulation in which nothing can happen any more."""
+    """The outcome of a simulation in which no event is left."""
     universe = simulation.universe
     census = Census(simulation)
     polling = simulation.polling
@@ -205,9 +205,9 @@ def _size(group: Group) -> int:
 
 
 def group_waits(waits: Iterable[Wait], others: bool = False) -> list[Group]:
-    """Ranks by what they wait in, the larger groups first, the odd one out marked.
+    """Waiting ranks by their call, the larger groups first, the odd one out marked.
 
-    `others` says that there are ranks that do not wait at all.
+    `others` is true if there are ranks that do not wait.
     """
     found: dict[tuple[Any, ...], list[Wait]] = {}
     for wait in waits:
@@ -234,7 +234,7 @@ def group_waits(waits: Iterable[Wait], others: bool = False) -> list[Group]:
 
 
 def describe(members: Sequence[Wait]) -> str:
-    """What ranks wait in: `Recv(source=0, tag=7, 512 bytes)`; members differ in values only."""
+    """The call of waiting ranks, such as `Recv(source=0, tag=7)`; members differ in values only."""
     first = members[0]
     comm = "" if first.comm in ("", "WORLD") else f" on {first.comm}"
     thread = " in a thread" if first.thread else ""

@@ -1,4 +1,4 @@
-"""What the operating system tells a rank: its variables, process number, host, directory."""
+"""The operating system's view of a rank: its variables, process number, host, directory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.surroundings import Surroundings, here
 
-# Beyond what an operating system gives (Linux: 4194304), so that no real process is meant.
+# Above the numbers of an operating system (Linux: 4194304), so that no real process has them.
 FIRST_PID = 5_000_000
-_getpid = os.getpid  # that of the operating system
+_getpid = os.getpid  # value of the operating system
 
 
 def launcher_variables(surroundings: Surroundings) -> dict[str, str]:
-    """The variables by which launchers tell a process its place: Open MPI's, MPICH's and PMIx's."""
+    """The variables of launchers for the place of a process: Open MPI's, MPICH's and PMIx's."""
     rank, size = str(surroundings.rank), str(surroundings.size)
     local_rank, local_size = str(surroundings.local_rank), str(surroundings.local_size)
     return {
@@ -43,11 +43,11 @@ _LAUNCHER = frozenset(os.fsencode(name) for name in launcher_variables(Surroundi
 
 
 class _Variables(dict[Any, Any]):
-    """What stands behind `os.environ` during a run: a copy of the variables for each rank.
+    """The mapping behind `os.environ` during a run: a copy of the variables for each rank.
 
-    What a rank sets is also passed on to the real environment by `os.environ`, where C libraries
-    look (`OMP_NUM_THREADS`); the end of the run takes it back. As a dictionary it is empty: all is
-    asked of that of the rank.
+    `os.environ` also passes changes of a rank to the real environment for C libraries
+    (`OMP_NUM_THREADS`); the end of the run restores it. As a dictionary this object is empty: every
+    access goes to the copy of the rank.
     """
 
     def __init__(self, common: dict[Any, Any]) -> None:
@@ -147,7 +147,7 @@ def _patch_environ(patches: Patches) -> None:
         """Execute the command in a subshell."""
         if here() is None:
             return real(command)
-        # The C library takes the environment of the process, which is none of a rank's.
+        # The C library uses the environment of the process, not that of the rank.
         child = os.posix_spawn("/bin/sh", ["sh", "-c", os.fsdecode(command)], dict(os.environ))
         return os.waitpid(child, 0)[1]
 
@@ -155,7 +155,7 @@ def _patch_environ(patches: Patches) -> None:
 
 
 def patch_children(patches: Patches, module: Any) -> None:
-    """Give children the environment of their rank where the program gives them none."""
+    """Give children the environment of their rank if the program passes none."""
     real = module.fork_exec
     environment = 5  # position of the list of variables
 
@@ -202,7 +202,7 @@ def _patch_pid(patches: Patches) -> None:
     patches.set(os, "kill", like(real_kill, kill))
 
     def of_process(real: Any) -> Any:
-        """A function whose first argument is the number of a process."""
+        """A function with a process number as first argument."""
 
         def call(pid: Any, *args: Any) -> Any:
             surroundings = here()
@@ -222,7 +222,7 @@ def _patch_proc(patches: Patches) -> None:
     fspath = os.fspath
 
     def of_path(real: Any) -> Any:
-        """A function whose first argument is a path."""
+        """A function with a path as first argument."""
 
         def call(*given: Any, **kwargs: Any) -> Any:
             if not given:
@@ -301,7 +301,7 @@ def patch_platform(patches: Patches, module: ModuleType) -> None:
         surroundings = here()
         if surroundings is None:
             return real
-        # The last field is computed when it is asked for, and not a part of the constructor.
+        # The last field is computed at its first use, and is not a part of the constructor.
         return type(real)(real.system, surroundings.host, real.release, real.version, real.machine)
 
     patches.set(module, "node", like(real_node, node))
@@ -309,7 +309,7 @@ def patch_platform(patches: Patches, module: ModuleType) -> None:
 
 
 def install(patches: Patches) -> None:
-    """Give every rank an environment of its own until the patches are undone."""
+    """Give every rank its own environment until the patches are undone."""
     _patch_environ(patches)
     _patch_pid(patches)
     if sys.platform == "linux":

@@ -19,7 +19,7 @@ from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.surroundings import Surroundings, here
 
-# What ends a rank of a universe at once, with an exit status.
+# Ends a rank of a universe at once, with an exit status.
 EXIT_HARD: StateSlot[ranks.Universe, Callable[[ranks.Rank, int], None]] = StateSlot(ranks.Universe)
 
 
@@ -41,7 +41,8 @@ def _patch_atexit(patches: Patches, imports: ImportSystem) -> None:
     def register(func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         surroundings = here()
         if surroundings is None or imports.importing_shared:
-            # What a shared module registers as it is imported concerns the whole process.
+            # Functions that a shared module registers during its import belong to the whole
+            # process.
             real_register(func, *args, **kwargs)
         else:
             if surroundings.at_exit is None:
@@ -80,10 +81,10 @@ def _patch_atexit(patches: Patches, imports: ImportSystem) -> None:
 
 
 def run_exit_functions(surroundings: Surroundings) -> None:
-    """Call what the rank that is running registered with `atexit`, the latest first.
+    """Call the functions that the running rank registered with `atexit`, the latest first.
 
-    As Python does, goes on after an exception, which is shown; `SystemExit` is passed on at the
-    end.
+    As in Python, an exception is shown and the next function is called; `SystemExit` is raised
+    again at the end.
     """
     leave: SystemExit | None = None
     while surroundings.at_exit:
@@ -129,7 +130,7 @@ def _patch_finalize(patches: Patches, imports: ImportSystem) -> None:
 
 
 def _run_finalizers(owner: Surroundings) -> None:
-    """Call the finalizers of a rank, the latest first; afterwards it has none any more."""
+    """Call the finalizers of a rank, the latest first, and remove them."""
     finalize: Any = weakref.finalize
     registry = finalize._registry
     own: list[tuple[Any, Any]] = []
@@ -159,11 +160,11 @@ def _run_finalizers(owner: Surroundings) -> None:
 
 def _patch_hard_exit(patches: Patches) -> None:
     real = os._exit
-    getpid = os.getpid  # the real one: installed before ranks get numbers of their own
+    getpid = os.getpid  # the real function: installed before ranks get their own numbers
     simulator = getpid()
 
     def _exit(status: int) -> None:
-        # In a process that the rank has forked, the real thing is meant.
+        # In a process that the rank has forked, the real function is used.
         rank = ranks.current()
         if rank.program is None or getpid() != simulator:
             real(status)

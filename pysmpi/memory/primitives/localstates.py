@@ -33,9 +33,9 @@ _FINISHED: Hashable = ("finished",)
 
 
 class LocalState:
-    """Where a process is: its number, what it asks for (None at its end), what it is inside.
+    """The position of a process: its number, its next operation (None at its end), its sections.
 
-    place: the file and line of what it asks for.
+    place: the file and line of the operation.
     """
 
     __slots__ = ("number", "operation", "inside", "before", "answer", "after", "live", "place")
@@ -74,7 +74,7 @@ class LocalStates:
         self.first = self._reach(self._made(), None, None, frozenset())
 
     def next(self, state: LocalState, answer: Any) -> LocalState:
-        """The state after `state` whose operation gave `answer`."""
+        """The state after `state` if its operation gave `answer`."""
         known = state.after.get(answer)
         if known is not None:
             return self._merged.get(known.number, known)
@@ -92,10 +92,10 @@ class LocalStates:
         return reached
 
     def merge(self) -> None:
-        """From now on take states for one that differ only in what no longer matters.
+        """From now on merge states that differ only in unused values.
 
-        A variable keeps its value after its last use, and how long depends on the compiler. Two
-        states are the same if they ask for the same, and whatever the answer, go to the same.
+        A variable keeps its value after its last use; how long depends on the compiler. Two states
+        are merged if they have the same operation and, for every answer, the same next state.
         """
         classes: dict[int, int] = {}
         keys: dict[int, Hashable] = {
@@ -216,7 +216,7 @@ class LocalStates:
                 ) from None
 
     def _place(self, live: Any) -> Hashable:
-        """What tells a state of a generator from every other one."""
+        """The identity of a generator's state."""
         frame = live.gi_frame
         if frame is None:
             return _FINISHED
@@ -228,7 +228,7 @@ class LocalStates:
         return (id(frame.f_code), frame.f_lasti, variables, stack)
 
     def _plain(self, value: Any) -> Hashable:
-        """A value that can be compared for ever with what another run has there."""
+        """A value that can be compared with the value of any other run at the same place."""
         if isinstance(value, _PLAIN):
             return (type(value).__name__, value)
         if isinstance(value, GeneratorType):

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from pysmpi.memory.primitives.chain import Chain
 
-# Rates are compared as integers, of which the largest has so many digits.
+# Rates are compared as integers; the largest has this number of digits.
 _DIGITS = 15
 
 
 def lump(chain: Chain, labels: NDArray[np.int64] | None = None) -> tuple[Chain, NDArray[np.int64]]:
     """The minimal chain, and the class of each state (int64, by state; class 0 has state 0).
 
-    labels: what must be told apart, one entry a transition; the chain's own labels if not given.
+    labels: the labels to distinguish, one for each transition (default: the chain's own labels).
     """
     told_apart = chain.label if labels is None else labels
     label = np.unique(told_apart, return_inverse=True)[1].astype(np.uint64)
@@ -60,8 +60,8 @@ def _signatures(
 ) -> list[NDArray[np.uint64]]:
     """Two hashes for each state of its total rates by label and class.
 
-    A hash is the sum over transitions of rate times a random number of (label, class): the same
-    for equal totals, whatever the transitions that add up to them.
+    A hash is the sum over transitions of rate times a random number of (label, class). It depends
+    on the totals only, not on the single transitions.
     """
     goal = classes[chain.target].astype(np.uint64)
     sums = []

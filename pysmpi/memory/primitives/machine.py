@@ -1,4 +1,4 @@
-"""A program on caches: what one access of one process does to memory and to every cache.
+"""A program on caches: the effect of an access of a process on memory and every cache.
 
 States of the parts are numbered, so that a state of the whole is a short tuple of integers.
 """
@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 
 class Numbering(Generic[_T]):
-    """Values numbered in the order in which they come."""
+    """Values, numbered in the order of their first use."""
 
     def __init__(self) -> None:
         self.values: list[_T] = []
@@ -46,7 +46,7 @@ class Numbering(Generic[_T]):
 
 
 class Access(NamedTuple):
-    """What a process begins: the variable, whether it writes, the transfer it takes, a new turn."""
+    """A beginning access: its variable, whether it writes, its transfer, whether a turn begins."""
 
     process: int
     variable: int
@@ -66,12 +66,12 @@ class Begun:
 
 
 class Machine:
-    """A program, a protocol, and where each process runs.
+    """A program, a protocol, and the place of each process.
 
-    `updates_at_once`: whether a transfer changes the caches when it begins (atomic), or only when
-    `update` is called (two-phase). A hit, which transfers nothing, always does at once. `homes`
-    puts variables in the node of another process than the program says, by patterns such as
-    `header[*]`; the last that fits counts.
+    `updates_at_once`: whether a transfer changes the caches when it begins (atomic), or when
+    `update` is called (two-phase). A hit, which transfers nothing, always changes them at once.
+    `homes` moves variables to the node of another process, by patterns such as `header[*]`; the
+    last matching pattern applies.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Machine:
         return self.accesses.of(self.accesses.values[access]._replace(starts=0))
 
     def update(self, caches: int, access: int) -> int:
-        """What caches hold after the transfer of an access that began earlier."""
+        """The contents of caches after the transfer of an access that began earlier."""
         key = (caches, access)
         known = self._updated.get(key)
         if known is None:
@@ -134,12 +134,12 @@ class Machine:
         return known
 
     def touch(self, process: int, state: LocalState, memory: int) -> tuple[int, Any, int]:
-        """What the access that a process asks for does to memory, without any cache.
+        """The effect of a process's next access on memory, without any cache.
 
-        Returns its variable's number, what it gives, the number of the new memory.
+        Returns its variable's number, its result, and the number of the new memory.
 
         Raises UsageError for a variable that the program does not list, or a value that the
-        operation does not take.
+        operation does not accept.
         """
         operation = state.operation
         assert operation is not None and operation.variable is not None
@@ -199,7 +199,7 @@ class Machine:
 
 
 def _homes(program: Program, patterns: Mapping[str, int]) -> list[int]:
-    """The home of each variable of a program. Raises UsageError for a pattern that fits none."""
+    """The home of each variable of a program. Raises UsageError for a pattern without a match."""
     homes = [variable.home for variable in program.variables]
     for pattern, home in patterns.items():
         if not 0 <= home < len(program.processes):
@@ -207,7 +207,7 @@ def _homes(program: Program, patterns: Mapping[str, int]) -> list[int]:
                 f"home of {pattern}: expected a process among 0 to {len(program.processes) - 1}, "
                 f"got {home}"
             )
-        # Brackets are part of names here, so only * and ? stand for something else.
+        # Brackets are part of names here, so only * and ? are wildcards.
         escaped = pattern.replace("[", "[[]")
         fitting = [i for i, v in enumerate(program.variables) if fnmatchcase(v.name, escaped)]
         if not fitting:

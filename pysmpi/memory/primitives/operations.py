@@ -1,4 +1,4 @@
-"""What a primitive is written in: shared variables, and generators that yield accesses to them.
+"""The language of primitives: shared variables, and generators that yield accesses to them.
 
     flag = Variable("flag", 0, kind="pointer", home=1)
 
@@ -10,7 +10,7 @@
             yield mark("received")
             yield store(flag, 0)
 
-A generator's state is what it holds in local variables: numbers, texts, tuples, lists, variables.
+A generator's state is in its local variables: numbers, texts, tuples, lists, variables.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOAD, STORE, TEST_AND_SET, SWAP = "load", "store", "test-and-set", "swap"
 FETCH_AND_ADD, COMPARE_AND_SWAP = "fetch-and-add", "compare-and-swap"
 START, MARK, ENTER, LEAVE = "start", "mark", "enter", "leave"
 
-# These take no time: they say where a process is.
+# These take no time: they mark the position of a process.
 MARKS = frozenset((START, MARK, ENTER, LEAVE))
 
 Value = Hashable
@@ -35,8 +35,8 @@ Value = Hashable
 class Variable:
     """A shared variable, alone in its cache line.
 
-    kind: the heading under which its misses are added up, such as packet, pointer or lock. home:
-    the process in whose node its memory is.
+    kind: the category of its misses, such as packet, pointer or lock. home: the process whose node
+    holds its memory.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Variable:
 
 
 class Operation(NamedTuple):
-    """What a process asks for: one of the operations below."""
+    """A request of a process: one of the operations below."""
 
     name: str
     variable: Variable | None = None
@@ -72,22 +72,22 @@ def store(variable: Variable, value: Value) -> Operation:
 
 
 def test_and_set(variable: Variable) -> Operation:
-    """Write 1 and give the old value, at once."""
+    """Write 1 and return the old value, in one step."""
     return Operation(TEST_AND_SET, variable)
 
 
 def swap(variable: Variable, value: Value) -> Operation:
-    """Write and give the old value, at once."""
+    """Write and return the old value, in one step."""
     return Operation(SWAP, variable, value)
 
 
 def fetch_and_add(variable: Variable, amount: int) -> Operation:
-    """Add and give the old value, at once."""
+    """Add and return the old value, in one step."""
     return Operation(FETCH_AND_ADD, variable, amount)
 
 
 def compare_and_swap(variable: Variable, expected: Value, value: Value) -> Operation:
-    """Write if the variable is as expected; give the old value, at once."""
+    """Write if the variable has the expected value; return the old value, in one step."""
     return Operation(COMPARE_AND_SWAP, variable, (expected, value))
 
 
@@ -97,7 +97,7 @@ def start() -> Operation:
 
 
 def mark(label: str) -> Operation:
-    """Do something that the specification talks about, such as receiving a message."""
+    """Pass an event of the specification, such as receiving a message."""
     return Operation(MARK, None, label)
 
 
@@ -125,7 +125,7 @@ def release(lock: Variable) -> Generator[Operation, Any, None]:
 
 
 def outcome(operation: Operation, old: Any) -> tuple[Any, Any]:
-    """What an access gives, and the variable's new value, when it was `old`."""
+    """The result of an access, and the variable's new value, if its value was `old`."""
     match operation.name:
         case "load":
             return old, old
@@ -148,9 +148,9 @@ class Program:
     """Processes over shared variables.
 
     processes: for each a function that makes its generator, which should loop for ever and yield
-    `start()` once a turn. messages: how many messages a turn is worth; unit: what to call them,
-    such as barrier. specification: what the marks may do, as a mapping from a state to the labels
-    that it allows and the states they lead to; the first state is the initial one.
+    `start()` once in each turn. messages: the number of messages in a turn; unit: their name, such
+    as barrier. specification: the allowed marks, as a mapping from a state to the allowed labels
+    and the next states; the first state is the initial one.
     """
 
     name: str

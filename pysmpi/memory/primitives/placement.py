@@ -1,4 +1,4 @@
-"""Where processes and variables are, and what a transfer between two places costs."""
+"""The places of processes and variables, and the costs of transfers between two places."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SUFFIXES = (".yaml", ".yml")
 
 
 class TransferType(NamedTuple):
-    """What kind of transfer an access needs, over which distance (0 for a hit).
+    """The kind of transfer of an access, and its distance (0 for a hit).
 
     kind: hit; cache (another cache sends the line); memory, alone, with another cache looked up or
     with copies invalidated; upgrade (copies are invalidated and no data moves). The paper's 13
@@ -45,7 +45,7 @@ Position = tuple[int, ...]
 
 
 def distance(one: Position, other: Position) -> int:
-    """How many levels above the node two processors meet: 0 in the same node."""
+    """The number of levels above the node at which two processors meet: 0 in the same node."""
     for level, (a, b) in enumerate(zip(one[:-1], other[:-1])):
         if a != b:
             return len(one) - 1 - level
@@ -82,7 +82,7 @@ def parse_mapping(text: str) -> tuple[Position, ...]:
 
 
 def type_of(transfer: Transfer, who: int, home: int, positions: Sequence[Position]) -> TransferType:
-    """The type of what process `who` needed for a variable in the node of process `home`."""
+    """The type of the transfer of process `who` for a variable in the node of process `home`."""
     here = positions[who]
     if transfer.source == CACHE and transfer.provider is not None:
         return TransferType(CACHE, distance(here, positions[transfer.provider]))
@@ -101,7 +101,7 @@ def type_of(transfer: Transfer, who: int, home: int, positions: Sequence[Positio
 
 @dataclass(frozen=True)
 class Latencies:
-    """What each transfer takes (s): `hit`, and by distance and kind. `protocol`: the machine's."""
+    """The time of each transfer (s): `hit`, and by distance and kind. `protocol`: the machine's."""
 
     name: str
     hit: float
@@ -124,14 +124,14 @@ class Latencies:
 
 
 def shipped() -> list[str]:
-    """Names of the machines whose latencies ship with pysmpi, sorted."""
+    """Names of the included machines with latencies, sorted."""
     return sorted(path.stem for path in MACHINES.glob("*.yaml"))
 
 
 def latencies(name: str | os.PathLike[str]) -> Latencies:
-    """The latencies of a shipped machine, in a file, or of the nodes of a platform.
+    """The latencies of an included machine, in a file, or of the nodes of a platform.
 
-    Raises UsageError, one line that says what is wrong and where.
+    Raises UsageError; the message is one line with the error and its place.
     """
     text = os.fspath(name)
     path = Path(text)

@@ -1,8 +1,9 @@
-"""The address range in which shared blocks lie.
+"""The address range of shared blocks.
 
-All ranks live in one process, so a block that they share whole is one mapping at one address. The
-range is reserved at once and made accessible as it is needed: so whether an address is that of a
-folded array is one comparison, and the number of mappings does not depend on that of the ranks.
+All ranks are in one process, so a block that they share as a whole is one mapping at one address.
+The whole range is reserved at the start and made accessible when needed. One comparison then tells
+whether an address is in a folded array, and the number of mappings does not depend on the number of
+ranks.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pysmpi.runtime.folding.ledger import PAGE
 
 RANGE = 1 << 42  # bytes of addresses
 HUGE = 1 << 21
-# From this size on numpy asks for huge pages (PyDataMem's default allocator), and so do we.
+# Numpy requests huge pages above this size (PyDataMem's default allocator); so does pysmpi.
 ON_HUGE_PAGES = 1 << 22
 
 # Of Linux; the mmap module names them in later versions of Python.
@@ -46,7 +47,7 @@ class Pages:
         self._madvise.argtypes = [pointer, size, integer]
 
     def reserve(self, nbytes: int) -> int:
-        """Addresses without memory; 0 if there are not so many."""
+        """A range of addresses without memory; 0 if the range is not available."""
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
         address = self._mmap(None, nbytes, 0, flags, -1, 0)
         return 0 if address is None or address == _FAILED else int(address)
@@ -59,19 +60,19 @@ class Pages:
             raise MemoryError(f"cannot map {nbytes} bytes: {_reason()}")
 
     def map_private(self, address: int, nbytes: int) -> None:
-        """Put private memory, of zeros, over what is mapped there."""
+        """Replace a mapping by private memory, filled with zeros."""
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_FIXED
         protection = mmap.PROT_READ | mmap.PROT_WRITE
         if self._mmap(address, nbytes, protection, flags, -1, 0) == _FAILED:
             raise MemoryError(f"cannot map {nbytes} bytes: {_reason()}")
 
     def open(self, address: int, nbytes: int) -> None:
-        """Make reserved addresses private memory, of zeros; MemoryError if there is none."""
+        """Make reserved addresses private memory of zeros; MemoryError if there is none."""
         if self._mprotect(address, nbytes, mmap.PROT_READ | mmap.PROT_WRITE):
             raise MemoryError(f"cannot get {nbytes} bytes of memory: {_reason()}")
 
     def empty(self, address: int, nbytes: int) -> None:
-        """Give the memory of addresses back; what is read there next is zero."""
+        """Release the memory of addresses; the next reads return zeros."""
         self._madvise(address, nbytes, mmap.MADV_DONTNEED)
 
     def enlarge(self, address: int, nbytes: int) -> None:
@@ -93,7 +94,7 @@ def _reason() -> str:
 
 
 class Backing(Protocol):
-    """What is behind a range of addresses."""
+    """The memory operations of a range of addresses."""
 
     def open(self, address: int, nbytes: int) -> None:
         """Make addresses usable for the first time."""
@@ -103,17 +104,17 @@ class Backing(Protocol):
 
 
 class Space:
-    """A range of addresses, handed out first-fit in multiples of a unit."""
+    """A range of addresses, allocated first-fit in multiples of a unit."""
 
     def __init__(self, pages: Backing, start: int, stop: int, unit: int) -> None:
         self.pages = pages
         self.unit = unit
-        self.top = -(-start // unit) * unit  # all below has been handed out once
+        self.top = -(-start // unit) * unit  # all addresses below have been allocated before
         self.stop = stop
         self.holes: list[tuple[int, int]] = []  # (start, stop), ascending
 
     def allocate(self, nbytes: int) -> int:
-        """The address of so many bytes."""
+        """Allocate this number of bytes; return their address."""
         nbytes = self._whole(nbytes)
         for i, (start, stop) in enumerate(self.holes):
             if stop - start >= nbytes:
@@ -130,7 +131,7 @@ class Space:
         return address
 
     def release(self, address: int, nbytes: int) -> None:
-        """Take back what was handed out, and its memory."""
+        """Release an allocation and its memory."""
         start, stop = address, address + self._whole(nbytes)
         self.pages.empty(start, stop - start)
         insort(self.holes, (start, stop))
@@ -149,7 +150,7 @@ class Space:
 class Arena:
     """A reserved range of addresses, `start` to `stop`, and the memory in it.
 
-    Large blocks lie apart from small ones: they are on huge pages where the system has these.
+    Large blocks are separate from small ones: they are on huge pages if the system has these.
     """
 
     def __init__(self, nbytes: int = RANGE) -> None:
@@ -164,7 +165,7 @@ class Arena:
         self.large = Space(self.pages, middle, self.stop, HUGE)
 
     def allocate(self, nbytes: int) -> int:
-        """The address of so many bytes of memory; it is zero unless it was released before."""
+        """Allocate memory and return its address; it is zero unless it was released before."""
         if nbytes < ON_HUGE_PAGES:
             return self.small.allocate(nbytes)
         address = self.large.allocate(nbytes)
@@ -172,7 +173,7 @@ class Arena:
         return address
 
     def release(self, address: int, nbytes: int) -> None:
-        """Take back what `allocate` has returned."""
+        """Release an allocation of `allocate`."""
         (self.small if nbytes < ON_HUGE_PAGES else self.large).release(address, nbytes)
 
     def clear(self, address: int, nbytes: int) -> None:
@@ -180,7 +181,7 @@ class Arena:
         self.pages.empty(address, nbytes)
 
     def close(self) -> None:
-        """Give back the whole range; nothing may look at it any more."""
+        """Release the whole range; no access is allowed afterwards."""
         if self.start:
             self.pages.close(self.start, self.stop - self.start)
             self.start = self.stop = 0

@@ -1,7 +1,7 @@
-"""Arrays of which a part is the rank's own, such as the halo of a block.
+"""Arrays with a part that belongs to the rank, such as the halo of a block.
 
-The shared part of each such array shows pages of one file in memory, which are mapped once for
-each rank that holds the array; the private part is memory of the rank's own, mapped in between.
+The shared part of each such array consists of pages of one file in memory, mapped once for each
+rank that holds the array. The private part is memory of the rank, mapped in between.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pysmpi.errors import UsageError
 from pysmpi.runtime.folding.arena import Pages, Space, unsupported
 from pysmpi.runtime.folding.ledger import PAGE, Ledger, Owner
 
-# Bytes that the file may grow to; it takes memory only for what is touched.
+# Largest size of the file in bytes; only used pages take memory.
 _MOST = 1 << 42
 _PUNCH_HOLE = 0x02 | 0x01  # FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE
 
 
 class MemoryFile:
-    """The file in memory; `open` and `empty` are what a `Space` asks of its pages."""
+    """The file in memory; a `Space` uses `open` and `empty` for its pages."""
 
     def __init__(self) -> None:
         try:
@@ -41,11 +41,11 @@ class MemoryFile:
         os.ftruncate(self.number, offset + nbytes)
 
     def empty(self, offset: int, nbytes: int) -> None:
-        """Give memory back; what is read there next is zero."""
+        """Release memory; the next reads return zeros."""
         self._fallocate(self.number, _PUNCH_HOLE, offset, nbytes)
 
     def close(self) -> None:
-        """Close the file; what is mapped stays."""
+        """Close the file; mappings stay."""
         if self.number >= 0:
             os.close(self.number)
             self.number = -1
@@ -75,7 +75,7 @@ class Partial:
     def allocate(
         self, pid: int, place: Hashable, nbytes: int, private: Sequence[tuple[int, int]]
     ) -> int:
-        """The address of an array of a rank; `private` are its runs of bytes, any number."""
+        """Allocate an array of a rank; `private` are its private runs of bytes."""
         ledger = self._begin()
         assert self.file is not None
         runs = whole_pages(private, nbytes)
@@ -107,7 +107,7 @@ class Partial:
         return address
 
     def free(self, pid: int, address: int) -> None:
-        """The array of a rank is gone."""
+        """Release the array of a rank."""
         ledger = self.ledger
         assert ledger is not None
         at = bisect_left(self._arrays, (address,))
@@ -126,7 +126,7 @@ class Partial:
             self.file.close()
 
     def _check_mappings(self, more: int) -> None:
-        """Refuse an array for which the system has too few mappings, while there are some left."""
+        """Refuse an array if the system has too few mappings, before none are left."""
         most = _most_mappings()
         if self._mappings + more > most - most // 8:
             raise UsageError(
@@ -136,7 +136,7 @@ class Partial:
             )
 
     def shared(self, address: int, nbytes: int) -> bool:
-        """Whether memory is of such an array, and nothing in it is private."""
+        """Whether memory belongs to such an array, and none of it is private."""
         at = bisect_right(self._arrays, (address, 1 << 63)) - 1
         if at < 0:
             return False
@@ -165,13 +165,13 @@ def whole_pages(runs: Iterable[tuple[int, int]], nbytes: int) -> list[tuple[int,
 
 
 def runs_of(shape: tuple[int, ...], dtype: np.dtype[Any], index: Any) -> list[tuple[int, int]]:
-    """The runs of bytes of what an index selects from a C-contiguous array.
+    """The runs of bytes that an index selects from a C-contiguous array.
 
-    Raises TypeError for an index that makes a copy, IndexError for one that is not there.
+    Raises TypeError for an index that makes a copy, IndexError for one out of bounds.
     """
     if dtype.itemsize == 0 or 0 in shape:
         return []
-    # An array of that shape over no memory to speak of: only its addresses are looked at.
+    # An array of that shape over almost no memory: only its addresses are used.
     probe = np.lib.stride_tricks.as_strided(_PROBE, shape, _strides(shape, dtype.itemsize))
     view = probe[index] if isinstance(index, tuple) else probe[index, ...]
     if view.size == 0:
@@ -188,7 +188,7 @@ def runs_of(shape: tuple[int, ...], dtype: np.dtype[Any], index: Any) -> list[tu
         if stride <= run:
             run += stride * (size - 1)
         elif size > 1:
-            # Rows that lie closer together than a page are one run anyway.
+            # Rows that are closer together than a page are one run anyway.
             if stride - run < PAGE:
                 run += stride * (size - 1)
             else:
@@ -218,7 +218,7 @@ def _most_mappings() -> int:
 def array_at(
     address: int, shape: tuple[int, ...], dtype: np.dtype[Any], free: Any, *args: Any
 ) -> np.ndarray:
-    """An array over memory; `free(*args)` is called when nothing refers to it any more."""
+    """An array over memory; `free(*args)` is called when the last reference is gone."""
     nbytes = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
     memory = (ctypes.c_ubyte * nbytes).from_address(address)
     weakref.finalize(memory, free, *args).atexit = False

@@ -1,4 +1,4 @@
-"""`--fold`: what is folded in a run, and what came of it."""
+"""`--fold`: the folded arrays of a run, and the memory that they save."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from pysmpi.runtime.folding.ledger import PAGE, Ledger, Owner, Tally
 from pysmpi.runtime.folding.partial import Partial, array_at, runs_of
 from pysmpi.runtime.stopwatch import Stopwatch
 
-# Smaller arrays (bytes) of a named function are not worth a look at the stack.
+# Smaller arrays (bytes) of a named function are not worth an inspection of the stack.
 LEAST = 1 << 16
 _NEVER = 1 << 62
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
-# Frames of libraries that allocate on behalf of whoever called them.
+# Frames of libraries that allocate on behalf of their callers.
 _BEHALF = ("numpy", "pysmpi.runtime.shadow", "pysmpi.sampling", "pysmpi.runtime.folding")
 
-_process: list[Any] = []  # the arena and the handlers, which arrays may need after a run
+_process: list[Any] = []  # the arena and the handlers; arrays may need them after a run
 
 
 class Rules:
-    """What `--fold` names: arrays of at least `size` bytes, and those of some functions.
+    """The targets of `--fold`: arrays of at least `size` bytes, and those of some functions.
 
-    `off` says that `pysmpi.shared_empty` allocates private memory too.
+    `off` is true if `pysmpi.shared_empty` also allocates private memory.
     """
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -99,7 +99,7 @@ class Folding:
         return self
 
     def _begin(self) -> None:
-        """Get what folding needs; only a run that folds does."""
+        """Prepare folding; only a run that folds does this."""
         if self.ledger is not None:
             return
         if not sys.platform.startswith("linux"):
@@ -148,7 +148,7 @@ class Folding:
     def shared_empty(
         self, shape: Any, dtype: np.dtype[Any], private: list[Any], frame: FrameType
     ) -> np.ndarray | None:
-        """What `pysmpi.shared_empty` returns; None for `numpy.empty`."""
+        """The result of `pysmpi.shared_empty`; None for `numpy.empty`."""
         rank = current()
         shape = (shape,) if hasattr(shape, "__index__") else tuple(shape)
         shape = tuple(map(index, shape))
@@ -181,7 +181,7 @@ class Folding:
 
     def place(self, nbytes: int, frame: FrameType | None) -> tuple[CodeType, int] | None:
         """The line of the program that allocates an array; None if it is not to be folded."""
-        # The innermost line that is not of numpy; none at all is folded on behalf of pysmpi.
+        # The innermost line outside numpy; without one, the array is folded on behalf of pysmpi.
         while frame is not None:
             kind = self._kind(frame)
             if kind == _PROGRAM:
@@ -220,11 +220,11 @@ class Folding:
         return kind
 
     def report(self) -> dict[str, Any] | None:
-        """What was folded, in bytes; None if nothing was.
+        """The sizes of folded arrays, in bytes; None if no array was folded.
 
-        `needed_bytes` is the sum over ranks of the most that the arrays of each held at once,
-        `taken_bytes` the most memory that was shared among them, `resident_bytes` the most that
-        this process held, `job_bytes` what it would have held without folding.
+        `needed_bytes` is the largest size of all arrays that a rank held at one time, summed over
+        the ranks; `taken_bytes` the largest amount of shared memory; `resident_bytes` the peak
+        memory of this process; and `job_bytes` its peak memory without folding.
         """
         parts = [self.ledger, self.partial.ledger if self.partial is not None else None]
         ledgers = [ledger for ledger in parts if ledger is not None]
@@ -257,7 +257,7 @@ def _line(place: Any, tally: Tally) -> dict[str, Any]:
 
 
 class RankMemory:
-    """The folded arrays of one rank: what its handler asks."""
+    """The folded arrays of one rank, for its handler."""
 
     __slots__ = ("capsule", "folding", "owner")
 
@@ -268,7 +268,7 @@ class RankMemory:
         self.owner = owner
 
     def allocate(self, nbytes: int, zero: bool) -> int:
-        """The address for a new array; 0 to leave it to numpy."""
+        """The address for a new array; 0 if numpy should allocate it."""
         if _state.busy:
             return 0
         folding = self.folding
@@ -317,13 +317,13 @@ class RankMemory:
         return self.owner.held[address][1]
 
     def free(self, address: int) -> None:
-        """The array at an address is gone."""
+        """Release the array at an address."""
         ledger = self.folding.ledger
         assert ledger is not None
         ledger.give(self.owner, address)
 
     def drop(self, address: int) -> None:
-        """An array of `shared_empty` is gone, perhaps while another is being allocated."""
+        """Release an array of `shared_empty`, perhaps during an allocation."""
         if _state.busy:
             _state.waiting.append((self.free, (address,)))
         else:
@@ -359,7 +359,7 @@ def running() -> Folding | None:
 
 
 def resident_bytes() -> int | None:
-    """The most memory that this process has held so far; None where the system does not say."""
+    """The peak memory of this process so far; None if the system does not give it."""
     try:
         with open("/proc/self/status") as stream:
             for line in stream:

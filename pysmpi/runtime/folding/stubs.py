@@ -1,9 +1,9 @@
-"""The way past Python for arrays that are not folded: a few machine instructions.
+"""The path around Python for arrays that are not folded: a few machine instructions.
 
-numpy frees arrays while an exception is on its way, and no Python function may run then. So what
-numpy calls only compares and jumps: small allocations go straight to numpy's own allocator, and
-cost nothing; large ones go to a Python function; a folded array that is freed is noted in a queue,
-which the next large allocation empties.
+numpy frees arrays during the propagation of exceptions, and no Python function may run then. The
+functions that numpy calls therefore only compare and jump. Small allocations go directly to numpy's
+own allocator, without extra cost. Large ones go to a Python function. A freed folded array is put
+into a queue, which the next large allocation empties.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ QUEUE = 1 << 16  # frees that are noted; of more, arrays count as alive, which d
 class Stubs:
     """The four functions, as addresses.
 
-    `default` are those of numpy's own allocator, `large` those of ours (malloc, calloc, realloc);
-    `context` is what numpy's get as their first argument. Folded arrays have addresses from
-    `start` to `stop`.
+    `default` are the functions of numpy's own allocator, `large` those of pysmpi (malloc, calloc,
+    realloc); `context` is the first argument of numpy's functions. Folded arrays have addresses
+    from `start` to `stop`.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Stubs:
         least = ctypes.addressof(self._least)
         queue = ctypes.addressof(self._queue)
         inside = _inside(start, stop)
-        # In: rdi is the handler's number; rsi, rdx the other arguments (System V ABI).
+        # Input: rdi is the handler's number; rsi, rdx the other arguments (System V ABI).
         codes = [
             # malloc(size): cmp rsi, [least]
             _load_rax(least) + b"\x48\x3b\x30" + _choose(large[0], default[0], context),
