@@ -80,6 +80,27 @@ def convert(file: str, output: str | None, form: str | None) -> None:
         click.echo(f"pysmpi: left out, since SimGrid has no form for it: {what}", err=True)
 
 
+@command.command("draw")
+@click.argument("file")
+@click.option("-o", "--output", metavar="FILE.svg", help="Write to this file (default: print).")
+def draw(file: str, output: str | None) -> None:
+    """Draw FILE as SVG: its hosts, the places where links meet, its links by class.
+
+    Needs the package networkx.
+    """
+    from pysmpi.errors import UsageError
+    from pysmpi.platform import load
+    from pysmpi.platform.drawing import draw as picture_of
+
+    if output is not None and not output.lower().endswith(".svg"):
+        raise UsageError(f"--output {output}: expected a file called .svg")
+    try:
+        import networkx  # noqa: F401
+    except ImportError:
+        raise UsageError("platform draw: needs the package networkx: pip install networkx")
+    _write(picture_of(load(file)), output)
+
+
 def _write(text: str, output: str | None) -> None:
     """Write a text to a file, which is whole or not there, or to standard output."""
     from pysmpi.output import Target

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from pysmpi.platform.graph import from_graph, to_graph
 from pysmpi.platform.loader import DEFAULT, load, shipped
 from pysmpi.platform.model import Host, Link, Platform, Route
 
-__all__ = ["DEFAULT", "Host", "Link", "Platform", "Route", "load", "shipped"]
+__all__ = [
+    "DEFAULT",
+    "Host",
+    "Link",
+    "Platform",
+    "Route",
+    "from_graph",
+    "load",
+    "shipped",
+    "to_graph",
+]

@@ -42,6 +42,9 @@ _T = TypeVar("_T")
 
 ROOT = "_world_"
 
+# The topologies of SimGrid; here there are more.
+TOPOLOGIES = ("DRAGONFLY", "FAT_TREE", "TORUS")
+
 
 def read_xml(path: Path) -> PlatformDef:
     """The definition in the SimGrid file `path`. Raises UsageError; OSError where `open` does."""
@@ -317,7 +320,8 @@ class _Reader:
                     element, f'expected no topo_parameters for a FLAT topology, got "{text}"'
                 )
             return
-        kinds = {n.upper(): k for n, k in load_kinds().items() if k.shape is not None}
+        known_here = load_kinds()
+        kinds = {name: known_here[name.lower()] for name in TOPOLOGIES}
         kind = kinds.get(wanted)
         if kind is None or kind.shape is None:
             known = ", ".join(["FLAT", *sorted(kinds)])

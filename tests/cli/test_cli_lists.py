@@ -138,3 +138,16 @@ def test_models_are_explained(status):
     code, _, err = status("models", "--explain", "logpp")
     assert code == 2
     assert "--explain logpp: no such model; did you mean logp?" in err
+
+
+def test_a_machine_is_drawn_and_converted_back(status, tmp_path):
+    picture = tmp_path / "p.svg"
+    assert status("platform", "draw", "cluster", "-o", str(picture))[0] == 0
+    assert picture.read_text().startswith("<svg ")
+    code, _, err = status("platform", "draw", "cluster", "-o", "p.png")
+    assert code == 2 and "expected a file called .svg" in err
+    code, out, err = status("platform", "convert", "graphene")
+    assert code == 0 and '<platform version="4.1">' in out
+    assert "left out, since SimGrid has no form for it: options of the models" in err
+    code, _, err = status("platform", "convert", "graphene", "--to", "yaml", "-o", "x.xml")
+    assert code == 2 and "which is xml; give one" in err

@@ -1,0 +1,148 @@
+"""A picture of a machine as SVG: hosts, the places where links meet, and links by their class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from math import log10
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.platform.graph import to_graph
+from pysmpi.platform.model import Platform
+from pysmpi.platform.units import format_bandwidth, format_time
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Position = tuple[float, float]
+
+# A machine of more vertices has no names in its picture, and those of a mesh stand in a circle.
+MOST_NAMES = 160
+MOST_SPRINGS = 499
+
+WIDTH, MARGIN, ROW = 1000.0, 50.0, 110.0
+COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22")
+
+
+def draw(platform: Platform) -> str:
+    """The picture of a machine, as the text of an SVG file.
+
+    Trees, fat trees among them, stand in rows above their hosts; other networks stand as springs
+    in the place of their links would arrange them. Raises UsageError for more than 1,024 hosts.
+    """
+    graph = to_graph(platform)
+    rows = levels(graph)
+    places, height = _in_rows(graph, rows) if rows else _as_springs(graph)
+    classes = _classes(graph)
+    legend = 30.0 + 18.0 * len(classes)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH:g}" height="{height + legend:g}" '
+        f'viewBox="0 0 {WIDTH:g} {height + legend:g}" font-family="sans-serif" font-size="11">',
+        f"<title>{escape(platform.name)}</title>",
+        '<rect width="100%" height="100%" fill="white"/>',
+    ]
+    for one, other, data in graph.edges(data=True):
+        if one != other:
+            (x1, y1), (x2, y2) = places[one], places[other]
+            colour, width = classes[data["bandwidth"], data["latency"]]
+            parts.append(
+                f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
+                f'stroke="{colour}" stroke-width="{width:.1f}"><title>{escape(data["name"])}'
+                "</title></line>"
+            )
+    named = len(graph) <= MOST_NAMES
+    for vertex, data in graph.nodes(data=True):
+        parts += _vertex(vertex, data["kind"] == "host", places[vertex], named)
+    y = height + 10.0
+    for (bandwidth, latency), (colour, width) in classes.items():
+        text = f"{format_bandwidth(bandwidth)}, {format_time(latency)}"
+        parts.append(
+            f'<line x1="{MARGIN:g}" y1="{y:g}" x2="{MARGIN + 40:g}" y2="{y:g}" stroke="{colour}" '
+            f'stroke-width="{width:.1f}"/><text x="{MARGIN + 50:g}" y="{y + 4:g}">{text}</text>'
+        )
+        y += 18.0
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def levels(graph: nx.MultiGraph) -> dict[Any, int]:
+    """The row of each vertex, the hosts in row 0; empty where links join vertices of one row."""
+    found = {v: 0 for v, data in graph.nodes(data=True) if data["kind"] == "host"}
+    row = list(found)
+    while row:
+        above = []
+        for vertex in row:
+            for other in graph[vertex]:
+                if other not in found:
+                    found[other] = found[vertex] + 1
+                    above.append(other)
+        row = above
+    if len(found) < len(graph) or any(found[a] == found[b] for a, b in graph.edges() if a != b):
+        return {}
+    return found
+
+
+def _in_rows(graph: nx.MultiGraph, rows: Mapping[Any, int]) -> tuple[dict[Any, Position], float]:
+    """Hosts side by side in their order, everything else above the middle of what it joins."""
+    top = max(rows.values())
+    height = 2 * MARGIN + ROW * max(top, 1)
+    places: dict[Any, Position] = {}
+    for level in range(top + 1):
+        members = [v for v in graph if rows[v] == level]
+        if level:
+            below = {
+                v: [places[o][0] for o in graph[v] if o in places] or [WIDTH / 2] for v in members
+            }
+            members.sort(key=lambda v: sum(below[v]) / len(below[v]))
+        step = (WIDTH - 2 * MARGIN) / len(members)
+        for i, vertex in enumerate(members):
+            places[vertex] = MARGIN + step * (i + 0.5), height - MARGIN - ROW * level
+    return places, height
+
+
+def _as_springs(graph: nx.MultiGraph) -> tuple[dict[Any, Position], float]:
+    import networkx
+
+    if len(graph) <= MOST_SPRINGS:
+        found = networkx.spring_layout(networkx.Graph(graph), seed=1, iterations=200)
+    else:
+        found = networkx.circular_layout(graph)
+    points = {v: (float(x), float(y)) for v, (x, y) in found.items()}
+    low = [min(p[i] for p in points.values()) for i in (0, 1)]
+    high = [max(p[i] for p in points.values()) for i in (0, 1)]
+    inner = WIDTH - 2 * MARGIN
+
+    def scaled(value: float, axis: int) -> float:
+        span = high[axis] - low[axis]
+        return MARGIN + inner * ((value - low[axis]) / span if span else 0.5)
+
+    return {v: (scaled(x, 0), scaled(y, 1)) for v, (x, y) in points.items()}, WIDTH
+
+
+def _classes(graph: nx.MultiGraph) -> dict[tuple[float, float], tuple[str, float]]:
+    """Colour and width of links by bandwidth and latency, the fastest first."""
+    kinds = {(data["bandwidth"], data["latency"]) for *_, data in graph.edges(data=True)}
+    if not kinds:
+        return {}
+    order = sorted(kinds, key=lambda kind: (-kind[0], kind[1]))
+    least = min(bandwidth for bandwidth, _ in order)
+    return {
+        kind: (COLOURS[i % len(COLOURS)], min(6.0, 1.0 + 1.5 * log10(kind[0] / least)))
+        for i, kind in enumerate(order)
+    }
+
+
+def _vertex(name: str, host: bool, place: Position, named: bool) -> list[str]:
+    x, y = place
+    title = f"<title>{escape(name)}</title>"
+    if not host:
+        return [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="#555">{title}</circle>']
+    parts = [
+        f'<rect x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8" fill="#fff" '
+        f'stroke="#000">{title}</rect>'
+    ]
+    if named:
+        parts.append(
+            f'<text x="{x:.1f}" y="{y + 10:.1f}" transform="rotate(45 {x:.1f} {y + 10:.1f})">'
+            f"{escape(name)}</text>"
+        )
+    return parts

@@ -1,0 +1,237 @@
+"""Machines from graphs, and graphs of machines (networkx).
+
+A graph of a machine has a vertex for each host and for each place where links meet, so networkx
+computes its diameter, its cuts, its components or a layout as for any graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.errors import UsageError
+from pysmpi.platform.construct import construct
+from pysmpi.platform.definition import (
+    SHARED,
+    SPLIT,
+    Hop,
+    HostDef,
+    LinkDef,
+    PlatformDef,
+    RouteDef,
+    RouterDef,
+    ZoneDef,
+)
+from pysmpi.platform.model import Host, Link, Platform
+from pysmpi.platform.numbers import read_count
+from pysmpi.platform.units import parse_bandwidth, parse_speed, parse_time
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+# A machine's graph is found from all its routes; beyond this many hosts they are too many.
+MOST_HOSTS = 1024
+
+
+def from_graph(
+    graph: nx.Graph,
+    name: str = "graph",
+    *,
+    latency: str = "latency",
+    bandwidth: str = "bandwidth",
+    weight: str | Callable[[Any, Any, Any], float] | None = None,
+) -> Platform:
+    """The machine that a networkx graph is.
+
+    A vertex is a host, or with `kind="switch"` a point that runs no rank; a host may have `speed`
+    (flop/s) and `cores`. An edge is a link with the attributes that `bandwidth` (bytes/s, required)
+    and `latency` (s, 0) name; both, and the speed, may be texts with units. An edge of an
+    undirected graph has its bandwidth in each direction.
+
+    Messages take the way with the fewest edges, or with `weight` the one whose edges add up to
+    the least: the name of an attribute (1 where an edge has none), or a function as networkx takes
+    it. Raises UsageError, which names the vertex or edge, for anything wrong.
+    """
+    if graph.is_multigraph():
+        raise UsageError(f"{name}: expected one edge between two vertices, got a multigraph")
+    zone = ZoneDef("_world_", "full" if weight is not None else "dijkstra", where=name)
+    names: dict[Hashable, str] = {}
+    for vertex, data in graph.nodes(data=True):
+        names[vertex] = _name(vertex, names, name)
+        zone.members.append(_point(names[vertex], data, f"{name}: vertex {vertex!r}"))
+    if not any(isinstance(member, HostDef) for member in zone.members):
+        raise UsageError(f"{name}: expected at least one vertex that is a host, got none")
+    sharing = SHARED if graph.is_directed() else SPLIT
+    cables: dict[tuple[Hashable, Hashable], Hop] = {}
+    for one, other, data in graph.edges(data=True):
+        where = f"{name}: edge {one!r} - {other!r}"
+        if one == other:
+            raise UsageError(f"{where}: expected an edge between two vertices, got a loop")
+        if bandwidth not in data:
+            raise UsageError(f"{where}: expected the attribute {bandwidth!r}, got none")
+        link = LinkDef(
+            f"{names[one]}--{names[other]}",
+            _quantity(data[bandwidth], parse_bandwidth, where, bandwidth, zero=False),
+            _quantity(data.get(latency, 0.0), parse_time, where, latency),
+            sharing,
+            where=where,
+        )
+        zone.members.append(link)
+        if graph.is_directed():
+            cables[one, other] = Hop(link.name)
+        else:
+            cables[one, other] = Hop(link.name, "up")
+            cables[other, one] = Hop(link.name, "down")
+    if weight is None:
+        for (one, other), hop in cables.items():
+            zone.routes.append(RouteDef(names[one], names[other], [hop], False, where=name))
+    else:
+        _add_lightest(graph, weight, names, cables, zone)
+    return construct(PlatformDef(name, zone, name, "made from a graph"))
+
+
+def _add_lightest(
+    graph: nx.Graph,
+    weight: Any,
+    names: Mapping[Hashable, str],
+    cables: Mapping[tuple[Hashable, Hashable], Hop],
+    zone: ZoneDef,
+) -> None:
+    """Routes between all hosts, along the lightest ways."""
+    import networkx
+
+    hosts = [v for v, data in graph.nodes(data=True) if data.get("kind", "host") == "host"]
+    for source in hosts:
+        ways = networkx.single_source_dijkstra_path(graph, source, weight=weight)
+        for target in hosts:
+            if target != source and target in ways:
+                way = ways[target]
+                hops = [cables[pair] for pair in zip(way, way[1:])]
+                zone.routes.append(
+                    RouteDef(names[source], names[target], hops, False, where=zone.where)
+                )
+
+
+def _name(vertex: Hashable, names: Mapping[Hashable, str], graph: str) -> str:
+    text = str(vertex)
+    if text in names.values():
+        raise UsageError(f"{graph}: expected vertices with names of their own, got {text!r} twice")
+    return text
+
+
+def _point(name: str, data: Mapping[str, Any], where: str) -> HostDef | RouterDef:
+    kind = data.get("kind", "host")
+    if kind == "switch":
+        return RouterDef(name, where)
+    if kind != "host":
+        raise UsageError(f'{where}: kind: expected "host" or "switch", got {kind!r}')
+    speeds = ()
+    if "speed" in data:
+        speeds = (_quantity(data["speed"], parse_speed, where, "speed", zero=False),)
+    try:
+        cores = read_count(str(data.get("cores", 1)))
+    except UsageError as error:
+        raise UsageError(f"{where}: cores: {error}") from None
+    return HostDef(name, speeds, cores, where=where)
+
+
+def _quantity(
+    value: Any, parse: Callable[..., float], where: str, key: str, zero: bool = True
+) -> float:
+    try:
+        found = parse(str(value), bare=True)
+    except UsageError as error:
+        raise UsageError(f"{where}: {key}: {error}") from None
+    if found == 0.0 and not zero:
+        raise UsageError(f"{where}: {key}: expected more than 0, got {value!r}")
+    return found
+
+
+def to_graph(platform: Platform) -> nx.MultiGraph:
+    """The graph of a machine, as its routes show it.
+
+    A vertex is a host (`kind="host"`, `speed` in flop/s or None, `cores`) by its name, or a place
+    where links meet (`kind="switch"`). An edge is a link, with `bandwidth` (bytes/s), `latency` (s)
+    and `name`; the two directions of a split-duplex link are one edge. What a message of a host to
+    itself crosses is left out. Raises UsageError for more than 1,024 hosts.
+    """
+    import networkx
+
+    hosts = platform.hosts
+    if len(hosts) > MOST_HOSTS:
+        raise UsageError(
+            f"{platform.source}: expected at most {MOST_HOSTS:,} hosts for a graph, got "
+            f"{len(hosts):,}"
+        )
+    ends = _Ends()
+    for source in hosts:
+        for target in hosts:
+            if source is not target:
+                try:
+                    links = platform.way(source, target)
+                except UsageError:
+                    continue  # hosts need not reach each other
+                # A mere distance joins nothing.
+                ends.follow(source, tuple(link for link in links if link.index >= 0), target)
+    graph = networkx.MultiGraph(name=platform.name)
+    for host in hosts:
+        graph.add_node(host.name, kind="host", speed=host.speed, cores=host.cores)
+    known: dict[Hashable, str] = {ends.find(host): host.name for host in hosts}
+    for link in ends.links:
+        pair = []
+        for end in ((link, 0), (link, 1)):
+            found = ends.find(end)
+            if found not in known:
+                known[found] = f"switch-{len(known) - len(hosts)}"
+                graph.add_node(known[found], kind="switch")
+            pair.append(known[found])
+        name = link.name.removesuffix("_UP") if link.opposite is not None else link.name
+        graph.add_edge(
+            *pair, key=name, name=name, bandwidth=link.bandwidth, latency=link.latency
+        )
+    return graph
+
+
+class _Ends:
+    """Which ends of links meet: a union of sets, of hosts and pairs (link, 0 or 1)."""
+
+    def __init__(self) -> None:
+        self._parents: dict[Hashable, Hashable] = {}
+        self.links: dict[Link, None] = {}  # in the order in which they were seen
+
+    def find(self, end: Hashable) -> Hashable:
+        """Which of the ends that meet there stands for all of them."""
+        parents = self._parents
+        root = end
+        while root in parents:
+            root = parents[root]
+        while end != root:
+            parents[end], end = root, parents[end]
+        return root
+
+    def _join(self, one: Hashable, other: Hashable) -> None:
+        one, other = self.find(one), self.find(other)
+        if one != other:
+            # A host stands for all that meet there.
+            if isinstance(one, Host):
+                one, other = other, one
+            self._parents[one] = other
+
+    def follow(self, source: Host, links: tuple[Link, ...], target: Host) -> None:
+        """Take note of the ends that a route joins."""
+        here: Hashable = source
+        for i, link in enumerate(links):
+            cable, near, far = link, 0, 1
+            if link.opposite is not None and link.name.endswith("_DOWN"):
+                cable, near, far = link.opposite, 1, 0
+            elif link.opposite is None and link in self.links:
+                # A link without directions is crossed from the end that is known to be here.
+                last = i == len(links) - 1
+                if self.find((link, 1)) == self.find(here) or (
+                    last and self.find((link, 0)) == target
+                ):
+                    near, far = 1, 0
+            self.links[cable] = None
+            self._join((cable, near), here)
+            here = cable, far
+        self._join(here, target)
