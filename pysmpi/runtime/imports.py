@@ -29,8 +29,9 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from pysmpi.runtime.patches import Patches, disguise
+from pysmpi.runtime.process.assigned import Assigned, Borrowed
 from pysmpi.runtime.process.exchange import Exchange
-from pysmpi.runtime.rules import Rules
+from pysmpi.runtime.rules import KNOWN_SHARED, Rules
 from pysmpi.runtime.stopwatch import Stopwatch
 
 _bootstrap_: Any = _bootstrap
@@ -85,14 +86,16 @@ class ImportSystem:
         self.loaded: dict[str, Callable[[ModuleType], Any]] = {}
         self.rewriter: Any = None  # compiles modules of the program, see shadow/install.py
         self.given: dict[str, GivenLoader] = {}
-        self.begin_shared: list[Callable[[], Any]] = []
-        self.end_shared: list[Callable[[], Any]] = []
+        self.assigned = Assigned(exchange)
+        self.begin_shared: list[Callable[[], Any]] = [self.assigned.begin_shared]
+        self.end_shared: list[Callable[[], Any]] = [self.assigned.end_shared]
         self._depths: dict[int, int] = {}  # of imports of shared modules, of states
         self._importers: dict[str, Any] = {}  # states that are executing a shared module
         self._specs: dict[tuple[Any, ...], ModuleSpec] = {}
         self._codes: dict[tuple[Any, ...], CodeType | None] = {}
         self._extensions: dict[tuple[str, str | None], ModuleType] = {}
         self._executed: dict[int, dict[str, ModuleType]] = {}  # and what they brought
+        self._borrowed: dict[int, Borrowed] = {}
 
     @property
     def importing_shared(self) -> int:
@@ -237,6 +240,9 @@ class ImportSystem:
                 begin()
         try:
             original(loader, module)
+            root = name.partition(".")[0]
+            if root not in KNOWN_SHARED and root not in sys.stdlib_module_names:
+                self.assigned.watch(module)
         finally:
             self._importers.pop(name, None)
             self.importing_shared -= 1
@@ -296,7 +302,12 @@ class ImportSystem:
                 before = set(table)
                 self._execute_shared(original, loader, module)
                 self._executed[id(module)] = _made_by(module, table, before)
+                if module.__name__ in self.exchange.shown.modules:
+                    self._borrowed[id(module)] = Borrowed(self.exchange, module)
                 return
+            borrowed = self._borrowed.get(id(module))
+            if borrowed is not None:
+                borrowed.give()
             for name, child in brought.items():
                 if name not in table:
                     self._belongs_to_rank(name)

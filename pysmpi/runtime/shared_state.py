@@ -47,7 +47,10 @@ class SharedState:
                 module = self.imports.exchange.shared.get(name)
                 if isinstance(module, ModuleType):
                     now = dict(_state(module))
-                    changed = [key for key in now if now[key] != before.get(key)]
+                    own = self.imports.assigned.names.get(name, ())
+                    changed = [
+                        key for key in now if now[key] != before.get(key) and key not in own
+                    ]
                     found.setdefault(root, []).extend(f"{name}.{key}" for key in changed)
         return [
             f"  note: package {root} is loaded once for all ranks, which have changed "

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 import types
 from importlib.machinery import EXTENSION_SUFFIXES
 
@@ -292,7 +294,6 @@ def test_the_user_overrules(site, write, capsys):
 
 def test_an_extension_module_of_a_private_package_is_there_in_every_rank(site, write, capsys):
     import _json
-    import shutil
 
     target = site("compiled/__init__.py", "from mpi4py import MPI\nfrom . import _json")
     shutil.copy(_json.__file__, target.replace("__init__.py", "_json.so"))
@@ -323,6 +324,113 @@ def test_what_an_extension_module_puts_into_the_table_is_there_in_every_rank(sit
     )
     run(ScriptProgram(path), 2)
     assert lines(capsys) == ["0 4607182418800017408", "1 4607182418800017408"]
+
+
+FAST = """
+#include <Python.h>
+static PyObject *call(PyObject *self, PyObject *none) {
+    PyObject *kind = PyObject_GetAttrString(self, "Thing");
+    PyObject *made = kind ? PyObject_CallNoArgs(kind) : NULL;
+    Py_XDECREF(kind);
+    return made;
+}
+static PyMethodDef methods[] = {{"make", call, METH_NOARGS, ""}, {NULL}};
+static int fill(PyObject *module) {
+    PyObject *things = PyImport_ImportModule("compiled.things");
+    if (!things) return -1;
+    PyObject_SetAttrString(module, "things", things);
+    PyObject_SetAttrString(module, "Thing", PyObject_GetAttrString(things, "Thing"));
+    PyObject_SetAttrString(module, "find", PyObject_GetAttrString(things, "find"));
+    return 0;
+}
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill}, {0, NULL}};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "fast", "", 0, methods, slots};
+PyMODINIT_FUNC PyInit_fast(void) { return PyModuleDef_Init(&definition); }
+"""
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc to make an extension module")
+def test_an_extension_module_has_what_the_modules_of_the_rank_hold(site, write, capsys):
+    target = site("compiled/__init__.py", "from mpi4py import MPI")
+    site("compiled/things.py", "class Thing: pass\ndef find(): return Thing")
+    source = write("fast.c", FAST)
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", f"-I{sysconfig.get_path('include')}", source,
+         "-o", target.replace("__init__.py", f"fast{EXTENSION_SUFFIXES[0]}")],
+        check=True,
+    )  # fmt: skip
+    path = write(
+        "program.py",
+        """
+        from mpi4py import MPI
+        from compiled import fast
+        MPI.give_way()
+        from compiled import things
+        MPI.give_way()
+        assert type(fast.make()) is things.Thing and fast.find is things.find
+        assert fast.find() is things.Thing and fast.things is things
+        fast.extra = MPI.rank()
+        MPI.give_way()
+        print(id(fast) == id(things), id(things), type(fast.make()) is things.Thing)
+        """,
+    )
+    run(ScriptProgram(path), 3)
+    found = [line.split() for line in lines(capsys)]
+    assert len({number for _, number, _ in found}) == 3
+    assert [same for *_, same in found] == ["True"] * 3
+
+
+def test_names_to_which_functions_of_a_shared_package_assign_are_of_the_rank(site, write, capsys):
+    import _json
+
+    target = site(
+        "seeded/__init__.py",
+        """
+        import random
+        from . import later
+        from . import _json
+        generator = random.Random(1)
+        common = []
+        count = 0
+
+        def seed(number):
+            global generator
+            generator = random.Random(number)
+
+        class Counter:
+            @staticmethod
+            def add():
+                def inner():
+                    global count
+                    count += 1
+                inner()
+
+        later.begin()
+        """,
+    )
+    site("seeded/later.py", "state = None\ndef begin():\n    global state\n    state = 'begun'")
+    site("seeded/more.py", "from . import later\nlater.state = 'more'")
+    shutil.copy(_json.__file__, target.replace("__init__.py", "_json.so"))
+    path = write(
+        "program.py",
+        """
+        from mpi4py import MPI
+        import random
+        import seeded
+        MPI.give_way()
+        seeded.common.append(1)
+        seeded.seed(MPI.rank())
+        for _ in range(MPI.rank()):
+            seeded.Counter.add()
+        MPI.give_way()
+        mine = seeded.generator.random() == random.Random(MPI.rank()).random()
+        import seeded.more
+        MPI.give_way()
+        print(mine, seeded.count, len(seeded.common), seeded.later.state)
+        """,
+    )
+    run(ScriptProgram(path), 3)
+    assert lines(capsys) == ["True 0 3 more", "True 1 3 more", "True 2 3 more"]
 
 
 @pytest.mark.filterwarnings("ignore:Unknown pytest.mark")
@@ -618,7 +726,6 @@ def test_nobody_sees_half_of_a_shared_module(site, write, tmp_path):
 
 def test_nobody_looks_at_what_a_shared_package_imports_lazily(site, write, capsys):
     import _json
-    import shutil
 
     lazy = """
     import importlib
