@@ -30,7 +30,7 @@ from typing import Any
 
 from pysmpi.runtime.patches import Patches, disguise
 from pysmpi.runtime.process.assigned import Assigned, Borrowed
-from pysmpi.runtime.process.exchange import Exchange
+from pysmpi.runtime.process.exchange import MISSING, Exchange
 from pysmpi.runtime.rules import KNOWN_SHARED, Rules
 from pysmpi.runtime.stopwatch import Stopwatch
 
@@ -243,6 +243,9 @@ class ImportSystem:
             root = name.partition(".")[0]
             if root not in KNOWN_SHARED and root not in sys.stdlib_module_names:
                 self.assigned.watch(module)
+        except BaseException:
+            self.exchange.shared[name] = MISSING  # nobody is to find half of it
+            raise
         finally:
             self._importers.pop(name, None)
             self.importing_shared -= 1

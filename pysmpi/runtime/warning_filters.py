@@ -82,10 +82,11 @@ class _Filters:
     def begin_shared(self) -> None:
         exchange = self.exchange
         space: dict[str, Any] = vars(warnings)
-        base = exchange.base[self.number]
+        own = space["filters"]
         begun = self._importing.setdefault(id(exchange.shown), [])
-        begun.append((space["filters"], list(base)))
-        space["filters"] = base
+        begun.append((own, list(own)))
+        if own is not exchange.base[self.number]:
+            space["filters"] = list(own)
 
     def end_shared(self) -> None:
         exchange = self.exchange
@@ -99,7 +100,7 @@ class _Filters:
         known = list(map(id, before))
         new = [entry for entry in changed if id(entry) not in known]
         if changed is not old and new:
-            old[0:0] = new
+            old[0:0] = [entry for entry in new if entry not in old]
         space["filters"] = own
         if new:
             for mine in self._lists_of_ranks(own):

@@ -740,6 +740,63 @@ def test_nobody_looks_at_what_a_shared_package_imports_lazily(site, write, capsy
     assert lines(capsys) == ["there", "there"]
 
 
+def test_a_shared_module_that_cannot_be_imported_fails_in_every_rank(site, write, capsys):
+    import _json
+
+    target = site("compiled/__init__.py", "from . import _json\nfrom . import broken")
+    shutil.copy(_json.__file__, target.replace("__init__.py", "_json.so"))
+    site("compiled/broken.py", "from . import deeper\nimport there_is_no_such_module")
+    site("compiled/deeper.py", "")
+    path = write(
+        "program.py",
+        """
+        from mpi4py import MPI
+        import sys
+        for _ in range(2):
+            try:
+                import compiled
+            except ImportError as error:
+                print(error.name, sorted(name for name in sys.modules if name.startswith("compiled.")))
+            MPI.give_way()
+        """,
+    )
+    run(ScriptProgram(path), 3)
+    left = ["compiled._json", "compiled.deeper"]
+    assert lines(capsys) == [f"there_is_no_such_module {left}"] * 6
+
+
+def test_what_a_shared_module_warns_of_meets_the_filters_of_the_rank(site, write, capsys):
+    import _json
+
+    target = site("compiled/__init__.py", "from . import _json")
+    shutil.copy(_json.__file__, target.replace("__init__.py", "_json.so"))
+    site("compiled/old.py", "import warnings\nwarnings.warn('old', DeprecationWarning)")
+    path = write(
+        "program.py",
+        """
+        import importlib, warnings
+        from mpi4py import MPI
+        found = []
+        for _ in range(2):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                import compiled.old
+                MPI.give_way()
+                importlib.reload(compiled.old)
+            found.append([str(one.message) for one in caught][-1:])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                importlib.reload(compiled.old)
+            except DeprecationWarning:
+                found.append("error")
+        print(found)
+        """,
+    )
+    run(ScriptProgram(path), 2)
+    assert lines(capsys) == ["[['old'], ['old'], 'error']"] * 2
+
+
 def test_filters_of_warnings_outlive_imports_inside_imports(site, write, capsys):
     """A shared module imports a private one, which imports another shared one."""
     site("outer_shared.py", "import inner_private\nimport inner_shared")

@@ -11,10 +11,12 @@ from pysmpi.runtime.outside import (
     descriptors,
     event_loops,
     file_locks,
+    foreign_loops,
     polling,
     semaphores,
     signals,
     streams,
+    zeromq,
 )
 from pysmpi.runtime.outside.replacing import Replacements
 from pysmpi.runtime.patches import Patches
@@ -36,6 +38,7 @@ def install(
     started = children.install(patches, replacements)
     signals.install(replacements)
     streams.install(patches, stopwatch)
+    foreign_loops.install(patches)
     replacements.everywhere()
 
     def inside(patches: Patches, module: ModuleType) -> None:
@@ -54,4 +57,8 @@ def install(
         "multiprocessing.process": semaphores.patch_processes,
         "multiprocessing.connection": inside,
         "multiprocessing.popen_fork": inside,
+        "zmq.backend": zeromq.patch_backend,
+        "zmq.sugar.poll": zeromq.patch_poll,
+        "zmq.sugar.socket": zeromq.patch_sockets,
+        "zmq.sugar.context": zeromq.patch_contexts,
     }

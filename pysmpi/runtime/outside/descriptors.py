@@ -114,8 +114,10 @@ def _os_write(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _write_to(found: Reactor, fd: int, data: Any, real: Callable[[], Any]) -> Any:
+    if _is_for_user(found, fd):
+        return real()
     try:
-        if not _get_blocking(fd) or _is_for_user(found, fd):
+        if not _get_blocking(fd):
             changing(found)
             return real()
     except BlockingIOError:

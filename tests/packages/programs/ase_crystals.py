@@ -47,6 +47,7 @@ write(f"slab{comm.rank}.xyz", slab, parallel=False)
 comm.barrier()
 other = read(f"slab{(comm.rank + 1) % comm.size}.xyz", parallel=False)
 print(comm.rank, len(other), other.get_positions().sum(), other.get_chemical_formula())
+slab.calc = None
 atoms = comm.bcast(slab if comm.rank == 0 else None)
 atoms.calc = LennardJones(sigma=2.5)
 print(comm.rank, atoms.get_potential_energy(), comm.allreduce(e0, MPI.MIN))

@@ -203,3 +203,29 @@ def test_functions_stay_built_in_to_everybody():
 
     names = ["read", "write", "waitpid", "select"]
     assert run(main).returns == [[(True, True, name) for name in names]]
+
+
+def test_lines_stay_whole_where_ranks_wait_outside_mpi(tmp_path):
+    import subprocess
+    import sys
+
+    (tmp_path / "prog.py").write_text(
+        """
+import os, sys, threading
+from mpi4py import MPI
+reader, writer = os.pipe()
+thread = threading.Thread(target=os.read, args=(reader, 1))
+thread.start()
+for i in range(50):
+    sum(range(1000))
+    print("rank", MPI.COMM_WORLD.rank, "line", i, "end", flush=True)
+os.write(writer, b"x")
+thread.join()
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "4", "prog.py"],
+        capture_output=True, text=True, timeout=100, cwd=tmp_path, check=True,
+    )  # fmt: skip
+    expected = {f"rank {rank} line {i} end" for rank in range(4) for i in range(50)}
+    assert sorted(done.stdout.splitlines()) == sorted(expected)

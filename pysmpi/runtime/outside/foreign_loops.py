@@ -1,0 +1,54 @@
+"""Event loops that wait in C for the thread in which all ranks run: they are refused.
+
+A program that can do without them, as with an optional import, goes on without.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import FrameType
+from typing import Any
+
+from pysmpi.errors import UsageError
+from pysmpi.runtime.lookalike import like
+from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.program_errors import call_site
+from pysmpi.runtime.surroundings import here
+
+_INSTEAD = {
+    "gevent": "use threads or asyncio, which wait in simulated time",
+    "uvloop": "use the event loop of asyncio itself, which waits in simulated time",
+}
+
+
+class ImportsLoop(UsageError, ImportError):
+    """A program imports an event loop that would keep all ranks waiting."""
+
+
+def _imports(frame: FrameType, package: str) -> bool:
+    """Whether a frame imports a package from outside of it."""
+    name = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0] not in (package, "importlib", "pysmpi", "")
+
+
+def install(patches: Patches) -> None:
+    """Refuse them in ranks until the patches are undone."""
+    machinery: Any = importlib.import_module("_imp")
+    real = machinery.create_dynamic
+
+    def create_dynamic(spec: Any, file: Any = None, /) -> Any:
+        package = spec.name.partition(".")[0]
+        if package in _INSTEAD and here() is not None:
+            frame: FrameType | None = sys._getframe(1)
+            while frame is not None and not _imports(frame, package):
+                frame = frame.f_back
+            site = call_site(frame)
+            where = "" if site is None else f" at {site}"
+            raise ImportsLoop(
+                f"package {package}, imported{where}, cannot be simulated: its event loop waits "
+                f"in C for the one thread in which all ranks run; {_INSTEAD[package]}"
+            )
+        return real(spec) if file is None else real(spec, file)
+
+    patches.set(machinery, "create_dynamic", like(real, create_dynamic))
