@@ -1,13 +1,13 @@
-"""How fast this machine computes, to scale compute that was timed here to a simulated core.
+"""The speed of this computer, used to scale measured compute to a simulated core.
 
-Measured with multiply-adds on numpy arrays that fit a core's own cache, two flop an element: what
-compiled code reaches without hand-tuned kernels, and one thread only, which BLAS would not
-promise. A platform's core speeds (flop/s) are in the same currency when they were measured in the
-same way, `pysmpi calibrate host`.
+The measurement uses multiply-adds on numpy arrays that fit a core's own cache, with two flop for
+each element. Compiled code reaches this speed without hand-tuned kernels. It uses one thread only,
+which BLAS would not guarantee. Core speeds of a platform (flop/s) are comparable if they were
+measured in the same way, with `pysmpi calibrate host`.
 
-Whatever else a computer does only ever slows a block of work down, and does so for milliseconds or
-for minutes. So the speed is that of the fastest of many short blocks. It is kept in a file, and a
-run that needs it measures a few blocks again: what is faster than the file says replaces it.
+Other work of a computer only slows down a block, for milliseconds or for minutes. The speed is
+therefore that of the fastest of many short blocks. It is stored in a file. A run that needs the
+speed measures a few blocks again; a faster result replaces the one in the file.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from time import thread_time_ns
 from pysmpi.errors import UsageError
 from pysmpi.options import speed as parse_choice
 
-# The real ones: inside a run, a rank's `os.uname` and `time.sleep` are those of its simulated host.
+# The real functions: in a run, `os.uname` and `time.sleep` are those of the simulated host.
 _uname = os.uname if hasattr(os, "uname") else None
 
 _ELEMENTS = 8192  # three arrays of 64 KiB
 _ROUNDS = 40  # so that a block takes about a millisecond
 
-FIRST_BLOCKS = 60  # where nothing is known yet
+FIRST_BLOCKS = 60  # if no speed is stored yet
 CHECK_BLOCKS = 8  # in each run that needs the speed
 LONG_BLOCKS = 400  # of `pysmpi calibrate host`
 _BURST = 20  # blocks between two pauses
-_PAUSE = 0.02  # seconds in which other work may get its turn
-NOISE = 0.05  # by how much a check must be faster to count, since clocks are boosted at times
-SLOW = 0.8  # part of the known speed below which a check is told to the user
+_PAUSE = 0.02  # seconds for other work to run
+NOISE = 0.05  # factor by which a check must be faster to count, because clocks are boosted at times
+SLOW = 0.8  # part of the known speed below which the user is informed
 
 _known: float | None = None
 _checked: float | None = None
@@ -84,14 +84,14 @@ def measure_host_speed(blocks: int = FIRST_BLOCKS) -> float:
 
 
 def cache_file() -> Path:
-    """Where the measured speed is kept: `host_speed.json` in the user's cache directory."""
+    """The file of the measured speed: `host_speed.json` in the user's cache directory."""
     root = os.environ.get("XDG_CACHE_HOME")
     directory = Path(root) if root else Path.home() / ".cache"
     return directory / "pysmpi" / "host_speed.json"
 
 
 def _machine() -> str:
-    """What the cached speed belongs to: this computer's own name and its processor."""
+    """The identity of this computer for the cached speed: its name and its processor."""
     model = _architecture()
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -107,8 +107,8 @@ def _machine() -> str:
 def host_speed(choice: str | float = "auto") -> float:
     """The speed of this machine (flop/s): a given one, or for `auto` the measured one.
 
-    `choice` is flop/s or text such as "3.5Gf". The measured one is kept in a file, and checked
-    once in each process that asks. Raises `UsageError`.
+    `choice` is flop/s or text such as "3.5Gf". The measured speed is stored in a file, and checked
+    once in each process that needs it. Raises `UsageError`.
     """
     if choice != "auto":
         return _given(choice)
@@ -127,7 +127,7 @@ def host_speed(choice: str | float = "auto") -> float:
 
 
 def doubt() -> str | None:
-    """What to tell the user where this run found the computer far slower than it is known to be."""
+    """A note for the user if the computer is now far slower than its stored speed."""
     if _known is None or _checked is None or _checked >= SLOW * _known:
         return None
     return (
@@ -137,7 +137,7 @@ def doubt() -> str | None:
 
 
 def renew(blocks: int = LONG_BLOCKS) -> Measurement:
-    """Measure the speed for longer and keep it, in place of what is known."""
+    """Measure the speed for longer, and replace the stored one."""
     global _known, _checked
     found = measure(blocks)
     _write_cache(found.speed)

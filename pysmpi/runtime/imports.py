@@ -1,10 +1,10 @@
-"""The import system of a run: private modules are loaded once a rank, from shared code objects.
+"""The import system of a run: private modules are loaded once for each rank, from shared code.
 
-Finders, loaders and specifications stay Python's own, those that the program installs included.
-What happens between them is replaced, in `importlib._bootstrap`:
+Finders, loaders and specifications remain Python's own, including those that the program installs.
+The following functions of `importlib._bootstrap` are replaced:
 
-- `_find_spec` is where a module has been found, by whichever finder: here it is decided whether it
-  is private to the rank (by `rules.py`);
+- `_find_spec` returns the location of a module, from any finder; here `rules.py` decides whether
+  the module is private to the rank;
 - `exec_module` of loaders of Python code takes the code of a private module from the rank that
   loaded it first; extension modules are loaded once for all ranks;
 - `_find_and_load`, which Python calls for modules that are not loaded yet, keeps the time of
@@ -73,7 +73,7 @@ class GivenLoader:
 class ImportSystem:
     """Python's import system while ranks run.
 
-    `loaded` maps the name of a module to what is to be called when it was loaded, by whomever.
+    `loaded` maps the name of a module to a function that is called when any rank has loaded it.
     `begin_shared` and `end_shared` are called around the import of a shared module.
     """
 
@@ -99,7 +99,7 @@ class ImportSystem:
 
     @property
     def importing_shared(self) -> int:
-        """How many shared modules the rank that is running is in the middle of importing."""
+        """The number of shared modules that the running rank is importing."""
         return self._depths.get(id(self.exchange.shown), 0)
 
     @importing_shared.setter
@@ -131,7 +131,7 @@ class ImportSystem:
                 self._belongs_to_rank(name)
                 origin = getattr(given.module, "__file__", None)
                 return ModuleSpec(name, given, origin=origin)  # type: ignore[arg-type]
-            # What a finder of the program's own would answer is not known.
+            # The answer of the program's own finders is not known.
             usual = sys.meta_path == finders
             key = (name, *(sys.path if path is None else path))
             known = self._specs.get(key) if usual else None
@@ -164,9 +164,9 @@ class ImportSystem:
     # Loading
 
     def _waiter(self) -> Callable[[str], None]:
-        """What Python calls before it takes a module that somebody is in the middle of importing.
+        """Called by Python before it uses a module that is still being imported.
 
-        The ranks are one thread to its locks: another rank would get half a module.
+        Its locks see all ranks as one thread: another rank would get a partial module.
         """
         original = _bootstrap_._lock_unlock_module
         importers = self._importers
@@ -207,7 +207,7 @@ class ImportSystem:
         return disguise(_find_and_load)
 
     def _executor(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """What executes the code of a module."""
+        """Executes the code of a module."""
 
         def exec_module(loader: Any, module: ModuleType) -> None:
             name = module.__name__
@@ -219,7 +219,7 @@ class ImportSystem:
             pauses = stopwatch.release()
             shared, self.importing_shared = self.importing_shared, 0
             try:
-                # The frame by whose name Python knows what to leave out of tracebacks.
+                # Python removes frames with this name from tracebacks.
                 _bootstrap_._call_with_frames_removed(exec, code, module.__dict__)
             finally:
                 self.importing_shared = shared
@@ -230,7 +230,7 @@ class ImportSystem:
     def _execute_shared(
         self, original: Callable[..., Any], loader: Any, module: ModuleType
     ) -> None:
-        """Execute a shared module: what it changes of the process, it changes for all ranks."""
+        """Execute a shared module; its changes of the process apply to all ranks."""
         name = module.__name__
         outermost = self.importing_shared == 0
         self.importing_shared += 1

@@ -65,15 +65,15 @@ _running: list[Interpreter] = []
 
 
 class Interpreter:
-    """What a run changes in the interpreter; a context manager that takes it back.
+    """The changes of a run in the interpreter; a context manager that undoes them.
 
-    Inside it, code whose `current()` rank has `Surroundings` in `rank.program` finds its own
-    `sys`, `time`, modules and so on; code outside any rank finds everything as ever.
+    Inside it, a rank with `Surroundings` in `rank.program` finds its own `sys`, `time`, modules and
+    so on; code outside any rank sees no change.
 
-    `mpi` is the module that ranks import as `mpi4py.MPI`, `arrive` is called when one does.
+    `mpi` is the module that ranks import as `mpi4py.MPI`; `arrive` is called at each such import.
     `private` and `shared` are names of modules, see `rules.py`. `poll_cost` is in seconds.
     `start_fiber(rank, body)` starts a thread of a rank; without it threads are real ones.
-    `shadowing` says what of the program is sampled.
+    `shadowing` holds the sampled parts of the program.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Interpreter:
             outer = {
                 name: module for name, module in loaded if self.rules.already_loaded(name, module)
             }
-            self.rules.kinds.clear()  # the program may find packages of these names elsewhere
+            self.rules.kinds.clear()  # programs may find packages with these names in other places
         self.exchange = exchange = Exchange(table, outer, version_of)
         imports = ImportSystem(self.rules, exchange, self.stopwatch)
         if self.mpi is not None:
@@ -183,12 +183,12 @@ class Interpreter:
             _running.remove(self)
 
     def live(self, surroundings: Surroundings, program: Program | None = None) -> Any:
-        """Run the program in the rank that is running, to the end of what would be its process.
+        """Run the program in the running rank, to the end of its simulated process.
 
-        `program` is one that was started by another, and prepared.
-        Returns the program's value. An exception that the rank's own `sys.excepthook` has shown
-        becomes `SystemExit(1)`. Nothing is called any more after `os._exit`, nor when the rank is
-        being ended from outside.
+        `program` is a program that another one has started and prepared. Returns the program's
+        value. An exception that the rank's own `sys.excepthook` has shown becomes `SystemExit(1)`.
+        No function of the program is called after `os._exit`, or while the rank is stopped from
+        outside.
         """
         try:
             value = self._run(surroundings, program or self.program)
@@ -224,7 +224,7 @@ class Interpreter:
             self.rules.ordered.setdefault(name, True)
 
     def finish(self, surroundings: Surroundings) -> None:
-        """What Python does at the end of a process, for the rank that is running.
+        """The end of a Python process, for the running rank.
 
         Waits for its threads, then calls its exit functions, which may raise `SystemExit`.
         """
@@ -233,7 +233,7 @@ class Interpreter:
         exits.run_exit_functions(surroundings)
 
     def _let_go(self, surroundings: Surroundings, program: Program | None) -> None:
-        # What a function returns may need the modules that it has imported.
+        # The return value may need modules that the function has imported.
         if not isinstance(program or self.program, FunctionProgram):
             assert self.exchange is not None
             self.exchange.collect()

@@ -1,6 +1,6 @@
 """A job: a program on a simulated machine, from its options to its result.
 
-`pysmpi.run` and the command line both come here.
+`pysmpi.run` and the command line use this module.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from pysmpi.runtime.verdict import USAGE, verdict
 # Of `Result.report`: raised when a key goes or changes its meaning.
 SCHEMA = 1
 
-# Whose choice of collective algorithms is used where nobody says: on SimGrid's files smpirun's.
+# The default selectors: smpirun's on SimGrid's files.
 SELECTOR = "ompi5"
 SMPIRUN_SELECTOR = "default"
 
@@ -85,7 +85,7 @@ class ProgramError(PysmpiError, RuntimeError):
 
 @dataclass
 class Options:
-    """How to run a job; the command line's options by their names."""
+    """The options of a job, by their names on the command line."""
 
     nprocs: int = 1
     platform: str | Path | Platform | None = None
@@ -113,14 +113,14 @@ class Options:
 
 @dataclass
 class Result:
-    """What a run predicts, and how it went.
+    """The result of a run: its prediction, and how it ended.
 
-    `seconds` is the makespan in simulated seconds, `wall` what the simulation took. `returns`
-    holds what each rank's function returned, `ranks` the figures of each rank in seconds.
-    `preset` names the factors of model hybrid, None under other models. `host_speed` is that of
-    the computer that measured compute (flop/s), None where nothing was scaled by it.
-    `compute_factor` is by how much measured compute was scaled, None where none was measured or
-    cores of several speeds have several factors.
+    `seconds` is the makespan in simulated seconds, `wall` the wall time of the simulation.
+    `returns` holds the return value of each rank's function, `ranks` the figures of each rank in
+    seconds. `preset` names the factors of model hybrid, None under other models. `host_speed` is
+    that of the computer that measured compute (flop/s), None if nothing was scaled by it.
+    `compute_factor` is the factor that scaled measured compute, None if none was measured or cores
+    of several speeds have several factors.
     """
 
     nprocs: int
@@ -149,7 +149,7 @@ class Result:
     data: str = "all"
 
     def __str__(self) -> str:
-        """One line: how it ended, what it predicts, what the ranks returned."""
+        """One line: the end of the run, the prediction, the return values."""
         ended = "ended" if self.exit_status == 0 else f"failed with exit status {self.exit_status}"
         returns = ", ".join(map(repr, self.returns[:8])) + (", ..." if self.nprocs > 8 else "")
         return (
@@ -160,7 +160,7 @@ class Result:
     def report(self) -> dict[str, Any]:
         """The figures as plain data, for `--report FILE.json`.
 
-        All but `wall_seconds` repeat from run to run when compute is not measured.
+        If compute is not measured, all figures except `wall_seconds` are the same in each run.
         """
         return {
             "schema": SCHEMA,
@@ -191,9 +191,9 @@ class Result:
 
 
 class Job:
-    """One run of a program: `run` returns its `Result`, whatever became of the program.
+    """One run of a program: `run` returns its `Result`, also if the program fails.
 
-    `segments` are the programs of a job that has several in one world; the first is `program`.
+    `segments` are the programs of a job with several programs in one world; the first is `program`.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class Job:
             speed = self.settings.text("smpi/host-speed")
         self.timing = find_timing(self.compute, speed, options.record_compute, threshold)
         if isinstance(self.timing, NativeTiming):
-            # Here, where no rank runs whose clock and name are those of the simulated machine.
+            # Here no rank runs, so the clock and the host name are the real ones.
             for known in {slot.host.speed for slot in self.slots}:
                 self.timing.factor(known)
         self.shadowing = Shadowing(
@@ -331,7 +331,7 @@ class Job:
         return parts
 
     def _main(self, parts: Sequence[Part]) -> Callable[[Rank], Any]:
-        """What the ranks of the first world run."""
+        """The programs of the ranks of the first world."""
         if len(parts) == 1 and parts[0].directory is None:
             return self._live
         ends = list(accumulate(len(part.slots) for part in parts))
@@ -352,7 +352,7 @@ class Job:
         return over(network, self.slots, self.settings)
 
     def start_world(self, parts: Sequence[Part]) -> World:
-        """Start ranks in the places of some parts; they wait for their command first."""
+        """Start ranks in the places of some parts; they first wait for their command."""
         simulation = self.simulation
         slots = [slot for part in parts for slot in part.slots]
         known = set(simulation.slots)
@@ -470,7 +470,7 @@ class Equipment:
         self.parts = parts
         self.ends = list(accumulate(len(part.slots) for part in parts))
         self.totals: dict[str, int] = {}  # ranks of each host
-        self.local = array("l")  # of each rank, its number among those of its host
+        self.local = array("l")  # of each rank, its number among the ranks of its host
         for part in parts:
             for slot in part.slots:
                 number = self.totals.get(slot.host.name, 0)
@@ -523,7 +523,7 @@ def _finalize(rank: Rank, leave: SystemExit | None = None) -> None:
 
 
 def _most_data(text: str) -> int:
-    """Bytes of the largest message that carries its data: what `--data` says."""
+    """Bytes of the largest message that carries its data, from `--data`."""
     if text == "all":
         return NEVER
     if text == "none":

@@ -1,8 +1,8 @@
-"""Compiled code that calls an MPI library itself, which cannot be simulated.
+"""Compiled code that calls an MPI library itself; it cannot be simulated.
 
-Such code (h5py built with MPI, petsc4py, a user's own extension) would start a real MPI in the one
-process that there is, in which it is alone. It is found before it is loaded: its file says which
-libraries it needs, and these which others. Only ELF files are read (Linux and most Unix).
+Such code (h5py built with MPI, petsc4py, a user's own extension) would start a real MPI with a
+single process. It is detected before it is loaded, from the libraries that its file needs, directly
+or through other libraries. Only ELF files are read (Linux and most Unix).
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class LoadsMPI(UsageError, OSError):
 
 
 class _File(NamedTuple):
-    """What a shared library says of itself."""
+    """The header of a shared library."""
 
     needed: tuple[str, ...]
-    paths: tuple[str, ...]  # where it looks for them first
+    paths: tuple[str, ...]  # the directories that it searches first
     lacks_mpi: bool  # whether it calls functions of MPI that it does not define
     defines_mpi: bool  # whether it defines some, as serial stubs of MPI do
 
 
 @cache
 def _read(path: str, symbols: bool) -> _File | None:
-    """Read a file, if asked with its symbols; None if it is no shared library of ours."""
+    """Read a file, optionally with its symbols; None if it is not a suitable shared library."""
     try:
         with open(path, "rb") as stream, mmap.mmap(
             stream.fileno(), 0, access=mmap.ACCESS_READ
@@ -102,7 +102,7 @@ def _parse(data: Any, symbols: bool) -> _File | None:
 
     lacks = defines = False
     if symbols and _SYMTAB in tables and data.find(b"\0MPI_", begin, end) >= 0:
-        # The table of symbols ends where that of their names begins.
+        # The table of symbols ends at the beginning of their names.
         first = place(tables[_SYMTAB])
         for name, _, _, section, _, _ in struct.iter_unpack(
             order + "IBBHQQ", data[first : first + (begin - first) // 24 * 24]
@@ -128,9 +128,9 @@ def _located(name: str, paths: tuple[str, ...], origin: str) -> str | None:
 
 
 def chain_to_mpi(path: str) -> tuple[str, ...] | None:
-    """The libraries through which a compiled file needs MPI, the last is MPI's; None if none does.
+    """The libraries through which a compiled file needs MPI, MPI's own last; None if it does not.
 
-    An empty chain is that of a file which calls functions of MPI and leaves open whose.
+    The chain is empty for a file that calls functions of MPI without naming a library.
     """
     return _chain(os.path.realpath(path))
 
@@ -186,9 +186,9 @@ def refuse(path: str, what: str, kind: type[UsageError]) -> None:
 
 
 def install(patches: Patches) -> dict[str, Callable[[Patches, ModuleType], Any]]:
-    """Refuse compiled code that calls MPI in ranks, until the patches are undone.
+    """Refuse compiled code that calls MPI in ranks until the patches are undone.
 
-    Returns what to call with modules once they are loaded.
+    Returns the functions to call with loaded modules.
     """
     machinery: Any = importlib.import_module("_imp")
     real = machinery.create_dynamic
@@ -203,7 +203,7 @@ def install(patches: Patches) -> dict[str, Callable[[Patches, ModuleType], Any]]
 
 
 def _asked_by_mpi4py() -> bool:
-    """Whether mpi4py looks for the library that its compiled module would need: it calls none."""
+    """Whether mpi4py looks for the library of its compiled module; it does not call it."""
     frame = sys._getframe(2)
     for _ in range(3):
         if frame.f_globals.get("__name__") == "mpi4py._mpiabi":
@@ -241,7 +241,7 @@ def _look(name: Any, mode: int, everybody: int, how: str) -> None:
         return
     path = os.fsdecode(name)
     if _MPI.match(os.path.basename(path)):
-        # With its symbols for everybody it is to help others; who calls them is found then.
+        # A library with global symbols helps other libraries; their callers are detected then.
         if everybody and mode & everybody:
             return
     elif os.sep not in path:

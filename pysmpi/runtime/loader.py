@@ -1,7 +1,7 @@
-"""Programs: what the command line names, found and compiled once, run by every rank.
+"""Programs of the command line, found and compiled once, run by every rank.
 
-A program starts in a rank as `python` starts it in a process: a module `__main__` of its own, the
-same `sys.argv`, `sys.path[0]`, `__file__`, `__spec__`. Its code objects are shared by all ranks.
+A program starts in a rank as `python` starts it in a process: with its own module `__main__`, and
+the same `sys.argv`, `sys.path[0]`, `__file__`, `__spec__`. All ranks share its code objects.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pysmpi.errors import UsageError
 from pysmpi.runtime.python_flags import PythonFlags, parse_flags
 from pysmpi.runtime.surroundings import here
 
-_NOT_PROGRAMS = ("mpi4py", "pysmpi")  # packages whose modules stay shared under `-m`
+_NOT_PROGRAMS = ("mpi4py", "pysmpi")  # packages with modules that stay shared under `-m`
 
 
 class _NotFound(ImportError):
@@ -34,11 +34,11 @@ class _NotFound(ImportError):
 
 
 class Program:
-    """Something that each rank runs.
+    """A program that each rank runs.
 
-    `name` is for people. `arguments` is the `sys.argv` that it starts with, None for the
-    interpreter's own, and `path_entry` what its `sys.path` begins with. `private` names modules
-    that belong to the program wherever they are installed; `flags` are those of its interpreter.
+    `name` is for messages. `arguments` is its `sys.argv`, None for the interpreter's own, and
+    `path_entry` is the first entry of its `sys.path`. `private` names modules that belong to the
+    program wherever they are installed; `flags` are those of its interpreter.
     """
 
     name: str
@@ -81,7 +81,7 @@ class _MainProgram(Program):
     file: str | None = None
     package: str | None = None
     spec: ModuleSpec | None = None
-    loader: Any = BuiltinImporter  # as Python says where there is no file
+    loader: Any = BuiltinImporter  # as in Python without a file
     cached: str | None = None
 
     def run(self) -> None:
@@ -103,7 +103,7 @@ class _MainProgram(Program):
         exec(self.code, namespace)
 
     def _rewritten(self, source: str | bytes | None, name: str) -> CodeType | None:
-        """The code with other functions in it; None if there are none to replace."""
+        """The code with replaced functions; None if there are none to replace."""
         if self.rewriter is None or not self.rewriter.concerns("__main__"):
             return None
         code: CodeType | None = self.rewriter.compiled(
@@ -233,7 +233,7 @@ class ModuleProgram(_MainProgram):
             self.private = (self.root,)
 
     def prepare(self) -> None:
-        """Look whether there is such a module at all."""
+        """Check that the module exists."""
         if self.module.startswith(".") or not self.module:
             raise UsageError(f"-m {self.module}: found no absolute name, expected a module")
         if self.root in sys.builtin_module_names or self.root in sys.stdlib_module_names:
@@ -278,7 +278,7 @@ def find_program(
 
     `flags` are those of the interpreter before it, such as `-O`.
 
-    Raises `UsageError` when there is no such file.
+    Raises `UsageError` if the file does not exist.
     """
     program: Program
     if module:

@@ -25,16 +25,16 @@ _taken = 0
 
 
 def give_way() -> None:
-    """Let a little time pass in the rank that is running, after a test that found nothing."""
+    """Let a little time pass in the running rank, after a test without success."""
     rank = ranks.current()
     if rank.program is not None:
         rank.sleep(POLL_COST)
 
 
 def _lose_turn() -> None:
-    """Let the other threads of the rank go on.
+    """Run the other threads of the rank.
 
-    A loop that takes a free lock to look at what the lock protects waits for one of them.
+    A loop that takes a free lock to check shared state waits for one of them.
     """
     global _taken
     _taken = 0
@@ -44,7 +44,7 @@ def _lose_turn() -> None:
 
 
 def running() -> Any:
-    """The fiber that is running; at the exit of Python, when there are none, something else."""
+    """The running fiber; another object at the exit of Python, when there are no fibers."""
     try:
         return getcurrent()
     except RuntimeError:
@@ -52,7 +52,7 @@ def running() -> Any:
 
 
 def _is_real() -> bool:
-    """Whether a real thread asks, such as one of a process that a rank has forked."""
+    """Whether the caller is a real thread, such as one of a process that a rank has forked."""
     return ranks.current().program is None
 
 
@@ -67,7 +67,7 @@ def _wait_really(take: Callable[[], bool], timeout: float) -> bool:
 
 
 def _wait(waiting: deque[Any], timeout: float) -> bool:
-    """Wait in a queue until somebody takes this fiber out of it; whether that happened."""
+    """Wait in a queue until another fiber removes this one; return whether it did."""
     fiber: Any = getcurrent()
     waiting.append(fiber)
     try:
@@ -89,7 +89,7 @@ def _check(blocking: bool, timeout: float) -> None:
 
 
 class RankLock:
-    """A lock; who waits longest gets it."""
+    """A lock; the fiber that waits longest gets it."""
 
     __slots__ = ("_held", "_waiting", "__weakref__")
 
@@ -113,7 +113,7 @@ class RankLock:
             return False
         if _is_real():
             return _wait_really(self._take, timeout)
-        # Who releases the lock hands it over, so it is held all the time.
+        # A release passes the lock to the next fiber, so it is held all the time.
         return _wait(self._waiting, timeout)
 
     def _take(self) -> bool:
@@ -123,7 +123,7 @@ class RankLock:
         return True
 
     def release(self) -> None:
-        """Give the lock to who waits longest, or free it."""
+        """Pass the lock to the fiber that waits longest, or free it."""
         if not self._held:
             raise RuntimeError("release unlocked lock")
         if self._waiting:
@@ -136,7 +136,7 @@ class RankLock:
         return self._held
 
     def _is_owned(self) -> bool:
-        # What `Condition` asks; it would otherwise try to acquire the lock.
+        # Used by `Condition`; it would otherwise try to acquire the lock.
         return self._held
 
     def _at_fork_reinit(self) -> None:
@@ -156,21 +156,21 @@ class RankLock:
 class ThreadLock(RankLock):
     """The lock that `threading` holds while a thread lives (`_tstate_lock`, until Python 3.12).
 
-    Once the thread has ended it is open to all that join it: each takes it, gives it back, and
-    expects it to be free.
+    After the end of the thread it is open to all fibers that join it: each acquires and releases
+    it, and expects it to be free.
     """
 
     __slots__ = ()
 
     def release(self) -> None:
-        """End the thread, or give back what was taken after its end."""
+        """End the thread, or release the lock after its end."""
         self._held = False
         while self._waiting:
             self._waiting.popleft().wake()
 
 
 class RankRLock:
-    """A lock that its owner, a fiber, may take several times."""
+    """A lock that its owner, a fiber, can acquire several times."""
 
     __slots__ = ("_owner", "_count", "_waiting", "__weakref__")
 
@@ -209,7 +209,7 @@ class RankRLock:
         return True
 
     def release(self) -> None:
-        """Undo one `acquire`; the last lets who waits longest go on."""
+        """Undo one `acquire`; the last one resumes the fiber that waits longest."""
         if self._owner is not running():
             raise RuntimeError("cannot release un-acquired lock")
         self._count -= 1
@@ -236,7 +236,7 @@ class RankRLock:
         return self._count if self._is_owned() else 0
 
     def _release_save(self) -> int:
-        # What `Condition.wait` calls: release all at once, and take as many back.
+        # Used by `Condition.wait`: release all at once, and acquire the same number again.
         if not self._is_owned():
             raise RuntimeError("cannot release un-acquired lock")
         count = self._count
@@ -273,10 +273,11 @@ def _nothing(lock: RankRLock) -> None:
 
 @atexit.register
 def _end() -> None:
-    """Python ends: nobody can be asked any more which greenlet runs, and nobody else does."""
+    """Python ends: the running greenlet is no longer known, and no other one runs."""
     for name, function in {"acquire": _take_at_once, "release": _nothing}.items():
         setattr(RankRLock, name, function)
 
 
-# Some look where a lock comes from, such as event loops that need one that signals may interrupt.
+# Some libraries check the origin of a lock, such as event loops that need one that signals may
+# interrupt.
 RankLock.__module__ = RankRLock.__module__ = "_thread"

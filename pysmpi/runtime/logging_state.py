@@ -1,7 +1,7 @@
 """Logging: the handlers, levels and filters of each rank.
 
-Loggers are shared, since libraries hold them; what a rank configures on a logger is its own. So
-`logging.basicConfig(format=f"[{rank}] %(message)s")` concerns the rank that calls it only.
+Loggers are shared, because libraries hold them; the configuration of a logger is separate for each
+rank. `logging.basicConfig(format=f"[{rank}] %(message)s")` therefore affects the calling rank only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NONE = object()
 class _OfRank:
     """Descriptor: an attribute of a logger that each rank sets for itself.
 
-    `first` makes the value of a new logger, `copy` that of a rank from the one outside of ranks.
+    `first` makes the value of a new logger, `copy` copies the value outside of ranks for a rank.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class _OfRank:
 
 
 class _SharedImports:
-    """What shared modules do to loggers while they are imported, which they do for all ranks."""
+    """Changes of loggers by shared modules during their import; they apply to all ranks."""
 
     def __init__(self, exchange: Exchange, imports: ImportSystem) -> None:
         self.exchange = exchange
@@ -90,7 +90,7 @@ class _SharedImports:
                 self.touched[key] = (logger, attribute, before)
 
     def end(self) -> None:
-        """It is imported: ranks that have their own values get what it changed as well."""
+        """The import has ended: ranks with their own values also get its changes."""
         touched, self.touched = self.touched, {}
         for logger, attribute, before in touched.values():
             now = vars(logger).get(attribute.name, _NONE)

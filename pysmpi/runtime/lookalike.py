@@ -1,10 +1,11 @@
-"""Functions that pass for the built-in functions in whose place they stand.
+"""Functions that look like the built-in functions that they replace.
 
 A built-in function does not bind when a class keeps it as an attribute
-(`logging.Formatter.converter = time.localtime`), is pickled by its name, and is told apart by its
-type. A Python function differs in all of these. So a replacement of a built-in is one as well: the
-C API makes a built-in function of any C function with the usual arguments, and `PyObject_Call` is
-such a function. Called with an object of ours in the place of the module, it calls that.
+(`logging.Formatter.converter = time.localtime`), is pickled by its name, and has its own type. A
+Python function differs in all three. A replacement of a built-in function is therefore also a
+built-in function: the C API makes one from any C function with the usual arguments, and
+`PyObject_Call` is such a function. The replacement object takes the place of the module, and
+`PyObject_Call` calls it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class _Definition(ctypes.Structure):
 
 
 class _Stand(ModuleType):
-    """Stands where a built-in function keeps its module; calling it calls the replacement."""
+    """Takes the place of a built-in function's module; calling it calls the replacement."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.__dict__["function"](*args, **kwargs)

@@ -1,9 +1,9 @@
-"""The package mpi4py as ranks see it: the real one, but for its compiled module `mpi4py.MPI`.
+"""The package mpi4py for ranks: the real one, except its compiled module `mpi4py.MPI`.
 
-The package and its pure-Python modules come from the installed distribution, loaded once for all
-ranks in a copy of its own (so that a caller who uses a real MPI keeps it). `mpi4py.MPI` is
-pysmpi's; importing it is an event of each rank. `mpi4py.rc` is one object that keeps the options
-of each rank apart.
+The package and its pure-Python modules come from the installed distribution. A separate copy is
+loaded once for all ranks, so that a caller who uses a real MPI keeps the original. `mpi4py.MPI` is
+pysmpi's; importing it is an event of each rank. `mpi4py.rc` is one object that holds the options of
+each rank separately.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.runtime.imports import GivenLoader, ImportSystem
 from pysmpi.runtime.patches import Patches
 
-_ours: dict[str, ModuleType] = {}  # the modules of our copy, kept from run to run
+_ours: dict[str, ModuleType] = {}  # the modules of the copy, kept between runs
 # The options that a rank has set.
 _RC: StateSlot[ranks.Rank, dict[str, Any]] = StateSlot(ranks.Rank, dict)
 _OPTIONS = "mpi4py.rc"
 
 
 def _rank_options(kind: type) -> type:
-    """A class like `mpi4py.Rc` whose instance has the options of the rank that asks."""
+    """A class like `mpi4py.Rc`; its instance has the options of the calling rank."""
 
     class Rc(kind):  # type: ignore[misc]
         def __getattribute__(self, name: str) -> Any:
@@ -66,9 +66,9 @@ def _ours_now() -> dict[str, Any]:
 
 
 def take_over(patches: Patches) -> None:
-    """Put our copy of mpi4py in the place of the caller's until the patches are undone.
+    """Replace the caller's mpi4py by the copy until the patches are undone.
 
-    To be called before the table of modules is divided into shared and private ones.
+    Call this before the table of modules is divided into shared and private ones.
     """
     finders = list(sys.meta_path)
     theirs = _ours_now()
@@ -90,7 +90,7 @@ def take_over(patches: Patches) -> None:
 
 
 def provide(imports: ImportSystem, module: ModuleType, arrive: Callable[[], Any]) -> None:
-    """Make `module` what ranks import as `mpi4py.MPI`; each calls `arrive` when it does."""
+    """Let ranks import `module` as `mpi4py.MPI`; each calls `arrive` at its import."""
     exchange = imports.exchange
     package: Any = exchange.table["mpi4py"]
     space = vars(package)

@@ -1,11 +1,11 @@
-"""What first touching fresh memory costs.
+"""The time of first accesses to fresh memory.
 
-The operating system gives a process a page of memory when it first touches it, and clears it. A
-rank that gets a folded block which another has touched is spared that, where a real process is
-not; so it is charged what this costs here, measured once.
+The operating system provides and clears a page of memory when a process first accesses it. A rank
+with a folded block that another rank has used does not need this time, but a real process does. The
+rank is therefore charged the time, which is measured once.
 
-Which memory is fresh is decided as glibc's malloc does: large arrays (`MAPPED`) are mapped anew
-every time; for smaller ones the heap grows when a process holds more than ever before.
+The rule for fresh memory is that of glibc's malloc: large arrays (`MAPPED`) are mapped each time;
+for smaller ones the heap grows when a process holds more than ever before.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Faults:
         self.huge = _probe(pages, True)
 
     def cost(self, nbytes: int, grown: int) -> int:
-        """Nanoseconds of an array of `nbytes` by which a rank's peak has grown by `grown`."""
+        """Nanoseconds to charge for an array of `nbytes` that raises a rank's peak by `grown`."""
         if nbytes < MAPPED:
             nbytes = min(nbytes, grown)
-        # An array begins anywhere, and so much of it is on no whole huge page.
+        # An array may begin anywhere; this part is on no whole huge page.
         huge = max(0, nbytes - HUGE) if nbytes >= ON_HUGE_PAGES else 0
         return int(huge * self.huge + (nbytes - huge) * self.usual)
 
@@ -43,7 +43,7 @@ def _probe(pages: Pages, huge: bool) -> float:
     held: list[int] = []
     spent = 0
     try:
-        # All are held till the end: memory that was given back a moment ago is cheaper.
+        # All are held until the end, because recently released memory is cheaper.
         for _ in range(_TIMES):
             begun = thread_time_ns()
             start = pages.reserve(room)

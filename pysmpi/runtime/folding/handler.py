@@ -1,12 +1,12 @@
 """numpy's hook for allocating the data of arrays (NEP 49), from Python.
 
-A handler is a capsule that holds four C functions and a number that they get back with every call.
-Each rank has one of its own, and its number says whose array it is even when the garbage collector
-frees it in another rank. numpy takes the handler from a context variable, and every greenlet has
-a context of its own: so nothing outside the ranks is touched. An array keeps its handler, which
-may outlive the run; hence the functions are never freed.
+A handler is a capsule with four C functions and a number that they get with every call. Each rank
+has its own handler. The number identifies the rank of an array even if the garbage collector frees
+the array in another rank. numpy takes the handler from a context variable, and every greenlet has
+its own context, so nothing outside the ranks changes. An array keeps its handler, which may outlive
+the run; the functions are therefore never freed.
 
-Arrays that are not folded go on to numpy's own allocator, see `stubs.py`.
+Arrays that are not folded go to numpy's own allocator, see `stubs.py`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Allocations(Protocol):
     """Who decides about the large arrays of one rank."""
 
     def allocate(self, nbytes: int, zero: bool) -> int:
-        """The address for a new array; 0 to leave it to numpy."""
+        """The address for a new array; 0 if numpy should allocate it."""
 
     def resize(self, address: int, nbytes: int) -> bool:
         """Let the array at an address grow or shrink in place, if it can."""
@@ -65,7 +65,7 @@ class Allocations(Protocol):
         """The bytes of the array at an address."""
 
     def free(self, address: int) -> None:
-        """The array at an address is gone."""
+        """Release the array at an address."""
 
 
 class _Numpy:
@@ -123,12 +123,12 @@ class Handlers:
         self._stubs.offer(least)
 
     def collect(self) -> None:
-        """Tell who it concerns of the arrays that were freed."""
+        """Report freed arrays to the handlers of their ranks."""
         for number, address in self._stubs.freed():
             self.users[number].free(address)
 
     def capsule(self, user: Allocations) -> Any:
-        """A handler that asks `user`, for `install`."""
+        """A handler that calls `user`, for `install`."""
         number = len(self._structures) + 1
         self.users[number] = user
         structure = _Handler(b"pysmpi fold", 1, _Allocator(number, *self._stubs.addresses))
@@ -136,16 +136,16 @@ class Handlers:
         return self.numpy.new_capsule(ctypes.addressof(structure), _NAME, None)
 
     def install(self, capsule: Any) -> Any:
-        """Use a handler in the running context from now on; returns the one before."""
+        """Use a handler in the running context from now on; return the previous one."""
         return self.numpy.set(capsule)
 
 
 def _functions(numpy: _Numpy, users: dict[int, Allocations]) -> tuple[Any, ...]:
-    """What is called for large arrays: malloc, calloc, and realloc for folded ones.
+    """The functions for large arrays: malloc, calloc, and realloc for folded ones.
 
-    They know what they need themselves, since they may be called late. An exception cannot pass
-    through numpy: what fails for want of memory returns none, and an interrupt is raised again
-    a little later.
+    They hold all the state that they need, because they may be called late. An exception cannot
+    pass through numpy: if memory is missing they return a null pointer, and an interrupt is raised
+    again a little later.
     """
     malloc_, calloc_ = numpy.malloc, numpy.calloc
     context = numpy.context
@@ -187,7 +187,7 @@ def _functions(numpy: _Numpy, users: dict[int, Allocations]) -> tuple[Any, ...]:
 
 
 def _again() -> None:
-    """Let the interrupt that came in a callback come again when that has ended."""
+    """Raise an interrupt of a callback again after the callback has ended."""
 
     def interrupt() -> None:
         sleep(0.02)

@@ -1,9 +1,9 @@
-"""Which ranks hold which shared block of memory.
+"""The ranks that hold each shared block of memory.
 
-A block belongs to a line of the program, a class of sizes, and an ordinal: a rank whose line
-allocates while earlier arrays of that line and class are still alive gets the next block. So two
-living arrays of one rank never share memory, and the n-th array of each rank shares with the n-th
-of every other.
+A block belongs to a line of the program, a class of sizes, and an ordinal. If earlier arrays of the
+same line and class are still alive, an allocation of the rank gets the next block. Two living
+arrays of one rank therefore never share memory, and the n-th array of each rank shares with the
+n-th of every other rank.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from heapq import heappop, heappush
 from typing import Any
 
 PAGE = 4096
-# Blocks that no rank holds stay at hand up to so many bytes: what is freed and allocated again
+# Unused blocks are kept up to this number of bytes: memory that is freed and allocated again
 # and again need not be mapped each time.
 IDLE = 256 << 20
 
 
 def size_class(nbytes: int) -> int:
-    """The bytes of the block for an array: ranks with a row more or less share one.
+    """The bytes of the block for an array; ranks with one row more or less share a block.
 
-    Classes are an eighth of a power of two apart, and whole pages.
+    Class sizes are an eighth of a power of two apart, and whole pages.
     """
     step = max(PAGE, 1 << max(0, nbytes.bit_length() - 4))
     return -(-nbytes // step) * step
 
 
 class Block:
-    """A piece of memory, and how many ranks hold it. `fresh` until a rank has had it."""
+    """A piece of memory, and the number of ranks that hold it. `fresh` until a rank has used it."""
 
     __slots__ = ("address", "fresh", "holders", "line", "nbytes", "ordinal")
 
@@ -42,9 +42,9 @@ class Block:
 
 
 class Tally:
-    """What one line of the program has allocated, in bytes.
+    """The allocations of one line of the program, in bytes.
 
-    `live` is what the arrays of all ranks hold together, `taken` the blocks that they lie in.
+    `live` is the size of the living arrays of all ranks, `taken` that of their blocks.
     """
 
     __slots__ = ("arrays", "live", "most_live", "most_taken", "taken")
@@ -98,7 +98,7 @@ class Ordinals:
 
 
 class Owner:
-    """One rank: its blocks and the bytes it asked for by address, and its bytes now and at most."""
+    """One rank: its blocks and requested bytes by address, and its current and largest bytes."""
 
     __slots__ = ("held", "live", "ordinals", "peak")
 
@@ -175,7 +175,7 @@ class Ledger:
         return block
 
     def give(self, owner: Owner, address: int) -> int:
-        """A rank lets go of its array at an address; the bytes of the array."""
+        """Release a rank's array at an address; return the bytes of the array."""
         block, nbytes = owner.held.pop(address)
         line = block.line
         assert line is not None
@@ -192,7 +192,7 @@ class Ledger:
         return nbytes
 
     def close(self) -> None:
-        """Give back the blocks that nobody holds, now and from now on."""
+        """Release the blocks that no rank holds, now and from now on."""
         self.most_idle = 0
         for blocks in self.idle.values():
             for block in blocks:
@@ -201,7 +201,7 @@ class Ledger:
         self.idle_bytes = 0
 
     def _block(self, size: int) -> Block:
-        """A block that nobody holds: the one used last, else a new one."""
+        """An unused block: the one used last, else a new one."""
         idle = self.idle.get(size)
         if idle:
             self.idle_bytes -= size
@@ -212,14 +212,14 @@ class Ledger:
         return block
 
     def _idle(self, block: Block) -> None:
-        """Keep a block that nobody holds, and give others back if these become too many."""
+        """Keep an unused block, and release others if there are too many."""
         if block.nbytes > self.most_idle:
             self._give_back(block)
             return
         self.idle.setdefault(block.nbytes, []).append(block)
         self.idle_bytes += block.nbytes
         while self.idle_bytes > self.most_idle:
-            # The size that was used least recently is the first one whose blocks go.
+            # Blocks of the least recently used size are released first.
             size = next(iter(self.idle))
             blocks = self.idle[size]
             if blocks:

@@ -28,9 +28,9 @@ from pysmpi.runtime.stopwatch import Stopwatch
 def install(
     patches: Patches, exchange: Exchange, stopwatch: Stopwatch | None = None
 ) -> dict[str, Callable[[Patches, ModuleType], Any]]:
-    """Let waits outside MPI let others go on until the patches are undone.
+    """Let other ranks continue during waits outside MPI, until the patches are undone.
 
-    Returns what to call with modules once they are loaded.
+    Returns the functions to call with loaded modules.
     """
     replacements = Replacements(patches)
     descriptors.install(patches, replacements, standard.install(patches, exchange))

@@ -1,7 +1,7 @@
-"""Child processes of ranks: `os.waitpid` and its relatives, upon which `subprocess` builds.
+"""Child processes of ranks: `os.waitpid` and related functions, which `subprocess` uses.
 
-A child runs in real time. A rank that waits for one lets others go on, and its clock moves as
-real time does. A rank gets its own children from `os.wait()`, not those of other ranks.
+A child runs in real time. While a rank waits for a child, other ranks continue, and the rank's
+clock follows real time. `os.wait()` waits for the rank's own children only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _posix_spawn = getattr(os, "posix_spawn", None)
 
 
 class Children:
-    """Which child belongs to which rank."""
+    """The rank of each child."""
 
     def __init__(self) -> None:
         self.owners: dict[int, int] = {}  # process -> pid of the rank
@@ -67,7 +67,7 @@ class Children:
             answer = real(*args, **kwargs)
             pid = answer[0] if isinstance(answer, tuple) else answer
             if pid:
-                # What the operating system took is not on the clock of this thread.
+                # The time of the operating system is not on the clock of this thread.
                 waited = monotonic() - begin - (thread_time() - computed)
                 self.born(found, pid)
                 ranks.current().sleep(max(0.0, waited))
@@ -91,7 +91,7 @@ class Children:
     # Waiting
 
     def waiter(self, real: Callable[..., Any], pid_given: bool) -> Callable[..., Any]:
-        """`waitpid` and `wait4`, or, where no process is given, `wait` and `wait3`."""
+        """`waitpid` and `wait4`, or, if no process is given, `wait` and `wait3`."""
 
         def wait(*args: Any, **kwargs: Any) -> Any:
             found = reactor()
@@ -166,7 +166,7 @@ class Children:
     def _await(
         self, found: Reactor, pids: list[int], look: Callable[[], Any], options: int
     ) -> Any:
-        """What `look` finds once it finds something; None if the options forbid to wait."""
+        """The first result of `look`; None if the options forbid waiting."""
         answer = look()
         if answer is None and options & os.WNOHANG:
             handles = _handles(pids)
@@ -177,7 +177,7 @@ class Children:
                     _close(fd)
             return look()
         while answer is None:
-            # Handles tell of the end of a process, not of its stops.
+            # Handles signal the end of a process, not its stops.
             stops = os.WUNTRACED | os.WCONTINUED
             handles = [] if options & stops else _handles(pids)
             try:
@@ -194,7 +194,7 @@ class Children:
 
 
 def _handles(pids: list[int]) -> list[int]:
-    """Descriptors that become readable when a process ends; none if one has none."""
+    """Descriptors that become readable when a process ends; None if one has none."""
     found: list[int] = []
     if _pidfd_open is None:
         return found
@@ -239,7 +239,7 @@ os_waits: dict[str, Any] = {"wait": _waitpid, "wait3": getattr(os, "wait4", None
 
 
 def _no_usage() -> Any:
-    """The resources that `wait3` and `wait4` tell of where there is nothing to tell of."""
+    """The empty resources of `wait3` and `wait4` if there is no process."""
     import resource
 
     return resource.struct_rusage((0,) * 16)
@@ -258,7 +258,7 @@ def _shell(command: Any) -> int:
 
 
 def patch_subprocess(children: Children, module: ModuleType, replacements: Replacements) -> None:
-    """Know what `subprocess` starts, and let its waits find our `waitpid`."""
+    """Register the children of `subprocess`, and use our `waitpid` in its waits."""
     replacements.function(module, "_fork_exec", children.starter)
     replacements.inside(module)
 

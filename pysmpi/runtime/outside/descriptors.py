@@ -21,7 +21,7 @@ from pysmpi.runtime.outside.replacing import Replacements, methods
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.descriptors import Descriptors, make_room
 
-# What a pipe takes without blocking once it takes anything.
+# Bytes that a pipe takes without blocking if it takes any.
 _AT_ONCE = getattr(select, "PIPE_BUF", 512)
 _MOST = 1 << 16
 
@@ -52,7 +52,7 @@ def until_ready(found: Reactor, fd: int, events: int) -> None:
 
 
 def changing(found: Reactor) -> None:
-    """The rank that is running is about to do what may end the wait of another."""
+    """The running rank will do something that may end the wait of another."""
     found.before_change(ranks.current())
 
 
@@ -76,14 +76,14 @@ def _reading(real: Callable[..., Any]) -> Callable[..., Any]:
             return data
         changing(found)
         data = real(fd, *args)
-        found.changed()  # there is room again
+        found.changed()  # room is available again
         return data
 
     return read
 
 
 def write_all(found: Reactor, fd: int, data: Any) -> int:
-    """Write to a blocking pipe or socket what a blocking call would write: all of it."""
+    """Write all of a blocking call's data to a pipe or socket."""
     done = 0
     with memoryview(data) as view, view.cast("B") as rest:
         while True:
@@ -131,8 +131,8 @@ def _write_to(found: Reactor, fd: int, data: Any, real: Callable[[], Any]) -> An
 def _is_for_user(found: Reactor, fd: int) -> bool:
     """Whether this is the output of pysmpi itself.
 
-    Nobody in the simulation need go on for it to be taken, and ranks share its buffer, so they
-    should not be switched while one writes.
+    No other rank needs to run for it to be accepted. Ranks share its buffer, so they should not be
+    switched during a write.
     """
     return fd in (1, 2) and found.side([fd]) is not Side.INSIDE
 
@@ -149,7 +149,7 @@ def _os_writev(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _telling(real: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that may end waits of others, and changes who holds which descriptors."""
+    """A function that may end waits of others, and changes the holders of descriptors."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         found = reactor()
@@ -166,7 +166,7 @@ def _telling(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _changing(name: str, own: Descriptors | None, real: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that changes what descriptors stand for, those of one rank among 0 to 2."""
+    """A function that changes the files of descriptors; of 0 to 2, those of one rank."""
     return _telling(real if own is None else own.replacing(name, real))
 
 

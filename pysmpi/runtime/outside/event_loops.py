@@ -1,7 +1,8 @@
-"""Event loops: which one runs is known per thread of the operating system, in C.
+"""Event loops: C code keeps the running one for each thread of the operating system.
 
-Threads of ranks share one, so a fiber that runs a loop takes its loop along when it lets others go
-on, and puts it back when it goes on itself. The hooks of asynchronous generators go the same way.
+Threads of ranks share one thread of the operating system. A fiber that runs a loop therefore
+removes the loop when it waits, and restores it when it continues. The hooks of asynchronous
+generators are treated in the same way.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pysmpi.runtime.patches import Patches
 
 
 def patch_events(patches: Patches, module: ModuleType) -> None:
-    """Give every thread of a rank a running event loop of its own (`asyncio.events`)."""
+    """Give every thread of a rank its own running event loop (`asyncio.events`)."""
     real_get, real_set = module._get_running_loop, module._set_running_loop
 
     def carrying(suspend: Callable[[], Any]) -> Callable[[], Any]:
@@ -62,7 +63,7 @@ def patch_events(patches: Patches, module: ModuleType) -> None:
 
 
 def _patch_policy(patches: Patches, module: ModuleType) -> None:
-    """Let the policy know the event loop of each thread of a rank, not that of all of them."""
+    """Let the policy keep an event loop for each thread of a rank."""
     for name in ("BaseDefaultEventLoopPolicy", "_BaseDefaultEventLoopPolicy"):
         kind = getattr(module, name, None)
         if kind is not None:
@@ -70,5 +71,5 @@ def _patch_policy(patches: Patches, module: ModuleType) -> None:
                 "_loop": None, "_set_called": False,
             })  # fmt: skip
             patches.set(kind, "_Local", local)
-    # Made when it is asked for, with what is above.
+    # Made at its first use, with the functions above.
     patches.set(module, "_event_loop_policy", None)

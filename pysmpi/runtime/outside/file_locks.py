@@ -1,8 +1,8 @@
-"""Locks of files: `fcntl.flock`, `fcntl.lockf` and what `fcntl.fcntl` does for them.
+"""Locks of files: `fcntl.flock`, `fcntl.lockf`, and locks of `fcntl.fcntl`.
 
-The operating system knows the locks of `flock` by the open file, and those of `lockf` by the
-process, so that ranks would never exclude each other. They get locks that belong to the open file
-(`F_OFD_SETLK`), which exclude the locks of other processes as well.
+The operating system assigns the locks of `flock` to the open file, and those of `lockf` to the
+process, so ranks would never exclude each other. They get locks that belong to the open file
+(`F_OFD_SETLK`), which also exclude the locks of other processes.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _fcntl(real: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
 
 
 def _take(found: Reactor, attempt: Callable[[], Any], waits: bool) -> Any:
-    """Take or give back a lock, after a wait if that is asked for."""
+    """Acquire or release a lock, after a wait if requested."""
     changing(found)
     try:
         answer = attempt()

@@ -1,7 +1,7 @@
-"""The child of a fork: a process of its own, in which nothing is simulated.
+"""The child of a fork: a separate process without simulation.
 
-It goes on with what the rank sees (its modules, arguments, variables), alone: real time, real
-threads, real waits. When the program of the rank ends there, the process ends.
+It continues alone with the state of the rank (its modules, arguments, variables): real time, real
+threads, real waits. When the program of the rank ends in it, the process ends.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def _keep_variables(own: dict[str, str]) -> None:
 
 
 def _become_main_thread() -> None:
-    """Let `threading` know the thread of the rank as the main thread of this process."""
+    """Make the thread of the rank the main thread of this process in `threading`."""
     state: Any = threading
-    thread = state._main_thread  # it found out at the fork which thread goes on
+    thread = state._main_thread  # it determined the surviving thread at the fork
     ident = threading.get_ident()
     thread._ident = ident
     state._active.clear()
@@ -81,7 +81,7 @@ def _become_main_thread() -> None:
 
 
 def leave(surroundings: Surroundings) -> NoReturn:
-    """End this process as Python ends one whose program has ended, or raised what is handled."""
+    """End this process as Python does after the end of a program, or after its exception."""
     error = sys.exc_info()[1]
     status = 0
     if isinstance(error, HardExit):

@@ -1,4 +1,4 @@
-"""What to say about a wait that takes long."""
+"""The note about a wait that takes long."""
 
 from __future__ import annotations
 

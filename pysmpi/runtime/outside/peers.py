@@ -1,7 +1,7 @@
-"""Who could end a wait for a file descriptor: this process, another one, or nobody knows.
+"""The holder of a file descriptor's other end: this process, another one, or unknown.
 
-The other end of a pipe or a connection is looked for among the descriptors of this process and
-those of its children, as Linux tells them under `/proc`. Elsewhere nothing is known.
+The other end of a pipe or a connection is searched among the descriptors of this process and those
+of its children, under Linux's `/proc`. On other systems the holder is unknown.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
-# The real ones, whoever asks.
+# The real functions, for every caller.
 _listdir, _readlink, _fstat, _getpid = os.listdir, os.readlink, os.fstat, os.getpid
 _open, _read, _close, _dup = os.open, os.read, os.close, os.dup
 _waitid = getattr(os, "waitid", None)
@@ -25,12 +25,12 @@ class Side(IntEnum):
     """Where the other end of a descriptor is held."""
 
     INSIDE = 0  # in this process only: another thread of a rank must act
-    UNKNOWN = 1  # nobody can tell
+    UNKNOWN = 1  # unknown
     OUTSIDE = 2  # in another process as well, or there only
 
 
 def leaves(fds: Iterable[int], depth: int = 0) -> list[int]:
-    """Some descriptors, with those that epoll instances watch in the place of these."""
+    """Some descriptors; epoll instances are replaced by the descriptors that they watch."""
     found: list[int] = []
     for fd in fds:
         watched = _watched(fd) if depth < 3 else None
@@ -72,7 +72,7 @@ def side_of(fd: int) -> Side:
 
 
 def _side_of_terminal(fd: int) -> Side:
-    """Whether a child has the terminal of which this process holds the other side."""
+    """Whether a child has the terminal whose other side this process holds."""
     try:
         name = _readlink(f"/proc/self/fd/{fd}")
     except OSError:
@@ -92,7 +92,7 @@ def _content(path: str) -> str:
 
 
 def _links(pid: int | str) -> dict[str, list[int]]:
-    """What the descriptors of a process stand for, such as `pipe:[123]`, and their numbers."""
+    """The files of the descriptors of a process, such as `pipe:[123]`, and their numbers."""
     found: dict[str, list[int]] = {}
     try:
         names = _listdir(f"/proc/{pid}/fd")
@@ -126,7 +126,7 @@ def _closing(sock: Any) -> Iterator[Any]:
 
 
 def has_children() -> bool:
-    """Whether there are processes that this process has started."""
+    """Whether this process has started other processes."""
     if _waitid is None:
         return True
     try:
@@ -179,7 +179,7 @@ def _side_of_pipe(fd: int, status: os.stat_result) -> Side:
         return Side.OUTSIDE
     if any(_faces("self", end, mode) for end in mine[name]):
         return Side.INSIDE
-    # Held by nobody of ours: it came from whoever started this process.
+    # No process of ours holds it: it came from the parent process.
     return Side.OUTSIDE
 
 
@@ -218,7 +218,7 @@ def _side_of_socket(fd: int, inode: int) -> Side:
     if other is None:
         return Side.UNKNOWN
     if other == 0:
-        # Not accepted yet: whoever listens is to act.
+        # Not accepted yet: the listening process is to act.
         return Side.UNKNOWN
     name = f"socket:[{other}]"
     if _held_by_children(name, None):
@@ -236,7 +236,7 @@ def _inet_peer(own: tuple[object, ...], peer: tuple[object, ...]) -> int | None:
         for line in lines:
             words = line.split()
             local, remote = words[1].rpartition(":")[2], words[2].rpartition(":")[2]
-            # Ports tell two ends of one computer apart well enough.
+            # Ports are sufficient to identify two ends on one computer.
             if int(local, 16) == peer[1] and int(remote, 16) == own[1]:
                 return int(words[9])
     return None
@@ -246,7 +246,7 @@ _DIAGNOSTICS, _BY_FAMILY, _SHOW_PEER, _PEER = 4, 20, 4, 2
 
 
 def _unix_peer(inode: int) -> int | None:
-    """The inode of the other end of a Unix socket, as Linux's sock_diag(7) tells."""
+    """The inode of the other end of a Unix socket, from Linux's sock_diag(7)."""
     try:
         family = getattr(_socket, "AF_NETLINK", -1)
         with _closing(_socket.socket(family, _socket.SOCK_DGRAM, _DIAGNOSTICS)) as ask:

@@ -18,7 +18,7 @@ def _patiently(
     fds: Callable[[], list[tuple[int, int]]],
     timeout: float | None,
 ) -> Any:
-    """What `look()` finds, after at most `timeout` seconds; `fds` are what it looks at."""
+    """The result of `look()`, after at most `timeout` seconds; `fds` are its descriptors."""
     answer = look()
     if _some(answer):
         return answer
@@ -120,12 +120,12 @@ def _epoll_poll(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def patch_selectors(patches: Patches, module: ModuleType, replacements: Replacements) -> None:
-    """Let the selectors of module `selectors` use what ranks have."""
+    """Make module `selectors` use the functions of ranks."""
     replacements.inside(module)
 
 
 def install(patches: Patches, replacements: Replacements) -> None:
-    """Let those who wait for descriptors let others go on, until the patches are undone."""
+    """Let other ranks continue during waits for descriptors, until the patches are undone."""
     replacements.function(select, "select", _select)
     replacements.function(select, "poll", _make_poll)
     if hasattr(select, "epoll"):

@@ -1,14 +1,14 @@
-"""The reactor: lets others go on while a thread of a rank waits outside MPI.
+"""The reactor: other ranks continue while a thread of a rank waits outside MPI.
 
-A wait is for descriptors to become ready, or for a condition that has to be asked for. Who could
-end it decides how time passes:
+A wait ends when descriptors become ready, or when a condition holds that has to be polled. The
+holder of the other end decides how time passes:
 
-- *inside*: only another thread of a rank can (the other end of the pipe is in this process). It
-  ends at the virtual instant at which that happens, or at its virtual timeout;
-- *outside*: another process can. Meanwhile virtual time runs no further than the real time that
-  has passed since the wait began, and the wait takes as long as it really took;
-- *unknown*: nobody can tell (a socket that listens). It is inside while anything else can happen
-  in the simulation, and outside when nothing else can.
+- *inside*: only another thread of a rank can end the wait (the other end of the pipe is in this
+  process). The wait ends at the virtual instant of that event, or at its virtual timeout;
+- *outside*: another process can end it. Meanwhile virtual time does not run ahead of the real time
+  since the begin of the wait, and the wait takes its real time;
+- *unknown*: the holder is unknown (a listening socket). The wait is inside while anything else can
+  happen in the simulation, and outside otherwise.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ READ, WRITE, URGENT = select.POLLIN, select.POLLOUT, select.POLLPRI
 _ALWAYS = select.POLLHUP | select.POLLERR | select.POLLNVAL
 _INTERVAL = 1e-3  # (s) between two looks at a condition, while really waiting
 _SYSTEM_CALL = 1e-6  # (s), the least that a look at the world outside takes
-_BRIEF = 1e-3  # (s) of compute between two looks of a thread that does nothing else
-_LONG = 5.0  # (s) after which a real wait is worth a word
+_BRIEF = 1e-3  # (s) of compute between two polls of a thread that does nothing else
+_LONG = 5.0  # (s) after which a real wait is reported
 _INFINITY = float("inf")
 
 _real_poll = select.poll
@@ -45,7 +45,7 @@ _fstat, _close = os.fstat, os.close
 
 
 class Wait:
-    """One thread of a rank that waits. `fds` are pairs of a descriptor and what it should be."""
+    """One waiting thread of a rank. `fds` are pairs of a descriptor and the awaited event."""
 
     __slots__ = (
         "fiber", "gate", "fds", "look", "side", "virtual", "real", "told", "known", "copies",
@@ -72,7 +72,7 @@ class Wait:
 
 
 class _Paced:
-    """When a thread last found nothing, in virtual and in real time, and what it had done then."""
+    """The time of a thread's last poll without result, virtual and real, and its state then."""
 
     __slots__ = ("virtual", "real", "communication", "compute")
 
@@ -83,7 +83,7 @@ class _Paced:
         self.compute = process.compute_seconds
 
     def only_waited(self, process: Any) -> bool:
-        """Whether the thread has done nothing since then but look again, or sleep."""
+        """Whether the thread has only polled or slept since then."""
         computed = process.compute_seconds - self.compute
         return bool(process.comm_seconds == self.communication and computed < _BRIEF)
 
@@ -101,19 +101,19 @@ def _really_wait(fds: Iterable[int], seconds: float) -> None:
 
 
 class Reactor:
-    """The waits of one simulation. It hooks itself into the engine while there are any."""
+    """The waits of one simulation. It is hooked into the engine while there are any."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.waits: list[Wait] = []
         self.signals = False  # whether signals write to a descriptor (`signal.set_wakeup_fd`)
-        self.generation = 0  # of what processes hold which descriptors
+        self.generation = 0  # of the holders of descriptors
         self._sides: dict[tuple[int, int, int], tuple[int, Side]] = {}
         self._poll: Any = None  # of all waits; None when these have changed
         self._by_fd: dict[int, list[tuple[int, Wait]]] = {}
-        self._idle_since = 0.0  # real time at which the hub last had nothing to do
+        self._idle_since = 0.0  # real time at which the hub was last idle
 
-    # What ranks call
+    # Called by ranks
 
     def wait(
         self,
@@ -160,10 +160,10 @@ class Reactor:
         return gate.done
 
     def missed(self, fds: Iterable[int] = (), side: Side | None = None) -> None:
-        """A thread has looked without waiting, and found nothing: let time pass.
+        """A thread has polled without a result: let time pass.
 
-        What happens outside takes real time, so virtual time must not run ahead of it between
-        two looks; and a loop that does nothing but look takes as long as it really took.
+        Events outside take real time, so virtual time must not run ahead of it between two polls. A
+        loop that only polls takes its real time.
         """
         fiber: Any = getcurrent()
         if side is None:
@@ -184,7 +184,7 @@ class Reactor:
         virtual, real = engine.now - pace.virtual, now - pace.real
         if virtual > real:
             _really_wait(fds, virtual - real)
-        # What a rank does that only waits takes as long as it really takes.
+        # Actions of a rank that only waits take their real time.
         rest = real - virtual if pace.only_waited(process) else 0.0
         rest = max(_SYSTEM_CALL, rest)
         fiber.pace = pace = _Paced(process, monotonic())
@@ -200,7 +200,7 @@ class Reactor:
         return self.engine.now
 
     def changed(self) -> None:
-        """Something was written or closed in this process: see whom it lets go on."""
+        """Data was written or a descriptor closed here: resume the waits that this ends."""
         if self.waits:
             self._look_at_all()
 
@@ -212,7 +212,7 @@ class Reactor:
             rank.leave()
 
     def side(self, fds: Iterable[int]) -> Side:
-        """Where the other ends of some descriptors are held; one outside is enough."""
+        """The holder of the other ends of some descriptors; one outside is enough."""
         return max(map(self._side, leaves(fds)), default=Side.INSIDE)
 
     def _side(self, fd: int) -> Side:
@@ -256,12 +256,12 @@ class Reactor:
         self._poll = None
         engine = self.engine
         engine.idle = self._idle if self.waits else None
-        # Writers to sockets tell; those to pipes may be C code, and other processes do not.
+        # Writers to sockets report it; writers to pipes may be C code or other processes.
         watched = self.signals or any(map(_must_be_watched, self.waits))
         engine.before = self._before if self.waits and watched else None
 
     def _ready(self, seconds: float) -> list[Wait]:
-        """The waits whose descriptors are ready, after at most `seconds` of real time."""
+        """The waits with ready descriptors, after at most `seconds` of real time."""
         if self._poll is None:
             self._poll = _real_poll()
             self._by_fd = {}
@@ -289,7 +289,7 @@ class Reactor:
         return found
 
     def _look_at_all(self, seconds: float = 0.0, idle: bool = False) -> bool:
-        """Let those go on whose wait is over, after at most `seconds`; whether there were any."""
+        """Resume finished waits, after at most `seconds`; return whether there were any."""
         asked = [wait for wait in self.waits if wait.look is not None]
         if asked:
             seconds = min(seconds, _INTERVAL)
@@ -319,10 +319,10 @@ class Reactor:
         else:
             gate.complete(now)
 
-    # What the engine calls
+    # Called by the engine
 
     def _before(self, date: float) -> bool:
-        """The clock is to move to `date`: see whether somebody outside is earlier."""
+        """The clock will move to `date`: check whether an event outside is earlier."""
         if self._look_at_all():
             return True
         since = monotonic()
@@ -339,7 +339,7 @@ class Reactor:
                 return True
 
     def _idle(self) -> bool:
-        """Nothing is to happen any more: wait really, if somebody outside can change that."""
+        """No event is left: wait in real time, if a process outside can change that."""
         self._idle_since = since = monotonic()
         if self._look_at_all():
             return True
@@ -370,7 +370,7 @@ class Reactor:
 
 
 def _must_be_watched(wait: Wait) -> bool:
-    """Whether nobody tells when a wait is over."""
+    """Whether the end of a wait must be polled."""
     if wait.look is not None or wait.side is not Side.INSIDE:
         return True
     return any(map(is_pipe, leaves([fd for fd, _ in wait.fds])))
@@ -380,9 +380,9 @@ _REACTOR: StateSlot[ranks.Universe, Reactor] = StateSlot(ranks.Universe)
 
 
 def reactor() -> Reactor | None:
-    """The reactor of the simulation whose rank is running; None outside of ranks.
+    """The reactor of the simulation of the running rank; None outside of ranks.
 
-    None as well for finalizers that Python calls while it looks for cycles, which cannot wait.
+    Also None for finalizers during the collection of cycles, which cannot wait.
     """
     rank: Any = ranks.current()
     if rank.program is None or type(rank) is Collecting:

@@ -16,14 +16,14 @@ Replacement = Callable[..., Any]
 
 
 class Replacements:
-    """Functions of modules that are replaced, wherever somebody holds them under a name."""
+    """Replacement of functions of modules, under all names that refer to them."""
 
     def __init__(self, patches: Patches) -> None:
         self.patches = patches
         self._new: dict[int, tuple[Any, Any]] = {}  # by the id of the real one
 
     def function(self, module: Any, name: str, make: Callable[[Any], Replacement]) -> None:
-        """Replace `module.name` by `make(real)` where there is such a function."""
+        """Replace `module.name` by `make(real)` if the function exists."""
         real = getattr(module, name, None)
         if real is None:
             return

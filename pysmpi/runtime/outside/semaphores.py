@@ -1,7 +1,7 @@
 """Semaphores of `multiprocessing`, which wait in C.
 
-Another process may hold one, or another thread of the rank; nobody tells when it is free, so it is
-asked before the clock moves.
+Another process may hold one, or another thread of the rank. There is no signal when it becomes
+free, so it is polled before the clock moves.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def patch_semaphores(patches: Patches, module: ModuleType) -> None:
 
 
 def patch_processes(patches: Patches, module: ModuleType) -> None:
-    """Let a rank look after its own processes only (`multiprocessing.process`)."""
+    """Make `multiprocessing.process` handle only the processes of the calling rank."""
     real_cleanup, real_active = module._cleanup, module.active_children
 
     def mine() -> list[Any]:

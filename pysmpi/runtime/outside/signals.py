@@ -15,7 +15,7 @@ _take = getattr(signal, "sigtimedwait", None)
 
 
 def _until_pending(found: Reactor, sigset: Any, timeout: float | None) -> Any:
-    """Take a pending signal of a set, once there is one; None after the timeout."""
+    """Wait for a pending signal of a set and take it; None after the timeout."""
     assert _take is not None
     end = None if timeout is None else found.now() + timeout
     wanted = list(sigset)
@@ -66,7 +66,7 @@ def _sigtimedwait(real: Callable[..., Any]) -> Callable[..., Any]:
 def _set_wakeup_fd(real: Callable[..., Any]) -> Callable[..., Any]:
     """Each rank finds the descriptor that it has set; signals write to the latest one."""
     own: dict[int, int] = {}
-    outer = -1  # that of the caller of the run
+    outer = -1  # value of the caller of the run
 
     def set_wakeup_fd(fd: int, /, *, warn_on_full_buffer: bool = True) -> int:
         found = reactor()

@@ -1,8 +1,8 @@
 """Streams of the environment in which pysmpi runs, such as those of a notebook.
 
-What a rank prints is passed on by code that is not the program's: in a notebook, by a real thread
-for which the stream waits. Such waits are real and free. So the methods of streams that are no
-files run outside of the rank, off its clock.
+Code outside the program passes on the output of a rank: in a notebook, the stream waits for a real
+thread. Such waits are real and are not charged. Methods of streams that are not files therefore run
+outside of the rank and its clock.
 """
 
 from __future__ import annotations
