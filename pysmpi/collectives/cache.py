@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from pysmpi.collectives.building import build
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.selection import DEFAULT, build
+from pysmpi.collectives.selection import DEFAULT
 from pysmpi.kernel.schedule import Schedule
 
 SCHEDULE = 16  # steps that take as much memory as a schedule without any

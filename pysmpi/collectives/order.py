@@ -1,39 +1,33 @@
-"""In which order an algorithm combines: follows the messages of all ranks of a reduction.
+"""In which order an algorithm combines, read off the steps of all ranks of a reduction.
 
-The result is exact: for every piece of the vector the tree of operations that gives it, so that
-an operator that rounds can be applied as the algorithm applies it. Where a message arrives, its
-data is combined with what the rank has if a reduction step follows, and replaces it otherwise.
+The schedules say which bytes each step sends, receives and combines. So for every piece of the
+result the tree of operations that gives it is known, and an operator that rounds can be applied
+as the algorithm applies it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from pysmpi.collectives.building import named_schedules
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.notes import (
-    ALSO_RESULT,
-    CARRIES,
-    NOTHING,
-    OWN_LAST,
-    RECEIVED,
-    RESULT_APART,
-    WHOLE,
-    Notes,
-    Remark,
-)
-from pysmpi.collectives.selection import build
 from pysmpi.errors import PysmpiError
 from pysmpi.kernel.schedule import (
+    COPY,
     IRECV,
     ISEND,
+    MOVE,
+    NOTHING,
+    RECEIVE_BUFFER,
     RECV,
     REDUCE,
     SEND,
+    SEND_BUFFER,
     SHARE,
-    SSEND,
+    UNNAMED,
     WAIT,
     WAITALL,
     Schedule,
@@ -41,15 +35,33 @@ from pysmpi.kernel.schedule import (
 
 Piece = tuple[int, int, int]  # first byte, behind the last byte, node
 Key = tuple[int, int, int]  # source, destination, tag
-NONE = -1
-SENDS = frozenset((SEND, SSEND, ISEND, SHARE))
-MOVES = SENDS | {RECV, IRECV, WAIT, WAITALL}
+SENDS = frozenset((SEND, ISEND, SHARE))
+
+
+def pieces_of(place: object, nbytes: int, what: str) -> list[tuple[int, int]]:
+    """(address, bytes) of the pieces of a step's data; none for what is no data.
+
+    PysmpiError where the algorithm does not say, `what` being the step.
+    """
+    if nbytes == 0 or place == NOTHING:
+        return []
+    if place is None or place == UNNAMED:
+        raise PysmpiError(
+            f"{what}: the algorithm does not say which bytes it concerns; give its place as `at`, "
+            "see docs/collectives.md"
+        )
+    if isinstance(place, int):
+        return [(place, nbytes)]
+    found = list(place() if callable(place) else place)  # type: ignore[call-overload]
+    if sum(n for _, n in found) != nbytes:
+        raise PysmpiError(f"{what}: its pieces have {sum(n for _, n in found)} of {nbytes} bytes")
+    return found
 
 
 class Trees:
     """Trees of operations as numbers: below `ranks` a contribution, else a pair of trees.
 
-    The operand with the lower rank stands on the left. Equal trees have equal numbers.
+    Equal trees have equal numbers.
     """
 
     def __init__(self, ranks: int) -> None:
@@ -59,9 +71,8 @@ class Trees:
         # Of each tree: its lowest rank, its highest, its size, and whether it keeps the order.
         self._about: list[tuple[int, int, int, bool]] = [(r, r, 1, True) for r in range(ranks)]
 
-    def combine(self, one: int, other: int) -> int:
-        """The tree of two."""
-        left, right = (one, other) if self._about[one] <= self._about[other] else (other, one)
+    def combine(self, left: int, right: int) -> int:
+        """The tree of two operands."""
         found = self._known.get((left, right))
         if found is None:
             found = self._known[left, right] = self.ranks + len(self.pairs)
@@ -69,7 +80,7 @@ class Trees:
             low, high, size, ordered = self._about[left]
             low2, high2, size2, ordered2 = self._about[right]
             follows = ordered and ordered2 and high < low2
-            self._about.append((low, max(high, high2), size + size2, follows))
+            self._about.append((min(low, low2), max(high, high2), size + size2, follows))
         return found
 
     def is_whole(self, node: int, first: int, last: int) -> bool:
@@ -90,40 +101,76 @@ class Trees:
         return self._about[node][3]
 
 
-class Vector:
-    """What a rank has: a tree for each piece of the vector; `NONE` where there is nothing."""
+Extent = tuple[int, int, int, int]  # first address, behind the last, node, address of byte 0
+Stream = list[tuple[int, int, int, int]]  # first byte, behind the last, node, byte of the vector
 
-    __slots__ = ("ends", "nodes", "starts")
 
-    def __init__(self, pieces: list[Piece]) -> None:
-        self.starts = [first for first, _, _ in pieces]
-        self.ends = [last for _, last, _ in pieces]
-        self.nodes = [node for _, _, node in pieces]
+class Memory:
+    """What a rank has: by address, pieces of the vector and the trees that give them."""
 
-    def pieces(self, first: int, last: int) -> list[Piece]:
-        """The pieces between two bytes."""
-        found = []
-        i = max(0, bisect_right(self.starts, first) - 1)
-        while i < len(self.starts) and self.starts[i] < last:
-            a, b = max(first, self.starts[i]), min(last, self.ends[i])
-            if a < b:
-                found.append((a, b, self.nodes[i]))
-            i += 1
+    __slots__ = ("extents", "starts")
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.extents: list[Extent] = []
+
+    def read(self, pieces: Sequence[tuple[int, int]]) -> Stream:
+        """What lies at some places, as one stream."""
+        found: Stream = []
+        at = 0
+        for first, nbytes in pieces:
+            last = first + nbytes
+            i = max(0, bisect_right(self.starts, first) - 1)
+            while i < len(self.starts) and self.starts[i] < last:
+                begin, end, node, origin = self.extents[i]
+                a, b = max(first, begin), min(last, end)
+                if a < b:
+                    found.append((at + a - first, at + b - first, node, a - origin))
+                i += 1
+            at += nbytes
         return found
 
-    def store(self, pieces: list[Piece]) -> None:
-        """Replace what lies between the first and the last of consecutive pieces."""
-        if not pieces:
-            return
-        first, last = pieces[0][0], pieces[-1][1]
-        everything = self.pieces(0, first) + pieces + self.pieces(last, 1 << 62)
-        merged: list[Piece] = []
-        for a, b, node in everything:
-            if merged and merged[-1][1] == a and merged[-1][2] == node:
-                merged[-1] = (merged[-1][0], b, node)
-            else:
-                merged.append((a, b, node))
-        self.__init__(merged)  # type: ignore[misc]
+    def write(self, pieces: Sequence[tuple[int, int]], stream: Stream) -> None:
+        """Store a stream at some places."""
+        at = 0
+        for first, nbytes in pieces:
+            inside: list[Extent] = []
+            for a, b, node, byte in stream:
+                low, high = max(a, at), min(b, at + nbytes)
+                if low < high:
+                    place = first + low - at
+                    inside.append((place, place + high - low, node, place - (byte + low - a)))
+            self._replace(first, first + nbytes, inside)
+            at += nbytes
+
+    def _replace(self, first: int, last: int, inside: list[Extent]) -> None:
+        i = bisect_left(self.starts, first)
+        before: list[Extent] = []
+        if i > 0 and self.extents[i - 1][1] > first:
+            i -= 1
+            begin, _, node, origin = self.extents[i]
+            before.append((begin, first, node, origin))
+        j = i
+        behind: list[Extent] = []
+        while j < len(self.starts) and self.starts[j] < last:
+            _, end, node, origin = self.extents[j]
+            if end > last:
+                behind.append((last, end, node, origin))
+            j += 1
+        fresh = _joined([*before, *inside, *behind])
+        self.extents[i:j] = fresh
+        self.starts[i:j] = [extent[0] for extent in fresh]
+
+
+def _joined(extents: list[Extent]) -> list[Extent]:
+    """Neighbours that are one piece as one."""
+    joined: list[Extent] = []
+    for extent in extents:
+        if joined and joined[-1][1] == extent[0] and joined[-1][2:] == extent[2:]:
+            joined[-1] = (joined[-1][0], *extent[1:])
+        else:
+            joined.append(extent)
+    return joined
 
 
 @dataclass(slots=True)
@@ -131,27 +178,9 @@ class _Message:
     """A message that is received, or will be."""
 
     key: Key
-    first: int
-    last: int
-    pieces: list[Piece] | None = None
-    taken: bool = False
-
-
-@dataclass(slots=True)
-class _Follower:
-    """One rank: its steps, its remarks, and its data."""
-
-    rank: int
-    schedule: Schedule
-    remarks: list[Remark]
-    vector: Vector
-    whole: tuple[int, int]
-    send: int = WHOLE
-    receive: int = WHOLE
-    pending: deque[_Message] = field(default_factory=deque)
-    last: list[Piece] = field(default_factory=list)
-    own: Vector | None = None  # set aside
-    result: Vector | None = None  # kept apart
+    place: list[tuple[int, int]]
+    stream: Stream | None = None
+    stored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,25 +204,22 @@ class _Run:
 
     def __init__(self, calls: list[Call], name: str | None) -> None:
         self.trees = Trees(len(calls))
-        self.messages: dict[Key, deque[list[Piece]]] = defaultdict(deque)
+        self.messages: dict[Key, deque[Stream]] = defaultdict(deque)
         self.posted: dict[Key, deque[_Message]] = defaultdict(deque)
-        self.met: dict[object, dict[int, Vector]] = defaultdict(dict)
-        self.rounds: dict[tuple[int, object], int] = defaultdict(int)
-        self.moves = 0  # messages sent and taken, meetings entered
-        self.followers = []
-        for call in calls:
-            call.notes = Notes()
-            schedule = Schedule()
-            build(schedule, call, name)
-            first, last = call.span
-            own = Vector([(first, last, call.rank)] if first < last else [])
-            self.followers.append(
-                _Follower(call.rank, schedule, call.notes.of(schedule), own, (first, last))
-            )
+        self.moves = 0  # messages sent and taken
+        self.op = calls[0].op
+        self.memories = [Memory() for _ in calls]
+        for call, memory in zip(calls, self.memories, strict=True):
+            nbytes = vector_bytes(call)
+            for begin in (SEND_BUFFER, RECEIVE_BUFFER):
+                if nbytes and (begin == SEND_BUFFER or call.in_place):
+                    memory.write([(begin, nbytes)], [(0, nbytes, call.rank, 0)])
+        # Learning about nodes moves none of the data.
+        self.schedules = named_schedules(calls, name, setup=False)
 
     def run(self) -> None:
         """Execute all schedules, as far as data goes."""
-        moving = deque(self.walk(follower) for follower in self.followers)
+        moving = deque(self.walk(rank) for rank in range(len(self.schedules)))
         idle = 0
         while moving:
             walk = moving.popleft()
@@ -206,190 +232,134 @@ class _Run:
             else:
                 idle = 0
 
-    def walk(self, f: _Follower) -> Iterator[bool]:
+    def walk(self, rank: int) -> Iterator[bool]:
         """Execute the steps of one rank; yields where it must wait."""
-        s = f.schedule
+        s: Schedule = self.schedules[rank]
+        memory = self.memories[rank]
+        assert s.places is not None
         slots: list[_Message | None] = []
-        remarks = deque(f.remarks)
-        for i in range(len(s) + 1):
-            while remarks and remarks[0].at <= i:
-                remark = remarks.popleft()
-                if remark.op:
-                    yield from self.meet(f, remark)
-                else:
-                    self.heed(f, remark)
-            if i == len(s):
-                break
-            code, peer, nbytes, tag = s.codes[i], s.peers[i], s.sizes[i], s.tags[i]
-            if code in MOVES:
-                self.flush(f)
+        for code, peer, nbytes, tag, place in zip(
+            s.codes, s.peers, s.sizes, s.tags, s.places, strict=True
+        ):
             if code in SENDS:
                 self.moves += 1
-                if f.send == RECEIVED:
-                    pieces = f.last
-                else:
-                    pieces = f.vector.pieces(*self.range(f, f.send, nbytes))
-                self.messages[f.rank, peer, tag].append(pieces)
+                stream = memory.read(self.pieces(rank, place, nbytes))
+                self.messages[rank, peer, tag].append(stream)
                 if code == ISEND:
                     slots.append(None)
             elif code in (RECV, IRECV):
-                key = (peer, f.rank, tag)
-                message = _Message(key, *self.range(f, f.receive, nbytes))
+                key = (peer, rank, tag)
+                message = _Message(key, self.pieces(rank, place, nbytes))
                 self.posted[key].append(message)
                 if code == IRECV:
                     slots.append(message)
                 else:
-                    yield from self.take(f, message)
+                    yield from self.take(memory, message)
             elif code in (WAIT, WAITALL):
                 for slot in range(peer, nbytes):
                     awaited = slots[slot]
                     slots[slot] = None
                     if awaited is not None:
-                        yield from self.take(f, awaited)
+                        yield from self.take(memory, awaited)
             elif code == REDUCE:
-                self.reduce(f)
-        self.flush(f)
+                assert isinstance(place, tuple)
+                size = int(s.amounts[peer])
+                left, right, into = (self.pieces(rank, one, size) for one in place)
+                memory.write(into, self.combined(memory.read(left), memory.read(right)))
+            elif code in (COPY, MOVE):
+                assert isinstance(place, tuple)
+                size = nbytes if code == MOVE else int(s.amounts[peer])
+                source, dest = (self.pieces(rank, one, size) for one in place)
+                memory.write(dest, memory.read(source))
 
-    def take(self, f: _Follower, message: _Message) -> Iterator[bool]:
-        """Wait for a message; what has come waits to be combined or stored."""
+    def pieces(self, rank: int, place: object, nbytes: int) -> list[tuple[int, int]]:
+        """The pieces of a step's data."""
+        return pieces_of(place, nbytes, f"{self.op}, a step of rank {rank}")
+
+    def take(self, memory: Memory, message: _Message) -> Iterator[bool]:
+        """Wait for a message and store what it brings."""
         sent, receives = self.messages[message.key], self.posted[message.key]
-        while message.pieces is None:
+        while message.stream is None:
             # Receives take messages in the order in which they were posted.
             while receives and sent:
-                receives.popleft().pieces = sent.popleft()
-            if message.pieces is None:
+                receives.popleft().stream = sent.popleft()
+            if message.stream is None:
                 yield False
         self.moves += 1
-        if not message.taken:
-            message.taken = True
-            f.pending.append(message)
-            f.last = message.pieces
+        if not message.stored:
+            message.stored = True
+            memory.write(message.place, message.stream)
 
-    def range(self, f: _Follower, offset: int, nbytes: int) -> tuple[int, int]:
-        """The bytes of the vector that a message carries."""
-        if offset == WHOLE:
-            return f.whole
-        if offset == NOTHING:
-            return 0, 0
-        return offset, min(offset + nbytes, f.whole[1])
+    def combined(self, left: Stream, right: Stream) -> Stream:
+        """Two streams, combined where both have the same piece of the vector."""
+        result: Stream = []
+        i = j = 0
+        while i < len(left) and j < len(right):
+            a, b, node, byte = left[i]
+            c, d, other, byte2 = right[j]
+            low, high = max(a, c), min(b, d)
+            if low < high and byte + low - a == byte2 + low - c:
+                both = self.trees.combine(node, other)
+                result.append((low, high, both, byte + low - a))
+            if b <= d:
+                i += 1
+            if d <= b:
+                j += 1
+        return result
 
-    def heed(self, f: _Follower, remark: Remark) -> None:
-        """Follow what the algorithm says."""
-        if remark.kind == CARRIES:
-            f.whole, f.send, f.receive = remark.span, remark.send, remark.receive
-        elif remark.kind == OWN_LAST:
-            f.own = f.vector
-            first, last = remark.span
-            f.vector = Vector([(first, last, NONE)] if first < last else [])
-        elif remark.kind == RESULT_APART:
-            first, last = remark.span
-            node = f.rank if remark.own else NONE
-            f.result = Vector([(first, last, node)] if first < last else [])
-        elif remark.kind == ALSO_RESULT and f.result is not None:
-            f.result.store(self.combined(f.result, f.last))
 
-    def meet(self, f: _Follower, remark: Remark) -> Iterator[bool]:
-        """Another collective: wait for all its ranks, and take what it brings."""
-        self.flush(f)
-        group = (remark.op, remark.ranks)
-        number = self.rounds[f.rank, group]
-        self.rounds[f.rank, group] = number + 1
-        brought = self.met[number, group]
-        brought[f.rank] = Vector(f.vector.pieces(0, 1 << 62))
-        self.moves += 1
-        while len(brought) < len(remark.ranks):
-            yield False
-        start, n = remark.span[0], remark.nbytes
-        if remark.op in ("bcast", "scatter", "scatterv"):
-            f.vector.store(brought[remark.ranks[remark.root]].pieces(*self.reach(f, remark)))
-        elif remark.op == "allgather":
-            for i, rank in enumerate(remark.ranks):
-                f.vector.store(brought[rank].pieces(start + i * n, start + (i + 1) * n))
-        elif remark.op == "alltoall":
-            mine = remark.ranks.index(f.rank)
-            first, last = start + mine * n, start + (mine + 1) * n
-            for rank in remark.ranks:
-                pieces = brought[rank].pieces(first, last)
-                f.pending.append(_Message((rank, f.rank, 0), first, last, pieces))
-            f.vector.store([(a, b, NONE) for a, b, _ in f.vector.pieces(first, last)])
-
-    def reach(self, f: _Follower, remark: Remark) -> tuple[int, int]:
-        """What a broadcast or scatter may change."""
-        return remark.span if remark.op == "bcast" else (remark.span[0], 1 << 62)
-
-    def combined(self, vector: Vector, pieces: list[Piece]) -> list[Piece]:
-        """Pieces combined with what a vector has there."""
-        results = []
-        for first, last, node in pieces:
-            for a, b, other in vector.pieces(first, last):
-                both = node if other == NONE else other
-                if NONE not in (node, other):
-                    both = self.trees.combine(node, other)
-                results.append((a, b, both))
-        return results
-
-    def reduce(self, f: _Follower) -> None:
-        """A reduction step: combine what has come with what is there."""
-        if f.pending:
-            first = f.pending.popleft()
-            assert first.pieces is not None
-            empty = any(node == NONE for _, _, node in f.vector.pieces(first.first, first.last))
-            f.vector.store(self.combined(f.vector, first.pieces))
-            if not empty:
-                return
-            # That was the beginning; the step combines it with the next one, or the own vector.
-            if f.pending:
-                self.reduce(f)
-                return
-        if f.own is not None:
-            own, f.own = f.own, None
-            f.vector.store(self.combined(f.vector, own.pieces(0, 1 << 62)))
-
-    def flush(self, f: _Follower) -> None:
-        """What has come without a reduction replaces what was there."""
-        while f.pending:
-            message = f.pending.popleft()
-            assert message.pieces is not None
-            f.vector.store(message.pieces)
+def vector_bytes(call: Call) -> int:
+    """The bytes of the vector that every rank of a reduction contributes."""
+    if call.op == "reduce_scatter":
+        return sum(call.recv_counts or ()) * call.type_size
+    return call.nbytes * (call.size if call.op == "reduce_scatter_block" else 1)
 
 
 def follow(calls: list[Call], name: str | None) -> Order:
     """In which order the ranks' results come about, by an algorithm or the calls' selection.
 
-    `calls` are those of all ranks. Raises PysmpiError where the algorithm does not combine every
-    rank once: it needs remarks (`Call.carries`).
+    `calls` are those of all ranks. Raises PysmpiError where the algorithm does not say which bytes
+    its steps concern, or does not combine every rank once.
     """
-    run = _Run([replace(call, nodes=call.nodes) for call in calls], name)
+    run = _Run(calls, name)
     run.run()
     results = []
-    for call, f in zip(calls, run.followers, strict=True):
-        first, last, size = _wanted(call)
-        vector = f.vector if f.result is None else f.result
-        pieces = vector.pieces(first, last)
-        ranks = call.rank + 1 if call.op == "scan" else call.rank if call.op == "exscan" else size
-        if (call.op == "reduce" and call.rank != call.root) or ranks == 0:
-            pieces = []
-        for _, _, node in pieces:
-            if node == NONE or not run.trees.is_whole(node, 0, ranks):
-                raise PysmpiError(
-                    f"{call.op}: the algorithm does not say which parts of the vector its "
-                    "messages carry (Call.carries), so the order of its reductions is unknown"
-                )
+    for call, memory in zip(calls, run.memories, strict=True):
+        first, last, ranks = _wanted(call)
+        stream = memory.read([(RECEIVE_BUFFER, last - first)]) if ranks else []
+        pieces = []
+        at = first
+        for a, b, node, byte in stream:
+            if first + a != at or byte != at or not run.trees.is_whole(node, 0, ranks):
+                break
+            at = first + b
+            pieces.append((first + a, at, node))
+        if ranks and at != last:
+            raise PysmpiError(
+                f"{call.op}: by its schedules, rank {call.rank} does not end with the "
+                f"contributions of all ranks in byte {at} of the vector"
+            )
         results.append(pieces)
     return Order(run.trees, results)
 
 
 def _wanted(call: Call) -> tuple[int, int, int]:
-    """The bytes of its vector that a rank's result takes, and the number of ranks."""
-    first, last = call.span
+    """The bytes of the vector that a rank's result has, and the number of ranks in it."""
+    first, last, ranks = 0, call.nbytes, call.size
     if call.op == "reduce_scatter_block":
-        first += call.rank * call.nbytes
+        first = call.rank * call.nbytes
         last = first + call.nbytes
     elif call.op == "reduce_scatter":
         counts = call.recv_counts or ()
-        first += sum(counts[: call.rank]) * call.type_size
+        first = sum(counts[: call.rank]) * call.type_size
         last = first + counts[call.rank] * call.type_size
-    return first, last, call.size
+    elif call.op == "scan":
+        ranks = call.rank + 1
+    elif call.op == "exscan":
+        ranks = call.rank
+    elif call.op == "reduce" and call.rank != call.root:
+        ranks = 0
+    return first, last, ranks
 
 
 _orders: OrderedDict[object, Order] = OrderedDict()

@@ -1,60 +1,29 @@
-"""Steps and numbers that many algorithms share."""
+"""Numbers and places that many algorithms share."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate, repeat
+from itertools import accumulate
 
-from pysmpi.kernel.schedule import IRECV, ISEND, WAITALL, Schedule
-
-
-def isend_each(s: Schedule, peers: Sequence[int], nbytes: int, tag: int = 0) -> None:
-    """Start one send of `nbytes` to each peer, in order; as many slots."""
-    _start_each(s, ISEND, peers, nbytes, tag)
+from pysmpi.kernel.schedule import Place
 
 
-def irecv_each(s: Schedule, peers: Sequence[int], nbytes: int, tag: int = 0) -> None:
-    """Start one receive of `nbytes` from each peer, in order; as many slots."""
-    _start_each(s, IRECV, peers, nbytes, tag)
+def around(base: int, first: int, blocks: int, size: int, nbytes: int) -> Place:
+    """The place of so many blocks of `nbytes` from block `first` on, around the end of `size`."""
+    first %= size
+    beyond = first + blocks - size
+    if beyond <= 0:
+        return base + first * nbytes
+    return ((base + first * nbytes, (blocks - beyond) * nbytes), (base, beyond * nbytes))
 
 
-def _start_each(s: Schedule, code: int, peers: Sequence[int], nbytes: int, tag: int) -> None:
-    # Whole lists at a time: an alltoall of a thousand ranks has two million of these steps.
-    n = len(peers)
-    s.codes.extend(repeat(code, n))
-    s.peers.extend(peers)
-    s.sizes.extend(repeat(nbytes, n))
-    s.tags.extend(repeat(tag, n))
-    s.slots += n
-
-
-def sendrecv_each(s: Schedule, dests: Sequence[int], sources: Sequence[int], nbytes: int) -> None:
-    """One exchange after another: the i-th sends to `dests[i]` and receives from `sources[i]`."""
-    n = len(dests)
-    first = s.slots
-    s.codes.extend((ISEND, IRECV, WAITALL) * n)
-    peers = [0] * (3 * n)
-    peers[0::3] = dests
-    peers[1::3] = sources
-    peers[2::3] = range(first, first + 2 * n, 2)
-    s.peers.extend(peers)
-    sizes = [nbytes] * (3 * n)
-    sizes[2::3] = range(first + 2, first + 2 * n + 2, 2)
-    s.sizes.extend(sizes)
-    s.tags.extend(repeat(0, 3 * n))
-    s.slots += 2 * n
-
-
-def exchange(
-    s: Schedule, rank: int, dest: int, send_bytes: int, source: int, recv_bytes: int, tag: int = 0
-) -> None:
-    """Send and receive at once, as MPI_Sendrecv; with oneself on both sides it is a copy."""
-    if dest == rank and source == rank:
-        s.copy(recv_bytes)
-        return
-    s.sendrecv(dest, send_bytes, source, recv_bytes, tag)
+def of_ranks(base: int, ranks: Sequence[int], nbytes: int) -> Place:
+    """The place of the blocks of `ranks`, one behind the other."""
+    if ranks[-1] - ranks[0] == len(ranks) - 1:
+        return base + ranks[0] * nbytes
+    return lambda: [(base + rank * nbytes, nbytes) for rank in ranks]
 
 
 @lru_cache(maxsize=16)

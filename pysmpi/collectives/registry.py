@@ -1,20 +1,21 @@
 """The registry of algorithms.
 
-An algorithm is a function with the one signature `def name(s: Schedule, c: Call) -> None`: it
+An algorithm is a function with the one signature `def name(s: Builder, c: Call) -> None`: it
 appends to `s` the steps of rank `c.rank`. Every rank of the communicator runs the same function
-on its own `Call`; together the schedules must match every send with a receive.
+on its own `Call`; together the schedules must match every send with a receive. Each step says
+which bytes it concerns; `pysmpi.collectives.buffers` says where the data is.
 
     @algorithm("bcast", "star", "root sends to all, one after another; P-1 steps, m bytes each")
     def star(s, c):
         if c.rank != c.root:
-            s.recv(c.root, c.nbytes)
+            s.recv(c.root, c.nbytes, c.output)
         else:
             for peer in range(c.size):
                 if peer != c.rank:
-                    s.send(peer, c.nbytes)
+                    s.send(peer, c.nbytes, c.output)
 
 An algorithm that must look, while it runs, who has arrived is a generator instead, with the
-signature `def name(c: Call, look: Lookout) -> Iterator[Schedule]`; see `running`.
+signature `def name(c: Call, look: Lookout) -> Iterator[Builder]`; see `running`.
 
 Algorithms of other distributions are found through the entry point group
 `pysmpi.collectives`: each entry names a module that registers when it is imported.
@@ -28,18 +29,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from inspect import isgeneratorfunction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pysmpi.collectives.call import Call
 from pysmpi.errors import UsageError
-from pysmpi.kernel.schedule import Schedule
 from pysmpi.loading import Once
 
-if TYPE_CHECKING:
-    from pysmpi.collectives.running import Lookout
-
-Builder = Callable[[Schedule, Call], None]
-Live = Callable[[Call, "Lookout"], Iterator[Schedule]]
+Build = Callable[[Any, Call], None]
+Live = Callable[[Call, Any], Iterator[Any]]
 
 ENTRY_POINTS = "pysmpi.collectives"
 
@@ -49,16 +46,17 @@ class Algorithm:
     """A registered algorithm.
 
     `summary` is one line: shape, steps, volume, constraint. `elsewhere` is set where the pattern
-    is defined for 2^k ranks only: it names the algorithm that other numbers of ranks take. `live`
-    is the generator of an algorithm that decides while it runs; `build` then makes what it does
-    if everybody has arrived.
+    is defined for 2^k ranks only: it names the algorithm that other numbers of ranks take.
+    `ordered`: a reduction combines in the order of ranks if the operator does not commute. `live`
+    is the generator of an algorithm that decides while it runs; it has no `build`.
     """
 
     op: str
     name: str
     summary: str
-    build: Builder
+    build: Build | None
     elsewhere: str = ""
+    ordered: bool = False
     live: Live | None = None
 
 
@@ -67,24 +65,31 @@ _with_live: set[str] = set()
 
 
 def algorithm(
-    op: str, name: str, summary: str, *, elsewhere: str = ""
+    op: str, name: str, summary: str, *, elsewhere: str = "", ordered: bool = False
 ) -> Callable[[Any], Any]:
     """Register the decorated function as algorithm `name` of operation `op`.
 
     `elsewhere` restricts it to powers of two and names the algorithm for other numbers of ranks.
+    `ordered` says that a reduction combines in the order of ranks if the operator does not commute,
+    whatever the selection chooses for the collectives that it builds on.
     """
 
     def register(function: Any) -> Any:
         known = _algorithms.setdefault(op, {})
         if name in known:
             raise ValueError(f"algorithm {name!r} of {op} is registered twice")
-        build, live = function, None
-        if isgeneratorfunction(function):
-            from pysmpi.collectives.running import in_advance
-
-            build, live = in_advance(function), function
+        live = isgeneratorfunction(function)
+        if live:
             _with_live.add(op)
-        known[name] = Algorithm(op, name, summary, build, elsewhere, live)
+        known[name] = Algorithm(
+            op,
+            name,
+            summary,
+            None if live else function,
+            elsewhere,
+            ordered,
+            function if live else None,
+        )
         return function
 
     return register

@@ -1,28 +1,28 @@
 """Algorithms that decide while they run: who has arrived is known only then.
 
-Such an algorithm is a generator `def name(c: Call, look: Lookout) -> Iterator[Schedule]`. Each
-schedule that it yields is executed before it goes on, so between two of them it may look which
-messages have come. Ranks of one call tell each other what a message would carry, such as the
-list of those who have arrived, through the lookout's board.
+Such an algorithm is a generator `def name(c: Call, look: Lookout) -> Iterator[Builder]`. Each
+part that it begins (`look.begin`) and yields is executed before it goes on, so between two of
+them it may look which messages have come. Ranks of one call tell each other what a message would
+carry, such as the list of those who have arrived, through the lookout's board.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pysmpi.collectives import registry
-from pysmpi.collectives.call import Call, append
-from pysmpi.collectives.selection import DEFAULT, build, resolve, split
+from pysmpi.collectives.building import LOOK, REST, Builder, later
+from pysmpi.collectives.call import Call
+from pysmpi.collectives.selection import DEFAULT, resolve, split
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.requests import Context, Receive
 from pysmpi.kernel.schedule import Schedule
 
-LOOK = 1e-4  # seconds of a look for a message (SMPI's option smpi/iprobe)
-REST = 1  # how far the tags of a second part are from those of the first
-
 Notes = dict[tuple[int, int], Sequence[int]]
+Running = Callable[[Call, "Lookout"], Iterator[Schedule]]
+NO_CALL = Call("barrier", 0, 1)
 
 
 @dataclass(slots=True)
@@ -54,9 +54,13 @@ class Lookout:
         self.board = board
         self.patience = patience
 
-    def pause(self) -> Schedule:
+    def begin(self, c: Call) -> Builder:
+        """Begin a part of what the rank does, to be yielded."""
+        return Builder(Schedule(), c)
+
+    def pause(self) -> Builder:
         """The time that the next look takes, to be yielded before `seen`."""
-        s = Schedule()
+        s = Builder(Schedule(), NO_CALL)
         patience = self.patience
         s.sleep(patience.seconds * (1 + patience.failures if patience.grows else 1))
         return s
@@ -96,61 +100,38 @@ class Lookout:
         place = group.index(rank)
         return group[place - 1] if place else 0
 
+    def call(self, c: Call, op: str, name: str | None = None, **changes: Any) -> Iterator[Builder]:
+        """The parts of another collective of the same communicator, as `Builder.call`.
 
-class Everybody(Lookout):
-    """The view in which all ranks have arrived, for schedules that are made before they run."""
-
-    __slots__ = ("group",)
-
-    def __init__(self, size: int) -> None:
-        super().__init__(Context(0, []), 0, 0, {}, Patience())
-        self.group = range(1, size)
-
-    def further(self) -> Lookout:
-        """Everybody is there too."""
-        return self
-
-    def seen(self, peer: int) -> bool:
-        """Everybody is there."""
-        return True
-
-    def told(self, rank: int) -> Sequence[int] | None:
-        """All but rank 0 are on one list."""
-        return self.group
+        Its messages are not taken for those of the call that ends with it.
+        """
+        inner = replace(c, op=op, parts=(), **changes)
+        live = _live(inner, name)
+        if live is not None:
+            parts = live(inner, self.further())
+        else:
+            part = self.begin(inner)
+            part.perform(inner, name)
+            parts = iter((part,))
+        for part in parts:
+            later(part.schedule)
+            yield part
 
 
-def in_advance(function: registry.Live) -> registry.Builder:
-    """The schedule that results if everybody has arrived, for use inside other algorithms."""
-
-    def build_in_advance(s: Schedule, c: Call) -> None:
-        for part in function(c, Everybody(c.size)):
-            append(s, part, range(c.size), c.notes)
-
-    build_in_advance.__doc__ = function.__doc__
-    return build_in_advance
-
-
-def call(c: Call, look: Lookout, op: str, name: str | None = None, **changes: Any) -> Any:
-    """The parts of another collective of the same communicator, as `Call.call`.
-
-    Its messages are not taken for those of the call that ends with it.
-    """
-    inner = replace(c, op=op, parts=(), **changes)
-    live = find_live(inner, name)
+def find_live(c: Call, name: str | None = None) -> Running | None:
+    """What executes the algorithm that is chosen, if it decides while it runs."""
+    live = _live(c, name)
     if live is None:
-        s = Schedule()
-        inner.carries(s)
-        build(s, inner, name)
-        parts: Iterable[Schedule] = [s]
-    else:
-        parts = live(inner, look.further())
-    for part in parts:
-        part.tags = [tag + REST for tag in part.tags]
-        yield part
+        return None
+
+    def run(c: Call, look: Lookout) -> Iterator[Schedule]:
+        for part in live(c, look):
+            yield part.schedule
+
+    return run
 
 
-def find_live(c: Call, name: str | None = None) -> registry.Live | None:
-    """The generator of the algorithm that is chosen, if it decides while it runs."""
+def _live(c: Call, name: str | None) -> registry.Live | None:
     if c.size <= 1 or not registry.has_live(c.op):
         return None
     if name is None:

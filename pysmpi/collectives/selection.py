@@ -9,7 +9,6 @@ from pysmpi.collectives import registry, selectors
 from pysmpi.collectives.call import OPERATIONS, Call
 from pysmpi.collectives.selectors.file import load, looks_like_file
 from pysmpi.errors import UsageError
-from pysmpi.kernel.schedule import Schedule
 
 if TYPE_CHECKING:
     from pysmpi.collectives.tuning import Tuner
@@ -156,29 +155,3 @@ def split(name: str) -> tuple[str, tuple[str, ...]]:
     """Split `NAME:LEADERS,NODE` into the name and the parts."""
     name, _, parts = name.partition(":")
     return name, tuple(parts.split(",")) if parts else ()
-
-
-def build(s: Schedule, call: Call, name: str | None = None) -> None:
-    """Append the steps of `call` to `s`: by algorithm or selector `name`, or by the selection.
-
-    A communicator of one rank takes no step.
-    """
-    if call.size <= 1 and not call.op.startswith("neighbor"):
-        return
-    if name is None:
-        selection = call.selection or DEFAULT
-        name = selection.start(call.op, call.nonblocking)
-        if call.on_node_level and split(name)[0] == "two_level":
-            # The levels of two levels have no levels again.
-            name = selection.selector
-    known = registry.algorithms_of(call.op)
-    plain, parts = split(name)
-    while plain not in known:
-        if selectors.uses_nodes(plain, call):
-            call.prepare_nodes(s)
-        chosen = selectors.choose(plain, call)
-        if plain == AUTOMATIC and call.selection is not None:
-            call.selection = call.selection.inner()
-        plain, parts = split(chosen)
-    call.parts = parts
-    known[registry.fitting(call.op, plain, call.size)].build(s, call)

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pysmpi.collectives.building import NOTHING, Builder
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.notes import NOTHING
-from pysmpi.kernel.schedule import Schedule
 from pysmpi.memory.lines.costs import LineCosts
 from pysmpi.memory.lines.machine import XEON_PHI, costs_of
 
@@ -21,7 +20,7 @@ from pysmpi.memory.lines.machine import XEON_PHI, costs_of
 class Shared:
     """One rank of a node: what it shows to others, what it waits for, what its reads cost."""
 
-    def __init__(self, s: Schedule, c: Call) -> None:
+    def __init__(self, s: Builder, c: Call) -> None:
         self.s = s
         self.c = c
         self.first = s.slots
@@ -36,35 +35,31 @@ class Shared:
         if self.timed and seconds > 0.0:
             self.s.sleep(seconds)
 
-    def show(self, peers: Sequence[int], nbytes: int) -> None:
+    def show(self, peers: Sequence[int], nbytes: int, at: int) -> None:
         """Let each peer have bytes from now on."""
         for peer in peers:
             if self.timed:
-                self.s.share(peer, nbytes)
+                self.s.share(peer, nbytes, at)
             else:
-                self.s.isend(peer, nbytes)
+                self.s.isend(peer, nbytes, at)
 
     def end(self) -> None:
         """Wait for the messages that are still under way."""
         self.s.waitall(self.first, self.s.slots)
 
-    def take(self, peer: int, nbytes: int) -> None:
+    def take(self, peer: int, nbytes: int, at: int) -> None:
         """Wait until a peer shows bytes."""
-        self.s.recv(peer, nbytes)
+        self.s.recv(peer, nbytes, at)
 
     # Flags carry no data. Messages say by themselves that they have come.
 
     def notify(self, peers: Sequence[int]) -> None:
         """Set the flags of peers."""
         if self.timed:
-            self.c.carries(self.s, NOTHING, NOTHING)
-            self.show(peers, 0)
-            self.c.carries(self.s)
+            self.show(peers, 0, NOTHING)
 
     def notified(self, peers: Sequence[int]) -> None:
         """Wait for the flags of peers."""
         if self.timed:
-            self.c.carries(self.s, NOTHING, NOTHING)
             for peer in peers:
-                self.take(peer, 0)
-            self.c.carries(self.s)
+                self.take(peer, 0, NOTHING)

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pysmpi.collectives import registry
-from pysmpi.collectives.call import OPERATIONS, Call
-from pysmpi.collectives.selection import Selection, build, resolve
+from pysmpi.collectives.building import build
+from pysmpi.collectives.call import OPERATIONS, REDUCING, Call
+from pysmpi.collectives.selection import Selection, resolve
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Transport
 from pysmpi.kernel.process import Core, Process
@@ -21,14 +22,6 @@ from pysmpi.kernel.schedule import Schedule
 INFINITY = float("inf")
 NOMINAL = 4096  # bytes of a block where no rank knows the blocks of all
 
-# What keeps the order of ranks, for operators that do not commute.
-ORDERED = {
-    "reduce": ("default", "ompi_basic_linear", "flat_tree", "binomial", "ompi_in_order_binary"),
-    "allreduce": ("default", "rdb", "linear"),
-    "reduce_scatter": ("default", "mpich_rdb", "mpich_noncomm", "ompi_butterfly"),
-    "reduce_scatter_block": ("mpich_rdb", "mpich_noncomm", "ompi_butterfly"),
-}
-
 # Each rank knows only its own counts: their size must not decide.
 PRIVATE_COUNTS = frozenset({"gatherv", "scatterv", "alltoallv", "alltoallw"})
 TUNED = tuple(op for op in OPERATIONS if not op.startswith("neighbor"))
@@ -37,13 +30,12 @@ TUNED = tuple(op for op in OPERATIONS if not op.startswith("neighbor"))
 def candidates(call: Call) -> list[str]:
     """The algorithms that may serve a call, but those that depend on when ranks arrive."""
     known = registry.algorithms_of(call.op)
-    ordered = ORDERED.get(call.op)
     return [
         name
         for name, found in sorted(known.items())
         if found.live is None
         and registry.fitting(call.op, name, call.size) == name
-        and (call.commutative or ordered is None or name in ordered)
+        and (call.commutative or call.op not in REDUCING or found.ordered)
     ]
 
 

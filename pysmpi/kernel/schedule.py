@@ -3,9 +3,14 @@
 A schedule holds no data and no clock. Each step is one row of four integers, kept in parallel
 lists, so that a schedule of a million steps stays small and is executed without a Python call
 a step.
+
+Algorithms also say which bytes each step sends, receives, combines or copies. A schedule that is
+made to be executed drops that; one that is made with `named=True` keeps it, for those who follow
+the data.
 """
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, Optional, Union
 
 SEND: Final = 0  # blocking send: pays os, waits as the protocol asks
 ISEND: Final = 1  # starts a send in a slot: pays ois
@@ -20,12 +25,29 @@ REDUCE: Final = 9  # combines bytes with an operator
 COPY: Final = 10  # copies bytes in local memory
 COMPUTE: Final = 11  # executes flops on the core
 SHARE: Final = 12  # lets a peer see bytes in memory that both share: takes no time
+MOVE: Final = 13  # moves bytes in local memory and takes no time; in named schedules only
 
 NAMES: Final = (
     "send", "isend", "ssend", "recv", "irecv", "wait", "waitall", "waitany",
-    "sleep", "reduce", "copy", "compute", "share",
+    "sleep", "reduce", "copy", "compute", "share", "move",
 )  # fmt: skip
 
+
+# The memory of a rank is one range of addresses. The send buffer of the call, its receive buffer
+# and each piece of scratch memory begin at multiples of AREA.
+AREA: Final = 1 << 44
+SEND_BUFFER: Final = 1 << 44
+RECEIVE_BUFFER: Final = 2 << 44
+SCRATCH: Final = 3 << 44  # the first piece of scratch memory
+
+# Instead of an address:
+UNNAMED: Final = -1  # the algorithm does not say
+NOTHING: Final = -2  # the bytes are no data of the call: a signal, a header
+
+# Where bytes lie: an address; or (address, bytes) of several pieces, one behind the other in the
+# message; or a function that says so when it is asked, where saying so takes long.
+Pieces = Sequence[tuple[int, int]]
+Place = Union[int, Pieces, Callable[[], Pieces]]
 
 MOST_TAGS: Final = 1 << 10  # of the messages of one call
 
@@ -34,72 +56,85 @@ class Schedule:
     """The steps of one process; peers are ranks of the communicator that it runs on.
 
     Methods append one step each. `isend` and `irecv` return the slot of the request they start,
-    for `wait`, `waitall` and `waitany`. Sizes are bytes, times are seconds.
+    for `wait`, `waitall` and `waitany`. Sizes are bytes, times are seconds. `at` is the place of
+    the bytes (`Place`), which a schedule keeps in `places` if it is made with `named`: one a step,
+    (source, destination) for copies and moves, (left operand, right operand, result) for
+    reductions.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, named: bool = False) -> None:
         self.codes: list[int] = []
         self.peers: list[int] = []
         self.sizes: list[int] = []
         self.tags: list[int] = []
         self.amounts: list[float] = []
+        self.places: Optional[list[object]] = [] if named else None
         self.slots: int = 0
         self.first_open: int = 0
 
     def __len__(self) -> int:
         return len(self.codes)
 
-    def _step(self, code: int, peer: int, nbytes: int, tag: int) -> None:
+    def _step(self, code: int, peer: int, nbytes: int, tag: int, at: object) -> None:
         # Tags beyond would meet the messages of other calls.
         assert 0 <= tag < MOST_TAGS
         self.codes.append(code)
         self.peers.append(peer)
         self.sizes.append(nbytes)
         self.tags.append(tag)
+        if self.places is not None:
+            self.places.append(at)
 
-    def send(self, peer: int, nbytes: int, tag: int = 0) -> None:
+    def send(self, peer: int, nbytes: int, at: Place = UNNAMED, tag: int = 0) -> None:
         """Send `nbytes` to `peer` and wait as a standard-mode send does."""
-        self._step(SEND, peer, nbytes, tag)
+        self._step(SEND, peer, nbytes, tag, at)
 
-    def ssend(self, peer: int, nbytes: int, tag: int = 0) -> None:
+    def ssend(self, peer: int, nbytes: int, at: Place = UNNAMED, tag: int = 0) -> None:
         """Send `nbytes` to `peer` and wait until the transfer is over."""
-        self._step(SSEND, peer, nbytes, tag)
+        self._step(SSEND, peer, nbytes, tag, at)
 
-    def share(self, peer: int, nbytes: int, tag: int = 0) -> None:
+    def share(self, peer: int, nbytes: int, at: Place = UNNAMED, tag: int = 0) -> None:
         """Let a receive of `peer` have `nbytes` that lie in memory which both share.
 
         No network carries them and no time passes: what the stores and loads of both cost, the
         algorithm says itself, by `sleep`.
         """
-        self._step(SHARE, peer, nbytes, tag)
+        self._step(SHARE, peer, nbytes, tag, at)
 
-    def recv(self, peer: int, nbytes: int, tag: int = 0) -> None:
+    def recv(self, peer: int, nbytes: int, at: Place = UNNAMED, tag: int = 0) -> None:
         """Receive up to `nbytes` from `peer` and wait for them."""
-        self._step(RECV, peer, nbytes, tag)
+        self._step(RECV, peer, nbytes, tag, at)
 
-    def isend(self, peer: int, nbytes: int, tag: int = 0) -> int:
+    def isend(self, peer: int, nbytes: int, at: Place = UNNAMED, tag: int = 0) -> int:
         """Start a send; return its slot."""
-        self._step(ISEND, peer, nbytes, tag)
+        self._step(ISEND, peer, nbytes, tag, at)
         self.slots += 1
         return self.slots - 1
 
-    def irecv(self, peer: int, nbytes: int, tag: int = 0) -> int:
+    def irecv(self, peer: int, nbytes: int, at: Place = UNNAMED, tag: int = 0) -> int:
         """Start a receive; return its slot."""
-        self._step(IRECV, peer, nbytes, tag)
+        self._step(IRECV, peer, nbytes, tag, at)
         self.slots += 1
         return self.slots - 1
 
     def sendrecv(
-        self, dest: int, send_bytes: int, source: int, recv_bytes: int, tag: int = 0
+        self,
+        dest: int,
+        send_bytes: int,
+        source: int,
+        recv_bytes: int,
+        send_at: Place = UNNAMED,
+        recv_at: Place = UNNAMED,
+        tag: int = 0,
     ) -> None:
         """Start a send and a receive, in this order, and wait for both."""
-        first = self.isend(dest, send_bytes, tag)
-        self.irecv(source, recv_bytes, tag)
-        self._step(WAITALL, first, first + 2, 0)
+        first = self.isend(dest, send_bytes, send_at, tag)
+        self.irecv(source, recv_bytes, recv_at, tag)
+        self._step(WAITALL, first, first + 2, 0, None)
 
     def wait(self, slot: int) -> None:
         """Wait for the request of one slot."""
-        self._step(WAIT, slot, slot + 1, 0)
+        self._step(WAIT, slot, slot + 1, 0, None)
 
     def waitall(self, first: int = 0, last: int = -1) -> None:
         """Wait for the slots `first` up to, not including, `last` (default: all so far).
@@ -111,11 +146,11 @@ class Schedule:
             first = self.first_open
             self.first_open = end
         if first < end:
-            self._step(WAITALL, first, end, 0)
+            self._step(WAITALL, first, end, 0, None)
 
     def waitany(self, first: int, last: int) -> None:
         """Go on once one slot in `first` up to, not including, `last` is complete."""
-        self._step(WAITANY, first, last, 0)
+        self._step(WAITANY, first, last, 0, None)
 
     def sleep(self, seconds: float) -> None:
         """Let `seconds` of simulated time pass."""
@@ -125,14 +160,28 @@ class Schedule:
         """Execute `flops` on the core of the process."""
         self._timed(COMPUTE, flops)
 
-    def reduce(self, nbytes: int) -> None:
-        """Combine two vectors of `nbytes` with the reduction operator."""
+    def reduce(
+        self, nbytes: int, left: Place = UNNAMED, right: Place = UNNAMED, into: Place = UNNAMED
+    ) -> None:
+        """Combine two vectors of `nbytes` with the reduction operator: into = left op right."""
         self._timed(REDUCE, float(nbytes))
+        if self.places is not None:
+            self.places[-1] = (left, right, into)
 
-    def copy(self, nbytes: int) -> None:
+    def copy(self, nbytes: int, source: Place = UNNAMED, dest: Place = UNNAMED) -> None:
         """Copy `nbytes` in local memory."""
         self._timed(COPY, float(nbytes))
+        if self.places is not None:
+            self.places[-1] = (source, dest)
+
+    def move(self, nbytes: int, source: Place, dest: Place) -> None:
+        """Say that `nbytes` are in another place from now on, which takes no time.
+
+        Libraries do such copies too; the model of time leaves them out.
+        """
+        if self.places is not None:
+            self._step(MOVE, 0, nbytes, 0, (source, dest))
 
     def _timed(self, code: int, amount: float) -> None:
-        self._step(code, len(self.amounts), 0, 0)
+        self._step(code, len(self.amounts), 0, 0, None)
         self.amounts.append(amount)

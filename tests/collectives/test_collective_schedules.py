@@ -6,9 +6,10 @@ import pytest
 from reference_executor import execute
 
 from pysmpi.collectives import registry, selectors
+from pysmpi.collectives.building import build
 from pysmpi.collectives.call import REDUCING, ROOTED, Call
 from pysmpi.collectives.layout import Nodes
-from pysmpi.collectives.selection import Selection, build
+from pysmpi.collectives.selection import Selection
 from pysmpi.kernel.schedule import WAIT, WAITALL, WAITANY, Schedule
 
 ALL = [

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pysmpi.collectives import registry, selectors, trees
+from pysmpi.collectives.building import build
 from pysmpi.collectives.cache import Cache
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Layout, Nodes
@@ -23,7 +24,7 @@ from pysmpi.collectives.patterns import (
     segment_count,
     segments,
 )
-from pysmpi.collectives.selection import Selection, build, split
+from pysmpi.collectives.selection import Selection, split
 from pysmpi.collectives.selectors.tables import Row, Table
 from pysmpi.errors import UsageError
 from pysmpi.kernel.schedule import Schedule

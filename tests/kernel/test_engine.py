@@ -264,5 +264,5 @@ def test_a_stop_keeps_those_that_are_ready():
 
 def test_tags_of_a_call_do_not_meet_those_of_others():
     with pytest.raises(AssertionError):
-        Schedule().send(1, 8, 1024)
-    Schedule().send(1, 8, 1023)
+        Schedule().send(1, 8, tag=1024)
+    Schedule().send(1, 8, tag=1023)

@@ -2,90 +2,92 @@
 
 from __future__ import annotations
 
+from pysmpi.collectives.building import Builder
+from pysmpi.collectives.bulk import irecv_each, isend_each
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.patterns import (
-    after,
-    doubling_rounds,
-    exchange,
-    irecv_each,
-    isend_each,
-    mesh2,
-    mesh3,
-    others,
-)
+from pysmpi.collectives.patterns import after, around, doubling_rounds, mesh2, mesh3, others
 from pysmpi.collectives.registry import algorithm
-from pysmpi.kernel.schedule import Schedule
 
 
 @algorithm("allgather", "default", "all to all at once; 1 step, P-1 blocks each way")
-def flat(s: Schedule, c: Call) -> None:
+def flat(s: Builder, c: Call) -> None:
     """For each other rank in turn a send and a receive are started. SMPI's `default`."""
     first = s.slots
     for peer in others(c.rank, c.size):
-        s.isend(peer, c.nbytes)
-        s.irecv(peer, c.nbytes)
+        s.isend(peer, c.nbytes, c.output + c.rank * c.nbytes)
+        s.irecv(peer, c.nbytes, c.output + peer * c.nbytes)
     s.waitall(first, s.slots)
 
 
 @algorithm("allgather", "ring", "to rank + i, from rank - i; P-1 steps of one block")
-def spread(s: Schedule, c: Call) -> None:
+def spread(s: Builder, c: Call) -> None:
     """Every step sends the rank's own block, so it is not a neighbour ring (STAR-MPI)."""
+    n, own = c.nbytes, c.output + c.rank * c.nbytes
     for i in range(1, c.size):
-        s.sendrecv((c.rank + i) % c.size, c.nbytes, (c.rank - i) % c.size, c.nbytes)
+        source = (c.rank - i) % c.size
+        s.sendrecv((c.rank + i) % c.size, n, source, n, own, c.output + source * n)
 
 
 @algorithm(
     "allgather", "pair", "with rank XOR i; P-1 steps of one block; 2^k ranks", elsewhere="ring"
 )
-def pair(s: Schedule, c: Call) -> None:
+def pair(s: Builder, c: Call) -> None:
     """Pairwise exchange (STAR-MPI). SMPI aborts for other numbers of ranks."""
+    n, own = c.nbytes, c.output + c.rank * c.nbytes
     for i in range(1, c.size):
-        s.sendrecv(c.rank ^ i, c.nbytes, c.rank ^ i, c.nbytes)
+        peer = c.rank ^ i
+        s.sendrecv(peer, n, peer, n, own, c.output + peer * n)
 
 
 @algorithm("allgather", "NTSLR", "neighbour ring, forwards what came last; P-1 steps")
-def neighbour_ring(s: Schedule, c: Call) -> None:
+def neighbour_ring(s: Builder, c: Call) -> None:
     """The logical ring that knows nothing of the topology (STAR-MPI; Thakur et al. 2005)."""
     right, left = (c.rank + 1) % c.size, (c.rank - 1) % c.size
-    for _ in range(c.size - 1):
-        s.sendrecv(right, c.nbytes, left, c.nbytes)
+    n, at = c.nbytes, c.output
+    for i in range(c.size - 1):
+        sent, got = (c.rank - i) % c.size, (left - i) % c.size
+        s.sendrecv(right, n, left, n, at + sent * n, at + got * n)
 
 
 @algorithm("allgather", "NTSLR_NB", "neighbour ring, all receives posted first; P-1 steps")
-def neighbour_ring_posted(s: Schedule, c: Call) -> None:
+def neighbour_ring_posted(s: Builder, c: Call) -> None:
     """Each step starts a send, then waits for the receive and for the send (STAR-MPI)."""
     right, left = (c.rank + 1) % c.size, (c.rank - 1) % c.size
-    first = s.slots
-    for _ in range(c.size - 1):
-        s.irecv(left, c.nbytes)
+    first, n = s.slots, c.nbytes
     for i in range(c.size - 1):
-        sent = s.isend(right, c.nbytes)
+        s.irecv(left, n, c.output + (left - i) % c.size * n)
+    for i in range(c.size - 1):
+        sent = s.isend(right, n, c.output + (c.rank - i) % c.size * n)
         s.wait(first + i)
         s.wait(sent)
 
 
 @algorithm("allgather", "rdb", "recursive doubling, blocks 1, 2, 4...; ceil(log2 P) steps (+)")
-def recursive_doubling(s: Schedule, c: Call) -> None:
+def recursive_doubling(s: Builder, c: Call) -> None:
     """MPICH's, with extra rounds inside subtrees where P is not a power of two."""
     for what, peer, mine, theirs in doubling_rounds(c.rank, c.size):
         sent, got = (mine[1] - mine[0]) * c.nbytes, (theirs[1] - theirs[0]) * c.nbytes
+        out, into = c.output + mine[0] * c.nbytes, c.output + theirs[0] * c.nbytes
         if what == "both":
-            s.sendrecv(peer, sent, peer, got)
+            s.sendrecv(peer, sent, peer, got, out, into)
         elif what == "send":
-            s.send(peer, sent)
+            s.send(peer, sent, out)
         else:
-            s.recv(peer, got)
+            s.recv(peer, got, into)
 
 
 @algorithm("allgather", "bruck", "to rank - 2^k, blocks 1, 2, 4...; ceil(log2 P) steps")
-def bruck(s: Schedule, c: Call) -> None:
+def bruck(s: Builder, c: Call) -> None:
     """Bruck et al. 1997: doubling for any P, with a local rotation at the end."""
+    n, work = c.nbytes, s.scratch()
+    s.move(n, c.output + c.rank * n, work)
     distance = 1
     while distance < c.size:
-        size = min(distance, c.size - distance) * c.nbytes
-        s.sendrecv((c.rank - distance) % c.size, size, (c.rank + distance) % c.size, size)
+        size = min(distance, c.size - distance) * n
+        to, source = (c.rank - distance) % c.size, (c.rank + distance) % c.size
+        s.sendrecv(to, size, source, size, work, work + distance * n)
         distance *= 2
-    s.copy(c.size * c.nbytes)
+    s.copy(c.size * n, work, around(c.output, c.rank, c.size, c.size, n))
 
 
 @algorithm(
@@ -93,33 +95,40 @@ def bruck(s: Schedule, c: Call) -> None:
     "ompi_neighborexchange",
     "left and right neighbour in turn, two blocks; P/2 steps; odd P: ring",
 )
-def neighbour_exchange(s: Schedule, c: Call) -> None:
+def neighbour_exchange(s: Builder, c: Call) -> None:
     """Chen, Sun, Wang, Sun 2005, for even P."""
     if c.size % 2:
         spread(s, c)
         return
+    n, at = c.nbytes, c.output
     towards = 1 if c.rank % 2 == 0 else -1
-    for i in range(c.size // 2):
-        peer = (c.rank + towards) % c.size
-        size = c.nbytes * (2 if i else 1)
-        s.sendrecv(peer, size, peer, size)
+    peer = (c.rank + towards) % c.size
+    s.sendrecv(peer, n, peer, n, at + c.rank * n, at + peer * n)
+    newest = c.rank - c.rank % 2
+    came_from = {1: newest, -1: newest}
+    for _ in range(1, c.size // 2):
         towards = -towards
+        peer = (c.rank + towards) % c.size
+        # Pairs of blocks (even rank, next rank) travel; each side's move on by one pair a turn.
+        start = came_from[towards] = (came_from[towards] + 2 * towards) % c.size
+        s.sendrecv(peer, 2 * n, peer, 2 * n, at + newest * n, at + start * n)
+        newest = start
 
 
 @algorithm("allgather", "GB", "the selection's gather to rank 0, then its bcast of all blocks")
-def gather_bcast(s: Schedule, c: Call) -> None:
+def gather_bcast(s: Builder, c: Call) -> None:
     """Gather, then broadcast (STAR-MPI)."""
-    c.call(s, "gather", root=0)
-    c.call(s, "bcast", root=0, count=c.count * c.size)
+    s.call("gather", root=0, input=c.output + c.rank * c.nbytes)
+    s.call("bcast", root=0, count=c.count * c.size)
 
 
 @algorithm("allgather", "spreading_simple", "all to all at once, nearest ranks first; 1 step")
-def spreading(s: Schedule, c: Call) -> None:
+def spreading(s: Builder, c: Call) -> None:
     """All receives, then all sends, from rank + 1 upward (STAR-MPI)."""
     first = s.slots
     peers = after(c.rank, c.size)
-    irecv_each(s, peers, c.nbytes)
-    isend_each(s, peers, c.nbytes)
+    irecv_each(s, peers, c.nbytes, c.output, c.nbytes)
+    isend_each(s, peers, c.nbytes, c.output + c.rank * c.nbytes)
     s.waitall(first, s.slots)
 
 
@@ -129,48 +138,55 @@ def spreading(s: Schedule, c: Call) -> None:
     "own block to the bit-reversed rank, then halving distances; 1 + log2 P steps; 2^k ranks",
     elsewhere="rdb",
 )
-def recursive_halving(s: Schedule, c: Call) -> None:
+def recursive_halving(s: Builder, c: Call) -> None:
     """Recursive halving (STAR-MPI). SMPI aborts for other numbers of ranks."""
     bits = c.size.bit_length() - 1
     mirror = int(f"{c.rank:0{bits}b}"[::-1], 2)
-    exchange(s, c.rank, mirror, c.nbytes, mirror, c.nbytes)
-    mask, size = c.size >> 1, c.nbytes
+    n, at = c.nbytes, c.output
+    if mirror == c.rank:
+        s.copy(n, at + c.rank * n, at + c.rank * n)
+    else:
+        s.sendrecv(mirror, n, mirror, n, at + c.rank * n, at + mirror * n)
+    mask, have, blocks = c.size >> 1, mirror, 1
     while mask:
-        s.sendrecv(c.rank ^ mask, size, c.rank ^ mask, size)
+        peer, other = c.rank ^ mask, have ^ blocks
+        s.sendrecv(peer, blocks * n, peer, blocks * n, at + have * n, at + other * n)
         mask >>= 1
-        size *= 2
+        have = min(have, other)
+        blocks *= 2
 
 
 @algorithm("allgather", "2dmesh", "P = X Y: along rows, then columns; (Y-1) + (X-1) messages")
-def mesh_2d(s: Schedule, c: Call) -> None:
+def mesh_2d(s: Builder, c: Call) -> None:
     """Receives posted, then blocking sends, in each dimension (STAR-MPI).
 
     Numbers of ranks without two factors are one row; SMPI aborts there.
     """
     rows, width = mesh2(c.size)
     base, column = c.rank // width * width, c.rank % width
-    gather_line(s, c, [base + i for i in range(width)], c.nbytes)
-    gather_line(s, c, [i * width + column for i in range(rows)], c.nbytes * width)
+    gather_line(s, c, [base + i for i in range(width)], 1)
+    gather_line(s, c, [i * width + column for i in range(rows)], width)
 
 
 @algorithm("allgather", "3dmesh", "P = X X Z: rows, columns, depth; 2 (X-1) + (Z-1) messages")
-def mesh_3d(s: Schedule, c: Call) -> None:
+def mesh_3d(s: Builder, c: Call) -> None:
     """As `2dmesh`, in squares of X by X (STAR-MPI); X = 1 where P has no square factor."""
     side, depth = mesh3(c.size)
     plane = side * side
     row, base = c.rank // side * side, c.rank // plane * plane
-    gather_line(s, c, [row + i for i in range(side)], c.nbytes)
+    gather_line(s, c, [row + i for i in range(side)], 1)
     column = c.rank % side + base
-    gather_line(s, c, [i * side + column for i in range(side)], c.nbytes * side)
-    around = [(c.rank + i * plane) % c.size for i in range(depth)]
-    gather_line(s, c, around, c.nbytes * plane)
+    gather_line(s, c, [i * side + column for i in range(side)], side)
+    beside = [(c.rank + i * plane) % c.size for i in range(depth)]
+    gather_line(s, c, beside, plane)
 
 
-def gather_line(s: Schedule, c: Call, line: list[int], size: int) -> None:
-    """Give `size` bytes to every other rank of a line and take theirs."""
-    first = s.slots
+def gather_line(s: Builder, c: Call, line: list[int], blocks: int) -> None:
+    """Give the blocks of one's group of `blocks` ranks to the others of a line; take theirs."""
+    first, size = s.slots, blocks * c.nbytes
     peers = [peer for peer in line if peer != c.rank]
-    irecv_each(s, peers, size)
     for peer in peers:
-        s.send(peer, size)
+        s.irecv(peer, size, c.output + peer // blocks * size)
+    for peer in peers:
+        s.send(peer, size, c.output + c.rank // blocks * size)
     s.waitall(first, s.slots)

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from pysmpi.collectives.building import Builder
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.patterns import blocks_of, byte_ends, fold, segment_count, unfold
 from pysmpi.collectives.registry import algorithm
-from pysmpi.kernel.schedule import Schedule
 
 
-@algorithm("allreduce", "default", "flat reduce to rank 0, binomial bcast; (P-1) m at rank 0")
-def reduce_then_bcast(s: Schedule, c: Call) -> None:
+@algorithm(
+    "allreduce", "default", "flat reduce to rank 0, binomial bcast; (P-1) m at rank 0", ordered=True
+)
+def reduce_then_bcast(s: Builder, c: Call) -> None:
     """SMPI's `default` reduce, then its `default` bcast."""
-    c.call(s, "reduce", "default", root=0)
-    c.call(s, "bcast", "default", root=0)
+    s.call("reduce", "default", root=0)
+    s.call("bcast", "default", root=0)
 
 
 @algorithm("allreduce", "redbcast", "the selection's reduce to rank 0, then its bcast")
-def redbcast(s: Schedule, c: Call) -> None:
+def redbcast(s: Builder, c: Call) -> None:
     """Reduce and bcast as the selection has them."""
-    c.call(s, "reduce", root=0)
-    c.call(s, "bcast", root=0)
+    s.call("reduce", root=0)
+    s.call("bcast", root=0)
 
 
-@algorithm("allreduce", "rdb", "exchange with rank XOR 2^k; log2 P (+ 2) steps of m")
-def recursive_doubling(s: Schedule, c: Call) -> None:
+@algorithm("allreduce", "rdb", "exchange with rank XOR 2^k; log2 P (+ 2) steps of m", ordered=True)
+def recursive_doubling(s: Builder, c: Call) -> None:
     """MPICH's short-message allreduce (Thakur, Rabenseifner, Gropp 2005).
 
     Of the first ranks beyond a power of two, even ones hand their vector to the next rank and
@@ -32,40 +34,46 @@ def recursive_doubling(s: Schedule, c: Call) -> None:
     rem, inner, me = fold(c.rank, c.size)
     hand_over(s, c, rem)
     if me >= 0:
+        n, own, got = c.nbytes, c.output, s.scratch()
         mask = 1
         while mask < inner:
             peer = unfold(me ^ mask, rem)
-            s.sendrecv(peer, c.nbytes, peer, c.nbytes)
-            s.reduce(c.nbytes)
+            s.sendrecv(peer, n, peer, n, own, got)
+            if peer < c.rank:
+                s.reduce(n, got, own, own)
+            else:
+                s.reduce(n, own, got, own)
             mask <<= 1
     hand_back(s, c, rem)
 
 
-def hand_over(s: Schedule, c: Call, rem: int) -> None:
+def hand_over(s: Builder, c: Call, rem: int) -> None:
     """Fold the first 2 * rem ranks in pairs: even ones hand their vector over and drop out."""
     if c.rank < 2 * rem:
         if c.rank % 2:
-            s.recv(c.rank - 1, c.nbytes)
-            s.reduce(c.nbytes)
+            got = s.scratch()
+            s.recv(c.rank - 1, c.nbytes, got)
+            s.reduce(c.nbytes, got, c.output, c.output)
         else:
-            s.send(c.rank + 1, c.nbytes)
+            s.send(c.rank + 1, c.nbytes, c.output)
 
 
-def hand_back(s: Schedule, c: Call, rem: int) -> None:
+def hand_back(s: Builder, c: Call, rem: int) -> None:
     """Give the result to the ranks that dropped out."""
     if c.rank < 2 * rem:
         if c.rank % 2:
-            s.send(c.rank - 1, c.nbytes)
+            s.send(c.rank - 1, c.nbytes, c.output)
         else:
-            s.recv(c.rank + 1, c.nbytes)
+            s.recv(c.rank + 1, c.nbytes, c.output)
 
 
 @algorithm(
     "allreduce",
     "rab_rdb",
     "recursive-halving reduce-scatter, recursive-doubling allgather; 2 log2 P steps, 2 m (P-1)/P",
+    ordered=True,
 )
-def rabenseifner(s: Schedule, c: Call) -> None:
+def rabenseifner(s: Builder, c: Call) -> None:
     """MPICH's long-message allreduce (Rabenseifner 2004).
 
     The vector is cut into as many pieces as ranks remain after folding, the last one taking
@@ -80,11 +88,12 @@ def rabenseifner(s: Schedule, c: Call) -> None:
     hand_back(s, c, rem)
 
 
-def halve_and_double(s: Schedule, c: Call, me: int, rem: int, inner: int, ends: list[int]) -> None:
+def halve_and_double(s: Builder, c: Call, me: int, rem: int, inner: int, ends: list[int]) -> None:
     """Reduce-scatter by halving with distance 1, 2, 4..., then allgather back.
 
     `ends[i]` is the byte at which piece i of the `inner` ones begins.
     """
+    own, got = c.output, s.scratch()
     first, last = 0, inner
     history = []
     mask = 1
@@ -94,18 +103,20 @@ def halve_and_double(s: Schedule, c: Call, me: int, rem: int, inner: int, ends: 
         kept, given = ((first, middle), (middle, last))
         if me & mask:
             kept, given = given, kept
-        sent, got = ends[given[1]] - ends[given[0]], ends[kept[1]] - ends[kept[0]]
-        s.sendrecv(peer, sent, peer, got)
-        s.reduce(got)
-        history.append((peer, sent, got))
+        theirs, mine = ends[given[0]], ends[kept[0]]
+        sent, taken = ends[given[1]] - theirs, ends[kept[1]] - mine
+        s.sendrecv(peer, sent, peer, taken, own + theirs, got + mine)
+        left, right = (got, own) if me & mask else (own, got)
+        s.reduce(taken, left + mine, right + mine, own + mine)
+        history.append((peer, sent, taken, own + theirs, own + mine))
         first, last = kept
         mask <<= 1
-    for peer, sent, got in reversed(history):
-        s.sendrecv(peer, got, peer, sent)
+    for peer, sent, taken, theirs, mine in reversed(history):
+        s.sendrecv(peer, taken, peer, sent, mine, theirs)
 
 
 @algorithm("allreduce", "lr", "ring reduce-scatter, ring allgather; 2 (P-1) steps of m/P")
-def ring(s: Schedule, c: Call) -> None:
+def ring(s: Builder, c: Call) -> None:
     """Patarasuk and Yuan 2009. Fewer elements than ranks: `redbcast`.
 
     The remainder of count / P goes through the selection's allreduce.
@@ -116,17 +127,16 @@ def ring(s: Schedule, c: Call) -> None:
     piece, rest = divmod(c.count, c.size)
     size = piece * c.type_size
     right, left = (c.rank + 1) % c.size, (c.rank - 1) % c.size
+    own, got = c.output, s.scratch()
     for i in range(c.size - 1):
-        sent, got = (c.rank - 1 - i) % c.size, (c.rank - 2 - i) % c.size
-        c.carries(s, sent * size, got * size)
-        s.sendrecv(right, size, left, size)
-        s.reduce(size)
+        sent, mine = own + (left - i) % c.size * size, own + (left - 1 - i) % c.size * size
+        s.sendrecv(right, size, left, size, sent, got)
+        s.reduce(size, got, mine, mine)
     for i in range(c.size - 1):
-        sent, got = (c.rank - i) % c.size, (c.rank - 1 - i) % c.size
-        c.carries(s, sent * size, got * size)
-        s.sendrecv(right, size, left, size)
+        sent, taken = own + (c.rank - i) % c.size * size, own + (left - i) % c.size * size
+        s.sendrecv(right, size, left, size, sent, taken)
     if rest:
-        c.call(s, "allreduce", count=rest, start=c.start + c.size * size)
+        s.call("allreduce", count=rest, output=own + c.size * size)
 
 
 @algorithm(
@@ -134,7 +144,7 @@ def ring(s: Schedule, c: Call) -> None:
     "ompi_ring_segmented",
     "ring in phases of 1 MiB segments, ring allgather; else lr",
 )
-def ring_segmented(s: Schedule, c: Call) -> None:
+def ring_segmented(s: Builder, c: Call) -> None:
     """Open MPI's ring for vectors of at least P segments; shorter ones take `lr`."""
     size = c.size
     per_segment = segment_count(1 << 20, c.type_size, c.count)
@@ -146,24 +156,35 @@ def ring_segmented(s: Schedule, c: Call) -> None:
         phases += 1
     blocks = blocks_of(c.count, size)
     parts = [[n * c.type_size for n in blocks_of(block, phases)] for block in blocks]
-    begin = byte_ends(blocks, c.type_size)
+    begin = [c.output + at for at in byte_ends(blocks, c.type_size)]
     starts = [[begin[i] + at for at in byte_ends(part, 1)] for i, part in enumerate(parts)]
     right, left = (c.rank + 1) % size, (c.rank - 1) % size
     for phase in range(phases):
-        c.carries(s, starts[c.rank][phase], starts[left][phase])
-        waiting = s.irecv(left, parts[left][phase])
-        s.send(right, parts[c.rank][phase])
-        for k in range(2, size):
-            block = (c.rank - k + 1) % size
-            c.carries(s, starts[block][phase], starts[(block - 1) % size][phase])
-            posted = s.irecv(left, parts[(block - 1) % size][phase])
-            s.wait(waiting)
-            s.reduce(parts[block][phase])
-            s.send(right, parts[block][phase])
-            waiting = posted
-        s.wait(waiting)
-        s.reduce(parts[right][phase])
+        sizes = [part[phase] for part in parts]
+        ring_combine(s, c, sizes, [start[phase] for start in starts])
     for k in range(size - 1):
         sent, got = (c.rank + 1 - k) % size, (c.rank - k) % size
-        c.carries(s, begin[sent], begin[got])
-        s.sendrecv(right, blocks[sent] * c.type_size, left, blocks[got] * c.type_size)
+        out, taken = blocks[sent] * c.type_size, blocks[got] * c.type_size
+        s.sendrecv(right, out, left, taken, begin[sent], begin[got])
+
+
+def ring_combine(s: Builder, c: Call, sizes: list[int], places: list[int]) -> None:
+    """Each block travels round the ring and ends, combined, at the rank before its owner.
+
+    `sizes` and `places` are those of all blocks. Two receives are in flight (Open MPI).
+    """
+    size = c.size
+    right, left = (c.rank + 1) % size, (c.rank - 1) % size
+    arrived, arriving = s.scratch(), s.scratch()
+    waiting = s.irecv(left, sizes[left], arrived)
+    s.send(right, sizes[c.rank], places[c.rank])
+    for k in range(2, size):
+        block = (c.rank - k + 1) % size
+        posted = s.irecv(left, sizes[(block - 1) % size], arriving)
+        s.wait(waiting)
+        s.reduce(sizes[block], arrived, places[block], places[block])
+        s.send(right, sizes[block], places[block])
+        waiting = posted
+        arrived, arriving = arriving, arrived
+    s.wait(waiting)
+    s.reduce(sizes[right], arrived, places[right], places[right])

@@ -8,20 +8,18 @@ again. So late ranks do not delay the others.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from pysmpi.collectives.algorithms.bcast_pipelined import SEGMENT, to_rank_zero
+from pysmpi.collectives.building import NOTHING, Builder
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.notes import NOTHING
 from pysmpi.collectives.registry import algorithm
-from pysmpi.collectives.running import LOOK, Lookout, call
-from pysmpi.kernel.schedule import Schedule
+from pysmpi.collectives.running import LOOK, Lookout
 
 INT = 4  # bytes
 LIST = 1024  # numbers of a list of ranks
 SHORT_LIST = 128
 
-Parts = Iterator[Schedule]
+Parts = Iterator[Builder]
 
 
 def header(c: Call, numbers: int) -> int:
@@ -41,17 +39,16 @@ def look_patiently(c: Call, look: Lookout, waiting: list[int], times: int) -> Pa
             if not look.seen(waiting[i]):
                 i += 1
                 continue
-            s = Schedule()
-            s.recv(waiting.pop(i), 1)
+            s = look.begin(c)
+            s.recv(waiting.pop(i), 1, NOTHING)
             yield s
             i = 0
 
 
-def take_header(c: Call, look: Lookout, s: Schedule, numbers: int = LIST) -> None:
+def take_header(c: Call, look: Lookout, s: Builder, numbers: int = LIST) -> None:
     """A rank but 0 signs and takes the list, from whoever sends it."""
-    c.carries(s, NOTHING, NOTHING)
-    s.send(0, 1)
-    s.recv(look.before(c.rank), header(c, numbers))
+    s.send(0, 1, NOTHING)
+    s.recv(look.before(c.rank), header(c, numbers), NOTHING)
 
 
 def neighbours(c: Call, look: Lookout) -> tuple[int, int]:
@@ -63,18 +60,18 @@ def neighbours(c: Call, look: Lookout) -> tuple[int, int]:
     return look.before(c.rank), following
 
 
-def chain_down(s: Schedule, source: int, to: int, size: int, pieces: int) -> None:
+def chain_down(s: Builder, source: int, to: int, size: int, pieces: int, at: int) -> None:
     """Take pieces from the rank before and hand each on as it comes."""
     received = s.slots
-    for _ in range(pieces):
-        s.irecv(source, size)
+    for i in range(pieces):
+        s.irecv(source, size, at + i * size)
     if to < 0:
         s.waitall(received, s.slots)
         return
     sent = s.slots
     for i in range(pieces):
         s.wait(received + i)
-        s.isend(to, size)
+        s.isend(to, size, at + i * size)
     s.waitall(sent, s.slots)
 
 
@@ -95,7 +92,7 @@ def bcast_aware(c: Call, look: Lookout) -> Parts:
     whole = c.count <= per_segment
     size = per_segment * c.type_size
     pieces = [c.nbytes] if whole else [size] * full
-    s = Schedule()
+    s = look.begin(c)
     to_rank_zero(s, c)
     if c.rank == 0:
         yield s
@@ -104,18 +101,18 @@ def bcast_aware(c: Call, look: Lookout) -> Parts:
         take_header(c, look, s)
         yield s
         source, following = neighbours(c, look)
-        s = Schedule()
+        s = look.begin(c)
         if whole:
-            s.recv(source, c.nbytes)
+            s.recv(source, c.nbytes, c.output)
         if following >= 0:
-            s.send(following, header(c, LIST))
+            s.send(following, header(c, LIST), NOTHING)
             if whole:
-                s.send(following, c.nbytes)
+                s.send(following, c.nbytes, c.output)
         if not whole:
-            chain_down(s, source, following, size, full)
+            chain_down(s, source, following, size, full, c.output)
         yield s
     if rest and not whole:
-        yield from call(c, look, "bcast", count=rest)
+        yield from look.call(c, "bcast", count=rest, output=c.output + full * size)
 
 
 def serve_chains(c: Call, look: Lookout, pieces: list[int]) -> Parts:
@@ -128,21 +125,23 @@ def serve_chains(c: Call, look: Lookout, pieces: list[int]) -> Parts:
             yield look.pause()
             if look.seen(rank) and rank in waiting:
                 arrived.append(rank)
-        s = Schedule()
+        s = look.begin(c)
         for rank in arrived:
-            s.recv(rank, 1)
+            s.recv(rank, 1, NOTHING)
         group = arrived or waiting[:1]
         if not arrived:
             unsigned += group
         waiting = [rank for rank in waiting if rank not in group]
         look.tell(group)
-        s.send(group[0], header(c, LIST))
+        s.send(group[0], header(c, LIST), NOTHING)
+        place = c.output
         for piece in pieces:
-            s.send(group[0], piece)
+            s.send(group[0], piece, place)
+            place += piece
         yield s
-    s = Schedule()
+    s = look.begin(c)
     for rank in unsigned:
-        s.recv(rank, 1)
+        s.recv(rank, 1, NOTHING)
     yield s
 
 
@@ -153,7 +152,7 @@ def bcast_aware_wait(c: Call, look: Lookout) -> Parts:
     size, pieces = per_segment * c.type_size, full
     if c.count <= per_segment:
         size, pieces, rest = c.nbytes, 1, 0
-    s = Schedule()
+    s = look.begin(c)
     to_rank_zero(s, c)
     if c.rank == 0:
         yield s
@@ -164,23 +163,23 @@ def bcast_aware_wait(c: Call, look: Lookout) -> Parts:
             group = [rank for rank in before if rank not in waiting]
             if group:
                 look.tell(group)
-                s = Schedule()
-                s.send(group[0], header(c, LIST))
-                for _ in range(pieces):
-                    s.isend(group[0], size)
+                s = look.begin(c)
+                s.send(group[0], header(c, LIST), NOTHING)
+                for i in range(pieces):
+                    s.isend(group[0], size, c.output + i * size)
                 s.waitall(0, s.slots)
                 yield s
     else:
         take_header(c, look, s)
         yield s
         source, following = neighbours(c, look)
-        s = Schedule()
+        s = look.begin(c)
         if following >= 0:
-            s.send(following, header(c, LIST))
-        chain_down(s, source, following, size, pieces)
+            s.send(following, header(c, LIST), NOTHING)
+        chain_down(s, source, following, size, pieces, c.output)
         yield s
     if rest:
-        yield from call(c, look, "bcast", count=rest)
+        yield from look.call(c, "bcast", count=rest, output=c.output + pieces * size)
 
 
 @algorithm("bcast", "arrival_scatter", "pieces to arrived ranks, who pass them round a ring")
@@ -190,9 +189,9 @@ def bcast_scatter(c: Call, look: Lookout) -> Parts:
     Messages of fewer elements than ranks take `default`; SMPI calls itself there without end.
     """
     if c.count < c.size:
-        yield from call(c, look, "bcast", "default")
+        yield from look.call(c, "bcast", "default")
         return
-    s = Schedule()
+    s = look.begin(c)
     to_rank_zero(s, c)
     if c.rank == 0:
         yield s
@@ -204,25 +203,29 @@ def bcast_scatter(c: Call, look: Lookout) -> Parts:
             if not group:
                 continue
             look.tell(group)
-            s = Schedule()
+            s = look.begin(c)
             for rank in group:
-                s.send(rank, header(c, SHORT_LIST))
+                s.send(rank, header(c, SHORT_LIST), NOTHING)
+            place = c.output
             for rank, size in zip(group, ring_pieces(c, len(group))):
-                s.send(rank, size)
+                s.send(rank, size, place)
+                place += size
             yield s
         return
-    s.send(0, 1)
-    s.recv(0, header(c, SHORT_LIST))
+    s.send(0, 1, NOTHING)
+    s.recv(0, header(c, SHORT_LIST), NOTHING)
     yield s
     found = look.told(c.rank)
     assert found is not None
     n, me = len(found), found.index(c.rank)
     sizes = ring_pieces(c, n)
-    s = Schedule()
-    s.recv(0, sizes[me])
+    s = look.begin(c)
+    places = [c.output + i * sizes[0] for i in range(n)]
+    s.recv(0, sizes[me], places[me])
     right, left = found[(me + 1) % n], found[(me - 1) % n]
     for i in range(n - 1):
-        s.sendrecv(right, sizes[(me - i) % n], left, sizes[(me - i - 1) % n])
+        sent, got = (me - i) % n, (me - i - 1) % n
+        s.sendrecv(right, sizes[sent], left, sizes[got], places[sent], places[got])
     yield s
 
 
@@ -238,6 +241,7 @@ def reduce_aware(c: Call, look: Lookout) -> Parts:
     per_segment, full, rest = segments_of(c)
     whole = c.count <= per_segment
     size, pieces = (c.nbytes, 1) if whole else (per_segment * c.type_size, full)
+    got = look.begin(c).scratch()
     if c.rank == 0:
         waiting = list(range(1, c.size))
         while waiting:
@@ -246,36 +250,34 @@ def reduce_aware(c: Call, look: Lookout) -> Parts:
             group = [rank for rank in before if rank not in waiting]
             if group:
                 look.tell(group)
-                s = Schedule()
-                c.carries(s, NOTHING)
-                s.send(group[0], header(c, LIST))
+                s = look.begin(c)
+                s.send(group[0], header(c, LIST), NOTHING)
                 for i in range(pieces):
-                    c.carries(s, 0, i * size)
-                    s.recv(group[-1], size)
-                    s.reduce(size)
+                    place = c.output + i * size
+                    s.recv(group[-1], size, got)
+                    s.reduce(size, place, got, place)
                 yield s
     else:
-        s = Schedule()
+        s = look.begin(c)
         take_header(c, look, s)
         yield s
         source, following = neighbours(c, look)
-        s = Schedule()
+        s = look.begin(c)
         if following >= 0:
-            s.send(following, header(c, LIST))
-        chain_up(s, c, source if source else -1, max(following, 0), size, pieces, whole)
+            s.send(following, header(c, LIST), NOTHING)
+        chain_up(s, c, source if source else -1, max(following, 0), size, pieces, whole, got)
         yield s
-    s = Schedule()
-    # What of the remainder is sent along does not count.
-    replace(c, count=c.count if whole else c.count - rest).carries(s)
+    s = look.begin(c)
     if c.root != 0:
         if c.rank == 0:
-            s.send(c.root, c.nbytes)
+            s.send(c.root, c.nbytes, c.output)
         elif c.rank == c.root:
-            s.recv(0, c.nbytes)
+            # What of the remainder is sent along does not count.
+            s.recv(0, c.nbytes, got)
+            s.move(pieces * size, got, c.output)
     yield s
     if rest and not whole:
-        start = c.start + full * size
-        yield from call(c, look, "reduce", "default", count=rest, start=start)
+        yield from look.call(c, "reduce", "default", count=rest, output=c.output + full * size)
 
 
 def look_slowly(c: Call, look: Lookout, waiting: list[int]) -> Parts:
@@ -285,14 +287,13 @@ def look_slowly(c: Call, look: Lookout, waiting: list[int]) -> Parts:
         yield look.pause()
         if look.seen(rank):
             arrived.append(rank)
-        s = Schedule()
+        s = look.begin(c)
         s.sleep(LOOK)
         yield s
-    s = Schedule()
-    c.carries(s, NOTHING, NOTHING)
+    s = look.begin(c)
     for rank in arrived:
         waiting.remove(rank)
-        s.recv(rank, 1)
+        s.recv(rank, 1, NOTHING)
     yield s
 
 
@@ -304,34 +305,32 @@ def look_once(c: Call, look: Lookout, waiting: list[int]) -> Parts:
         if not look.seen(waiting[i]):
             i += 1
             continue
-        s = Schedule()
-        c.carries(s, NOTHING, NOTHING)
-        s.recv(waiting.pop(i), 1)
+        s = look.begin(c)
+        s.recv(waiting.pop(i), 1, NOTHING)
         yield s
         i = 1 if waiting and waiting[0] == 1 else 0
 
 
 def chain_up(
-    s: Schedule, c: Call, source: int, to: int, size: int, pieces: int, whole: bool
+    s: Builder, c: Call, source: int, to: int, size: int, pieces: int, whole: bool, got: int
 ) -> None:
     """Combine pieces from the rank before (-1: none) with one's own and hand them on."""
+    own = c.output
     if whole:
-        c.carries(s)
         if source >= 0:
-            s.recv(source, size)
-            s.reduce(size)
-        s.send(to, size)
+            s.recv(source, size, got)
+            s.reduce(size, got, own, own)
+        s.send(to, size, own)
         return
     received = s.slots
     if source >= 0:
         for i in range(pieces):
-            c.carries(s, 0, i * size)
-            s.irecv(source, size)
+            s.irecv(source, size, got + i * size)
     sent = s.slots
     for i in range(pieces):
-        c.carries(s, i * size)
+        at = i * size
         if source >= 0:
             s.wait(received + i)
-            s.reduce(size)
-        s.isend(to, size)
+            s.reduce(size, got + at, own + at, own + at)
+        s.isend(to, size, own + at)
     s.waitall(sent, s.slots)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from pysmpi.collectives.building import Builder
+from pysmpi.collectives.bulk import irecv_each, isend_each
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.patterns import floor_power_of_two, irecv_each, isend_each, wheel
+from pysmpi.collectives.patterns import floor_power_of_two, wheel
 from pysmpi.collectives.registry import algorithm
-from pysmpi.kernel.schedule import Schedule
 
 
 @algorithm("barrier", "ompi_basic_linear", "all to rank 0, rank 0 to all; 2 steps")
-def basic_linear(s: Schedule, c: Call) -> None:
+def basic_linear(s: Builder, c: Call) -> None:
     """Rank 0 hears from everybody, then releases everybody. Open MPI coll/base."""
     if c.rank > 0:
         s.send(0, 0)
@@ -25,7 +26,7 @@ def basic_linear(s: Schedule, c: Call) -> None:
 
 
 @algorithm("barrier", "ompi_two_procs", "one exchange; 2 ranks only, else recursive doubling")
-def two_procs(s: Schedule, c: Call) -> None:
+def two_procs(s: Builder, c: Call) -> None:
     """One exchange between two ranks. Open MPI coll/base.
 
     More than two ranks take `ompi_recursivedoubling`, which is the same for two; SMPI runs the
@@ -35,7 +36,7 @@ def two_procs(s: Schedule, c: Call) -> None:
 
 
 @algorithm("barrier", "ompi_tree", "binomial tree up and down; 2 log2 P steps")
-def tree(s: Schedule, c: Call) -> None:
+def tree(s: Builder, c: Call) -> None:
     """A fan-in and a fan-out on the binomial tree under rank 0. Open MPI coll/base."""
     depth = 1
     while depth < c.size:
@@ -61,7 +62,7 @@ def tree(s: Schedule, c: Call) -> None:
 
 
 @algorithm("barrier", "ompi_bruck", "dissemination to rank + 2^k; ceil(log2 P) steps")
-def bruck(s: Schedule, c: Call) -> None:
+def bruck(s: Builder, c: Call) -> None:
     """Signal rank + 2^k, hear from rank - 2^k (Hensgen, Finkel, Manber 1988)."""
     distance = 1
     while distance < c.size:
@@ -71,7 +72,7 @@ def bruck(s: Schedule, c: Call) -> None:
 
 
 @algorithm("barrier", "ompi_recursivedoubling", "exchange with rank XOR 2^k; log2 P (+ 2) steps")
-def recursive_doubling(s: Schedule, c: Call) -> None:
+def recursive_doubling(s: Builder, c: Call) -> None:
     """Ranks beyond the greatest power of two report to a partner and are released at the end.
 
     Open MPI coll/base.
@@ -92,7 +93,7 @@ def recursive_doubling(s: Schedule, c: Call) -> None:
 
 
 @algorithm("barrier", "ompi_doublering", "a token goes round the ring twice; 2 P steps")
-def double_ring(s: Schedule, c: Call) -> None:
+def double_ring(s: Builder, c: Call) -> None:
     """The second round tells everybody that the first one has come full circle. Open MPI."""
     left, right = (c.rank - 1) % c.size, (c.rank + 1) % c.size
     for _ in range(2):
@@ -104,15 +105,15 @@ def double_ring(s: Schedule, c: Call) -> None:
 
 
 @algorithm("barrier", "mvapich2_pair", "pairwise exchange, folded onto 2^k; log2 P (+ 2) steps")
-def pairwise(s: Schedule, c: Call) -> None:
+def pairwise(s: Builder, c: Call) -> None:
     """As recursive doubling, for MVAPICH2: the ranks beyond 2^k pair with the first ones."""
     recursive_doubling(s, c)
 
 
 @algorithm("barrier", "mpich_smp", "inside nodes, among leaders, release inside nodes")
-def smp(s: Schedule, c: Call) -> None:
+def smp(s: Builder, c: Call) -> None:
     """MPICH's barrier inside each node, then among the leaders, then a bcast of one byte."""
-    c.prepare_nodes(s)
-    c.on_node(s, "barrier", "mpich")
-    c.on_leaders(s, "barrier", "mpich")
-    c.on_node(s, "bcast", "mpich", count=1, type_size=1)
+    s.prepare_nodes()
+    s.on_node("barrier", "mpich")
+    s.on_leaders("barrier", "mpich")
+    s.on_node("bcast", "mpich", count=1, type_size=1, output=s.scratch())

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from pysmpi.collectives.building import Builder
+from pysmpi.collectives.bulk import isend_each
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.patterns import doubling_rounds, isend_each, others
+from pysmpi.collectives.patterns import doubling_rounds, others
 from pysmpi.collectives.registry import algorithm
-from pysmpi.kernel.schedule import Schedule
 
 
 @algorithm("bcast", "binomial_tree", "binomial tree, whole message; ceil(log2 P) steps of m")
-def binomial_tree(s: Schedule, c: Call) -> None:
+def binomial_tree(s: Builder, c: Call) -> None:
     """Each rank that has the message hands it to the rank half the remaining distance away.
 
     MPICH's short-message broadcast.
@@ -19,39 +20,39 @@ def binomial_tree(s: Schedule, c: Call) -> None:
     while mask < c.size and not me & mask:
         mask <<= 1
     if me:
-        s.recv(c.actual(me - mask), c.nbytes)
+        s.recv(c.actual(me - mask), c.nbytes, c.output)
     mask >>= 1
     while mask:
         if me + mask < c.size:
-            s.send(c.actual(me + mask), c.nbytes)
+            s.send(c.actual(me + mask), c.nbytes, c.output)
         mask >>= 1
 
 
 @algorithm("bcast", "flattree", "root to all at once; 1 step, (P-1) m leave the root")
-def flat_tree(s: Schedule, c: Call) -> None:
+def flat_tree(s: Builder, c: Call) -> None:
     """The root starts all sends in rank order and waits for them (STAR-MPI)."""
     if c.rank != c.root:
-        s.recv(c.root, c.nbytes)
+        s.recv(c.root, c.nbytes, c.output)
         return
     first = s.slots
-    isend_each(s, others(c.rank, c.size), c.nbytes)
+    isend_each(s, others(c.rank, c.size), c.nbytes, c.output)
     s.waitall(first, s.slots)
 
 
 @algorithm("bcast", "mvapich2_knomial_intra_node", "4-nomial tree; ceil(log4 P) steps of m")
-def knomial(s: Schedule, c: Call) -> None:
+def knomial(s: Builder, c: Call) -> None:
     """Each rank starts the sends to up to three children of a level at once (MVAPICH2)."""
-    c.prepare_nodes(s)
+    s.prepare_nodes()
     knomial_tree(s, c, 4)
 
 
-def knomial_tree(s: Schedule, c: Call, k: int) -> None:
+def knomial_tree(s: Builder, c: Call, k: int) -> None:
     """The k-nomial tree from the root, for every number of ranks."""
     me = c.relative
     mask = 1
     while mask < c.size:
         if me % (k * mask):
-            s.recv(c.actual(me // (k * mask) * (k * mask)), c.nbytes)
+            s.recv(c.actual(me // (k * mask) * (k * mask)), c.nbytes, c.output)
             break
         mask *= k
     mask //= k
@@ -59,12 +60,12 @@ def knomial_tree(s: Schedule, c: Call, k: int) -> None:
         first = s.slots
         for i in range(1, k):
             if me + mask * i < c.size:
-                s.isend(c.actual(me + mask * i), c.nbytes)
+                s.isend(c.actual(me + mask * i), c.nbytes, c.output)
         s.waitall(first, s.slots)
         mask //= k
 
 
-def scatter_pieces(s: Schedule, c: Call) -> int:
+def scatter_pieces(s: Builder, c: Call) -> int:
     """Scatter the bytes along the binomial tree; return the size of a piece.
 
     Piece i belongs to the i-th rank from the root; the last pieces may be short or empty, and
@@ -80,13 +81,13 @@ def scatter_pieces(s: Schedule, c: Call) -> int:
         # The sender holds the pieces of its subtree and keeps the first `mask` of them.
         have = max(0, min(total - me * piece, mask * piece))
         if have:
-            s.recv(c.actual(me - mask), have)
+            s.recv(c.actual(me - mask), have, c.output + me * piece)
     mask >>= 1
     while mask:
         if me + mask < c.size:
             given = have - piece * mask
             if given > 0:
-                s.send(c.actual(me + mask), given)
+                s.send(c.actual(me + mask), given, c.output + (me + mask) * piece)
                 have -= given
         mask >>= 1
     return piece
@@ -97,14 +98,16 @@ def scatter_pieces(s: Schedule, c: Call) -> int:
     "scatter_LR_allgather",
     "binomial scatter, ring allgather; log2 P + P-1 steps, 2 m (P-1)/P",
 )
-def scatter_ring(s: Schedule, c: Call) -> None:
+def scatter_ring(s: Builder, c: Call) -> None:
     """MPICH's broadcast of very long messages (Thakur, Rabenseifner, Gropp 2005)."""
     piece = scatter_pieces(s, c)
     left, right = (c.rank - 1) % c.size, (c.rank + 1) % c.size
     sizes = [max(0, min(piece, c.nbytes - i * piece)) for i in range(c.size)]
     me = c.relative
     for i in range(c.size - 1):
-        s.sendrecv(right, sizes[(me - i) % c.size], left, sizes[(me - i - 1) % c.size])
+        sent, got = (me - i) % c.size, (me - i - 1) % c.size
+        out, into = c.output + sent * piece, c.output + got * piece
+        s.sendrecv(right, sizes[sent], left, sizes[got], out, into)
 
 
 @algorithm(
@@ -112,7 +115,7 @@ def scatter_ring(s: Schedule, c: Call) -> None:
     "scatter_rdb_allgather",
     "binomial scatter, recursive-doubling allgather; 2 log2 P steps, 2 m (P-1)/P",
 )
-def scatter_doubling(s: Schedule, c: Call) -> None:
+def scatter_doubling(s: Builder, c: Call) -> None:
     """MPICH's broadcast of medium messages (Thakur, Rabenseifner, Gropp 2005)."""
     if c.nbytes == 0:
         return
@@ -122,9 +125,11 @@ def scatter_doubling(s: Schedule, c: Call) -> None:
         return min(c.nbytes, blocks[1] * piece) - min(c.nbytes, blocks[0] * piece)
 
     for what, peer, mine, theirs in doubling_rounds(c.relative, c.size):
+        out = c.output + min(c.nbytes, mine[0] * piece)
+        into = c.output + min(c.nbytes, theirs[0] * piece)
         if what == "both":
-            s.sendrecv(c.actual(peer), size_of(mine), c.actual(peer), size_of(theirs))
+            s.sendrecv(c.actual(peer), size_of(mine), c.actual(peer), size_of(theirs), out, into)
         elif what == "send":
-            s.send(c.actual(peer), size_of(mine))
+            s.send(c.actual(peer), size_of(mine), out)
         else:
-            s.recv(c.actual(peer), size_of(theirs))
+            s.recv(c.actual(peer), size_of(theirs), into)

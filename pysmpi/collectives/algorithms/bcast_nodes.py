@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from pysmpi.collectives.algorithms.bcast_pipelined import SEGMENT, to_rank_zero
+from pysmpi.collectives.building import Builder
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.registry import algorithm
-from pysmpi.kernel.schedule import Schedule
 
 
 @algorithm("bcast", "SMP_binomial", "binomial among leaders, binomial in nodes; root moved to 0")
-def smp_binomial(s: Schedule, c: Call) -> None:
+def smp_binomial(s: Builder, c: Call) -> None:
     """STAR-MPI's, on the nodes where ranks really are.
 
     SMPI takes node = rank / cores, and turns to `mpich` where nodes differ in size.
     """
-    c.prepare_nodes(s)
+    s.prepare_nodes()
     to_rank_zero(s, c)
-    c.on_leaders(s, "bcast", "binomial_tree")
-    c.on_node(s, "bcast", "binomial_tree")
+    s.on_leaders("bcast", "binomial_tree")
+    s.on_node("bcast", "binomial_tree")
 
 
-def pipelined(s: Schedule, c: Call, parent: int, children: list[int]) -> None:
+def pipelined(s: Builder, c: Call, parent: int, children: list[int]) -> None:
     """Send 8192-byte segments down a tree with blocking sends, receives posted first.
 
     A remainder smaller than a segment goes through the selection's broadcast.
@@ -30,24 +30,24 @@ def pipelined(s: Schedule, c: Call, parent: int, children: list[int]) -> None:
     full, rest = divmod(c.count, per_segment)
     if c.count <= per_segment:
         if parent >= 0:
-            s.recv(parent, c.nbytes)
+            s.recv(parent, c.nbytes, c.output)
         for child in children:
-            s.send(child, c.nbytes)
+            s.send(child, c.nbytes, c.output)
         return
     size = per_segment * c.type_size
     first = s.slots
     if parent >= 0:
-        for _ in range(full):
-            s.irecv(parent, size)
+        for i in range(full):
+            s.irecv(parent, size, c.output + i * size)
     for i in range(full):
         if parent >= 0 and children:
             s.wait(first + i)
         for child in children:
-            s.send(child, size)
+            s.send(child, size, c.output + i * size)
     if parent >= 0 and not children:
         s.waitall(first, s.slots)
     if rest:
-        c.call(s, "bcast", count=rest)
+        s.call("bcast", count=rest, output=c.output + full * size)
 
 
 def line_position(c: Call) -> tuple[tuple[int, ...], int, int]:
@@ -57,17 +57,17 @@ def line_position(c: Call) -> tuple[tuple[int, ...], int, int]:
 
 
 @algorithm("bcast", "SMP_linear", "chain of leaders, chain in each node, 8 KiB segments")
-def smp_linear(s: Schedule, c: Call) -> None:
+def smp_linear(s: Builder, c: Call) -> None:
     """STAR-MPI's, on the nodes where ranks really are. One node: `default`.
 
     SMPI sends to the next rank even where a node holds one, and fails there.
     """
-    c.prepare_nodes(s)
+    s.prepare_nodes()
     layout = c.layout
     leaders = layout.leaders
     local, i, node = line_position(c)
     if len(leaders) == 1:
-        c.call(s, "bcast", "default")
+        s.call("bcast", "default")
         return
     children = []
     if i == 0:
@@ -80,9 +80,9 @@ def smp_linear(s: Schedule, c: Call) -> None:
 
 
 @algorithm("bcast", "SMP_binary", "binary tree of leaders and in each node, 8 KiB segments")
-def smp_binary(s: Schedule, c: Call) -> None:
+def smp_binary(s: Builder, c: Call) -> None:
     """STAR-MPI's, on the nodes where ranks really are."""
-    c.prepare_nodes(s)
+    s.prepare_nodes()
     leaders = c.layout.leaders
     local, i, node = line_position(c)
     children = []
@@ -96,27 +96,27 @@ def smp_binary(s: Schedule, c: Call) -> None:
 
 
 @algorithm("bcast", "mvapich2_inter_node", "root to its leader, leaders' bcast, bcast in nodes")
-def inter_node(s: Schedule, c: Call) -> None:
+def inter_node(s: Builder, c: Call) -> None:
     """MVAPICH2's two-level broadcast. `mpich` at both levels unless chosen otherwise.
 
     SMPI's function of this name leaves the last level to its caller.
     """
-    c.prepare_nodes(s)
+    s.prepare_nodes()
     to_leaders(s, c, "mpich")
-    c.on_node(s, "bcast", c.part(1, "mpich"))
+    s.on_node("bcast", c.part(1, "mpich"))
 
 
-def to_leaders(s: Schedule, c: Call, otherwise: str | None) -> None:
+def to_leaders(s: Builder, c: Call, otherwise: str | None) -> None:
     """Bring the message to every leader, by the chosen algorithm or `otherwise`."""
     layout = c.layout
     home = layout.leader_index[c.root]
     leader = layout.leaders[home]
     if leader != c.root:
         if c.rank == leader:
-            s.recv(c.root, c.nbytes)
+            s.recv(c.root, c.nbytes, c.output)
         elif c.rank == c.root:
-            s.send(leader, c.nbytes)
-    c.on_leaders(s, "bcast", c.part(0, otherwise), root=home)
+            s.send(leader, c.nbytes, c.output)
+    s.on_leaders("bcast", c.part(0, otherwise), root=home)
 
 
 @algorithm(
@@ -124,7 +124,7 @@ def to_leaders(s: Schedule, c: Call, otherwise: str | None) -> None:
     "mvapich2_intra_node",
     "binomial, scatter and ring, or two levels, by size; 4-nomial in nodes",
 )
-def intra_node(s: Schedule, c: Call) -> None:
+def intra_node(s: Builder, c: Call) -> None:
     """MVAPICH2's general broadcast.
 
     Two levels above 64 ranks, and for 16 KiB < m < 512 KiB; otherwise binomial up to 16 KiB and
@@ -132,13 +132,13 @@ def intra_node(s: Schedule, c: Call) -> None:
     """
     if c.count == 0:
         return
-    c.prepare_nodes(s)
+    s.prepare_nodes()
     m = c.nbytes
     if c.size > 64 or 16384 < m < 512 * 1024:
         to_leaders(s, c, "mpich")
         small = m <= 131072
-        c.on_node(s, "bcast", "mpich" if small else "mvapich2_knomial_intra_node")
+        s.on_node("bcast", "mpich" if small else "mvapich2_knomial_intra_node")
     elif m <= 16384:
-        c.call(s, "bcast", "binomial_tree")
+        s.call("bcast", "binomial_tree")
     else:
-        c.call(s, "bcast", "scatter_LR_allgather")
+        s.call("bcast", "scatter_LR_allgather")

@@ -11,10 +11,10 @@ from functools import lru_cache
 
 from pysmpi.collectives.algorithms.bcast_nodes import to_leaders
 from pysmpi.collectives.algorithms.reduce_more import from_leaders
+from pysmpi.collectives.building import NOTHING, Builder
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.registry import algorithm
 from pysmpi.collectives.shared_lines import Shared
-from pysmpi.kernel.schedule import Schedule
 from pysmpi.memory.lines import broadcast, reduction
 from pysmpi.memory.lines.barrier import best_partners
 from pysmpi.memory.lines.costs import LineCosts
@@ -32,14 +32,14 @@ def on_one_node(c: Call) -> bool:
 
 
 @algorithm("barrier", TUNED, "tuned dissemination in nodes, leaders, release in nodes")
-def barrier(s: Schedule, c: Call) -> None:
+def barrier(s: Builder, c: Call) -> None:
     """Dissemination with m partners a round; inside nodes a broadcast of one byte releases."""
     if on_one_node(c):
         dissemination(Shared(s, c))
         return
-    c.on_node(s, "barrier", TUNED)
-    c.on_leaders(s, "barrier", c.part(0, BETWEEN))
-    c.on_node(s, "bcast", TUNED, count=1, type_size=1)
+    s.on_node("barrier", TUNED)
+    s.on_leaders("barrier", c.part(0, BETWEEN))
+    s.on_node("bcast", TUNED, count=1, type_size=1, output=s.scratch())
 
 
 def dissemination(shared: Shared) -> None:
@@ -52,9 +52,9 @@ def dissemination(shared: Shared) -> None:
         to = [(c.rank + hop) % c.size for hop in hops]
         back = [(c.rank - hop) % c.size for hop in hops]
         shared.passes(costs.R_L)
-        shared.show(to, 0)
+        shared.show(to, 0, NOTHING)
         for peer in back:
-            shared.take(peer, 0)
+            shared.take(peer, 0, NOTHING)
         shared.passes(len(back) * costs.R_R)
         shared.notify(back)
         shared.notified(to)
@@ -66,14 +66,12 @@ def dissemination(shared: Shared) -> None:
 # The broadcast.
 
 
-@algorithm(
-    "bcast", TUNED, "root to leader, leaders, tuned tree, pipeline or flat tree in nodes"
-)
-def bcast(s: Schedule, c: Call) -> None:
+@algorithm("bcast", TUNED, "root to leader, leaders, tuned tree, pipeline or flat tree in nodes")
+def bcast(s: Builder, c: Call) -> None:
     """A tree, a pipeline or a flat tree, whichever the model says is fastest for the size."""
     if not on_one_node(c):
         to_leaders(s, c, BETWEEN)
-        c.on_node(s, "bcast", TUNED)
+        s.on_node("bcast", TUNED)
         return
     shared = Shared(s, c)
     lines = shared.costs.lines(c.nbytes)
@@ -94,13 +92,13 @@ def down_tree(shared: Shared, lines: int) -> None:
     if parent < 0:
         shared.passes(costs.R_I)
     else:
-        shared.take(c.actual(parent), c.nbytes)
+        shared.take(c.actual(parent), c.nbytes, c.output)
         siblings = len(family(tree, c.size, parent)[1])
         shared.passes(costs.contended(siblings) + (lines - 1) * costs.per_line())
     below = [c.actual(child) for child in children]
     if below:
         shared.passes(costs.R_I + 2 * costs.R_L)
-        shared.show(below, c.nbytes)
+        shared.show(below, c.nbytes, c.output)
         shared.notified(below)
         shared.passes(broadcast.notify_back(costs, len(below) + 1))
     if parent >= 0:
@@ -115,11 +113,11 @@ def down_flat(shared: Shared, lines: int) -> None:
     others = [rank for rank in range(n) if rank != c.root]
     if c.rank == c.root:
         shared.passes(costs.R_I + 2 * costs.R_L)
-        shared.show(others, c.nbytes)
+        shared.show(others, c.nbytes, c.output)
         shared.notified(others)
         shared.passes(n * costs.R_R + costs.R_L)
         return
-    shared.take(c.root, c.nbytes)
+    shared.take(c.root, c.nbytes, c.output)
     copy = costs.contended(0) + costs.contention * (n - 2) + costs.per_line() * lines
     shared.passes(costs.contended(n - 1) + copy)
     shared.notify([c.root])
@@ -135,21 +133,24 @@ def pipeline(shared: Shared, lines: int) -> None:
     def nbytes(piece: int) -> int:
         return max(0, min(per, c.nbytes - piece % slices * per))
 
+    def place(piece: int) -> int:
+        return c.output + piece % slices * per
+
     shared.passes(costs.R_I + 2 * costs.R_L)
     if c.rank == c.root:
         shared.passes(costs.R_L)
         ranks = [c.actual(i + 1) for i in range(slices)]
         for i, rank in enumerate(ranks):
-            shared.show([rank], nbytes(i))
+            shared.show([rank], nbytes(i), place(i))
         shared.notified(ranks)
     else:
         i = c.relative - 1
         before, after = c.actual((i - 1) % slices + 1), c.actual((i + 1) % slices + 1)
-        shared.take(c.root, nbytes(i))
+        shared.take(c.root, nbytes(i), place(i))
         shared.passes(costs.R_L + costs.contended(slices) + costs.transfer(width))
         for stage in range(1, slices):
-            shared.show([after], nbytes(i - stage + 1))
-            shared.take(before, nbytes(i - stage))
+            shared.show([after], nbytes(i - stage + 1), place(i - stage + 1))
+            shared.take(before, nbytes(i - stage), place(i - stage))
             shared.passes(costs.R_R + costs.R_L + costs.transfer(width))
         shared.notify([c.root])
     shared.passes(2 * costs.R_R + costs.R_L)
@@ -159,25 +160,25 @@ def pipeline(shared: Shared, lines: int) -> None:
 
 
 @algorithm("reduce", TUNED, "tuned tree in nodes, leaders, leader to root")
-def reduce(s: Schedule, c: Call) -> None:
+def reduce(s: Builder, c: Call) -> None:
     """Up a tree inside nodes; for commutative operators."""
     if on_one_node(c):
         up_tree(Shared(s, c))
         return
-    c.on_node(s, "reduce", TUNED)
+    s.on_node("reduce", TUNED)
     from_leaders(s, c, BETWEEN)
 
 
 @algorithm("allreduce", TUNED, "tuned reduction in nodes, leaders, tuned broadcast in nodes")
-def allreduce(s: Schedule, c: Call) -> None:
+def allreduce(s: Builder, c: Call) -> None:
     """A reduction to the leader of each node and a broadcast; for commutative operators."""
     if on_one_node(c):
-        c.call(s, "reduce", TUNED, root=0)
-        c.call(s, "bcast", TUNED, root=0)
+        s.call("reduce", TUNED, root=0)
+        s.call("bcast", TUNED, root=0)
         return
-    c.on_node(s, "reduce", TUNED)
-    c.on_leaders(s, "allreduce", c.part(0, BETWEEN))
-    c.on_node(s, "bcast", TUNED)
+    s.on_node("reduce", TUNED)
+    s.on_leaders("allreduce", c.part(0, BETWEEN))
+    s.on_node("bcast", TUNED)
 
 
 def up_tree(shared: Shared) -> None:
@@ -188,11 +189,12 @@ def up_tree(shared: Shared) -> None:
     parent, children, _ = family(tree, c.size, c.relative)
     below = [c.actual(child) for child in children]
     if below:
+        got = s.scratch()
         shared.passes(costs.R_I)
         shared.notify(below)
         for child in below:
-            shared.take(child, c.nbytes)
-            s.reduce(c.nbytes)
+            shared.take(child, c.nbytes, got)
+            s.reduce(c.nbytes, c.output, got, c.output)
         shared.passes(len(below) * costs.R_R + reduction.combine(costs, len(below) * lines))
     if parent < 0:
         shared.passes(costs.R_R)
@@ -202,7 +204,7 @@ def up_tree(shared: Shared) -> None:
     siblings = len(family(tree, c.size, parent)[1])
     write = costs.R_R + costs.R_L + (lines - 1) * costs.per_line()
     shared.passes(costs.contended(siblings) + write)
-    shared.show([above], c.nbytes)
+    shared.show([above], c.nbytes, c.output)
     shared.end()
 
 

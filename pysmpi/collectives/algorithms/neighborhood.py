@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pysmpi.collectives.building import Builder
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.registry import algorithm
-from pysmpi.kernel.schedule import Schedule
 
 _SUMMARY = "all neighbours at once, receives first; 1 step"
 
@@ -16,16 +16,22 @@ _SUMMARY = "all neighbours at once, receives first; 1 step"
 @algorithm("neighbor_alltoall", "default", _SUMMARY)
 @algorithm("neighbor_alltoallv", "default", _SUMMARY)
 @algorithm("neighbor_alltoallw", "default", _SUMMARY)
-def flat(s: Schedule, c: Call) -> None:
+def flat(s: Builder, c: Call) -> None:
     """Start a receive from each source, a send to each destination, and wait for all.
 
     The linear algorithm of MPICH and Open MPI; SMPI has no neighbourhood collectives. A rank
     that is a neighbour twice exchanges two messages, in the order of the neighbours.
     """
+    place = c.output
     for peer, nbytes in zip(c.sources, _sizes(c, c.recv_counts, len(c.sources))):
-        s.irecv(peer, nbytes)
+        s.irecv(peer, nbytes, place)
+        place += nbytes
+    place = c.input
+    to_all = c.op in ("neighbor_allgather", "neighbor_allgatherv")
     for peer, nbytes in zip(c.destinations, _sizes(c, c.send_counts, len(c.destinations))):
-        s.isend(peer, nbytes)
+        s.isend(peer, nbytes, place)
+        if not to_all:
+            place += nbytes
     s.waitall()
 
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from pysmpi.collectives.building import Builder
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.registry import algorithm
-from pysmpi.kernel.schedule import Schedule
 
 INT = 4  # bytes
 
 
 @algorithm("smp_setup", "default", "leaders' numbers to all, node sizes among leaders, agreement")
-def learn_nodes(s: Schedule, c: Call) -> None:
+def learn_nodes(s: Builder, c: Call) -> None:
     """As SMPI, after MVAPICH2, when a communicator first meets a node-aware algorithm.
 
     Everybody tells its leader's number to everybody; the leaders compare the sizes of their
     nodes; each node hears the answer; all agree whether ranks of a node are consecutive.
     """
-    one = {"count": 1, "type_size": INT}
-    c.call(s, "allgather", "ring", **one)
-    c.on_leaders(s, "allgather", "ring", **one)
-    c.on_node(s, "bcast", "scatter_LR_allgather", **one)
-    c.call(s, "allreduce", "default", commutative=True, root=0, **one)
+    one = {"count": 1, "type_size": INT, "output": s.scratch()}
+    s.call("allgather", "ring", **one)
+    s.on_leaders("allgather", "ring", **one)
+    s.on_node("bcast", "scatter_LR_allgather", **one)
+    s.call("allreduce", "default", commutative=True, root=0, **one)

@@ -8,36 +8,36 @@ from __future__ import annotations
 
 from pysmpi.collectives.algorithms.bcast_nodes import to_leaders
 from pysmpi.collectives.algorithms.reduce_more import from_leaders
+from pysmpi.collectives.building import Builder
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.registry import algorithm
-from pysmpi.kernel.schedule import Schedule
 
 
 @algorithm("barrier", "two_level", "inside nodes, among leaders, release inside nodes")
-def barrier(s: Schedule, c: Call) -> None:
+def barrier(s: Builder, c: Call) -> None:
     """The release is a broadcast of one byte (MPICH)."""
-    c.on_node(s, "barrier", c.part(1, None))
-    c.on_leaders(s, "barrier", c.part(0, None))
-    c.on_node(s, "bcast", count=1, type_size=1)
+    s.on_node("barrier", c.part(1, None))
+    s.on_leaders("barrier", c.part(0, None))
+    s.on_node("bcast", count=1, type_size=1, output=s.scratch())
 
 
 @algorithm("bcast", "two_level", "root to its leader, among leaders, inside nodes")
-def bcast(s: Schedule, c: Call) -> None:
+def bcast(s: Builder, c: Call) -> None:
     """MPICH's composition for messages that leave the node."""
     to_leaders(s, c, None)
-    c.on_node(s, "bcast", c.part(1, None))
+    s.on_node("bcast", c.part(1, None))
 
 
 @algorithm("reduce", "two_level", "inside nodes, among leaders, leader to root")
-def reduce(s: Schedule, c: Call) -> None:
+def reduce(s: Builder, c: Call) -> None:
     """MPICH's composition; for commutative operators."""
-    c.on_node(s, "reduce", c.part(1, None))
+    s.on_node("reduce", c.part(1, None))
     from_leaders(s, c, None)
 
 
 @algorithm("allreduce", "two_level", "reduce in nodes, allreduce among leaders, bcast in nodes")
-def allreduce(s: Schedule, c: Call) -> None:
+def allreduce(s: Builder, c: Call) -> None:
     """MPICH's composition; for commutative operators. NODE names the reduction."""
-    c.on_node(s, "reduce", c.part(1, None))
-    c.on_leaders(s, "allreduce", c.part(0, None))
-    c.on_node(s, "bcast")
+    s.on_node("reduce", c.part(1, None))
+    s.on_leaders("allreduce", c.part(0, None))
+    s.on_node("bcast")

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from pysmpi.collectives.building import build
 from pysmpi.collectives.cache import schedule_for
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.selection import build
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context
 from pysmpi.kernel.requests import Request as KernelRequest

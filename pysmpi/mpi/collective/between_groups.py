@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from pysmpi.collectives.call import Call, append
-from pysmpi.collectives.selection import build
+from pysmpi.collectives.building import append, build
+from pysmpi.collectives.call import Call
 from pysmpi.kernel.requests import Context
 from pysmpi.kernel.schedule import Schedule
 from pysmpi.mpi.base.constants import PROC_NULL, ROOT

@@ -1,0 +1,105 @@
+"""Where the data of a collective lies when its algorithm begins, and where it belongs at the end.
+
+Addresses are those of `pysmpi.kernel.schedule`. Data is packed: block i lies behind block i - 1.
+What a call is told to do in place is settled before, as libraries do, so that an algorithm never
+asks for it:
+
+| operation | at `c.input` | at `c.output` when it begins | at the end |
+| --- | --- | --- | --- |
+| bcast | | the root: the message | all: the message |
+| reduce, allreduce, scan, exscan | | the own vector | the result, of reduce the root's |
+| reduce_scatter, reduce_scatter_block | the own vector | | the own block of the result |
+| gather(v) | the own block | the root: its own block in its place | the root: all blocks |
+| scatter(v) | the root: all blocks | the root: its own block | the own block |
+| allgather(v) | | the own block in its place | all blocks |
+| alltoall(v, w) | the blocks for all | the own block in its place | the blocks from all |
+| neighbor_allgather(v) | the own block | | the blocks of the sources |
+| neighbor_alltoall(v, w) | the blocks for the destinations | | the blocks of the sources |
+
+What of this only some ranks have (of reduce the result, of gather all blocks) is scratch memory
+on the others. A reduction may change the own vector wherever it is; other input is left alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from pysmpi.collectives.call import ROOTED, Call
+from pysmpi.kernel.schedule import RECEIVE_BUFFER, SEND_BUFFER, Place
+
+
+class Moves(Protocol):
+    """What a builder can do with data before an algorithm begins."""
+
+    def move(self, nbytes: int, source: Place, dest: Place) -> None:
+        """Say that bytes are in another place from now on."""
+
+    def scratch(self) -> int:
+        """The address of a new piece of scratch memory."""
+
+
+def enter(s: Moves, c: Call) -> Call:
+    """Bring the data of a call from the buffers of the program to where algorithms expect it.
+
+    Returns the call with these addresses.
+    """
+    op, n, block = c.op, c.nbytes, own_block(c)
+    at_root = op not in ROOTED or c.rank == c.root
+    in_place = c.in_place and at_root
+    own = RECEIVE_BUFFER + block
+    if op in ("reduce", "allreduce", "scan", "exscan"):
+        output = RECEIVE_BUFFER if at_root else s.scratch()
+        if not in_place:
+            s.move(n, SEND_BUFFER, output)
+        return replace(c, input=output, output=output)
+    if op in ("reduce_scatter", "reduce_scatter_block"):
+        whole = s.scratch()
+        counts = c.recv_counts or (c.count,) * c.size
+        total = sum(counts) * c.type_size
+        s.move(total, RECEIVE_BUFFER if in_place else SEND_BUFFER, whole)
+        if c.size == 1:
+            s.move(total, whole, RECEIVE_BUFFER)
+        return replace(c, input=whole)
+    if op in ("gather", "gatherv"):
+        if not at_root:
+            return replace(c, output=s.scratch())
+        if not in_place:
+            s.move(own_bytes(c), SEND_BUFFER, own)
+        return replace(c, input=own)
+    if op in ("scatter", "scatterv"):
+        if not at_root:
+            return replace(c, input=s.scratch())
+        output = s.scratch() if in_place else RECEIVE_BUFFER
+        s.move(own_bytes(c), SEND_BUFFER + block, output)
+        return replace(c, output=output)
+    if op in ("allgather", "allgatherv"):
+        if not in_place:
+            s.move(own_bytes(c), SEND_BUFFER, own)
+        return replace(c, input=own)
+    if op in ("alltoall", "alltoallv", "alltoallw"):
+        if in_place:
+            copied = s.scratch()
+            counts = c.recv_counts or (c.count,) * c.size
+            s.move(sum(counts) * c.type_size, RECEIVE_BUFFER, copied)
+            return replace(c, input=copied)
+        begin = sum((c.send_counts or (c.count,) * c.size)[: c.rank]) * c.type_size
+        s.move(own_bytes(c), SEND_BUFFER + begin, own)
+    return c
+
+
+def own_block(c: Call) -> int:
+    """The byte at which the block of the calling rank begins among the blocks of all.
+
+    Of those that the call receives; of those that it sends where it receives one (scatter).
+    """
+    counts = c.send_counts if c.op == "scatterv" else c.recv_counts
+    if counts is None:
+        return c.rank * c.nbytes
+    return sum(counts[: c.rank]) * c.type_size
+
+
+def own_bytes(c: Call) -> int:
+    """The bytes of the block of the calling rank."""
+    counts = c.send_counts if c.op == "scatterv" else c.recv_counts
+    return c.nbytes if counts is None else counts[c.rank] * c.type_size

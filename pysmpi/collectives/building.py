@@ -1,0 +1,264 @@
+"""What an algorithm gets to build its schedule: steps, and the collectives that it builds on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pysmpi.collectives import buffers, registry, selectors
+from pysmpi.collectives.call import Call
+from pysmpi.collectives.layout import Nodes
+from pysmpi.collectives.selection import AUTOMATIC, DEFAULT, split
+from pysmpi.kernel import schedule as steps
+from pysmpi.kernel.schedule import AREA, NOTHING, SCRATCH, Place, Schedule
+
+__all__ = ["NOTHING", "Builder", "Place", "append", "build", "named_schedules"]
+
+
+class Builder:
+    """Appends steps to a schedule, for one rank of a call.
+
+    `send`, `recv` and the other steps are those of the schedule, see there. Each says which bytes
+    it concerns by their address. Where the data of a call lies is in `pysmpi.collectives.buffers`.
+    """
+
+    __slots__ = (
+        "copy", "irecv", "isend", "move", "now", "places", "recv", "reduce", "schedule", "send",
+        "sendrecv", "setup", "share", "sleep", "wait", "waitall", "_areas",
+    )  # fmt: skip
+
+    def __init__(self, schedule: Schedule, call: Call, areas: list[int] | None = None) -> None:
+        self.schedule = schedule
+        self.now = call  # the call whose steps are being built
+        self.setup = True  # whether node-level communicators cost messages
+        self._areas = areas  # the last piece of scratch memory that was given out
+        # Bound once: an algorithm has many steps.
+        self.send = schedule.send
+        self.recv = schedule.recv
+        self.isend = schedule.isend
+        self.irecv = schedule.irecv
+        self.sendrecv = schedule.sendrecv
+        self.wait = schedule.wait
+        self.waitall = schedule.waitall
+        self.share = schedule.share
+        self.sleep = schedule.sleep
+        self.reduce = schedule.reduce
+        self.copy = schedule.copy
+        self.move = schedule.move
+
+    @property
+    def slots(self) -> int:
+        """How many requests the schedule starts so far."""
+        return self.schedule.slots
+
+    def scratch(self) -> int:
+        """The address of a new piece of scratch memory, as large as need be."""
+        areas = self._areas
+        if areas is None:
+            return SCRATCH  # nobody asks
+        areas[0] += AREA
+        return areas[0]
+
+    def part(self, call: Call) -> Builder:
+        """A builder of steps that will be appended, with a schedule of its own."""
+        part = Builder(Schedule(self.schedule.places is not None), call, self._areas)
+        part.setup = self.setup
+        return part
+
+    def call(self, op: str, algorithm: str | None = None, **changes: Any) -> None:
+        """Append another collective of the same communicator, through the selection.
+
+        `changes` replaces fields of the call; `input` and `output` say where its data is. With
+        `algorithm`, that one runs whatever the selection says.
+        """
+        outer = self.now
+        inner = replace(outer, op=op, parts=(), **changes)
+        self.perform(inner, algorithm)
+        outer.ready = inner.ready
+
+    def call_on(
+        self,
+        ranks: Sequence[int],
+        op: str,
+        algorithm: str | None = None,
+        level: str | None = None,
+        **changes: Any,
+    ) -> None:
+        """Append a collective of the ranks in `ranks`, to which the calling rank belongs.
+
+        `changes` is said in ranks of the smaller group. `level` marks a communicator that
+        belongs to the two-level structure ("leaders" or "node").
+        """
+        outer = self.now
+        nodes, slots = outer.nodes, outer.slots
+        inner = replace(
+            outer,
+            op=op,
+            rank=ranks.index(outer.rank),
+            size=len(ranks),
+            nodes=None if nodes is None else Nodes(nodes[r] for r in ranks),
+            slots=None if slots is None else Nodes(slots[r] for r in ranks),
+            level=outer.level if level is None else f"{outer.level}/{level}",
+            parts=(),
+            **changes,
+        )
+        part = self.part(inner)
+        part.perform(inner, algorithm)
+        outer.ready = inner.ready
+        append(self.schedule, part.schedule, ranks)
+
+    def on_node(self, op: str, algorithm: str | None = None, **changes: Any) -> None:
+        """Append a collective of the ranks of this node; local rank 0 is its root."""
+        c = self.now
+        local = c.layout.local[c.rank]
+        if len(local) > 1:
+            self.call_on(local, op, algorithm, "node", **{"root": 0, **changes})
+
+    def on_leaders(self, op: str, algorithm: str | None = None, **changes: Any) -> None:
+        """Append a collective of the leaders of nodes, if this rank is one of them."""
+        c = self.now
+        if c.leads and len(c.layout.leaders) > 1:
+            self.call_on(c.layout.leaders, op, algorithm, "leaders", **{"root": 0, **changes})
+
+    def prepare_nodes(self) -> None:
+        """Append what it takes to learn the two-level structure, the first time it is needed.
+
+        MPI libraries build the communicators of a node and of the leaders when a communicator
+        is first used with a node-aware algorithm, and exchange messages for it.
+        """
+        c = self.now
+        if c.level not in c.ready and self.setup:
+            c.ready = c.ready | {c.level}
+            self.call("smp_setup")
+
+    def perform(self, call: Call, name: str | None = None) -> None:
+        """Append the steps of `call`, by algorithm or selector `name`, or by the selection."""
+        outer, self.now = self.now, call
+        if name is None:
+            selection = call.selection or DEFAULT
+            name = selection.start(call.op, call.nonblocking)
+            if call.on_node_level and split(name)[0] == "two_level":
+                # The levels of two levels have no levels again.
+                name = selection.selector
+        known = registry.algorithms_of(call.op)
+        plain, parts = split(name)
+        while plain not in known:
+            if selectors.uses_nodes(plain, call):
+                self.prepare_nodes()
+            chosen = selectors.choose(plain, call)
+            if plain == AUTOMATIC and call.selection is not None:
+                call.selection = call.selection.inner()
+            plain, parts = split(chosen)
+        call.parts = parts
+        algorithm = known[registry.fitting(call.op, plain, call.size)]
+        if algorithm.build is not None:
+            algorithm.build(self, call)
+        elif algorithm.live is not None:
+            for part in algorithm.live(call, Everybody(self)):
+                append(self.schedule, part.schedule, range(call.size))
+        self.now = outer
+
+
+LOOK = 1e-4  # seconds of a look for a message (SMPI's option smpi/iprobe)
+REST = 1  # how far the tags of a second part are from those of the first
+
+
+class Everybody:
+    """What a rank sees where all ranks have arrived: for schedules that are made before they run.
+
+    It is in the place of `running.Lookout`.
+    """
+
+    __slots__ = ("builder", "group")
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.group = range(1, builder.now.size)
+
+    def begin(self, call: Call) -> Builder:
+        """Begin a part of the schedule."""
+        return self.builder.part(call)
+
+    def pause(self) -> Builder:
+        """The time of one look."""
+        part = self.builder.part(self.builder.now)
+        part.sleep(LOOK)
+        return part
+
+    def seen(self, peer: int) -> bool:
+        """Everybody is there."""
+        return True
+
+    def tell(self, group: Sequence[int]) -> None:
+        """Everybody knows who is there."""
+
+    def told(self, rank: int) -> Sequence[int]:
+        """All but rank 0 are on one list."""
+        return self.group
+
+    def before(self, rank: int) -> int:
+        """Who comes before `rank` on its list."""
+        return rank - 1
+
+    def call(self, c: Call, op: str, name: str | None = None, **changes: Any) -> Iterator[Builder]:
+        """Another collective of the same communicator; see `running.Lookout`."""
+        part = self.builder.part(c)
+        part.perform(replace(c, op=op, parts=(), **changes), name)
+        later(part.schedule)
+        yield part
+
+
+def later(schedule: Schedule) -> None:
+    """Let messages not be taken for those of a part before."""
+    schedule.tags = [tag + REST for tag in schedule.tags]
+
+
+def build(s: Schedule, call: Call, name: str | None = None) -> None:
+    """Append the steps of `call` to `s`: by algorithm or selector `name`, or by the selection.
+
+    A communicator of one rank takes no step.
+    """
+    if call.size > 1 or call.op.startswith("neighbor"):
+        Builder(s, call).perform(call, name)
+
+
+def named_schedules(
+    calls: Sequence[Call], name: str | None = None, setup: bool = True
+) -> list[Schedule]:
+    """The schedules of all ranks whose steps say which bytes they concern.
+
+    They begin with the moves of data with which a call begins (`buffers.enter`). `setup`: whether
+    the messages are there with which ranks learn about nodes.
+    """
+    schedules = []
+    for call in calls:
+        builder = Builder(Schedule(named=True), call, [SCRATCH])
+        builder.setup = setup
+        inner = buffers.enter(builder, replace(call))
+        if call.size > 1 or call.op.startswith("neighbor"):
+            builder.perform(inner, name)
+        schedules.append(builder.schedule)
+    return schedules
+
+
+_PEER_CODES = frozenset((steps.SEND, steps.ISEND, steps.RECV, steps.IRECV, steps.SHARE))
+_TIMED_CODES = frozenset((steps.SLEEP, steps.REDUCE, steps.COPY))
+
+
+def append(s: Schedule, part: Schedule, ranks: Sequence[int]) -> None:
+    """Append a schedule of the group `ranks` to `s`, whose peers are ranks of the whole."""
+    slot, amount = s.slots, len(s.amounts)
+    for code, peer, size, tag in zip(part.codes, part.peers, part.sizes, part.tags, strict=True):
+        if code in _PEER_CODES:
+            peer = ranks[peer]
+        elif code in _TIMED_CODES:
+            peer += amount
+        elif code != steps.MOVE:
+            peer += slot
+            size += slot
+        s._step(code, peer, size, tag, None)
+    if s.places is not None and part.places is not None:
+        s.places[len(s.places) - len(part.places) :] = part.places
+    s.slots += part.slots
+    s.amounts.extend(part.amounts)

@@ -1,0 +1,79 @@
+"""Many steps at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import repeat
+
+from pysmpi.collectives.building import Builder
+from pysmpi.kernel.schedule import IRECV, ISEND, UNNAMED, WAITALL, Schedule
+
+
+def isend_each(
+    s: Builder, peers: Sequence[int], nbytes: int, at: int = UNNAMED, apart: int = 0, tag: int = 0
+) -> None:
+    """Start one send of `nbytes` to each peer, in order; as many slots.
+
+    What peer i gets is at `at + i * apart`.
+    """
+    _start_each(s.schedule, ISEND, peers, nbytes, at, apart, tag)
+
+
+def irecv_each(
+    s: Builder, peers: Sequence[int], nbytes: int, at: int = UNNAMED, apart: int = 0, tag: int = 0
+) -> None:
+    """Start one receive of `nbytes` from each peer, in order; as many slots.
+
+    What peer i gives goes to `at + i * apart`.
+    """
+    _start_each(s.schedule, IRECV, peers, nbytes, at, apart, tag)
+
+
+def _start_each(
+    s: Schedule, code: int, peers: Sequence[int], nbytes: int, at: int, apart: int, tag: int
+) -> None:
+    # Whole lists at a time: an alltoall of a thousand ranks has two million of these steps.
+    n = len(peers)
+    s.codes.extend(repeat(code, n))
+    s.peers.extend(peers)
+    s.sizes.extend(repeat(nbytes, n))
+    s.tags.extend(repeat(tag, n))
+    s.slots += n
+    if s.places is not None:
+        s.places.extend(_place(at, apart, peer) for peer in peers)
+
+
+def _place(at: int, apart: int, peer: int) -> int:
+    return at + peer * apart if at >= 0 else at
+
+
+def sendrecv_each(
+    s: Builder,
+    dests: Sequence[int],
+    sources: Sequence[int],
+    nbytes: int,
+    send_at: int = UNNAMED,
+    recv_at: int = UNNAMED,
+) -> None:
+    """One exchange after another: the i-th sends to `dests[i]` and receives from `sources[i]`.
+
+    The block of rank r is `r * nbytes` behind both places.
+    """
+    steps = s.schedule
+    n = len(dests)
+    first = steps.slots
+    steps.codes.extend((ISEND, IRECV, WAITALL) * n)
+    peers = [0] * (3 * n)
+    peers[0::3] = dests
+    peers[1::3] = sources
+    peers[2::3] = range(first, first + 2 * n, 2)
+    steps.peers.extend(peers)
+    sizes = [nbytes] * (3 * n)
+    sizes[2::3] = range(first + 2, first + 2 * n + 2, 2)
+    steps.sizes.extend(sizes)
+    steps.tags.extend(repeat(0, 3 * n))
+    steps.slots += 2 * n
+    if steps.places is not None:
+        for dest, source in zip(dests, sources, strict=True):
+            places = (_place(send_at, nbytes, dest), _place(recv_at, nbytes, source), None)
+            steps.places.extend(places)
