@@ -6,13 +6,11 @@ times, these variants leave it out as well; programs never run them.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pysmpi.collectives import registry
 from pysmpi.collectives.algorithms.allreduce_more import PIPELINE
 from pysmpi.collectives.algorithms.bcast_pipelined import SEGMENT
+from pysmpi.collectives.building import Builder
 from pysmpi.collectives.call import Call
-from pysmpi.kernel.schedule import Schedule
 
 # The name in a row, and the name of the variant.
 VARIANTS = {
@@ -24,13 +22,9 @@ VARIANTS = {
 def _cut(op: str, name: str, piece: int) -> None:
     """Register a variant of `name` that sends whole pieces of so many bytes only."""
     registry.load()
-    build = registry.find(op, name).build
 
-    def without_rest(s: Schedule, c: Call) -> None:
-        count = c.count if c.count < piece else c.count // piece * piece
-        inner = replace(c, count=count)
-        build(s, inner)
-        c.ready = inner.ready
+    def without_rest(s: Builder, c: Call) -> None:
+        s.call(op, name, count=c.count if c.count < piece else c.count // piece * piece)
 
     registry.algorithm(op, VARIANTS[op, name], f"{name} without the last piece")(without_rest)
 

@@ -11,7 +11,7 @@ from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
 from pysmpi.collectives.selection import AUTOMATIC, DEFAULT, split
 from pysmpi.kernel import schedule as steps
-from pysmpi.kernel.schedule import AREA, NOTHING, SCRATCH, Place, Schedule
+from pysmpi.kernel.schedule import AREA, NOTHING, SCRATCH, UNNAMED, Place, Schedule
 
 __all__ = ["NOTHING", "Builder", "Place", "append", "build", "named_schedules"]
 
@@ -24,8 +24,8 @@ class Builder:
     """
 
     __slots__ = (
-        "copy", "irecv", "isend", "move", "now", "places", "recv", "reduce", "schedule", "send",
-        "sendrecv", "setup", "share", "sleep", "wait", "waitall", "_areas",
+        "_areas", "irecv", "isend", "now", "recv", "reduce", "schedule", "send", "sendrecv",
+        "setup", "wait", "waitall",
     )  # fmt: skip
 
     def __init__(self, schedule: Schedule, call: Call, areas: list[int] | None = None) -> None:
@@ -33,7 +33,7 @@ class Builder:
         self.now = call  # the call whose steps are being built
         self.setup = True  # whether node-level communicators cost messages
         self._areas = areas  # the last piece of scratch memory that was given out
-        # Bound once: an algorithm has many steps.
+        # Bound once: an algorithm has many of these steps.
         self.send = schedule.send
         self.recv = schedule.recv
         self.isend = schedule.isend
@@ -41,11 +41,23 @@ class Builder:
         self.sendrecv = schedule.sendrecv
         self.wait = schedule.wait
         self.waitall = schedule.waitall
-        self.share = schedule.share
-        self.sleep = schedule.sleep
         self.reduce = schedule.reduce
-        self.copy = schedule.copy
-        self.move = schedule.move
+
+    def share(self, peer: int, nbytes: int, at: Place = UNNAMED, tag: int = 0) -> None:
+        """`Schedule.share`."""
+        self.schedule.share(peer, nbytes, at, tag)
+
+    def sleep(self, seconds: float) -> None:
+        """`Schedule.sleep`."""
+        self.schedule.sleep(seconds)
+
+    def copy(self, nbytes: int, source: Place = UNNAMED, dest: Place = UNNAMED) -> None:
+        """`Schedule.copy`."""
+        self.schedule.copy(nbytes, source, dest)
+
+    def move(self, nbytes: int, source: Place, dest: Place) -> None:
+        """`Schedule.move`."""
+        self.schedule.move(nbytes, source, dest)
 
     @property
     def slots(self) -> int:
@@ -138,20 +150,24 @@ class Builder:
         if name is None:
             selection = call.selection or DEFAULT
             name = selection.start(call.op, call.nonblocking)
-            if call.on_node_level and split(name)[0] == "two_level":
+            if call.level and split(name)[0] == "two_level":
                 # The levels of two levels have no levels again.
                 name = selection.selector
         known = registry.algorithms_of(call.op)
-        plain, parts = split(name)
-        while plain not in known:
-            if selectors.uses_nodes(plain, call):
-                self.prepare_nodes()
-            chosen = selectors.choose(plain, call)
-            if plain == AUTOMATIC and call.selection is not None:
-                call.selection = call.selection.inner()
-            plain, parts = split(chosen)
-        call.parts = parts
-        algorithm = known[registry.fitting(call.op, plain, call.size)]
+        if name not in known:
+            name, parts = split(name)
+            while name not in known:
+                if selectors.uses_nodes(name, call):
+                    self.prepare_nodes()
+                chosen = selectors.choose(name, call)
+                if name == AUTOMATIC and call.selection is not None:
+                    call.selection = call.selection.inner()
+                name, parts = split(chosen)
+            if parts:
+                call.parts = parts
+        algorithm = known[name]
+        if algorithm.elsewhere and call.size & (call.size - 1):
+            algorithm = known[algorithm.elsewhere]
         if algorithm.build is not None:
             algorithm.build(self, call)
         elif algorithm.live is not None:

@@ -101,16 +101,19 @@ def neighbour_exchange(s: Builder, c: Call) -> None:
         spread(s, c)
         return
     n, at = c.nbytes, c.output
-    towards = 1 if c.rank % 2 == 0 else -1
-    peer = (c.rank + towards) % c.size
-    s.sendrecv(peer, n, peer, n, at + c.rank * n, at + peer * n)
-    newest = c.rank - c.rank % 2
-    came_from = {1: newest, -1: newest}
-    for _ in range(1, c.size // 2):
-        towards = -towards
-        peer = (c.rank + towards) % c.size
-        # Pairs of blocks (even rank, next rank) travel; each side's move on by one pair a turn.
-        start = came_from[towards] = (came_from[towards] + 2 * towards) % c.size
+    even = c.rank - c.rank % 2
+    right, left = (c.rank + 1) % c.size, (c.rank - 1) % c.size
+    near, far, step = (right, left, 2) if c.rank == even else (left, right, -2)
+    s.sendrecv(near, n, near, n, at + c.rank * n, at + near * n)
+    # Pairs of blocks (even rank, next rank) travel; each side's move on by one pair a turn.
+    newest, from_near, from_far = even, even, even
+    for i in range(1, c.size // 2):
+        if i % 2:
+            peer, start = far, (from_far - step) % c.size
+            from_far = start
+        else:
+            peer, start = near, (from_near + step) % c.size
+            from_near = start
         s.sendrecv(peer, 2 * n, peer, 2 * n, at + newest * n, at + start * n)
         newest = start
 
