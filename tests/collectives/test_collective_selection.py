@@ -259,7 +259,8 @@ def test_every_selector_has_a_line() -> None:
         assert selectors.find(name).summary
     for op in registry.operations():
         for algorithm in registry.algorithms_of(op).values():
-            assert algorithm.summary and algorithm.build.__doc__ or op == "reduce_scatter_block"
+            function = algorithm.build or algorithm.live
+            assert algorithm.summary and function.__doc__ or op == "reduce_scatter_block"
 
 
 def blocks_of_docs(heading: str, language: str) -> list[str]:
@@ -283,21 +284,40 @@ print(comm.rank, round(MPI.Wtime()), flush=True)
 """
 
 
+CHECK = """
+from definition import Case, violations
+
+found = []
+for op, name in (("bcast", "star"), ("bcast", "whoever_is_there"), ("reduce", "row")):
+    for size in range(1, 12):
+        for root in range(size):
+            found += violations(Case(op, size, root, 5, in_place=op == "reduce"), name)
+print(len(found), "violations", *found[:3])
+"""
+
+
 def test_algorithms_of_the_docs_in_another_distribution(tmp_path) -> None:
-    star, whoever = blocks_of_docs("Writing an algorithm", "python")
+    star, row, whoever = blocks_of_docs("Writing an algorithm", "python")
     [group] = blocks_of_docs("Writing an algorithm", "toml")
     section, line = group.splitlines()
     name, target = (part.strip(' "') for part in line.split("="))
     package = tmp_path / "my_package"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    (package / "star.py").write_text(f"{star}\n\n{whoever}\n")
+    (package / "star.py").write_text(f"{star}\n\n{row}\n\n{whoever}\n")
     info = tmp_path / "star-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: star\nVersion: 1.0\n")
     assert section == '[project.entry-points."pysmpi.collectives"]'
     (info / "entry_points.txt").write_text(f"[pysmpi.collectives]\n{name} = {target}\n")
     (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "check.py").write_text(CHECK)
+    path = os.pathsep.join((str(tmp_path), str(Path(__file__).parent)))
+    checked = subprocess.run(
+        [sys.executable, "check.py"], capture_output=True, text=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    assert checked.returncode == 0 and checked.stdout == "0 violations\n", checked
     found = {}
     for algorithm in ("star", "whoever_is_there"):
         command = [sys.executable, "-m", "pysmpi", "run", "-n", "5", "--compute", "none"]

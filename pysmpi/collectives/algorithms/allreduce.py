@@ -71,7 +71,6 @@ def hand_back(s: Builder, c: Call, rem: int) -> None:
     "allreduce",
     "rab_rdb",
     "recursive-halving reduce-scatter, recursive-doubling allgather; 2 log2 P steps, 2 m (P-1)/P",
-    ordered=True,
 )
 def rabenseifner(s: Builder, c: Call) -> None:
     """MPICH's long-message allreduce (Rabenseifner 2004).

@@ -11,7 +11,7 @@ from pysmpi.collectives.patterns import byte_ends, fold
 from pysmpi.collectives.registry import algorithm
 
 
-@algorithm("allreduce", "rab", "as rab_rdb: Rabenseifner's halving and doubling", ordered=True)
+@algorithm("allreduce", "rab", "as rab_rdb: Rabenseifner's halving and doubling")
 def rab(s: Builder, c: Call) -> None:
     """The reference code of Rabenseifner's allreduce is the same pattern; it fails in SMPI."""
     rabenseifner(s, c)
@@ -48,7 +48,7 @@ def padded_piece(c: Call) -> int:
     return piece + 1 if rest else piece
 
 
-@algorithm("allreduce", "rab2", "alltoall of pieces, local combination, allgather", ordered=True)
+@algorithm("allreduce", "rab2", "alltoall of pieces, local combination, allgather")
 def alltoall_allgather(s: Builder, c: Call) -> None:
     """Both are the selection's; vectors shorter than P are padded to P per piece (STAR-MPI)."""
     piece = padded_piece(c)
@@ -66,9 +66,7 @@ def alltoall_allgather(s: Builder, c: Call) -> None:
     s.move(c.nbytes, padded, c.output)
 
 
-@algorithm(
-    "allreduce", "mvapich2_rs", "rab_rdb; fewer elements than 2^k: recursive doubling", ordered=True
-)
+@algorithm("allreduce", "mvapich2_rs", "rab_rdb; fewer elements than 2^k: recursive doubling")
 def mvapich2(s: Builder, c: Call) -> None:
     """MVAPICH2's reduce-scatter and allgather."""
     if c.count == 0:

@@ -25,7 +25,6 @@ def allreduce_flat(s: Builder, c: Call) -> None:
     "allreduce",
     "binomial",
     "binomial reduce to rank 0 and bcast; 2 log2 P steps of m",
-    ordered=True,
 )
 def allreduce_binomial(s: Builder, c: Call) -> None:
     """Open MPI's libnbc, for short vectors."""
@@ -48,7 +47,7 @@ def reduce_scatter_flat(s: Builder, c: Call) -> None:
         s.reduce(own, c.output, got + peer * own, c.output)
 
 
-@algorithm("reduce_scatter", "binomial", "binomial reduce to rank 0, flat scatterv", ordered=True)
+@algorithm("reduce_scatter", "binomial", "binomial reduce to rank 0, flat scatterv")
 def reduce_scatter_binomial(s: Builder, c: Call) -> None:
     """Open MPI's libnbc."""
     counts = counts_of(c)
@@ -56,14 +55,12 @@ def reduce_scatter_binomial(s: Builder, c: Call) -> None:
     scatter_result(s, c, "default")
 
 
-def _with_equal_blocks(name: str, summary: str, ordered: bool) -> None:
-    @algorithm("reduce_scatter_block", name, summary, ordered=ordered)
+def _with_equal_blocks(name: str, summary: str) -> None:
+    @algorithm("reduce_scatter_block", name, summary)
     def build(s: Builder, c: Call) -> None:
         """As reduce_scatter with equal blocks."""
         s.call("reduce_scatter", name, recv_counts=(c.count,) * c.size)
 
 
-_with_equal_blocks("flat", "as reduce_scatter's: each block to its owner, all at once", False)
-_with_equal_blocks(
-    "binomial", "as reduce_scatter's: binomial reduce to rank 0, flat scatterv", True
-)
+_with_equal_blocks("flat", "as reduce_scatter's: each block to its owner, all at once")
+_with_equal_blocks("binomial", "as reduce_scatter's: binomial reduce to rank 0, flat scatterv")

@@ -76,7 +76,6 @@ def chain(s: Builder, c: Call) -> None:
     "reduce",
     "scatter_gather",
     "recursive-halving reduce-scatter, binomial gather; 2 log2 P (+) steps, 2 m (P-1)/P",
-    ordered=True,
 )
 def scatter_gather(s: Builder, c: Call) -> None:
     """MPICH's long-vector reduction (Rabenseifner 2004; Thakur et al. 2005).
@@ -159,7 +158,7 @@ def scatter_gather(s: Builder, c: Call) -> None:
         s.move(c.nbytes, own, c.output)
 
 
-@algorithm("reduce", "rab", "as scatter_gather: Rabenseifner's halving and gather", ordered=True)
+@algorithm("reduce", "rab", "as scatter_gather: Rabenseifner's halving and gather")
 def rabenseifner(s: Builder, c: Call) -> None:
     """The reference code of Rabenseifner's reduction is the same pattern; it fails in SMPI."""
     scatter_gather(s, c)

@@ -86,7 +86,6 @@ def folded_counts(counts: list[int], rem: int) -> list[int]:
     "reduce_scatter",
     "ompi_basic_recursivehalving",
     "halves with the farthest partner first; log2 P (+ 2) steps, m (P-1)/P; commutative",
-    ordered=True,
 )
 def recursive_halving(s: Builder, c: Call) -> None:
     """Open MPI coll/base. Operators that do not commute take `mpich_rdb`; SMPI aborts."""

@@ -133,7 +133,9 @@ def _as_reduce_scatter(name: str, summary: str, ordered: bool = True) -> None:
 _as_reduce_scatter("mpich_rdb", "as reduce_scatter's: recursive doubling")
 _as_reduce_scatter("mpich_pair", "as reduce_scatter's: each block to its owner", False)
 _as_reduce_scatter("mpich_noncomm", "as reduce_scatter's: halves, blocks permuted")
-_as_reduce_scatter("ompi_basic_recursivehalving", "as reduce_scatter's: halves, farthest first")
+_as_reduce_scatter(
+    "ompi_basic_recursivehalving", "as reduce_scatter's: halves, farthest first", False
+)
 _as_reduce_scatter("ompi_butterfly", "as reduce_scatter's: halves, nearest first")
 
 
