@@ -17,10 +17,10 @@ class Patches:
         self._undo: list[Callable[[], Any]] = []
 
     def set(self, owner: Any, name: str, value: Any) -> Any:
-        """Make `owner.name` be `value`; returns what it was.
+        """Set `owner.name` to `value`; return the old value.
 
-        A built-in function that comes from another module (`os.getpid` from `posix`) is replaced
-        there as well, which is where `pickle` looks for it.
+        A built-in function of another module (`os.getpid` from `posix`) is also replaced there,
+        because `pickle` looks for it there.
         """
         old = vars(owner).get(name, _MISSING)
         if isinstance(old, BuiltinFunctionType):
@@ -54,10 +54,10 @@ class Patches:
 
 
 def disguise(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let `function` pass as a part of importlib.
+    """Make `function` look like a part of importlib.
 
-    Python leaves frames of importlib out of the tracebacks of failed imports, and out of the
-    count of `warnings.warn(stacklevel=...)`; ours among them should go the same way.
+    Python removes frames of importlib from the tracebacks of failed imports, and from the count of
+    `warnings.warn(stacklevel=...)`; our frames among them should be removed, too.
     """
     code = function.__code__.replace(co_filename="<frozen importlib._bootstrap>")
     function.__code__ = code  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
-"""Errors of the program, as its author wants to see them: the rank, the program's own frames.
+"""Reports of errors of the program: the rank, and only the program's own frames.
 
-Frames of pysmpi and of the machinery that imports modules are left out; the same error in several
-ranks is shown once.
+Frames of pysmpi and of the import system are left out; the same error in several ranks is shown
+once.
 """
 
 from __future__ import annotations
@@ -57,11 +57,10 @@ def _is_library(file: str) -> bool:
 
 
 def call_site(frame: FrameType | None) -> CallSite | None:
-    """Where in the program `frame` is: its innermost frame outside pysmpi and all libraries.
+    """The place of `frame` in the program: its innermost frame outside pysmpi and all libraries.
 
-    If there is none, such as in a program that is an installed module, the innermost frame
-    outside pysmpi; None if there is not even that. For a greenlet that is suspended, the frame is
-    its `gr_frame`.
+    If there is none, such as in a program that is an installed module, this is the innermost frame
+    outside pysmpi, or None. For a suspended greenlet, the frame is its `gr_frame`.
     """
     outer: FrameType | None = None
     while frame is not None:
@@ -76,7 +75,7 @@ def call_site(frame: FrameType | None) -> CallSite | None:
 
 
 def error_site(error: BaseException) -> CallSite | None:
-    """Where in the program `error` came up: the innermost frame as `call_site` chooses it."""
+    """The place of `error` in the program: the innermost frame that `call_site` chooses."""
     chosen: CallSite | None = None
     fallback: CallSite | None = None
     trace = error.__traceback__
@@ -113,7 +112,7 @@ def strip(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _strip_stack(summary: traceback.TracebackException) -> None:
-    """Take our frames out of a summary, and of those of its causes and parts."""
+    """Remove our frames from a summary, and from those of its causes and parts."""
     pending: list[traceback.TracebackException | None] = [summary]
     seen: set[int] = set()
     while pending:
@@ -122,7 +121,8 @@ def _strip_stack(summary: traceback.TracebackException) -> None:
             continue
         seen.add(id(one))
         kept = [frame for frame in one.stack if not is_ours(frame.filename)]
-        # Without frames, such as for a syntax error in the program itself, no heading either.
+        # Without frames, such as for a syntax error in the program itself, there is no heading
+        # either.
         one.stack = traceback.StackSummary.from_list(kept) if kept else None  # type: ignore[assignment]
         pending += [one.__cause__, one.__context__, *(one.exceptions or ())]
 
@@ -165,10 +165,10 @@ class ErrorGroup(NamedTuple):
 
 
 def group_errors(errors: Sequence[tuple[int, BaseException]]) -> list[ErrorGroup]:
-    """Errors of ranks, given as (rank, exception), with equal ones put together.
+    """Errors of ranks, given as (rank, exception); equal ones are joined.
 
-    Errors are equal if their tracebacks go through the same lines and end with the same kind of
-    exception; the message often names the rank, so it does not count.
+    Errors are equal if their tracebacks have the same lines and the same kind of exception. The
+    message is not compared, because it often names the rank.
     """
     groups: dict[tuple[Any, ...], list[tuple[int, BaseException]]] = {}
     for rank, error in errors:
@@ -202,5 +202,5 @@ def _signature(error: BaseException) -> tuple[Any, ...]:
 
 
 def format_errors(errors: Sequence[tuple[int, BaseException]]) -> str:
-    """What to print about the errors of ranks, given as (rank, exception)."""
+    """The report of the errors of ranks, given as (rank, exception)."""
     return "\n".join(str(group) for group in group_errors(errors))

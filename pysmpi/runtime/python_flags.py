@@ -1,8 +1,8 @@
-"""Flags of a Python interpreter that would have run a program: `python -O -W error -X dev`.
+"""Flags of the Python interpreter of a program: `python -O -W error -X dev`.
 
-A rank sees them in `sys.flags`, `sys.warnoptions` and `sys._xoptions`. Of what they do, `-W`
-decides about warnings and `-O` about the assertions and docstrings of the program's own file; the
-others concern the start of an interpreter, which happens once for all ranks.
+A rank sees them in `sys.flags`, `sys.warnoptions` and `sys._xoptions`. `-W` also sets the rank's
+warning filters, and `-O` the assertions and docstrings of the program's own file. The other flags
+concern the start of an interpreter, which happens once for all ranks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OPTIONS = {"dev": "dev_mode", "utf8": "utf8_mode"}  # -X
 
 
 class Flags(tuple[Any, ...]):
-    """What `sys.flags` is for a rank: the interpreter's own, with changes."""
+    """The value of `sys.flags` for a rank: the interpreter's own, with changes."""
 
     changes: dict[str, Any]
     base: Any
@@ -71,7 +71,7 @@ class PythonFlags:
 
     @property
     def optimize(self) -> int:
-        """What `compile` takes: -1 for the interpreter's own level."""
+        """The argument of `compile`: -1 for the interpreter's own level."""
         level: int = self.changes.get("optimize", -1)
         return min(level, 2)
 
@@ -86,7 +86,7 @@ class PythonFlags:
 
 
 def parse_flags(words: Sequence[str]) -> PythonFlags:
-    """Read the words before the program, which are known to be flags."""
+    """Read the words before the program; all of them are flags."""
     found = PythonFlags()
     base: Any = sys.flags
     rest = list(words)

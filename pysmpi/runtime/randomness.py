@@ -1,8 +1,8 @@
-"""Random numbers: every rank has generators of its own, seeded from the seed of the run.
+"""Random numbers: every rank has its own generators, seeded from the seed of the run.
 
-The module-level functions of `random` and `numpy.random` use one hidden generator; while ranks
-run they use one for each rank that draws numbers. Generators made without a seed (`Random()`,
-`numpy.random.default_rng()`) are seeded in the same way, so that a run can be repeated.
+The module-level functions of `random` and `numpy.random` use one hidden generator; during a run,
+each rank that draws numbers has its own. Generators without a seed (`Random()`,
+`numpy.random.default_rng()`) are seeded in the same way, so that a run is repeatable.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def patch_numpy(patches: Patches, module: ModuleType) -> None:
     for owner in (module, sys.modules[real_default_rng.__module__]):
         patches.set(owner, "default_rng", default_rng)
 
-    # Libraries such as scipy take the hidden generator itself, as `numpy.random.mtrand._rand`.
+    # Libraries such as scipy use the hidden generator directly, as `numpy.random.mtrand._rand`.
     class OfRank(kind):  # type: ignore[misc,valid-type]
         """The hidden generator of the rank that is running."""
 

@@ -1,4 +1,4 @@
-"""Which modules every rank loads for itself, and which are loaded once for all.
+"""The modules that every rank loads for itself, and those that are loaded once for all.
 
 | module | |
 | --- | --- |
@@ -10,10 +10,10 @@
 | imported by a shared module first | shared, unless it knows MPI |
 | of any other package | private |
 
-A package keeps in its globals what a process knows: its rank, its loggers, its progress bars. So
-it is private wherever that is possible and affordable. Extension modules are shared whatever their
-package is: an interpreter holds one copy of them. A package knows MPI if it imports mpi4py anywhere
-in its source, or calls communicators, or imports a package that does.
+A package keeps state of a process in its globals: its rank, its loggers, its progress bars. It is
+therefore private if this is possible and affordable. Extension modules are always shared, because
+an interpreter holds one copy of them. A package knows MPI if it imports mpi4py anywhere in its
+source, or calls methods of communicators, or imports a package that does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from typing import Any
 
 import pysmpi
 
-# Of mpi4py itself, all is shared but what holds the state of one process.
+# All of mpi4py is shared, except the modules with the state of one process.
 MPI4PY_PRIVATE = (
     "mpi4py.MPI",
     "mpi4py.futures",
@@ -66,7 +66,7 @@ KNOWN_SHARED = frozenset(
     """.split()
 )
 
-# Tools whose globals say which test is running, and what is measured.
+# Tools whose globals hold the running test, or the code that is measured.
 KNOWN_PRIVATE = frozenset(
     "pytest _pytest pluggy hypothesis _hypothesis_globals nose coverage".split()
 )
@@ -113,8 +113,8 @@ def _standard_directories() -> tuple[str, ...]:
 class Rules:
     """Decides about modules by name and origin.
 
-    `private` and `shared` name modules or packages (with all that is in them) that the user
-    decided about; the longest name that fits counts.
+    `private` and `shared` name modules or packages (with all their members) for which the user
+    decided; the longest matching name counts.
     """
 
     def __init__(self, private: Iterable[str] = (), shared: Iterable[str] = ()) -> None:
@@ -125,11 +125,11 @@ class Rules:
         self.site = _site_directories()
         self.standard = _standard_directories()
         self.own = _directories([os.path.dirname(pysmpi.__file__)])
-        self.kinds: dict[str, bool] = {}  # whether packages are private, once it is known
+        self.kinds: dict[str, bool] = {}  # whether packages are private, if known
         self._knowing: dict[str, bool] = {}  # whether packages know MPI
 
     def by_name(self, name: str) -> bool | None:
-        """Whether module `name` is private, as far as its name tells."""
+        """Whether module `name` is private, if its name decides."""
         if name == "__main__":
             return True
         for table in (self.ordered, self.found):
@@ -143,9 +143,9 @@ class Rules:
         return None
 
     def by_origin(self, name: str, spec: Any, shared: bool = False) -> bool:
-        """Whether module `name`, which `spec` describes, is private by what it is.
+        """Whether module `name` with specification `spec` is private, by its kind.
 
-        `shared` says that a shared module is importing it.
+        `shared` is true if a shared module imports it.
         """
         if spec.loader in (BuiltinImporter, FrozenImporter) or spec.origin in (
             "built-in",
@@ -168,10 +168,10 @@ class Rules:
     def _kind(self, root: str, name: str, spec: Any, places: list[str], shared: bool) -> bool:
         """Whether package `root` is private, by its files."""
         if name == root and spec.origin in (None, "namespace"):
-            # The parts of a namespace package may be of any kind; it holds nothing itself.
+            # The parts of a namespace package may be of any kind; the package itself has no state.
             return not all(self.installed(place) for place in places)
         if name != root:
-            # A namespace package: each of its parts is a package of its own.
+            # A namespace package: each of its parts is a separate package.
             root = ".".join(name.split(".")[:2])
             if root in self.kinds:
                 return self.kinds[root]
@@ -181,7 +181,7 @@ class Rules:
         return private
 
     def _knows(self, root: str, tree: str | None = None) -> bool:
-        """Whether a package knows MPI, by itself or through what it imports as it is imported."""
+        """Whether a package knows MPI, itself or through its imports."""
         known = self._knowing.get(root)
         if known is not None:
             return known
@@ -212,9 +212,9 @@ class Rules:
         return path.startswith(self.site + self.standard + self.own)
 
     def decide(self, name: str, spec: Any, shared: bool = False) -> bool:
-        """Whether the module that was found as `spec` is private.
+        """Whether the module with specification `spec` is private.
 
-        `shared` says that a shared module is importing it.
+        `shared` is true if a shared module imports it.
         """
         verdict = self.by_name(name)
         return self.by_origin(name, spec, shared) if verdict is None else verdict
@@ -232,7 +232,7 @@ class Rules:
 
 
 def _places(spec: Any) -> list[str]:
-    """The files or directories in which a module was found."""
+    """The files or directories of a module."""
     if spec.origin is not None and spec.origin != "namespace":
         found = [spec.origin]
     else:
@@ -243,7 +243,7 @@ def _places(spec: Any) -> list[str]:
 def _is_of_tests(name: str, spec: Any) -> bool:
     """Whether a module of a shared package belongs to its tests, and so to the tool that runs them.
 
-    It holds what it was given by the tool of its rank: marks, fixtures, settings.
+    It holds objects of the tool of its rank: marks, fixtures, settings.
     """
     if not _TEST_PARTS.isdisjoint(name.split(".")[1:]):
         return True

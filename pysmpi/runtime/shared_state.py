@@ -1,7 +1,7 @@
-"""Shared packages whose globals ranks have changed: a hint where a program failed in one.
+"""Shared packages with globals that ranks have changed: a hint after an error in one of them.
 
-A package with extension modules is loaded once for all ranks. If it keeps in its globals what
-belongs to one rank, ranks mix it up; `--private` gives each rank its own copy of its Python part.
+A package with extension modules is loaded once for all ranks. If it keeps state of one rank in its
+globals, the ranks mix it up; `--private` gives each rank its own copy of its Python part.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from pysmpi.runtime.imports import ImportSystem
 from pysmpi.runtime.rules import KNOWN_SHARED
 
-_MOST_NAMES = 3  # shown of what was changed in one package
+_MOST_NAMES = 3  # number of shown changes in one package
 
 
 class SharedState:
@@ -26,7 +26,7 @@ class SharedState:
         self.before: dict[str, dict[str, tuple[int, int]]] = {}
 
     def note(self) -> None:
-        """A shared module was imported, and all that it imports: note what they hold."""
+        """A shared module and its imports have been loaded: record their globals."""
         exchange = self.imports.exchange
         for name in exchange.shared.keys() - self.known:
             self.known.add(name)
@@ -62,9 +62,9 @@ class SharedState:
 
 
 def _state(module: ModuleType) -> Iterable[tuple[str, tuple[int, int]]]:
-    """What the globals of a module and the attributes of its classes are, and how long.
+    """The types and lengths of the globals of a module and of its classes' attributes.
 
-    Only their types are asked: a lazily imported object imports itself when it is looked at.
+    Only their types are read: a lazily imported object imports itself when it is accessed.
     """
     for name, value in list(vars(module).items()):
         if name.startswith("__") or issubclass(type(value), ModuleType | FunctionType):
@@ -84,7 +84,7 @@ def _size(value: Any) -> tuple[int, int]:
 
 
 def _packages(error: BaseException) -> set[str]:
-    """The packages whose code the traceback of an error passes through."""
+    """The packages in the traceback of an error."""
     found: set[str] = set()
     trace: TracebackType | None = error.__traceback__
     while trace is not None:

@@ -1,1 +1,1 @@
-"""What a process owns, for each rank of the one process that there is."""
+"""The state of a process, kept for each rank of the one real process."""

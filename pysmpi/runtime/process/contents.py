@@ -1,8 +1,9 @@
-"""What shared packages keep in containers for their process: options, registries, open figures.
+"""State of a process in containers of shared packages: options, registries, open figures.
 
 A package that is loaded once for all ranks has one `matplotlib.rcParams`, one table of colour maps,
-one list of figures. Their contents are exchanged at switches of ranks, where a rank has changed
-them; so a registration by a package that each rank loads does not meet that of another rank.
+one list of figures. If a rank has changed their contents, they are exchanged at switches of ranks.
+A registration by a package that each rank loads therefore does not conflict with that of another
+rank.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from pysmpi.runtime.process.exchange import Exchange, State
 
-# Module -> paths of dictionaries, lists and sets in it; a star stands for all that are inside.
+# Module -> paths of dictionaries, lists and sets in it; a star matches all members.
 CONTAINERS: dict[str, tuple[str, ...]] = {
     "matplotlib": ("rcParams", "colormaps._cmaps", "color_sequences._color_sequences"),
     "matplotlib._pylab_helpers": ("Gcf.figs",),
@@ -51,7 +52,7 @@ class Contents:
         return bool(_copy(self.thing) != self.shown)
 
     def note(self, state: State) -> None:
-        """See what the state that is shown has done."""
+        """Record the changes of the current state."""
         if self.changed():
             self.shown = _copy(self.thing)
             if self.view is not None:
@@ -62,7 +63,7 @@ class Contents:
                 state.facets[self.name] = self.shown
 
     def show(self, last: State, state: State) -> None:
-        """Exchange the contents as the rank of `state` goes on."""
+        """Exchange the contents when the rank of `state` continues."""
         self.note(last)
         wanted = state.facets.get(self.name, self.base)
         if wanted is not self.shown:
@@ -72,9 +73,9 @@ class Contents:
                 self.seen = self.view[0]
 
     def forget(self, state: State) -> None:
-        """A rank has ended that has contents of its own."""
+        """Forget the contents of a rank that has ended."""
 
-    # What a shared module adds while it is imported, which happens once, is for all ranks.
+    # Additions of a shared module during its import, which happens once, are for all ranks.
 
     def begin_shared(self) -> None:
         self.note(self.exchange.shown)
@@ -116,7 +117,7 @@ def _fill(thing: Any, wanted: Any) -> None:
 
 
 def _add(mine: Any, now: Any, before: Any) -> None:
-    """Add to some contents what is new in others."""
+    """Add the new entries of some contents to others."""
     if isinstance(mine, dict):
         mine.update({key: value for key, value in now.items() if key not in before})
     elif isinstance(mine, list):
@@ -126,7 +127,7 @@ def _add(mine: Any, now: Any, before: Any) -> None:
 
 
 class Threads:
-    """Settings of a package that it keeps for each thread, or in C: got and set at every switch."""
+    """Settings that a package keeps for each thread, or in C: read and set at every switch."""
 
     def __init__(
         self, exchange: Exchange, name: str, get: Callable[[], Any], put: Callable[[Any], Any]
@@ -137,10 +138,10 @@ class Threads:
         self.base = get()
 
     def forget(self, state: State) -> None:
-        """A rank has ended that has a setting of its own."""
+        """Forget the setting of a rank that has ended."""
 
     def show(self, last: State, state: State) -> None:
-        """Exchange the setting as the rank of `state` goes on."""
+        """Exchange the setting when the rank of `state` continues."""
         value = self.get()
         if last is self.exchange.outside:
             self.base = value
@@ -192,7 +193,7 @@ def _watch_path(exchange: Exchange, imports: Any, module: ModuleType, path: str)
 
 
 def watch_torch(exchange: Exchange, module: Any) -> None:
-    """Let each rank have its own modes, default type and random numbers of torch."""
+    """Give each rank its own modes, default type and random numbers of torch."""
     settings: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         "grad mode": (module.is_grad_enabled, module._C._set_grad_enabled),
         "default type": (module.get_default_dtype, module.set_default_dtype),

@@ -1,9 +1,8 @@
-"""File descriptors 0 to 2: each rank's own from the first time that it changes one of them.
+"""File descriptors 0 to 2: separate for a rank after its first change of one of them.
 
 A descriptor that a rank redirects (`os.dup2(f, 1)`) or closes is exchanged at switches: duplicates
-under high numbers hold what is not to be seen. Text that waits in the buffers of the streams that
-ranks share, Python's and C's, is written before. A rank that restores what was there shares the
-common descriptors again.
+with high numbers hold the files of the other ranks. Buffered text of the shared streams, Python's
+and C's, is written before. A rank that restores the old file shares the common descriptors again.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ except ImportError:  # not a POSIX system
     fcntl = resource = None  # type: ignore[assignment]
 
 STANDARD = range(3)
-_HIGH = 512  # duplicates get numbers from here on: programs expect low ones for what they open
+_HIGH = 512  # lowest number of duplicates; programs expect low numbers for their own files
 
 _close, _dup2, _fstat, _get_inheritable = os.close, os.dup2, os.fstat, os.get_inheritable
 _open = os.open
@@ -38,7 +37,7 @@ _fcntl: Any = getattr(fcntl, "fcntl", None)
 
 
 class Kept:
-    """A duplicate of what one of the descriptors 0 to 2 stands for."""
+    """A duplicate of the file of one of the descriptors 0 to 2."""
 
     __slots__ = ("number", "inheritable")
 
@@ -51,7 +50,7 @@ Kepts = tuple[Kept | None, ...]  # of descriptors 0 to 2; None for one that is c
 
 
 class Descriptors(Facet):
-    """What descriptors 0 to 2 stand for."""
+    """The files of descriptors 0 to 2."""
 
     name = "descriptors"
 
@@ -64,10 +63,10 @@ class Descriptors(Facet):
         ours = {id(stream): stream for stream in streams if _is_ours(stream)}
         self.streams: list[Any] = list(ours.values())
 
-    # What ranks call
+    # Called by ranks
 
     def replacing(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        """What takes the place of a function of `os` that may change one of the descriptors."""
+        """The replacement of a function of `os` that may change one of the descriptors."""
 
         def dup2(fd: Any, fd2: Any, inheritable: Any = True) -> Any:
             if fd2 not in STANDARD:
@@ -111,14 +110,14 @@ class Descriptors(Facet):
         finally:
             self._note(state)
 
-    # Keeping what is not to be seen
+    # Keeping the files of the other ranks
 
     def _follow(self) -> None:
         self.base = self.actual = tuple(self._keep(fd, ()) for fd in STANDARD)
         self.exchange.facets[self.name] = self
 
     def _keep(self, fd: int, known: tuple[Kept | None, ...]) -> Kept | None:
-        """What a descriptor stands for now: one of those that are known, or a new one."""
+        """The current file of a descriptor: a known one, or a new one."""
         try:
             inheritable = _get_inheritable(fd)
         except OSError:
@@ -133,7 +132,7 @@ class Descriptors(Facet):
         return kept
 
     def _note(self, state: State) -> None:
-        """See what the descriptors of the state that is shown stand for now."""
+        """Record the current files of the descriptors."""
         old: Kepts = state.facets.get(self.name, self.base)
         self.actual = new = tuple(
             self._keep(fd, (self.base[fd], old[fd], *old)) for fd in STANDARD
@@ -177,7 +176,7 @@ class Descriptors(Facet):
         self.actual = wanted
 
     def _flush(self) -> None:
-        """Write what waits in buffers that ranks share to what the descriptors stand for."""
+        """Write the contents of shared buffers to the current files of the descriptors."""
         with outside_of_ranks():
             for fd in (1, 2):
                 if self.actual[fd] is not None:
@@ -219,7 +218,7 @@ def _is_open(fd: int) -> bool:
 
 
 def _same(one: int, other: int) -> bool:
-    """Whether two descriptors stand for the same open file, not just for the same file."""
+    """Whether two descriptors refer to the same open file description, not just the same file."""
     first, second = _fstat(one), _fstat(other)
     if (first.st_dev, first.st_ino) != (second.st_dev, second.st_ino):
         return False
@@ -238,12 +237,12 @@ def _same(one: int, other: int) -> bool:
 
 
 def duplicate(fd: int) -> int:
-    """A duplicate that is none of the descriptors 0 to 2."""
+    """A duplicate with a number above 2."""
     return os.dup(fd) if fcntl is None else int(_fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3))
 
 
 def make_room(fd: int) -> None:
-    """Let a pipe take more, if it is full: who is to empty it may run in this thread."""
+    """Increase the capacity of a full pipe: its reader may run in this thread."""
     resize = getattr(fcntl, "F_SETPIPE_SZ", None)
     if resize is None or _poll is None or not stat.S_ISFIFO(_fstat(fd).st_mode):
         return
@@ -255,7 +254,7 @@ def make_room(fd: int) -> None:
 
 
 def _discard(stream: Any) -> None:
-    """Discard what waits in the buffer of a stream whose descriptor takes nothing any more."""
+    """Discard the buffer of a stream whose descriptor accepts no more data."""
     fd = stream.fileno()
     saved = duplicate(fd) if _is_open(fd) else None
     nothing = _open(os.devnull, os.O_WRONLY)
@@ -280,7 +279,7 @@ _fflush: Callable[[None], Any] = getattr(_libc, "fflush", lambda stream: None)
 def install(patches: Patches, exchange: Exchange) -> Descriptors | None:
     """Give every rank its own descriptors 0 to 2 until the patches are undone.
 
-    None where the operating system does not know them.
+    None if the operating system does not have them.
     """
     if fcntl is None:
         return None

@@ -1,16 +1,16 @@
-"""Exchanging what a process owns whenever another rank goes on.
+"""Exchange of the state of a process whenever another rank continues.
 
-The interpreter keeps one `sys.path`, one `sys.stdout`, one table of modules, one working directory.
-A rank that goes on gets its own in the place of those of the rank that ran before. Modules stay
-plain modules, lists stay plain lists: nobody can tell that something was exchanged.
+The interpreter has one `sys.path`, one `sys.stdout`, one table of modules, one working directory.
+When a rank continues, its own values replace those of the rank that ran before. Modules remain
+plain modules and lists remain plain lists, so programs cannot see the exchange.
 
 Three kinds of state are exchanged:
 
 - *names*: values in the dictionary of a module. A rank that has not assigned to a name shares the
   common value and pays a comparison for it;
-- *modules*: the entries of `sys.modules` that each rank has for itself;
-- *facets*: what the operating system or C code keeps, such as the working directory. A facet is
-  followed from the first time on that a rank changes it.
+- *modules*: the entries of `sys.modules` that are separate for each rank;
+- *facets*: state in the operating system or C code, such as the working directory. A facet is
+  exchanged after the first time that a rank changes it.
 
 This module is compiled: it runs at every switch of ranks.
 """
@@ -22,10 +22,11 @@ MISSING: Final[Any] = object()
 
 
 class State:
-    """What one rank has for itself. `owner` is the rank's `Surroundings`, None for the caller's.
+    """The state of one rank. `owner` is the rank's `Surroundings`, None for the caller's.
 
-    `first` holds the values of names of which each rank has its own from the start, `values` those
-    of other names that differ from the common ones, by their numbers, `facets` those of its facets.
+    `first` holds the values of names that are separate for each rank from the start. `values` holds
+    the values of other names that differ from the common ones, by their numbers; `facets` holds
+    those of its facets.
     """
 
     __slots__ = ("owner", "first", "values", "modules", "facets", "begun")
@@ -54,10 +55,10 @@ def _no_version(space: dict[str, Any]) -> Any:
 
 
 class Exchange:
-    """The state that the interpreter shows, and that of the ranks that are not running.
+    """The current state of the interpreter, and the states of the ranks that are not running.
 
-    `table` is `sys.modules`; `outer` are the modules of the caller of the run that ranks should
-    not see. `version_of(space)` is a view of a number that changes whenever a dictionary does.
+    `table` is `sys.modules`; `outer` are the modules of the caller of the run that ranks should not
+    see. `version_of(space)` is a view of a number that changes whenever the dictionary changes.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Exchange:
         self.shared: dict[str, Any] = {
             name: module for name, module in table.items() if name not in outer
         }
-        self.common: dict[str, Any] = {}  # those of which some rank has another, or none
+        self.common: dict[str, Any] = {}  # those that differ in some rank
         self.others: int = len(self.shared)  # entries of the table that are not the shown rank's
         self.spaces: list[dict[str, Any]] = []
         self.names: list[str] = []
@@ -83,9 +84,9 @@ class Exchange:
         self.now: list[Any] = []  # the value that was put there, or seen there last
         self.groups: list[Group] = []  # of names, a dictionary each
         self.growing: list[dict[str, Any]] = []  # where names that are added are exchanged
-        self.sizes: list[int] = []  # how many names were there when a state was shown
-        self.contents: list[dict[str, Any]] = []  # what is known to be there
-        self.first: list[Any] = []  # what makes the values that each rank has from the start
+        self.sizes: list[int] = []  # number of names at the last exchange
+        self.contents: list[dict[str, Any]] = []  # known entries
+        self.first: list[Any] = []  # makes the values that are separate from the start
         self.numbers: list[int] = []  # and the numbers of their names
         self.places: list[int] = []  # of each name, its place among these, or -1
         self.lists: list[int] = []  # names of lists that may be changed in place
@@ -98,7 +99,7 @@ class Exchange:
     def watch(self, space: dict[str, Any], name: str, first: Any = None) -> int:
         """Exchange `space[name]`; returns the number of the name.
 
-        `first(owner, common)` makes the value that a rank begins with, where it has its own from
+        `first(owner, common)` makes the initial value of a rank for a name that is separate from
         the start.
         """
         for i in range(len(self.names)):
@@ -130,7 +131,7 @@ class Exchange:
     def watch_list(self, space: dict[str, Any], name: str) -> int:
         """Exchange `space[name]`, a list that ranks share until one of them changes it in place.
 
-        The rank that does so keeps the list, the others get a copy of what it was.
+        This rank keeps the list, and the others get a copy of its old contents.
         """
         number = self.watch(space, name)
         self.lists.append(number)
@@ -229,7 +230,7 @@ class Exchange:
     # Modules
 
     def collect(self) -> None:
-        """Note what the state that is shown did to the table of modules since it is shown."""
+        """Record the changes of the current state in the table of modules."""
         view = self.table_view
         if view is not None:
             if view[0] == self.table_seen:
@@ -254,10 +255,9 @@ class Exchange:
             self._sort_out_strangers()
 
     def _sort_out_strangers(self) -> None:
-        """Decide about entries that came into the table, or left it, without an import.
-
-        New ones belong to a shared package (`six.moves`), or the program made them, such as
-        `sys.modules["cupy"] = None`. A shared module that was deleted or replaced is so in this
+        """Handle entries that were added to the table, or removed from it, without an import. New
+        entries belong to a shared package (`six.moves`), or the program made them, such as
+        `sys.modules["cupy"] = None`. The deletion or replacement of a shared module applies to this
         rank only.
         """
         table = self.table
@@ -291,7 +291,7 @@ class Exchange:
         self.others = len(table) - present
 
     def _differ(self, name: str, module: Any, known: Any) -> None:
-        """The state that is shown has another module than the shared one, or none."""
+        """The current state has another module than the shared one, or none."""
         if self.shown is self.outside:
             if module is MISSING:
                 del self.shared[name]
@@ -343,7 +343,7 @@ class Exchange:
     # Switching
 
     def begin(self, state: State) -> None:
-        """Make what a rank has for itself from the start."""
+        """Make the values that are separate for a rank from the start."""
         state.begun = True
         self.live[id(state)] = state
         state.first = [
@@ -351,7 +351,7 @@ class Exchange:
         ]
 
     def show(self, state: State) -> None:
-        """Put the state of the rank that goes on in the place of what is shown."""
+        """Replace the current state by that of the continuing rank."""
         last = self.shown
         if state is last:
             return
@@ -386,11 +386,11 @@ class Exchange:
                 facet.show(last, state)
 
     def close(self) -> None:
-        """Show what the caller of the run had."""
+        """Restore the state of the caller of the run."""
         self.show(self.outside)
 
     def forget(self, state: State) -> None:
-        """Let go of what a rank had that has ended."""
+        """Release the state of a rank that has ended."""
         if self.shown is state:
             self.show(self.outside)
         self.live.pop(id(state), None)
@@ -403,9 +403,9 @@ class Exchange:
 
 
 class Door:
-    """Where a rank leaves the interpreter to the others, and comes back to find its own state.
+    """The points at which a rank stops running, and continues with its own state.
 
-    `to_hub()` switches to the greenlet in which the engine runs, `current()` is the one that runs.
+    `to_hub()` switches to the greenlet of the engine; `current()` is the running greenlet.
     """
 
     def __init__(self, to_hub: Any, current: Any) -> None:
@@ -421,7 +421,7 @@ class Door:
             self.enter()
 
     def enter(self) -> None:
-        """A fiber goes on: show the state of its rank."""
+        """A fiber continues: set the state of its rank."""
         exchange = self.exchange
         if exchange is not None:
             state: State = self.current().state
@@ -429,7 +429,7 @@ class Door:
                 exchange.show(state)
 
     def leave(self) -> None:
-        """Nobody's code runs: show the state of the caller of the run."""
+        """No rank's code runs: set the state of the caller of the run."""
         exchange = self.exchange
         if exchange is not None and exchange.shown is not exchange.outside:
             exchange.show(exchange.outside)

@@ -1,6 +1,6 @@
-"""State that the operating system or C code keeps for a process: one class for each kind.
+"""State of a process in the operating system or C code: one class for each kind.
 
-A facet costs nothing until a rank changes it. From then on it is exchanged at switches of ranks.
+A facet costs nothing until a rank changes it. After that it is exchanged at switches of ranks.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _unsetenv: Any = getattr(os, "unsetenv", None)
 
 
 class Facet:
-    """One kind of state: `read` and `write` are the real thing's.
+    """One kind of state: `read` and `write` access the real state.
 
-    Ranks come in through replacements of the functions that change it, which call `change`.
+    Replacements of the functions that change the state call `change` for the rank.
     """
 
     name = ""
@@ -68,14 +68,14 @@ class Facet:
                 state.facets[self.name] = self.actual
 
     def show(self, last: State, state: State) -> None:
-        """Exchange the value as the rank of `state` goes on."""
+        """Exchange the value when the rank of `state` continues."""
         value = state.facets.get(self.name, self.base)
         if value != self.actual:
             self.write(value)
             self.actual = value
 
     def forget(self, state: State) -> None:
-        """A rank has ended that has a value of its own."""
+        """Forget the value of a rank that has ended."""
 
     def replace(self, patches: Patches, owner: Any, *names: str) -> None:
         """Let functions of a module change the state of one rank."""
@@ -106,7 +106,7 @@ class Directory(Facet):
     def write(self, value: str) -> None:
         try:
             self._chdir(value)
-        except OSError:  # somebody removed it: as in a process, only its use fails
+        except OSError:  # it was removed: as in a process, only its use fails
             pass
 
 
@@ -144,7 +144,7 @@ class Setting(Facet):
 
 
 class RecursionLimit(Setting):
-    """The recursion limit; a rank that waits deep in its stack may be beyond that of others."""
+    """The recursion limit; the stack of a waiting rank may exceed the limit of others."""
 
     def write(self, value: Any) -> None:
         try:
@@ -202,7 +202,7 @@ class TimeZone(Facet):
 
 
 class Parts(Facet):
-    """State of many parts, such as handlers of signals: a dictionary of those that ranks change."""
+    """State with many parts, such as handlers of signals: a dictionary of the changed parts."""
 
     def __init__(self, exchange: Exchange) -> None:
         super().__init__(exchange)
@@ -213,7 +213,7 @@ class Parts(Facet):
         raise TypeError(f"parts of {type(self).__name__} cannot be written")
 
     def note(self, key: Any, common: Any, value: Any) -> None:
-        """The rank that is running has changed a part, of which the caller has `common`."""
+        """The running rank has changed a part; the caller has `common`."""
         exchange = self.exchange
         state = exchange.shown
         exchange.facets[self.name] = self
@@ -302,7 +302,7 @@ class Limits(Parts):
 
 
 class Handlers(Parts):
-    """The handlers of signals; those of pysmpi itself look like the usual ones to ranks."""
+    """The handlers of signals; pysmpi's own look like the default ones to ranks."""
 
     name = "signals"
 
@@ -323,7 +323,7 @@ class Handlers(Parts):
             number = int(signalnum)
             common = self.base.get(number, before)
             if handler == _usual(number) and _is_ours(common):
-                handler = common  # pysmpi's stands for it
+                handler = common  # replaced by pysmpi's handler
             real(signalnum, handler)
             self.note(number, before, self._getsignal(signalnum))
             return seen
@@ -337,12 +337,12 @@ class Handlers(Parts):
         patches.set(signal, "getsignal", like(self._getsignal, getsignal))
 
     def seen(self, number: Any) -> Any:
-        """The handler as ranks see it."""
+        """The handler that ranks see."""
         handler = self._getsignal(number)
         return _usual(int(number)) if _is_ours(handler) else handler
 
     def put(self, key: int, value: Any) -> None:
-        if value is not None:  # None is of C code: nobody can put it back
+        if value is not None:  # None is a handler of C code, which cannot be restored
             with contextlib.suppress(ValueError):  # in another thread than the main one
                 self._signal(key, value)
 
@@ -352,7 +352,7 @@ def _is_ours(handler: Any) -> bool:
 
 
 def _usual(number: int) -> Any:
-    """What Python does with a signal that nobody handles."""
+    """Python's reaction to a signal without a handler."""
     return signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
 
 
@@ -373,7 +373,7 @@ class Collecting(Facet):
 
 
 def install(patches: Patches, exchange: Exchange) -> None:
-    """Give every rank its own of what functions without a module of their own change."""
+    """Give every rank its own values of state that is changed by functions alone."""
     Directory(exchange).replace(patches, os, "chdir", "fchdir")
     Umask(exchange).replace(patches, os, "umask")
     RecursionLimit(

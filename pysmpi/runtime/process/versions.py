@@ -10,12 +10,12 @@ import ctypes
 import sys
 from typing import Any
 
-# Where the number is in an object: after its reference count, its type and its length.
+# The place of the number in an object: after its reference count, its type and its length.
 _OFFSET = 2 * ctypes.sizeof(ctypes.c_void_p) + ctypes.sizeof(ctypes.c_ssize_t)
 
 
 def version_of(space: dict[str, Any]) -> memoryview | None:
-    """A view of the number of a dictionary, as its only item; None where there is none."""
+    """A view of the version number of a dictionary, as its only item; None if there is none."""
     return _view(space) if _known else None
 
 

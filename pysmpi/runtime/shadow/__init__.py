@@ -1,15 +1,15 @@
-"""Shadow execution: work that a run measures a few times, and afterwards only charges.
+"""Shadow execution: a run measures work a few times, and afterwards only charges its time.
 
-| file | what it holds |
+| file | contents |
 | --- | --- |
-| `estimate.py` | when there are enough measures, and what they say |
-| `targets.py` | what `--sample` and `--once` name |
-| `keys.py` | which calls are alike |
-| `outputs.py` | what a call has left behind, and how to leave it again |
+| `estimate.py` | the number of measures, and the estimate of a pass |
+| `targets.py` | the targets of `--sample` and `--once` |
+| `keys.py` | calls that are alike |
+| `outputs.py` | the outputs of a call, and writing them again |
 | `passes.py` | running, measuring or skipping one pass |
 | `collective.py` | the same for passes that communicate, all ranks together |
-| `annotations.py` | what `pysmpi.sample` does inside a run |
-| `once.py` | functions that give the same on every rank |
-| `automatic.py` | finding the functions worth sampling |
-| `source.py`, `install.py` | putting all that in the place of the program's functions |
+| `annotations.py` | `pysmpi.sample` inside a run |
+| `once.py` | functions with the same result on every rank |
+| `automatic.py` | finding functions to sample |
+| `source.py`, `install.py` | replacing the program's functions |
 """

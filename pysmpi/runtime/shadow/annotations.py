@@ -1,4 +1,4 @@
-"""What `pysmpi.sample` does inside a run."""
+"""`pysmpi.sample` inside a run."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Annotations:
         return point
 
     def _idle(self, sample: Any) -> bool:
-        """Whether nothing is to be done in a run in full."""
+        """Whether annotations have no effect, as in a full run."""
         return self.shadow.dry and sample.options["scope"] != "collective"
 
     def call(
@@ -145,8 +145,8 @@ def _rule(sample: Any) -> Rule:
 def _skip_body(frame: FrameType) -> None:
     """Leave the `with` statement that `frame` has just entered, before its body begins.
 
-    Python has no way to say so: an exception is raised by a trace function at the first
-    instruction after what `as` binds, and `__exit__` swallows it.
+    Python has no direct way to do this: a trace function raises an exception at the first
+    instruction after the target of `as`, and `__exit__` suppresses it.
     """
     before = sys.gettrace()
     before_frame, before_opcodes = frame.f_trace, frame.f_trace_opcodes

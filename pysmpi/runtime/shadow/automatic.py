@@ -1,13 +1,13 @@
-"""Finding the functions worth sampling: `--sample auto`.
+"""Finding the functions to sample: `--sample auto`.
 
-Every function of the program, and the heavy ones of numpy and scipy, is measured at first. One is
-sampled from then on when
+Every function of the program, and the expensive ones of numpy and scipy, are measured at first. A
+function is then sampled if
 
 - it has never communicated, waited or slept,
 - its calls with arguments of the same shapes have been measured often enough,
-- it returns nothing, or arrays: numbers, strings and truth values steer programs,
-- it changes nothing of its object but arrays,
-- a call takes long enough to be worth it, and all calls together a good part of the run.
+- it returns nothing, or arrays: numbers, strings and truth values control programs,
+- it changes only arrays of its object,
+- a call takes long enough, and all calls together take a large part of the run.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from pysmpi.runtime.shadow.estimate import Rule
 from pysmpi.runtime.shadow.outputs import Outputs, Watch
 from pysmpi.runtime.shadow.passes import Entry, Guard, Point, Shadow
 
-SHORTEST = 20_000  # ns of a call that is worth it
+SHORTEST = 20_000  # smallest time of a sampled call (ns)
 PART = 0.02  # of the time of this machine, that all calls together take at least
 TRIES = 8  # calls after which it is clear that calls are short
-KINDS = 64  # kinds of calls after which it is clear that they are hardly ever alike
+KINDS = 64  # kinds of calls after which calls count as hardly ever alike
 
-# Where the heavy functions of libraries live.
+# The modules of expensive functions of libraries.
 LIBRARIES = {
     "numpy": ("dot", "matmul", "einsum", "tensordot", "inner", "outer", "kron", "convolve", "sort",
               "argsort"),
@@ -47,7 +47,7 @@ LIBRARIES = {
 
 
 class Candidate:
-    """A function that may be worth sampling; `why_not` says why it is not, once that is clear."""
+    """A candidate for sampling; `why_not` is the reason against it, once known."""
 
     def __init__(self, point: Point) -> None:
         self.point = point
@@ -104,7 +104,7 @@ class Automatic:
         return found
 
     def replace(self, place: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """What to put in the place of a function: `call(rank, args, kwargs)`."""
+        """The replacement of a function: `call(rank, args, kwargs)`."""
         candidate = self.candidates.get(place)
         if candidate is None:
             point = Point(place, Rule(), by="shape")
@@ -185,7 +185,7 @@ class Automatic:
         if candidate.host < PART * (thread_time_ns() - self._since):
             return
         if not self.shadow.native:
-            entry.estimate.mean = 0.0  # what is counted here is no compute of the rank
+            entry.estimate.mean = 0.0  # this counting is not compute of the rank
             entry.estimate.values = [0.0]
         entry.done = True
         entry.outputs = Outputs(result, args, kwargs, entry.written or [], scaled=True)
@@ -194,7 +194,7 @@ class Automatic:
             self.shadow.points.append(point)
 
     def report(self) -> list[dict[str, Any]]:
-        """What takes a good part of the run and is not sampled, with the reason."""
+        """Functions that take a large part of the run but are not sampled, with the reason."""
         total = max(1, thread_time_ns() - self._since)
         found = []
         for candidate in self.candidates.values():
@@ -220,7 +220,7 @@ def _article(kind: str) -> str:
 
 
 def _harmless(result: Any, depth: int = 0) -> bool:
-    """Whether a result is nothing or arrays, which do not steer a program by themselves."""
+    """Whether a result is nothing or arrays, which do not control a program by themselves."""
     if result is None:
         return True
     if isinstance(result, np.ndarray):
@@ -231,7 +231,7 @@ def _harmless(result: Any, depth: int = 0) -> bool:
 
 
 def _state(args: tuple[Any, ...]) -> Any:
-    """What a method could change of its object besides arrays."""
+    """The parts of its object that a method could change, besides arrays."""
     attributes = getattr(args[0], "__dict__", None) if args else None
     if type(attributes) is not dict:
         return None

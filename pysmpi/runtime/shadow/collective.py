@@ -1,8 +1,8 @@
 """Passes of all ranks together, which may communicate.
 
-A pass is measured in simulated time, from when the rank begins it to when it ends it, waits
-included. Each rank skips the same passes, since only their number decides; so no message of a
-skipped pass is missed by anybody. That needs passes whose messages all begin and end inside.
+A pass is measured in simulated time, from its begin to its end on each rank, including waits. Each
+rank skips the same passes, because only their number decides; so no rank misses a message of a
+skipped pass. This requires that all messages of a pass begin and end inside it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Span:
     def _date(self) -> float:
         """The rank's clock, read without ending the block of compute.
 
-        Where blocks take what was said beforehand, the one that runs is no part of the pass that
-        it ends but of the next: so a block is neither lost nor counted twice.
+        If blocks have fixed times, the running block belongs to the next pass, not to the pass that
+        it ends. A block is then neither lost nor counted twice.
         """
         return self.rank.engine.now + self._owed()
 
@@ -66,7 +66,7 @@ class Span:
         return self._date() - self._start
 
     def note(self, entry: Entry) -> None:
-        """Keep how the rank spent the pass."""
+        """Record the rank's shares of time in the pass."""
         if _plays_back(self.rank):
             entry.blocks = _timer(self.rank).position - self._block
         if entry.estimate.passes <= self.point.rule.warmup:
@@ -81,7 +81,7 @@ class Span:
 
 
 class Activity:
-    """How long this machine was busy with passes of any rank."""
+    """The time that this computer spent on passes of any rank."""
 
     __slots__ = ("inside", "since", "host")
 

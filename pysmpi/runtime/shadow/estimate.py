@@ -1,4 +1,4 @@
-"""When a place was measured often enough, and what one more pass through it would take."""
+"""When a place has enough measures, and the estimated time of one more pass."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import median
 
 ITERS = 30
 PRECISION = 0.01
-FEWEST = 3  # measures before their spread says anything
+FEWEST = 3  # measures that are needed for a spread
 KEPT = 1024  # measures to draw from
 
 
@@ -17,10 +17,10 @@ KEPT = 1024  # measures to draw from
 class Rule:
     """When to stop measuring.
 
-    After `warmup` passes that do not count, since caches are cold and libraries set up their
-    tables, passes are measured until there are `iters` of them, or until the relative standard
-    error of their mean, sigma / (sqrt(n) mean), is at most `precision`. None: no such limit.
-    From then on one pass in `every` is measured; None: no more.
+    The first `warmup` passes do not count, because caches are cold and libraries set up their
+    tables. Then passes are measured until there are `iters` of them, or until the relative standard
+    error of their mean, sigma / (sqrt(n) mean), is at most `precision`. None: no such limit. After
+    that, one pass in `every` is measured; None: no more.
     """
 
     iters: int | None = ITERS
@@ -81,7 +81,7 @@ class Estimate:
 
     @property
     def error(self) -> float:
-        """The relative standard error of the mean; infinite before there are two measures."""
+        """The relative standard error of the mean; infinite for fewer than two measures."""
         if self.count < 2:
             return math.inf
         if self.mean == 0.0:

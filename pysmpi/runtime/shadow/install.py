@@ -1,7 +1,7 @@
-"""Putting sampled functions in the place of the program's, at import.
+"""Replacing the program's functions by sampled ones, at import.
 
-Functions of modules that each rank loads for itself are replaced in their source, those of shared
-modules as attributes of the module, for the time of the run.
+Functions of private modules are replaced in their source. Functions of shared modules are replaced
+as attributes of the module, during the run.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange
 from pysmpi.runtime.shadow import source as sources
 
-# What makes of a function the one in its place; `constructor` says that it is an `__init__`.
+# Makes the replacement of a function; `constructor` is true for an `__init__`.
 Replace = Callable[[Callable[..., Any], bool], Callable[..., Any]]
 
 _OURS = ("mpi4py", "pysmpi", "builtins", "sys", "time", "importlib")
 
 
 class Replacement:
-    """One function to replace: `name` is `MODULE:PATH`, `option` the option that says so."""
+    """One function to replace: `name` is `MODULE:PATH`, `option` the option that names it."""
 
     def __init__(self, name: str, option: str, replace: Replace, optional: bool = False) -> None:
         self.name = name
@@ -63,7 +63,7 @@ class Installer:
 
     @property
     def busy(self) -> bool:
-        """Whether there is anything to replace."""
+        """Whether there are functions to replace."""
         return bool(self._by_module) or self.visit is not None
 
     def concerns(self, module: str) -> bool:
@@ -75,7 +75,7 @@ class Installer:
     ) -> CodeType | None:
         """The code of a module with its functions replaced; None if it has no source.
 
-        Raises `UsageError` where that was wanted of a module without source.
+        Raises `UsageError` if a module with named functions has no source.
         """
         mine = self._by_module.get(module, ())
         if source is None:
@@ -93,7 +93,7 @@ class Installer:
         return code
 
     def add(self, replacement: Replacement) -> None:
-        """One more function, whose source is about to be compiled."""
+        """Add a function; its source will be compiled next."""
         self._by_name[replacement.name] = replacement
 
     def install(self, patches: Patches, imports: ImportSystem, exchange: Exchange) -> None:
@@ -156,7 +156,7 @@ class Installer:
 
 
 class Stand:
-    """Stands in for a callable that is no Python function, such as a ufunc, and looks like it."""
+    """Replaces a callable that is not a Python function, such as a ufunc, and looks like it."""
 
     def __init__(self, replacement: Callable[..., Any], original: Any) -> None:
         self._replacement = replacement
@@ -192,7 +192,7 @@ def _owner(module: ModuleType, one: Replacement) -> tuple[Any, str] | None:
 
 
 def put_back(place: str, function: Any, replaced: Any) -> None:
-    """Put a function back where `replaced` stands for it: calls of it cost nothing again."""
+    """Restore the function that `replaced` replaces: its calls then have no overhead."""
     module, _, path = place.partition(":")
     *parents, name = path.split(".")
     namespace = getattr(function, "__globals__", None)
@@ -211,7 +211,7 @@ def put_back(place: str, function: Any, replaced: Any) -> None:
 
 
 def called_by_pysmpi() -> bool:
-    """Whether the replaced function that asks was called by pysmpi itself."""
+    """Whether pysmpi itself called the replaced function."""
     frame: Any = sys._getframe(2)
     if frame.f_code is _STAND:
         frame = frame.f_back

@@ -1,9 +1,9 @@
-"""Which calls of a function are alike: those of one key.
+"""Calls of a function that are alike: those with the same key.
 
-By `shape`: of arrays, their shape, dtype and layout; of whole numbers, strings and other small
-constants, the value; of lists and tuples of up to eight elements, the keys of these, of longer
-ones the length; of everything else, fractions included, the type. By `type`: the same, but of
-whole numbers and strings the type, too. By `none`, all calls are alike.
+By `shape`, the key of an array is its shape, dtype and layout; of integers, strings and other small
+constants, the value; of lists and tuples with up to eight elements, the keys of the elements, of
+longer ones the length; of all other objects, including floats, the type. By `type`: the same, but
+the key of integers and strings is the type, too. By `none`, all calls are alike.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _key(value: Any, values: bool, depth: int) -> Hashable:
 
 
 def _shape(value: Any) -> tuple[Hashable, ...]:
-    """The shape of other things that have one, such as sparse matrices and tensors."""
+    """The shape of other objects with a shape, such as sparse matrices and tensors."""
     if isinstance(value, float | complex | np.generic):
         return ()
     try:

@@ -1,12 +1,12 @@
-"""Functions that give the same on every rank, run once: `--once`.
+"""Functions with the same result on every rank, run once: `--once`.
 
-The n-th call of a rank with some arguments is taken for the same as the n-th call with such
-arguments of every other rank. The first ranks that make it run it, the others are charged the mean
-of what it took, and share the result.
+The n-th call of a rank with some arguments counts as the same as the n-th call with such arguments
+on every other rank. The first ranks that make the call run it. The others are charged the mean of
+the measured times, and share the result.
 
-A result is kept as pickle with its array data apart: each rank loads objects of its own around
-data that all share. The data is read-only, or, if asked for, mapped so that a page that a rank
-writes to becomes its own. What cannot be pickled is one object for all.
+A result is stored as a pickle with separate array data: each rank loads its own objects around
+shared data. The data is read-only or, on request, mapped copy-on-write. All ranks share one object
+if it cannot be pickled.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pysmpi.runtime.shadow.outputs import Watch
 from pysmpi.runtime.shadow.passes import Guard, Shadow
 from pysmpi.runtime.shadow.targets import OnceTarget
 
-_MAPPED = 1 << 16  # bytes from which on a mapping is worth its page table
+_MAPPED = 1 << 16  # smallest size of data that is mapped (bytes)
 
 _shape_of = key_function("shape")
 
@@ -72,9 +72,9 @@ class Shared:
         return bytearray(kept) if self._writable else kept
 
     def same(self, result: Any) -> bool:
-        """Whether another rank's result is the same, as far as pickle can tell.
+        """Whether another rank's result is the same, by comparing pickles.
 
-        Two that cannot be pickled are taken for the same; one that can and one that cannot differ.
+        Two results that cannot be pickled count as the same; if only one can, they differ.
         """
         buffers: list[pickle.PickleBuffer] = []
         try:
@@ -121,7 +121,7 @@ class Once:
         self.shadow = shadow
         self.target = target
         self.ranks = ranks
-        self.reader = reader  # whether what cannot be pickled is left to each rank
+        self.reader = reader  # whether each rank makes its own result if it cannot be pickled
         self._calls: dict[Hashable, _Call] = {}
         self._turns: dict[Hashable, int] = {}
         self.ran = 0
@@ -183,7 +183,7 @@ class Once:
         return error
 
     def _apart(self, call: _Call) -> bool:
-        """Whether each rank needs a result of its own, such as an open file."""
+        """Whether each rank needs its own result, such as an open file."""
         return self.reader and call.shared is not None and call.shared.alone
 
     def _share(self, call: _Call, key: Hashable) -> Any:
@@ -224,9 +224,9 @@ class Once:
 
 
 def _identity(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
-    """What tells calls apart: the values of arguments, or their shapes if they have none.
+    """The key of a call: the values of arguments, or their shapes if they have no values.
 
-    Arguments that are names of files stand for what is in them.
+    Arguments that are names of files represent the contents of the files.
     """
     files = []
     for arg in args:
@@ -243,7 +243,7 @@ def _identity(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
     return blake2b(values, digest_size=16).digest(), tuple(files)
 
 
-# Functions of libraries that read a file which they are given by its name.
+# Functions of libraries that read a file, given by its name.
 READERS = (
     "numpy:load", "numpy:loadtxt", "numpy:genfromtxt", "numpy:fromfile",
     "pathlib:Path.read_bytes", "pathlib:Path.read_text",
@@ -253,7 +253,7 @@ READERS = (
 
 
 def names_file(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Whether a call is given a file by its name, and no more than reads it."""
+    """Whether a call gets a file by its name, and only reads it."""
     first = args[0] if args else next(iter(kwargs.values()), None)
     if not isinstance(first, str | os.PathLike) or kwargs.get("mmap_mode") is not None:
         return False

@@ -1,12 +1,12 @@
-"""What a call leaves behind: its result, and the arrays that it writes to.
+"""The outputs of a call: its result, and the arrays that it writes to.
 
-A call that is skipped leaves behind what the last call that ran left: so programs go on with
-numbers of the usual kind, instead of zeros and whatever a buffer held. Arrays are copied each
-time, as the program may change them; other objects in a result are the same object each time.
+A skipped call has the outputs of the last executed call. Programs then continue with numbers of the
+usual kind, instead of zeros and old contents of buffers. Arrays are copied each time, because the
+program may change them; other objects in a result are the same object each time.
 
-Where outputs are scaled, they grow and shrink with the arrays that the function reads, as those of
-a linear function do. An iterative solver divides one by the other: with outputs that stay as they
-are, it leaves the range of numbers within a few steps.
+Scaled outputs grow and shrink with the arrays that the function reads, like those of a linear
+function. An iterative solver divides one by the other: with constant outputs, it leaves the range
+of numbers within a few steps.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _find(place: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
 
 
 def _sum(array: np.ndarray) -> int | None:
-    """A check sum of an array's bytes; None for what cannot have one."""
+    """A checksum of an array's bytes; None if it has none."""
     if array.dtype.hasobject or array.dtype.itemsize == 0:
         return None
     # As bytes, since not every dtype has a buffer.
@@ -70,7 +70,7 @@ class Watch:
 
 
 class Outputs:
-    """What the last call that ran left behind."""
+    """The outputs of the last executed call."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Outputs:
         self._norm = _norm(args, kwargs, written) if scaled else None
         self._places = written
         self._state = dict(vars(args[0])) if constructor else None
-        # An argument that the function hands back, such as `out`.
+        # An argument that the function returns, such as `out`.
         self._given: Any = None
         for index, arg in enumerate(args):
             if result is arg and result is not None:
@@ -126,7 +126,7 @@ class Outputs:
 def _norm(args: tuple[Any, ...], kwargs: Mapping[str, Any], written: list[Any]) -> float | None:
     """The Euclidean norm of all arrays among the arguments that a call only reads.
 
-    None where there are none, or where it is no number.
+    None if there are none, or if the norm is not a number.
     """
     total, found = 0.0, False
     for place, array in [*enumerate(args), *kwargs.items()]:

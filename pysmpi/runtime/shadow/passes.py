@@ -1,9 +1,9 @@
 """Running, measuring or skipping one pass through a sampled place.
 
-The time that pysmpi itself takes for it is kept out of the rank's compute. What a skipped pass
-would have taken is charged to the block of compute that it is a part of, so the number of blocks
-does not depend on sampling. Only native timing has a clock: under the other modes of `--compute`
-a block takes what they say whether parts of it ran or not, and passes are counted only.
+The time of pysmpi itself does not count as compute of the rank. The time of a skipped pass is
+charged to its block of compute, so the number of blocks does not depend on sampling. Only native
+timing has a clock: under the other modes of `--compute` a block has its fixed time whether parts of
+it run or not, and passes are only counted.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _NOW = Rank.now.__code__
 
 
 class CommunicationError(UsageError):
-    """A sampled place communicates: to skip it would leave its partners waiting."""
+    """A sampled place communicates: skipping it would leave its partners waiting."""
 
 
 class Guard:
-    """The timer of a rank inside a measured pass, which may look at the clock but not take part.
+    """The timer of a rank inside a measured pass, which may read the clock but not communicate.
 
     Every call that takes part in the simulation stops the rank's timer first.
     """
@@ -61,7 +61,7 @@ class Guard:
         return 0.0 if self.real is None else float(self.real.stop())
 
     def looks_only(self) -> bool:
-        """Whether who stops the timer only looks at the clock; other timers may come between."""
+        """Whether the caller only reads the clock; other timers may come between."""
         frame = sys._getframe(2)
         while frame.f_code.co_name == "stop" and frame.f_back is not None:
             frame = frame.f_back
@@ -74,16 +74,16 @@ class Guard:
         self.rank.timer = self.real
 
     def measured(self) -> float:
-        """What the pass took (ns)."""
+        """The time of the pass (ns)."""
         return float(self.spent)
 
     def note(self, entry: Entry) -> None:
-        """Keep what the pass took of this machine."""
+        """Record the time of the pass on this computer."""
         entry.host += self.host
 
 
 class Entry:
-    """What is known of one kind of pass: the measures, and what the last one left behind."""
+    """One kind of pass: its measures, and the outputs of the last executed pass."""
 
     __slots__ = (
         "estimate", "done", "left", "outputs", "written", "host", "random", "shares", "blocks",
@@ -91,7 +91,7 @@ class Entry:
     )  # fmt: skip
 
     def __init__(self, kind: int = 0) -> None:
-        self.kind = kind  # how many kinds of passes the rank knew before
+        self.kind = kind  # number of earlier kinds of passes of the rank
         self.estimate = Estimate()
         self.done = False  # whether the next pass can be skipped
         self.left = 0  # passes to skip before one is measured again; negative: all
@@ -104,14 +104,14 @@ class Entry:
         self.shares: list[float] | None = None
         self.blocks = 0
         self.skipped = 0
-        self.value = 0.0  # what each skipped pass is charged, as was last known
+        self.value = 0.0  # current charge of each skipped pass
         self.owed = 0.0  # too little charged so far, if positive
 
     def cost(self, passes: int, value: float) -> float:
-        """What skipped passes are charged if each takes `value`, as is known now.
+        """The total charge of skipped passes if each takes `value`.
 
-        What earlier ones were charged too much or too little comes along, so that a measure
-        counts as much late in the run as at its start.
+        It includes a correction of earlier charges, so that a late measure counts as much as an
+        early one.
         """
         if value != self.value:
             self.owed += self.skipped * (value - self.value)
@@ -123,7 +123,7 @@ class Entry:
 
 
 class Point:
-    """A sampled place of the program, with what a run has learnt about it."""
+    """A sampled place of the program, with its measures in the run."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class Point:
         return entry
 
     def typical(self, entry: Entry, rank: Rank, links: Links) -> float:
-        """What a skipped pass takes: of collective ones, what it takes the rank's team."""
+        """The time of a skipped pass; of collective ones, the time of the rank's team."""
         estimate = entry.estimate
         found: float | None = None
         if self.collective:
@@ -249,7 +249,7 @@ class Shadow:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Keep what is done inside out of the rank's compute."""
+        """Leave the time inside it out of the rank's compute."""
         self.clock.pause()
         try:
             yield
@@ -309,7 +309,7 @@ class Shadow:
             cost = sum(estimate.draw(entry.random) for _ in range(passes))
         else:
             value = point.typical(entry, rank, self.links)
-            # Ranks that share what they learn do not pay for each other.
+            # Ranks that share measures do not pay for each other.
             cost = passes * value if point.scope == "global" else entry.cost(passes, value)
         if point.collective:
             if self.on_pass is not None:
@@ -331,7 +331,7 @@ class Shadow:
         constructor: bool = False,
     ) -> Any:
         """Run or skip one call of a sampled function."""
-        # Of a constructor, the new object itself tells nothing.
+        # The new object of a constructor is not part of the key.
         described = args[1:] if constructor else args
         with self.paused():
             entry = point.entry(rank, point.key(described, kwargs))
@@ -356,7 +356,7 @@ class Shadow:
         return result
 
     def report(self) -> list[dict[str, Any]]:
-        """What was sampled, for the report of the run."""
+        """The sampled places, for the report of the run."""
         return [point.report() for point in self.points if point.ran or point.skipped]
 
 

@@ -25,7 +25,7 @@ Call = Callable[[Rank, tuple[Any, ...], Mapping[str, Any]], Any]
 
 
 class Shadowing:
-    """What `--sample` and `--once` ask for, in one run.
+    """The targets of `--sample` and `--once`, in one run.
 
     `sample` holds targets, `auto` or `none`; `once` targets or `files`. Raises `UsageError`.
     """
@@ -75,7 +75,7 @@ class Shadowing:
         self.annotations = Annotations(self.shadow, self._check)
 
     def run_dry(self) -> None:
-        """Run everything, and only keep count of passes that may communicate."""
+        """Run everything, and only count passes that may communicate."""
         self.shadow.dry = True
         self.automatic = None
         collective = {target.name for target in self.targets if target.scope == "collective"}
@@ -83,7 +83,7 @@ class Shadowing:
 
     @property
     def rewriter(self) -> Installer | None:
-        """What compiles the modules of the program; None if they are to be left alone."""
+        """Compiles the modules of the program; None if they are not changed."""
         return self.installer if self.installer.busy else None
 
     def install(self, patches: Patches, imports: ImportSystem, exchange: Exchange) -> None:
@@ -101,13 +101,13 @@ class Shadowing:
             one.close()
 
     def _check(self, scope: str, where: str) -> None:
-        """Refuse what cannot be told from a recording of compute."""
+        """Refuse targets that a recording of compute does not contain."""
         if scope == "collective" and getattr(self.timing, "record", None) is not None:
             raise UsageError(
                 f"{where}: compute cannot be recorded while passes that communicate are skipped"
             )
 
-    # What comes in the place of functions
+    # Replacements of functions
 
     def _sampled(self, target: Target) -> Callable[[Any, bool], Any]:
         point: Point | None = None
@@ -179,7 +179,7 @@ class Shadowing:
             self.installer.add(self._watched(place))
         sources.replace(tree, module, places, "--sample")
 
-    # What it has come to
+    # Results
 
     @property
     def failure(self) -> UsageError | None:
@@ -187,7 +187,7 @@ class Shadowing:
         return self.shadow.failure
 
     def report(self) -> dict[str, Any] | None:
-        """The figures of the run; None where nothing was sampled and nothing was to be."""
+        """The figures of the run; None if no function was sampled or named."""
         sampled = self.shadow.report()
         once = [one.report() for one in self.once if one.ran or one.shared]
         unmet = [one.name for one in self.named if not one.met and not one.optional]
@@ -200,7 +200,7 @@ class Shadowing:
 
 
 def _in_place_of(function: Any, call: Call) -> Any:
-    """A function that hands the calls of ranks to `call`, those of others to `function`."""
+    """A function that passes the calls of ranks to `call`, and all others to `function`."""
 
     def replaced(*args: Any, **kwargs: Any) -> Any:
         rank = running()

@@ -1,7 +1,7 @@
-"""Putting something in the place of functions in source code, before it is compiled.
+"""Replacing functions in source code before it is compiled.
 
-A decorator is added to each definition that a place names, so it is there from the moment that
-the program defines the function; no line moves.
+A decorator is added to each named definition, so it is active as soon as the program defines the
+function. Line numbers do not change.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _origin(tree: ast.Module, name: str) -> str | None:
 def replace(tree: ast.Module, module: str, places: dict[str, str], option: str) -> None:
     """Decorate the definitions of `tree` that `places` maps from their path to their place.
 
-    A class stands for its constructor. Raises `UsageError` where there is no such function.
+    The name of a class selects its constructor. Raises `UsageError` if there is no such function.
     """
     found: dict[str, list[_Definition]] = {}
     for path, node in _definitions(tree.body):
@@ -106,7 +106,7 @@ def _missing(tree: ast.Module, module: str, path: str, known: list[str]) -> str:
 
 
 def functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
-    """The functions and methods that could be sampled: no generators, none inside others."""
+    """The functions and methods that can be sampled: no generators, no nested functions."""
     pending: list[tuple[str, _Definition]] = list(_definitions(tree.body))
     inside = {id(inner) for _, node in pending if not isinstance(node, ast.ClassDef)
               for inner in ast.walk(node) if inner is not node}  # fmt: skip

@@ -1,4 +1,4 @@
-"""What `--sample` and `--once` name: `MODULE:FUNCTION[:OPTION=VALUE,...]`."""
+"""The targets of `--sample` and `--once`: `MODULE:FUNCTION[:OPTION=VALUE,...]`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ OUTPUTS = ("keep", "scale", "leave")
 
 @dataclass(frozen=True)
 class Target:
-    """A function whose calls are sampled.
+    """A sampled function.
 
-    `path` is its qualified name in `module`. `scope` says who shares measures: each rank has its
-    own (`local`), all share them (`global`), or all ranks pass together and may communicate
-    (`collective`). `by` says which calls are alike (see `keys.py`). A call that is skipped takes
-    the mean or median of the measures or one drawn from them (`charge`), and leaves behind what
-    the last call that ran left (`outputs="keep"`), that in proportion to what it reads ("scale"),
-    or nothing ("leave").
+    `path` is its qualified name in `module`. `scope` defines the sharing of measures: each rank has
+    its own (`local`), all ranks share them (`global`), or all ranks pass together and may
+    communicate (`collective`). `by` is the rule for calls that are alike (see `keys.py`). A skipped
+    call takes the mean or median of the measures or a random one of them (`charge`). Its outputs
+    are those of the last executed call (`outputs="keep"`), those in proportion to the arrays that
+    it reads ("scale"), or none ("leave").
     """
 
     module: str
@@ -45,10 +45,10 @@ class Target:
 
 @dataclass(frozen=True)
 class OnceTarget:
-    """A function that gives the same on every rank.
+    """A function with the same result on every rank.
 
-    The first `iters` ranks that call it run it, and the mean of what it took is charged to the
-    others. They share its arrays read-only, or have copies of their own if `writable`.
+    The first `iters` ranks that call it run it, and the others are charged the mean of their times.
+    They share its arrays read-only, or have their own copies if `writable`.
     """
 
     module: str
@@ -62,7 +62,7 @@ class OnceTarget:
 
 
 def parse_sample(text: str) -> Target:
-    """Read what follows `--sample`; raises `UsageError`."""
+    """Read the argument of `--sample`; raises `UsageError`."""
     module, path, options = _split(text, "--sample")
     readers: dict[str, Callable[[str], Any]] = {
         "iters": _count(1),
@@ -86,7 +86,7 @@ def parse_sample(text: str) -> Target:
         rule = Rule(said.pop("iters", FEWEST), None, said.pop("warmup", 1), said.pop("every", None))
         said["by"] = "none"
     else:
-        # Whoever gives one limit means that one.
+        # If only one limit is given, the other is not used.
         one = "iters" in said or "precision" in said
         rule = Rule(
             said.pop("iters", None if one else Rule.iters),
@@ -98,7 +98,7 @@ def parse_sample(text: str) -> Target:
 
 
 def parse_once(text: str) -> OnceTarget:
-    """Read what follows `--once`; raises `UsageError`."""
+    """Read the argument of `--once`; raises `UsageError`."""
     module, path, options = _split(text, "--once")
     readers = {"iters": _count(1), "writable": _yes_or_no}
     return OnceTarget(module, path, **_read(options, readers, f"--once {text}"))

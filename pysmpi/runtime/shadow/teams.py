@@ -1,13 +1,14 @@
-"""Which ranks keep step with each other in passes that communicate.
+"""Teams of ranks that advance together in passes that communicate.
 
-Ranks that wait for each other, be it by way of others, advance at the same pace however their
-passes were measured: one that came late was waited for, and measured less. If each were charged
-its own measures a hundred times, they would drift apart by a hundred times that, and wait for it
-in the next pass that runs. So the ranks of a team are charged the mean over the team.
+Ranks that wait for each other, directly or through others, advance at the same pace. A rank that
+was late in a measured pass waited less, and has a smaller measure. If each rank were charged its
+own measures a hundred times, the ranks would drift apart by a hundred times the difference, and
+would wait for it in the next executed pass. All ranks of a team are therefore charged the mean over
+the team.
 
 A rank that sends without waiting for its receiver may run ahead of it. Teams are therefore the
-strongly connected components of "what one does, the other waits for", as seen in the passes that
-ran.
+strongly connected components of the relation "one rank acts, the other waits for it" in the
+executed passes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Links:
     """Listens to the messages while any rank is in a measured pass."""
 
     def __init__(self) -> None:
-        self.followers: dict[int, set[int]] = {}  # ranks that wait for what a rank does
+        self.followers: dict[int, set[int]] = {}  # ranks that wait for actions of a rank
         self.version = 0
         self._inside = 0
         self._engine: Any = None
@@ -47,7 +48,7 @@ class Links:
             self._engine.listeners.remove(self)
 
     def flow_started(self, send: Send, now: float) -> None:
-        """The kernel: the bytes of a message leave."""
+        """Called by the kernel: the bytes of a message start."""
         members = send.context.members
         # The members of an intercommunicator's context are its receivers: there a number may stand
         # for another rank, and tie one too many.
@@ -64,7 +65,7 @@ class Links:
             self.version += 1
 
     def team(self, pid: int) -> list[int]:
-        """The ranks that keep step with a rank, itself included."""
+        """The team of a rank, including the rank itself."""
         if self._known != self.version:
             self._known = self.version
             self._teams = {}
@@ -75,7 +76,7 @@ class Links:
 
 
 class Team:
-    """The measures of ranks that keep step: the passes that all of them have measured."""
+    """The measures of a team: the passes that all members have measured."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self.entries = list(entries)
@@ -83,7 +84,7 @@ class Team:
         self._next = 0  # the first that may not have measured the next pass
 
     def update(self) -> None:
-        """Take in what was measured by all since."""
+        """Add the new passes that all members have measured."""
         while self.entries:
             number = len(self.means)
             while len(self.entries[self._next].estimate.values) > number:
@@ -96,7 +97,7 @@ class Team:
             self._next = 0
 
     def typical(self, charge: str) -> float | None:
-        """What a pass takes; None while there is none that all have measured."""
+        """The time of a pass; None until all members have measured one."""
         self.update()
         if not self.means:
             return None
