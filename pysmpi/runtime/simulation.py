@@ -1,7 +1,7 @@
 """One simulation: worlds of ranks on the slots of a machine, run to their end.
 
-Every rank is a greenlet that the engine resumes when its process is ready. The main greenlet is
-the hub in which the engine runs; a rank that must wait switches to it.
+Every rank is a greenlet that the engine resumes when its process is ready. The main greenlet is the
+hub in which the engine runs; a rank that waits switches to it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from pysmpi.runtime.tools import begin_fiber, named
 
 Main = Callable[[Rank], Any]
 
-# Of cores whose speed the platform does not give (flop/s): a unit for those that ranks share.
+# Speed of cores without a speed in the platform (flop/s): a unit for shared cores.
 UNKNOWN_SPEED = 1e9
 
 
 class State(Enum):
-    """What became of a rank."""
+    """The final state of a rank."""
 
     RUNNING = "running"
     FINISHED = "finished"
@@ -47,7 +47,7 @@ class State(Enum):
 
 
 class Outcome:
-    """How one rank ended: its state, what it returned or raised, its exit status."""
+    """The end of one rank: its state, its return value or exception, its exit status."""
 
     __slots__ = ("state", "value", "error", "status", "date", "exit")
 
@@ -57,15 +57,15 @@ class Outcome:
         self.error: BaseException | None = None
         self.status = 0
         self.date = 0.0  # (s) of its end
-        # What the program gave to `sys.exit`, and where.
+        # The argument and the line of `sys.exit`.
         self.exit: tuple[Any, CallSite | None] | None = None
 
 
 class Simulation:
-    """The ranks of a job, and what is needed to start more of them.
+    """The ranks of a job, and the means to start more of them.
 
-    `on_deadlock(simulation)` is called when nothing can happen any more while ranks wait; the
-    run goes on if it returns True.
+    `on_deadlock(simulation)` is called when no event is left while ranks wait; the run continues if
+    it returns True.
     """
 
     def __init__(
@@ -85,20 +85,20 @@ class Simulation:
         self.cores: dict[tuple[Host, int], Core] = {}
         self.threads: dict[int, list[Fiber]] = {}  # pid -> threads besides the main one
         self.on_deadlock = on_deadlock
-        self.polling: frozenset[int] = frozenset()  # ranks that do nothing but test in vain
+        self.polling: frozenset[int] = frozenset()  # ranks that only test, without success
         self.watch = Watch(hopeless=self._hopeless)
         WATCH.put(self.universe, self.watch)
-        self.command = ""  # how to start it again, for reports
+        self.command = ""  # the command of the run, for reports
         self.hub = getcurrent()
         self.shared_state: SharedState | None = None
         self.door = Door(self.hub.switch, getcurrent)
         self._wait = self.door.wait
         self._to_begin = self._begin
         self.running = 0
-        # Called with each rank whose fibers have all ended.
+        # Called with each rank after the end of all its fibers.
         self.on_end: Callable[[Rank], Any] | None = None
         self.failed = False
-        # Whether the user has interrupted the run; None where nobody would know.
+        # Whether the user has interrupted the run; None if this is unknown.
         self.interrupted: bool | None = None
         self.aborted: Aborted | None = None
         self.abort_rank: Rank | None = None
@@ -111,7 +111,7 @@ class Simulation:
     ) -> World:
         """Start a world with a rank on each of `slots`; each calls `main(rank)`.
 
-        They begin when the engine goes on. `equip(rank)` is called just before: a rank that has
+        They begin when the engine continues. `equip(rank)` is called just before: a rank that has
         not begun is little more than its kernel process.
         """
         universe = self.universe
@@ -124,10 +124,9 @@ class Simulation:
         return world
 
     def slots_for(self, places: Sequence[Slot]) -> list[int]:
-        """The numbers of some places as slots; places that are new get theirs.
+        """The slot numbers of some places; new places get new numbers.
 
-        The transport hears of them through the list of hosts that it was built with, which
-        whoever built it extends first.
+        The creator of the transport first extends the transport's list of hosts.
         """
         numbers = {slot: number for number, slot in enumerate(self.slots)}
         before = len(self.slots)
@@ -136,7 +135,7 @@ class Simulation:
                 numbers[place] = len(self.slots)
                 self.slots.append(place)
         if len(self.slots) > before:
-            # Plans are known by numbers that depend on how many slots there are.
+            # The numbers of plans depend on the number of slots.
             self.engine.book = PlanBook(self.engine.book.transport, len(self.slots))
         return [numbers[place] for place in places]
 
@@ -156,7 +155,7 @@ class Simulation:
         self.running += 1
 
     def _begin(self) -> Any:
-        """Start the rank whose process goes on for the first time."""
+        """Start the rank of a process that runs for the first time."""
         rank = self.universe.ranks[self.engine.current.pid]
         process = rank.process
         main, equip = rank.world.main, rank.world.equip
@@ -217,7 +216,7 @@ class Simulation:
             self._ended(rank, outcome)
 
     def _ended(self, rank: Rank, outcome: Outcome) -> None:
-        """The program of a rank has come to its end."""
+        """The program of a rank has ended."""
         process = rank.fiber.process
         if not self.engine.stopped:
             rank.enter()
@@ -240,9 +239,10 @@ class Simulation:
         self._stop(rank)
 
     def exit_hard(self, rank: Rank, status: int) -> NoReturn:
-        """End the rank that is running as `os._exit` ends a process: nothing of it runs any more.
+        """End the running rank as `os._exit` ends a process: none of its code runs any more.
 
-        A launcher ends the whole job then, unless the rank has not used MPI or has finalized it.
+        As with a launcher, this ends the whole job, unless the rank has not used MPI or has
+        finalized it.
         """
         fiber: Any = getcurrent()
         outcome = self.outcomes[rank.pid]
@@ -266,9 +266,9 @@ class Simulation:
         stopping.leave_for_good(fiber)
 
     def _fail(self, rank: Rank) -> None:
-        """End the job once all ranks that are due at this instant had their turn.
+        """End the job after all ranks that are due at this instant have run.
 
-        What fails in one rank often fails in all: then the report can say so.
+        An error in one rank often occurs in all: the report can then name all of them.
         """
         if not self.failed:
             self.failed = True
@@ -278,15 +278,15 @@ class Simulation:
             last.launch()
 
     def _hopeless(self, pids: frozenset[int]) -> None:
-        """All that happens is that some ranks test in vain."""
+        """All running ranks only test, without success."""
         self.polling = pids
         self.engine.stop()
 
     def break_deadlock(self, found: Any) -> bool:
-        """Raise the deadlock in every rank that waits, which may go on from there.
+        """Raise the deadlock in every waiting rank, which may continue from there.
 
-        Of a rank with several threads, in those that wait for others: threads that wait for
-        threads of their own rank will be woken by these.
+        In a rank with several threads, raise it in those that wait for other ranks; they will wake
+        the threads that wait for threads of their own rank.
         """
         for rank in self.waiting():
             fibers = [rank.fiber, *self.threads.get(rank.pid, ())]
@@ -300,7 +300,7 @@ class Simulation:
         return True
 
     def start_thread(self, rank: Rank, body: Callable[[], Any]) -> Fiber:
-        """Start a thread of `rank`: a fiber of its own that shares the rank's core."""
+        """Start a thread of `rank`: a separate fiber that shares the rank's core."""
         main = rank.fiber.process
         threads = self.threads.get(rank.pid)
         if threads is None:
@@ -332,9 +332,9 @@ class Simulation:
         self.threads[rank.pid].remove(fiber)
 
     def end_threads(self, rank: Rank) -> None:
-        """End the threads that outlive the program of the rank that is running.
+        """End the threads that are still alive after the program of the running rank.
 
-        As the end of a process does; they need what the rank has for itself.
+        The end of a process does the same; the threads need the state of the rank.
         """
         if self.threads.get(rank.pid) and type(rank) is Rank and not self.engine.stopped:
             rank.enter()
@@ -396,7 +396,7 @@ class Simulation:
             self.close()
 
     def let_go(self) -> None:
-        """Free what the frames hold in which the program failed; their lines are lost, too."""
+        """Clear the frames in which the program failed; their lines are lost, too."""
         errors: list[BaseException | None] = [outcome.error for outcome in self.outcomes]
         errors.append(self.aborted)
         seen: set[int] = set()
@@ -440,13 +440,13 @@ class Simulation:
             if rank.fiber is not None:  # it was left
                 self.outcomes[rank.pid].state = State.STOPPED
                 self._ended(rank, self.outcomes[rank.pid])
-        # The plans of many pairs are most of what there is: free them now, or Python looks for
+        # The plans of many pairs take most of the memory: free them now, or Python looks for
         # cycles among them at its exit.
         self.engine.book = PlanBook(FreeTransport(), 0)
 
 
 def _forget(engine: Engine, process: Process) -> None:
-    """Take a process out of the events that are to come."""
+    """Remove the future events of a process."""
     for date, events in list(engine.queue.events.items()):
         if process in events:
             engine.queue.remove(date, process)
@@ -465,7 +465,7 @@ def _compute_to_the_end(rank: Rank, outcome: Outcome) -> None:
 
 
 def exit_status(leave: SystemExit) -> int:
-    """The status with which Python would leave on `SystemExit`."""
+    """The exit status of Python on `SystemExit`."""
     if leave.code is None:
         return 0
     return int(leave.code) if isinstance(leave.code, int) else 1

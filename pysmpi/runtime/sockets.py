@@ -1,9 +1,9 @@
 """Sockets of ranks: both ends of a connection may be in this one process.
 
-A call that would block lets others go on until it would not, as `outside/reactor.py` says; a
-timeout counts in simulated time.
+While a call blocks, other ranks continue, see `outside/reactor.py`; a timeout counts in simulated
+time.
 
-Hosts of the simulated machine go by their names, and are all this computer.
+Names of hosts of the simulated machine resolve to this computer.
 """
 
 from __future__ import annotations
@@ -149,13 +149,13 @@ def _connecting(module: ModuleType, real: Callable[..., Any]) -> Callable[..., A
 def _begin_connecting(
     found: Reactor, sock: Any, address: Any, real: Callable[..., Any], raises: bool
 ) -> int:
-    """Begin to connect a socket that does not block; the error number, 0 for none."""
+    """Begin to connect a non-blocking socket; return the error number, 0 for none."""
     while True:
         try:
             number = real(sock, address)
         except BlockingIOError as error:
             number = error.errno
-        # A Unix socket whose backlog is full says that it would block, and has not begun.
+        # A Unix socket with a full backlog returns EAGAIN, and has not begun to connect.
         if number != errno.EAGAIN or errno.EAGAIN == errno.EINPROGRESS:
             return number or 0
         found.missed([sock.fileno()])
@@ -202,7 +202,7 @@ def _wait(
 
 
 def _is_simulated(name: Any) -> bool:
-    """Whether a name is that of a host on which ranks run."""
+    """Whether ranks run on a host with this name."""
     surroundings = here()
     if surroundings is None or not isinstance(name, str):
         return False
@@ -215,7 +215,7 @@ def _is_simulated(name: Any) -> bool:
 
 
 def _translated(real: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of a socket whose address may name a simulated host."""
+    """A method of a socket with an address that may name a simulated host."""
 
     def method(self: Any, address: Any, /) -> Any:
         if isinstance(address, tuple) and address and _is_simulated(address[0]):

@@ -1,9 +1,9 @@
-"""Processes that a program spawns: which program, on which part of the machine.
+"""Processes that a program spawns: their programs, and their places on the machine.
 
-New ranks go where a larger job would have put its last ranks, on cores that nobody uses; where
-there are none, on those with the fewest ranks. With a host file, no more ranks run at a time than
-it allows. Of the info keys that the standard reserves (MPI 4.1, section 11.8.4), `host`, `wdir`,
-`path` and `soft` are heard, and of Open MPI's `hostfile`, `add-hostfile`, `map_by` and `env`.
+New ranks get the places that a larger job would give to its last ranks: unused cores or, if there
+are none, the cores with the fewest ranks. With a host file, the number of ranks at one time is
+limited to those of the file. Of the reserved info keys (MPI 4.1, section 11.8.4), `host`, `wdir`,
+`path` and `soft` have an effect, and of Open MPI's `hostfile`, `add-hostfile`, `map_by` and `env`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Spawner:
         return self.job.start_world(parts)
 
     def universe_size(self) -> int | None:
-        """How many ranks the job may have at a time, if something says so."""
+        """The largest number of ranks at one time, if there is a limit."""
         hostfile = self.job.options.hostfile
         if hostfile is None:
             return None
@@ -82,16 +82,16 @@ class Spawner:
             if not os.path.isdir(directory):
                 raise UsageError(f"wdir: found no directory {directory}")
         program = program_of(command.command, command.arguments, hints.get("path"), directory)
-        # What -m looks in first is the directory of the process.
+        # -m searches the directory of the process first.
         if directory is not None and program.path_entry == os.getcwd():
             program.path_entry = directory
         slots = self._slots(command.maxprocs, hints) if command.maxprocs else []
         return Part(program, slots, appnum, directory, _variables(hints.get("env", "")))
 
-    # Where they run.
+    # Their places.
 
     def _slots(self, wanted: int, hints: dict[str, str]) -> list[Slot]:
-        """Places for up to `wanted` processes: as many as `soft` allows."""
+        """Places for up to `wanted` processes: the number that `soft` allows."""
         job = self.job
         occupied = self._occupied()
         host = hints.get("host")
@@ -145,7 +145,7 @@ class Spawner:
         return slots
 
     def _occupied(self) -> dict[Slot, int]:
-        """How many ranks there are on each slot."""
+        """The number of ranks on each slot."""
         simulation = self.job.simulation
         found = dict(self.taken)
         for rank in simulation.waiting():
@@ -155,7 +155,7 @@ class Spawner:
 
 
 def _left(order: list[Slot], occupied: dict[Slot, int]) -> list[Slot]:
-    """What is left of slots, each of which may be there several times."""
+    """The remaining slots; a slot may occur several times."""
     occupied = dict(occupied)
     free = []
     for slot in order:
@@ -167,9 +167,9 @@ def _left(order: list[Slot], occupied: dict[Slot, int]) -> list[Slot]:
 
 
 def _soft(text: str | None, wanted: int, free: int) -> int:
-    """How many processes to start when there is room for `free`; 0 if none can be.
+    """The number of processes to start with room for `free`; 0 if none can start.
 
-    `soft` is a list of numbers and of ranges `first:last[:step]` that would do as well.
+    `soft` is a list of acceptable numbers and ranges `first:last[:step]`.
     """
     if wanted <= free:
         return wanted

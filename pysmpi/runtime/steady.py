@@ -1,15 +1,15 @@
-"""`--compute steady`: blocks of compute that repeat take what they take undisturbed.
+"""`--compute steady`: repeated blocks of compute take their undisturbed time.
 
 A computer that shares its cores, caches and memory with other work is slower at times, for
-microseconds or for minutes. Ranks that wait for each other wait for whichever was disturbed last,
-so a prediction from blocks as they were measured holds far more of this noise than its share.
+microseconds or for minutes. Ranks that wait for each other wait for the rank that was disturbed
+last. A prediction from measured blocks therefore contains much more of this noise than a single
+rank has.
 
-A block is known by its place: the rank, and the paths of calls by which the program came to the
-two calls of MPI around it. Once it has been measured a few times it takes its usual time: the low
-end of a batch of executions, the median of the last batches. Noise only ever adds, so a low end is
-steady where a mean is not; and that of one batch is as likely above the usual as below, so a run
-with few executions expects the same as one with many. At places whose work varies, blocks take
-what is measured.
+A block is identified by its place: the rank, and the call paths of the program to the two MPI calls
+around the block. After a few measures it takes its usual time: the median over the last batches of
+executions of the low end of a batch. Noise only adds time, so a low end is steadier than a mean.
+The low end of one batch is as likely above the usual value as below, so short runs and long runs
+have the same expectation. At places with varying work, blocks take the measured time.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any, Final
 
-FIRST: Final = 3  # executions of a place that take what is measured: caches warm up
+FIRST: Final = 3  # executions of a place that take the measured time: caches warm up
 BATCH: Final = 16  # executions that are looked at together
-KEPT: Final = 8  # batches whose low ends are remembered
+KEPT: Final = 8  # number of remembered low ends
 # A place varies if a quarter of a batch takes more than so many times its low end, and so much:
 # more than other work on the same core makes of a block that is always the same.
 SPREAD: Final = 3.0
@@ -31,7 +31,7 @@ RARE: Final = 2.0  # times what is charged, from which on a block is counted as 
 
 
 class Place:
-    """What the blocks at one place of one rank took."""
+    """The times of the blocks at one place of one rank."""
 
     __slots__ = ("seen", "batch", "ends", "low", "varies")
 
@@ -43,7 +43,7 @@ class Place:
         self.varies = False
 
     def usual(self, elapsed: int) -> int:
-        """What a block that was measured to take `elapsed` is charged (ns)."""
+        """The charge of a block with the measured time `elapsed` (ns)."""
         batch = self.batch
         insort(batch, elapsed)
         count = len(batch)
@@ -63,12 +63,12 @@ class Place:
             return elapsed
         if self.ends:
             return self.low
-        # The second lowest, once there are so many that the lowest is an exception.
+        # The second lowest if there are many values, because the lowest is an exception.
         return batch[0] if count <= BATCH // 2 else batch[1]
 
 
 class Tally:
-    """What all blocks of a run took and were charged (ns)."""
+    """The measured and the charged time of all blocks of a run (ns)."""
 
     def __init__(self) -> None:
         self.measured = 0
@@ -77,9 +77,9 @@ class Tally:
 
 
 class SteadyTimer:
-    """Times the blocks of one rank, and charges what they usually take.
+    """Times the blocks of one rank, and charges their usual time.
 
-    `write` is told what was charged, if blocks are to be recorded. Blocks shorter than `threshold`
+    `write` is called with each charge if blocks are recorded. Blocks shorter than `threshold`
     seconds count as empty.
     """
 

@@ -1,10 +1,10 @@
-"""How ranks are stopped from outside: after an error in another rank, an abort, a deadlock.
+"""Stopping ranks from outside: after an error in another rank, an abort, a deadlock.
 
-`Stop` is raised in each rank that still runs, so that its `finally` clauses and `with` blocks run.
-A program may catch it, as test frameworks and retry loops do. So every further call that takes
-part in the simulation raises it again, and a rank that has been told several times, or that
-computes on for long, is left where it is: its greenlet is never resumed. What it writes to the
-standard streams meanwhile is discarded, or it would bury the report.
+`Stop` is raised in each running rank, so that its `finally` clauses and `with` blocks run. A
+program may catch it, as test frameworks and retry loops do. Every further call that takes part in
+the simulation therefore raises it again. A rank that has got it several times, or computes for
+long, is abandoned: its greenlet is never resumed. Its output to the standard streams is discarded,
+because it would hide the report.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from greenlet import getcurrent
 
 from pysmpi.mpi.base.ranks import Rank, Stop
 
-MOST = 100  # times that a fiber is told: as many `finally` clauses and finalizers may call MPI
-GRACE = 3.0  # seconds of real time in which one fiber must come to its end
+MOST = 100  # number of times that `Stop` is raised: finally clauses and finalizers may call MPI
+GRACE = 3.0  # real time (s) for the end of one fiber
 ALL = 10.0  # and all of them together
-LEAST = 0.2  # what a fiber has in any case
+LEAST = 0.2  # minimum for each fiber
 
 
 class StoppedRank(Rank):
     """A rank that has been stopped: calls that take part in the simulation raise `Stop`.
 
-    A rank becomes one by the assignment of its class, so that calls of others need not ask.
+    Its class is assigned to a rank, so that calls of other ranks need no check.
     """
 
     __slots__ = ()
@@ -58,7 +58,7 @@ class StoppedRank(Rank):
 
 
 def refuse() -> NoReturn:
-    """Raise `Stop` in the fiber that is running; if it has been told often, leave it for good."""
+    """Raise `Stop` in the running fiber; abandon the fiber if this happened often."""
     fiber: Any = getcurrent()
     fiber.told = getattr(fiber, "told", 0) + 1
     if fiber.told > MOST:
@@ -67,10 +67,10 @@ def refuse() -> NoReturn:
 
 
 def leave_for_good(fiber: Any) -> NoReturn:
-    """Go where the fiber goes at its end, and never come back.
+    """Switch to the greenlet that follows the fiber's end, and never return.
 
-    Nothing of it runs any more, not even at the end of Python: that would raise `GreenletExit`
-    in a greenlet that is freed.
+    None of its code runs any more, not even at the end of Python: that would raise `GreenletExit`
+    in a freed greenlet.
     """
     leave(fiber)
     while True:
@@ -90,9 +90,9 @@ def stop(rank: Rank) -> None:
 
 
 def end(fiber: Any, once: bool = False) -> None:
-    """Raise `Stop` in a fiber and return once it has come to its end, or was left for good.
+    """Raise `Stop` in a fiber; return after it has ended or was abandoned.
 
-    `once` says to leave it at the next call of its that takes part in the simulation.
+    `once` means to abandon it at its next call that takes part in the simulation.
     """
     if fiber.dead or getattr(fiber, "left", False):
         return
@@ -157,7 +157,7 @@ class _Limit:
 
     @contextmanager
     def _thread(self, seconds: float) -> Iterator[None]:
-        """Where there are no signals: raise `Stop` in this thread, every now and then."""
+        """On systems without signals: raise `Stop` in this thread at intervals."""
         over = allocate_lock()
         over.acquire()
         ident = get_ident()
@@ -186,10 +186,10 @@ def begin() -> None:
 
 
 class Silence:
-    """Discards what is written to the standard streams, from `begin` to its end as a context.
+    """Discards output to the standard streams, from `begin` to its end as a context.
 
-    Whoever holds a stream, as handlers of `logging` do, writes through its method `write`. Objects
-    of stopped ranks are freed inside it: there is nothing that their finalizers could do.
+    Holders of a stream, such as handlers of `logging`, use its method `write`. Objects of stopped
+    ranks are freed inside the context, because their finalizers have no work to do.
     """
 
     def __init__(self) -> None:
@@ -207,7 +207,7 @@ class Silence:
             self.end()
 
     def begin(self) -> None:
-        """Discard from now on; what was written before is still to be seen."""
+        """Discard output from now on; earlier output is still shown."""
         if self._undo:
             return
         streams = {
@@ -229,14 +229,14 @@ class Silence:
         self._undo.append(lambda: setattr(sys, "unraisablehook", hook))
 
     def end(self) -> None:
-        """Let through what is written from now on."""
+        """Show output from now on."""
         while self._undo:
             self._undo.pop()()
 
 
 @contextmanager
 def silently() -> Iterator[None]:
-    """Inside it, what is written to the standard streams is discarded."""
+    """Inside it, output to the standard streams is discarded."""
     silence = Silence()
     silence.begin()
     try:
@@ -246,7 +246,7 @@ def silently() -> Iterator[None]:
 
 
 def _ignore(unraisable: Any) -> None:
-    """Say nothing of an exception in a finalizer."""
+    """Do not report an exception in a finalizer."""
 
 
 def _restore(stream: Any, had: Any) -> None:

@@ -1,4 +1,4 @@
-"""The interface of clocks that measure compute: what is not the program's work is left out."""
+"""The interface of clocks that measure compute: they leave out other work."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class Stopwatch:
         """The pause that began last ends."""
 
     def release(self) -> int:
-        """End all pauses for the program's own work; returns how many there were."""
+        """End all pauses for the program's own work; return their number."""
         return 0
 
     def restore(self, pauses: int) -> None:
         """Begin the pauses again that `release` ended."""
 
     def elapsed(self) -> int:
-        """What the block has taken so far (ns); 0 where no clock runs."""
+        """The time of the block so far (ns); 0 if no clock runs."""
         return 0
 
     def charge(self, nanoseconds: int) -> None:

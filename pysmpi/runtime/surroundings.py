@@ -1,7 +1,7 @@
-"""What one rank has for itself, besides its MPI state.
+"""The state of one rank, besides its MPI state.
 
-Everything but its place in the world is made when the program first asks for it, so a rank that
-never looks at its environment or draws a random number pays nothing for them.
+Everything except its place in the world is made at its first use. A rank that never reads its
+environment or draws a random number pays nothing for them.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class Surroundings:
         self.host = host
         self.seed = seed
         self.arguments = arguments  # sys.argv to begin with; None is the interpreter's own
-        self.path_entry = path_entry  # what its sys.path begins with
+        self.path_entry = path_entry  # the first entry of its sys.path
         self.variables = variables  # environment variables that only this rank has
-        self.state = State(self)  # what is exchanged when it goes on
+        self.state = State(self)  # exchanged when it continues
         self.environ: dict[Any, Any] | None = None
         self.random: Any = None
         self.numpy_random: Any = None

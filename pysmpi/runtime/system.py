@@ -1,6 +1,6 @@
-"""What modules keep in their dictionaries that belongs to a process, for each rank.
+"""State of a process in the dictionaries of modules, for each rank.
 
-Modules `sys`, `builtins`, `threading`, `tempfile` stay what they are; the values of these names are
+Modules `sys`, `builtins`, `threading`, `tempfile` are not replaced; the values of these names are
 exchanged at switches of ranks (see `process/exchange.py`).
 """
 
@@ -41,7 +41,7 @@ _OF_OBJECTS = {
     "multiprocessing.process": (("_current_process", "_name"),),
 }
 
-# What Python put before the search path because of how pysmpi itself was started.
+# Entries that Python added to the search path because of pysmpi's own start.
 launched_from: str | None = None
 
 
@@ -59,7 +59,7 @@ def _path(surroundings: Surroundings, common: list[str]) -> list[str]:
 
 
 class _Stdin:
-    """Makes `sys.stdin`: as with mpiexec, rank 0 has it, the others read nothing."""
+    """Makes `sys.stdin`: as with mpiexec, rank 0 has it, the others read an empty stream."""
 
     def __init__(self) -> None:
         self.nothing: Any = None
@@ -77,7 +77,7 @@ class _Stdin:
         return self.nothing
 
     def close(self) -> None:
-        """Close what ranks have read nothing from."""
+        """Close the empty streams of ranks."""
         if self.nothing is not None:
             self.nothing.close()
 

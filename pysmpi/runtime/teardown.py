@@ -1,4 +1,4 @@
-"""What Python does last in a process: its modules let go of the program's objects.
+"""The last step of a Python process: its modules release the program's objects.
 
 mpi4py finalizes MPI only after that, so a `__del__` may still free a communicator.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from pysmpi.mpi.base.handles import Handle
 
-# What finalizers use by its name, and what has none itself.
+# Names that finalizers use, and objects without finalizers.
 _KEPT = (
     ModuleType, FunctionType, BuiltinFunctionType, type, Handle,
     str, bytes, int, float, complex, type(None),
@@ -23,11 +23,11 @@ _SHORT = 100  # objects in a container that is searched; more would be slow in a
 
 
 def let_go(modules: Iterable[ModuleType | None]) -> None:
-    """Take the objects that have a `__del__` out of the modules of the rank that is running.
+    """Remove the objects with a `__del__` from the modules of the running rank.
 
-    Open generators are among them. Modules are left alone where none has a class with a
-    `__del__` or an open generator. First go the objects themselves, then what holds such
-    objects; where one still lives after that, cycles are looked for.
+    This includes open generators. A module is not changed if it has no class with a `__del__` and
+    no open generator. The objects themselves are removed first, then their containers. If an object
+    is still alive after that, cycles are collected.
     """
     spaces = [vars(module) for module in modules if module is not None]
     if not any(
@@ -56,14 +56,14 @@ def let_go(modules: Iterable[ModuleType | None]) -> None:
 
 
 def _is_open(value: Any) -> bool:
-    """Whether `value` is a generator that has begun, which may have a `finally` to come."""
+    """Whether `value` is a started generator, which may have a pending `finally`."""
     if type(value) is not GeneratorType:
         return False
     return value.gi_frame is not None and value.gi_frame.f_lasti >= 0
 
 
 def _holds_open(value: Any) -> bool:
-    """Whether a short container or an instance, such as a context manager, has such a generator."""
+    """Whether a short container or an instance (a context manager) holds such a generator."""
     if isinstance(value, _KEPT):
         return False
     inner = gc.get_referents(value)

@@ -1,7 +1,7 @@
 """`threading.local` for the threads of ranks, which share one thread of the operating system.
 
-The values of the thread that used an object last are its attributes; those of the others wait in
-a dictionary until one of them uses it.
+The attributes of an object have the values of the last thread that used it; a dictionary holds the
+values of the other threads until one of them uses the object.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _get, _set, _delete = object.__getattribute__, object.__setattr__, object.__dela
 
 
 class _Values:
-    """What the threads hold in one object. `last` refers to the one that used it last."""
+    """The values of the threads in one object. `last` refers to the last thread that used it."""
 
     __slots__ = ("last", "spaces", "arguments", "keywords")
 
@@ -28,7 +28,7 @@ class _Values:
 
 
 def _turn_to(self: Any, values: _Values, thread: Any) -> None:
-    """Let the attributes be those of a thread; they are initialized when it is new."""
+    """Set the attributes to those of a thread; initialize them for a new thread."""
     space = values.spaces.get(thread)
     new = space is None
     if space is None:

@@ -1,12 +1,13 @@
-"""Threads of ranks: module `threading` and what builds on it, with fibers for threads.
+"""Threads of ranks: fibers for module `threading` and the modules that use it.
 
-Inside a rank, starting a thread starts a fiber of the rank, and locks wait in virtual time; so do
-conditions, events, queues, timers, barriers and `concurrent.futures.ThreadPoolExecutor`, which
-Python builds from them. The modules themselves stay the same for everybody: what they get from
-`_thread` is exchanged, and asks who calls. Outside of ranks threads are real ones.
+Inside a rank, starting a thread starts a fiber of the rank, and locks wait in virtual time. The
+same holds for conditions, events, queues, timers, barriers and
+`concurrent.futures.ThreadPoolExecutor`, which Python builds from them. The modules are not
+replaced: the functions that they import from `_thread` are exchanged, and check the caller. Outside
+of ranks threads are real.
 
-Switches between threads happen where they wait, sleep or communicate, so a loop that waits for a
-plain variable to change never ends; one that tests an event, a future or a queue does.
+Switches between threads happen when they wait, sleep or communicate. A loop that waits for a plain
+variable to change therefore never ends; one that tests an event, a future or a queue ends.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ _SPACE = 1 << 30  # bytes of addresses for the numbers of threads
 
 
 def _numbers() -> Iterator[int]:
-    """Numbers for threads: addresses, as those of real threads are.
+    """Numbers for threads: addresses, like the numbers of real threads.
 
-    Libraries hand them to C functions such as `pthread_setname_np`, which read what is there.
-    These find zeros, for which they report that there is no such thread. Pages that are only read
-    take no memory.
+    Libraries pass them to C functions such as `pthread_setname_np`, which read the memory there.
+    They find zeros, and report that the thread does not exist. Pages that are only read take no
+    memory.
     """
     flags = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
     if sys.platform.startswith("linux"):
@@ -68,7 +69,7 @@ def _identify(fiber: Any) -> int:
 
 
 class _MainThread(threading.Thread):
-    """The thread in which the program of a rank started."""
+    """The main thread of a rank's program."""
 
     def __init__(self) -> None:
         super().__init__(name="MainThread", daemon=False)
@@ -84,7 +85,7 @@ class _MainThread(threading.Thread):
 
 
 class _Handle:
-    """What Python from 3.13 on knows of a thread (`_thread._ThreadHandle`)."""
+    """The handle of a thread from Python 3.13 on (`_thread._ThreadHandle`)."""
 
     def __init__(self) -> None:
         self.ident: int | None = None
@@ -123,7 +124,7 @@ class Threads:
         self.executors: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self.sentinels: weakref.WeakSet[RankLock] = weakref.WeakSet()
 
-    # What `_thread` offers
+    # Functions of `_thread`
 
     def start_new_thread(self, real: Callable[..., int]) -> Callable[..., int]:
         def start_new_thread(function: Callable[..., Any], args: Any, kwargs: Any = None, /) -> int:
@@ -198,7 +199,7 @@ class Threads:
 
         return like(real, get_ident)
 
-    # What `threading` offers
+    # Functions of `threading`
 
     def main_of(self, surroundings: Surroundings) -> threading.Thread:
         """The main thread of a rank."""
@@ -211,7 +212,7 @@ class Threads:
         return thread  # type: ignore[no-any-return]
 
     def unknown_thread(self, real: Callable[[], Any]) -> Callable[[], Any]:
-        """What `current_thread` calls for a thread that `threading` has not started."""
+        """Called by `current_thread` for a thread that `threading` has not started."""
 
         def unknown_thread() -> Any:
             surroundings = here()
@@ -281,7 +282,7 @@ class Threads:
 
 
 def _passing_exits(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """What shows the exception that ends a thread, but for the end of its rank."""
+    """Shows the exception that ends a thread, except at the end of its rank."""
 
     def invoke_excepthook(thread: Any) -> None:
         if isinstance(sys.exc_info()[1], (GreenletExit, KeyboardInterrupt)):
@@ -304,7 +305,7 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
     """Let ranks have threads until the patches are undone."""
     threads = Threads(start_fiber)
     patches.call_back(threads.close)
-    # The import system tells real threads apart: ranks may be switched during an import.
+    # The import system distinguishes real threads: ranks may be switched during an import.
     patches.set(_bootstrap, "_thread", SimpleNamespace(**vars(_thread)))
     low: dict[str, Callable[..., Any]] = {
         "allocate_lock": _chooser(_thread.allocate_lock, RankLock),
@@ -350,10 +351,10 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
 
 
 def _replace_locks(patches: Patches) -> None:
-    """Put locks of ranks in the place of those that modules and their classes have made already.
+    """Replace the locks that modules and their classes have already made by locks of ranks.
 
     Threads of ranks are one thread of the operating system: if one waited for a real lock that
-    another holds, none could go on to release it.
+    another holds, neither could continue to release it.
     """
     kind = type(_thread.allocate_lock())
     new: dict[int, tuple[Any, RankLock]] = {}
@@ -376,7 +377,7 @@ def _replace_locks(patches: Patches) -> None:
 
 
 def _polling(real: Callable[..., Any], idle: bool) -> Callable[..., Any]:
-    """A test that lets a little time pass where it answers `idle`."""
+    """A test that lets a little time pass if it returns `idle`."""
 
     def test(self: Any) -> Any:
         answer = real(self)
@@ -414,7 +415,7 @@ def patch_futures(patches: Patches, module: ModuleType) -> None:
 
     def wait(fs: Any, timeout: Any = None, return_when: Any = module.ALL_COMPLETED) -> Any:
         if here() is not None:
-            give_way()  # a program may wait again for what is over already
+            give_way()  # a program may wait again for a finished thread
         return real_wait(fs, timeout, return_when)
 
     new = like(real_wait, wait)
@@ -425,7 +426,7 @@ def patch_futures(patches: Patches, module: ModuleType) -> None:
 
 
 class _Complaints:
-    """A logger that has nothing to say about the end of a rank."""
+    """A logger that does not report the end of a rank."""
 
     def __init__(self, logger: Any) -> None:
         self._logger = logger
@@ -439,7 +440,7 @@ class _Complaints:
 
 
 def patch_process_executor(patches: Patches, module: ModuleType, threads: Threads) -> None:
-    """Note which process pools belong to which rank, which ends them with its threads."""
+    """Record the rank of each process pool, and end the pools with its threads."""
     _note_owners(patches, module.ProcessPoolExecutor, threads)
 
 
@@ -456,7 +457,7 @@ def _note_owners(patches: Patches, kind: Any, threads: Threads) -> None:
 
 
 def patch_executor(patches: Patches, module: ModuleType, threads: Threads) -> None:
-    """Note which executors of `concurrent.futures.thread` belong to which rank."""
+    """Record the rank of each executor of `concurrent.futures.thread`."""
     _note_owners(patches, module.ThreadPoolExecutor, threads)
     # Held while a thread starts, which is where ranks may be switched.
     patches.set(module, "_global_shutdown_lock", RankLock())

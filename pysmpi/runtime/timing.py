@@ -1,20 +1,21 @@
-"""How long a rank's own code computes between two calls that take part in the simulation.
+"""The time of a rank's own code between two calls that take part in the simulation.
 
-A timing makes a timer for each rank: `start()` when the program goes on, `stop()` when it enters
-a call, which returns the seconds that this block of compute takes on the rank's simulated core.
+A timing makes a timer for each rank. `start()` is called when the program continues. `stop()` is
+called when it enters a call, and returns the seconds of this block of compute on the rank's
+simulated core.
 
-| mode | a block takes |
+| mode | time of a block |
 | --- | --- |
-| `native` | what it took here, on the CPU clock of the thread, times host speed / core speed |
-| `steady` | the same, but what it usually takes where the same block has run before |
-| `none` | nothing |
-| seconds | always the same |
-| file | what the same block of an earlier run took, which was recorded there |
+| `native` | the measured CPU time of the thread, times host speed / core speed |
+| `steady` | the same, but the usual time if the same block has run before |
+| `none` | no time |
+| seconds | a constant time |
+| file | the time of the same block in an earlier run, which recorded it in the file |
 
-A core whose speed the platform does not give is as fast as this computer: a second is a second.
+A core without a speed in the platform is as fast as this computer: compute is not scaled.
 
-Native timing leaves out imports, garbage collection, and its own overhead. All modes but
-`native` and `steady` make a run exactly repeatable.
+Native timing leaves out imports, garbage collection, and its own overhead. With all modes except
+`native` and `steady`, a run is exactly repeatable.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from pysmpi.runtime.host_speed import host_speed
 from pysmpi.runtime.steady import SteadyTimer, Tally
 from pysmpi.runtime.stopwatch import Stopwatch
 
-MEASURED = ("native", "steady")  # modes with a clock, whose times differ from run to run
+MEASURED = ("native", "steady")  # modes with a clock; times differ between runs
 
 
 class Timer(Protocol):
@@ -118,14 +119,14 @@ class CpuClock(Stopwatch):
         self._excluded -= nanoseconds
 
     def collecting(self, phase: str, info: dict[str, int]) -> None:
-        """What `gc.callbacks` calls."""
+        """Called by `gc.callbacks`."""
         if phase == "start":
             self.pause()
         elif self._depth:
             self.resume()
 
     def _calibrate(self) -> int:
-        """What an empty block seems to take, usually."""
+        """The usual measured time of an empty block."""
         empty = []
         for _ in range(301):
             self.start()
@@ -134,7 +135,7 @@ class CpuClock(Stopwatch):
 
 
 class NativeTimer:
-    """Times blocks on the CPU clock; those shorter than `threshold` seconds take nothing."""
+    """Times blocks on the CPU clock; blocks shorter than `threshold` seconds take no time."""
 
     __slots__ = ("start", "_stop", "_factor")
 
@@ -186,8 +187,8 @@ class RecordingTimer:
 class NativeTiming:
     """`native`: `speed` is this machine's (flop/s); blocks are recorded in file `record`.
 
-    The speed is flop/s or what `host_speed` takes. It is looked up when a core that has a speed of
-    its own needs it. Blocks shorter than `threshold` seconds take nothing.
+    The speed is flop/s or an argument of `host_speed`. It is determined when a core with its own
+    speed needs it. Blocks shorter than `threshold` seconds take no time.
     """
 
     def __init__(
@@ -255,7 +256,7 @@ class NativeTiming:
 
 
 class SteadyTiming(NativeTiming):
-    """`steady`: blocks that repeat take what they usually take."""
+    """`steady`: repeated blocks take their usual time."""
 
     def __init__(
         self, speed: float | str, record: str | None = None, threshold: float = 0.0
@@ -264,9 +265,9 @@ class SteadyTiming(NativeTiming):
         self.tally = Tally()
 
     def report(self) -> dict[str, float]:
-        """Seconds of this machine that blocks took, that they were charged, and that were rare.
+        """The measured, the charged and the rare seconds of blocks on this computer.
 
-        `rare` is what blocks took that took far more than usual, and so were charged less.
+        `rare` is the time of blocks that took far longer than usual, and so were charged less.
         """
         tally = self.tally
         return {
@@ -350,7 +351,7 @@ class PlaybackTimer:
 
 
 class PlaybackTiming(_Quiet):
-    """Blocks take what an earlier run recorded in `file`."""
+    """Blocks take the times that an earlier run recorded in `file`."""
 
     def __init__(self, file: str) -> None:
         super().__init__()
@@ -376,7 +377,7 @@ class PlaybackTiming(_Quiet):
 def read_blocks(file: str) -> tuple[float, dict[int, array[int]]]:
     """The speed (flop/s) of the machine and the blocks (ns) of each rank, from a recording.
 
-    Raises `UsageError` with file and line when it is none.
+    Raises `UsageError` with file and line if the file is invalid.
     """
     blocks: dict[int, array[int]] = {}
     try:
@@ -424,8 +425,8 @@ def find_timing(
 ) -> Timing:
     """The timing that `--compute` names: native, steady, none, seconds (`1e-6`, `10us`), a file.
 
-    `speed` is what `--host-speed` says; `record` a file in which to record measured blocks. Of
-    measured blocks, those shorter than `threshold` seconds take nothing. Raises `UsageError`.
+    `speed` is the value of `--host-speed`; `record` is a file in which to record measured blocks.
+    Measured blocks shorter than `threshold` seconds take no time. Raises `UsageError`.
     """
     if record is not None and compute not in MEASURED:
         raise UsageError(f"--compute {compute}: only native or steady compute can be recorded")

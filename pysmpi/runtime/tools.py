@@ -56,7 +56,7 @@ def _frame(body: Callable[[], Any]) -> Any:
 
 
 def patch_faulthandler(patches: Patches, module: ModuleType) -> None:
-    """Let each rank have switched the handler on or off for itself; the crash is everybody's."""
+    """Keep a switch of the handler for each rank; a crash concerns all ranks."""
     real_enable, real_disable, real_enabled = module.enable, module.disable, module.is_enabled
 
     def enable(file: Any = None, all_threads: bool = True) -> None:
@@ -119,7 +119,7 @@ def patch_pdb(patches: Patches, module: ModuleType) -> None:
 
 
 def _terminal(prompt: str) -> str:
-    """Ask at the standard input of the process; it is shared, so nothing is read ahead."""
+    """Read from the standard input of the process; it is shared, so there is no read-ahead."""
     stream: Any = sys.__stdin__
     if stream is None:
         raise EOFError
@@ -140,7 +140,7 @@ _STATE_BYTES = 1024  # of the interpreter's state of a thread that are searched
 
 
 class _Fields:
-    """Where the state of a thread keeps its hooks: two functions, then their two arguments."""
+    """The place of the hooks in the state of a thread: two functions, then their two arguments."""
 
     def __init__(self) -> None:
         self.profile = self.trace = -1
@@ -152,7 +152,7 @@ class _Fields:
         before = sys.getprofile(), sys.gettrace()
         mark = _Mark()
         if before != (None, None):
-            # What is looked for is in use: find it by its own values.
+            # The hooks are in use: find them by their values.
             wanted, which = (before[0], 0) if before[0] is not None else (before[1], 1)
         else:
             sys.setprofile(mark)
@@ -185,7 +185,7 @@ class Hooks:
         self.kept: dict[int, tuple[_Hook, _Hook]] = {}  # of suspended greenlets that have some
 
     def follow(self) -> None:
-        """From now on, let each fiber have its own hooks."""
+        """From now on, each fiber has its own hooks."""
         if self.following:
             return
         self.following = True
@@ -234,7 +234,7 @@ def put(hooks: tuple[_Hook, _Hook]) -> None:
 
 
 def begin_fiber() -> None:
-    """Set what `threading` would set in a new thread, in a fiber that begins."""
+    """Set the functions in a new fiber that `threading` would set in a new thread."""
     debugger = _pydevd()
     if debugger is not None:
         with outside_of_ranks():
@@ -252,8 +252,8 @@ def install(
 ) -> dict[str, Callable[[Patches, ModuleType], Any]]:
     """Let tools work in ranks until the patches are undone.
 
-    `exchange` lets each rank have its own functions for the threads that it starts.
-    Returns what to call with modules once they are loaded.
+    `exchange` gives each rank its own functions for the threads that it starts. Returns the
+    functions to call with loaded modules.
     """
     for name in ("_trace_hook", "_profile_hook"):
         exchange.watch(vars(threading), name)
@@ -264,7 +264,7 @@ def install(
         hooks.follow()
     else:
         for module in (sys, threading):
-            # Tools that are compiled set their own hook unseen, and those of threads by these.
+            # Compiled tools set their own hook directly, and those of threads with these functions.
             for name in ("settrace", "setprofile"):
                 _follow_calls(patches, module, name, hooks)
 
@@ -279,7 +279,7 @@ def install(
         patches.set(kind, "enable", like(real, enable))
 
     def patch_profiler(patches: Patches, module: ModuleType) -> None:
-        # `python -m cProfile` makes a class of its own of this one, which cannot be changed.
+        # `python -m cProfile` derives a class from this one, which cannot be changed.
         class Profiler(module.Profiler):  # type: ignore[name-defined, misc]
             __doc__ = module.Profiler.__doc__
             __module__ = module.Profiler.__module__
@@ -314,7 +314,7 @@ def _follow_calls(patches: Patches, module: Any, name: str, hooks: Hooks) -> Non
 
 
 def report_crashes() -> None:
-    """Let a crash of the process say where its program was."""
+    """Make a crash of the process show the lines of its program."""
     import faulthandler
 
     with contextlib.suppress(Exception):
@@ -333,7 +333,7 @@ def _pydevd() -> Any:
 
 @contextlib.contextmanager
 def outside_of_ranks() -> Iterator[None]:
-    """Inside it, what runs belongs to no rank."""
+    """Inside it, the running code belongs to no rank."""
     fiber: Any = getcurrent()
     rank = getattr(fiber, "rank", None)
     if rank is None:
@@ -349,8 +349,8 @@ def outside_of_ranks() -> Iterator[None]:
 def _under_pydevd(patches: Patches) -> None:
     """Let pydevd, the debugger of debugpy, PyCharm and VS Code, stop in ranks.
 
-    It waits in the thread in which it stops for what its own threads hand to it. That wait is of
-    no rank; what the user has evaluated meanwhile is of the rank that stands.
+    A stopped thread waits for commands of the debugger's own threads. This wait belongs to no rank;
+    expressions of the user are evaluated in the stopped rank.
     """
     debugger = _pydevd()
     variables: Any = sys.modules.get("_pydevd_bundle.pydevd_vars")

@@ -1,4 +1,4 @@
-"""`pysmpi.touch` in a run: what the program computes with passes through its core's caches."""
+"""`pysmpi.touch` in a run: accesses of the program pass through its core's caches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pysmpi.mpi.buffers.locations import place_of
 
 @contextmanager
 def followed_by(transport: Transport) -> Iterator[None]:
-    """Let annotations tell `transport`, if it models what caches hold."""
+    """Report annotations to `transport`, if it models the contents of caches."""
     touch = getattr(transport, "touch", None)
 
     def touched(array: Any, write: bool) -> None:

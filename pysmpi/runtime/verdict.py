@@ -1,4 +1,4 @@
-"""The exit status of a job, and the report of what went wrong in its ranks."""
+"""The exit status of a job, and the report of errors in its ranks."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ def verdict(
 ) -> tuple[int, str | None]:
     """The exit status and the report, None if all went well.
 
-    A deadlock that was raised in the ranks and that none of them caught is reported once, not
-    for each of them.
+    A deadlock that was raised in the ranks and not caught is reported once, not for each rank.
     """
     failed = [
         (pid, outcome.error)
@@ -63,7 +62,7 @@ def _failure(
     deadlocks = [error for _, error in failed if isinstance(error, DeadlockError)]
     if kinds == {diagnostics.Deadlock}:
         return MPI_ERROR, str(deadlocks[0])
-    # What the program raised itself explains what MPI found in other ranks.
+    # Exceptions of the program explain MPI errors in other ranks.
     kind: type[Diagnostic] = diagnostics.RankFailed
     status = ERROR
     if kind not in kinds:

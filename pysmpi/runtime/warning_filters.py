@@ -1,12 +1,12 @@
-"""Warnings: the filters and output functions of each rank, and what each has been warned of.
+"""Warnings: the filters, output functions and shown warnings of each rank.
 
-Module `warnings` keeps the filters in its globals, and C code reads them there: they are exchanged
-at switches. A list that a rank is about to change in place becomes its own first.
+Module `warnings` has the filters in its globals, and C code reads them there: they are exchanged at
+switches. A list that a rank is about to change in place is copied for the rank first.
 
-Python remembers in the registry of a module which warnings were shown, and forgets all registries
-whenever any filter changes, by a number that C code counts up. With many ranks that would show
-every warning again and again; so a change of filters clears the registries of the rank's own
-modules instead. A shared module has a registry for each rank that was warned in it.
+Python records shown warnings in the registry of a module. After any change of a filter, it clears
+all registries, by a version number that C code increments. With many ranks this would show every
+warning repeatedly. A change of filters therefore clears the registries of the rank's own modules
+only. A shared module has a registry for each rank with warnings in it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Filters:
                 exchange.watch(space, name)
         self.registries: dict[str, int] = {}  # of shared modules, by number
         # Of ranks that are importing a shared module: their filters, and the common ones before;
-        # several of them where a shared module imports a private one that imports another.
+        # several if a shared module imports a private one that imports another
         self._importing: dict[int, list[tuple[Any, list[Any]]]] = {}
 
     def own(self) -> None:
@@ -52,7 +52,7 @@ class _Filters:
             space["onceregistry"] = dict(space["onceregistry"])
 
     def forget(self) -> None:
-        """Forget of what the rank that is running has been warned."""
+        """Forget the shown warnings of the running rank."""
         exchange = self.exchange
         modules: list[Any] = list(exchange.shown.modules.values())
         modules += [exchange.table.get(name) for name in self.registries]
@@ -63,7 +63,7 @@ class _Filters:
                     registry.clear()
 
     def shown(self) -> None:
-        """A warning is being shown: registries in shared modules become those of a rank."""
+        """A warning is shown: registries in shared modules become those of a rank."""
         exchange = self.exchange
         if exchange.shown is exchange.outside:
             return
@@ -117,7 +117,7 @@ class _Filters:
 
 
 def install(patches: Patches, exchange: Exchange, imports: Any) -> None:
-    """Give every rank its own warnings until the patches are undone."""
+    """Give every rank its own state of warnings until the patches are undone."""
     filters = _Filters(exchange)
     module: Any = warnings
     for name in ("_add_filter", "resetwarnings"):

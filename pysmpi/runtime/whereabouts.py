@@ -1,4 +1,4 @@
-"""Where ranks are at a moment, for somebody who interrupts a run."""
+"""The positions of ranks, for a message about an interrupted run."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def whereabouts(simulation: Simulation, frame: FrameType | None) -> str:
-    """What every rank does: a line for each place of the program.
+    """The position of every rank: a line for each place of the program.
 
-    `frame` is what the interpreter is executing now.
+    `frame` is the frame that the interpreter is executing.
     """
     census = Census(simulation)
     running = getcurrent()
