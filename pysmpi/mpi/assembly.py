@@ -11,7 +11,7 @@ from typing import Any
 
 from pysmpi.mpi.base.docstrings import publish
 
-from .calls import bound
+from .calls import own
 
 CHAPTERS = (
     "base.constants",
@@ -51,4 +51,4 @@ def assemble(namespace: dict[str, Any]) -> None:
         for name in module.__all__:
             member = namespace[name] = getattr(module, name)
             publish(name, member)
-    bound(namespace)
+    own(namespace)

@@ -1,118 +1,498 @@
-"""The boundary of MPI calls: where the program's compute ends and where it goes on.
+"""MPI calls: the registry of all procedures, and the boundary between them and the program.
 
-A call stops the clock of its rank's compute before it does anything else, so that what pysmpi
-does for it is not taken for compute of the program, and starts it again when it returns, also by
-an exception. The calls that a program makes most often do so themselves, in `pointtopoint` and
-`requests`; `bound` gives the others their boundary.
+A public function of MPI is declared where it is defined, by the decorator of its kind:
 
-A lower-case call leaves the clock running at first: pickling its arguments is work that mpi4py
-does in the program's process, too.
+    @mpi.point_to_point("3.2.4")
+    def Recv(self, buf, source=ANY_SOURCE, tag=ANY_TAG, status=None): ...
+
+The decorator registers a `Procedure` and puts the boundary around the function. The boundary stops
+the clock of the rank's compute before anything else, so that what pysmpi does for the call is not
+taken for compute of the program, and starts it last, also after an exception. In between
+`rank.call` is the `Call`. A call that MPI makes for itself within another is a part of that one
+and passes through.
+
+Where a call does work that belongs to the program's process, as pickling does in mpi4py, or runs
+functions of the program, it does so in the context `computing()`.
+
+A local call looks something up or sets it in the calling rank alone. Its work is compute of the
+program, so the clock goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import wraps
-from types import CodeType, FunctionType
-from typing import Any
+import os
+import sys
+from collections.abc import Callable
+from enum import Enum
+from types import CellType, CodeType, FrameType, FunctionType
+from typing import Any, Final, TypeVar
 
-from pysmpi.mpi.base.docstrings import PUBLIC
-from pysmpi.mpi.base.handles import Handle
-from pysmpi.mpi.base.ranks import current
+from greenlet import getcurrent
 
-# The classes whose methods may take part in the simulation.
-FAMILIES = ("Comm", "Request", "Message", "Win", "File", "Session")
-# The functions that may.
-FUNCTIONS = (
-    "Init", "Init_thread", "Finalize", "Attach_buffer", "Detach_buffer", "Flush_buffer",
-    "Iflush_buffer", "Open_port", "Close_port", "Publish_name", "Unpublish_name", "Lookup_name",
-)  # fmt: skip
+from pysmpi.mpi.base import ranks
+from pysmpi.mpi.base.ranks import Fiber, Rank, current
 
-# Methods of these names look something up or set it in the calling rank alone.
-_LOCAL = ("Get_", "Set_", "Is_", "Call_", "Create_errhandler", "Create_keyval", "Free_keyval",
-          "Delete_attr", "Compare", "Cancel", "cancel", "py2f", "f2py", "fromhandle", "Shift",
-          "Query_")  # fmt: skip
-_NOT_LOCAL = ("Get_status", "Get_accumulate", "Get_position_shared", "Set_view", "Set_size",
-              "Set_atomicity")  # fmt: skip
-
-BOUNDARIES: set[CodeType] = set()  # code of the boundaries, which no report speaks of
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def is_local(name: str) -> bool:
-    """Whether a method of this name only looks something up or sets it in the calling rank."""
-    return name.startswith(_LOCAL) and not name.startswith(_NOT_LOCAL)
+class Kind(Enum):
+    """What a call may do to other ranks."""
+
+    LOCAL = "local"
+    POINT_TO_POINT = "point-to-point"
+    COLLECTIVE = "collective"
+    ONE_SIDED = "one-sided"
+    FILE = "file"
+    PROCESS = "process"
 
 
-def by_itself(function: Any) -> Any:
-    """Mark a function that stops and starts the clock itself."""
-    function._bounded = True
-    return function
+class Role(Enum):
+    """What an argument means to a call."""
+
+    BUFFER = "buffer"
+    PEER = "peer"
+    TAG = "tag"
+    COUNT = "count"
+    ROOT = "root"
+    COMMUNICATOR = "communicator"
+    REQUEST = "request"
+    MESSAGE = "message"
+    WINDOW = "window"
+    FILE = "file"
+    GROUP = "group"
+    DATATYPE = "datatype"
+    OPERATOR = "operator"
+    STATUS = "status"
+    INFO = "info"
+    OTHER = "other"
 
 
-def bound(namespace: dict[str, Any]) -> None:
-    """Give a boundary to the functions and methods of `mpi4py.MPI` that lack one."""
-    for name in FUNCTIONS:
-        namespace[name] = _bounded(namespace[name])
-    for cls in classes(namespace):
-        for name, member in list(vars(cls).items()):
-            if name.startswith("_") or (is_local(name) and name != "Cancel"):
-                continue
-            if isinstance(member, classmethod) and isinstance(member.__func__, FunctionType):
-                setattr(cls, name, classmethod(_bounded(member.__func__)))
-            elif isinstance(member, FunctionType):
-                setattr(cls, name, _bounded(member))
+# The roles of the parameters of mpi4py by their names.
+_ROLES: Final = {
+    name: role
+    for role, names in {
+        Role.BUFFER: "buf sendbuf recvbuf obj sendobj recvobj origin result compare base inbuf "
+        "outbuf inoutbuf buffer",
+        Role.PEER: "dest source target_rank rank",
+        Role.TAG: "tag sendtag recvtag",
+        Role.COUNT: "count counts maxprocs partitions size",
+        Role.ROOT: "root",
+        Role.COMMUNICATOR: "comm peer_comm",
+        Role.REQUEST: "request requests",
+        Role.MESSAGE: "message",
+        Role.GROUP: "group",
+        Role.DATATYPE: "datatype etype filetype",
+        Role.OPERATOR: "op",
+        Role.STATUS: "status statuses",
+        Role.INFO: "info",
+    }.items()
+    for name in names.split()
+}
+# The role of a handle whose method is called, by the family of its class.
+_FAMILIES: Final = {
+    "Comm": Role.COMMUNICATOR,
+    "Request": Role.REQUEST,
+    "Message": Role.MESSAGE,
+    "Win": Role.WINDOW,
+    "File": Role.FILE,
+    "Group": Role.GROUP,
+    "Datatype": Role.DATATYPE,
+    "Op": Role.OPERATOR,
+    "Status": Role.STATUS,
+    "Info": Role.INFO,
+}
 
 
-def classes(namespace: dict[str, Any]) -> Iterator[type]:
-    """The classes of all families with their bases, each once, in a fixed order."""
-    seen: set[type] = {object, Handle}
-    pending: list[type] = [namespace[family] for family in FAMILIES if family in namespace]
-    while pending:
-        cls = pending.pop(0)
-        if cls in seen:
-            continue
-        seen.add(cls)
-        yield cls
-        pending += cls.__bases__
-        # Not those of the program, whose methods are its own.
-        kinds: list[type] = cls.__subclasses__()
-        pending += [kind for kind in kinds if kind.__module__ == PUBLIC]
+class Procedure:
+    """A function or method of `mpi4py.MPI`.
+
+    `name` is the name without its class. `section` is the section of MPI 4.1 that describes it.
+    `function` is what runs inside the boundary. `parameters` are the names of its parameters,
+    `self` or `cls` of a method included.
+    """
+
+    __slots__ = ("name", "section", "kind", "function", "parameters", "roles", "owners")
+
+    def __init__(
+        self, function: Any, kind: Kind, section: str, roles: dict[str, Role] | None
+    ) -> None:
+        self.name: str = function.__name__
+        self.section = section
+        self.kind = kind
+        self.function = function
+        code = function.__code__
+        count = code.co_argcount + code.co_kwonlyargcount
+        count += bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
+        self.parameters: tuple[str, ...] = code.co_varnames[:count]
+        self.roles: dict[str, Role] = {
+            name: _ROLES.get(name, Role.OTHER) for name in self.parameters
+        }
+        self.roles.update(roles or {})
+        self.owners: list[type] = []  # the public classes that have it as a method
+
+    @property
+    def chapter(self) -> int:
+        """The chapter of MPI 4.1."""
+        return int(self.section.partition(".")[0] or 0)
+
+    def belongs_to(self, owner: type) -> None:
+        """Note a public class that has the procedure as a method."""
+        if owner not in self.owners:
+            self.owners.append(owner)
+        for base in owner.__mro__:
+            role = _FAMILIES.get(base.__name__)
+            if role is not None and self.parameters[:1] == ("self",):
+                self.roles[self.parameters[0]] = role
+
+    def __repr__(self) -> str:
+        return f"<MPI procedure {self.function.__qualname__}>"
 
 
-def _bounded(function: Any) -> Callable[..., Any]:
-    if getattr(function, "_bounded", False):
-        done: Callable[..., Any] = function
-        return done
-    return _upper(function) if function.__name__[0].isupper() else _lower(function)
+PROCEDURES: list[Procedure] = []  # all of them, in the order of their definition
+_BY_CODE: dict[CodeType, Procedure] = {}  # by the code of their boundaries
 
 
-def _upper(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def bounded(*args: Any, **kwargs: Any) -> Any:
-        rank = current()
-        if rank.in_call:
-            return function(*args, **kwargs)
-        rank.enter()
+def procedure_of(member: Any) -> Procedure | None:
+    """The procedure that a public function or method of `mpi4py.MPI` calls, if it is one."""
+    function = getattr(member, "__func__", member)
+    code = getattr(function, "__code__", None)
+    return None if code is None else _BY_CODE.get(code)
+
+
+def is_boundary(code: CodeType) -> bool:
+    """Whether code is that of a boundary."""
+    return code in _BY_CODE
+
+
+class Call:
+    """A call of a procedure of MPI, from its begin to its end.
+
+    `values` are the arguments in the order of `procedure.parameters`; `fiber` is the thread of the
+    rank that made the call, None outside a simulation.
+    """
+
+    __slots__ = ("procedure", "rank", "values", "fiber", "handles", "_site", "__weakref__")
+
+    def __init__(self, procedure: Procedure, rank: Rank, values: tuple[Any, ...]) -> None:
+        self.procedure = procedure
+        self.rank = rank
+        self.values = values
+        fiber: Any = getcurrent()
+        mine = isinstance(fiber, Fiber) and fiber.rank is rank
+        self.fiber: Fiber | None = fiber if mine else rank.fiber
+        # Handles that the call took out of an iterator, which `values` no longer gives.
+        self.handles: list[Any] | None = None
+        self._site: Any = None
+
+    @property
+    def name(self) -> str:
+        """The name of the procedure."""
+        return self.procedure.name
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the procedure."""
+        return self.procedure.kind
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments by the names of their parameters."""
+        return dict(zip(self.procedure.parameters, self.values))
+
+    def having(self, role: Role) -> dict[str, Any]:
+        """The arguments of a role, by the names of their parameters."""
+        roles = self.procedure.roles
+        return {
+            name: value
+            for name, value in zip(self.procedure.parameters, self.values)
+            if roles[name] is role
+        }
+
+    @property
+    def operations(self) -> list[Any]:
+        """The operations (see `point_to_point.operations`) of the requests among the arguments.
+
+        For a call that waits these are the operations that it waits for.
+        """
+        handles = self.handles
+        if handles is None:
+            handles = []
+            for value in self.having(Role.REQUEST).values():
+                if isinstance(value, list | tuple):
+                    handles += value
+                else:
+                    handles.append(value)
+        found = (getattr(handle, "_impl", None) for handle in handles)
+        return [operation for operation in found if operation is not None]
+
+    @property
+    def pending(self) -> list[Any]:
+        """The messages and other requests of the kernel that the call waits for now."""
+        process = self.rank.process if self.fiber is None else self.fiber.process
+        return list(process.pending())
+
+    @property
+    def site(self) -> Any:
+        """Where the program makes the call: file, line and function; None if that is unknown."""
+        if self._site is None:
+            fiber: Any = self.fiber
+            running = fiber is None or fiber is getcurrent()
+            self._site = locate(sys._getframe(1) if running else fiber.gr_frame)
+        return self._site
+
+    def __repr__(self) -> str:
+        return f"<call of {self.name} by {self.rank!r}>"
+
+
+ranks.new_call = Call
+
+
+def _outside(frame: FrameType | None) -> Any:
+    """The innermost frame that is not pysmpi's, as file, line and function."""
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname
+
+
+# Finds a line of the program from a frame. The runtime, which knows what libraries are, sets it.
+locate: Callable[[FrameType | None], Any] = _outside
+
+
+def call_of(fiber: Any) -> Call | None:
+    """The call in which a fiber is, running or suspended."""
+    record = getattr(fiber, "record", None)
+    if record is None:
+        return fiber.rank.call
+    if record.__class__ is not Call:
+        record = fiber.record = Call(record[0], fiber.rank, record[1])
+        record.fiber = fiber
+    return record
+
+
+class computing:
+    """A context inside a call whose work is compute of the program.
+
+    Calls that the program's functions make in it are calls of their own.
+    """
+
+    __slots__ = ("rank", "record", "inside")
+
+    def __enter__(self) -> None:
+        rank = self.rank = current()
+        self.record = rank.record
+        rank.record = None
+        self.inside = rank.in_call
+        if self.inside:
+            rank.in_call = False
+            if rank.timer is not None:
+                rank.timer.resume()
+
+    def __exit__(self, *exception: object) -> None:
+        rank = self.rank
+        if self.inside:
+            if rank.timer is not None:
+                rank.process.debt += rank.timer.stop()
+            rank.in_call = True
+        rank.record = self.record
+
+
+def compute_on(rank: Rank) -> None:
+    """Start the clock before the end of a call: what it still does is compute of the program."""
+    if rank.in_call:
+        rank.leave()
+
+
+def begun(rank: Rank) -> None:
+    """Tell the watchers of a rank that a call has begun: it is `rank.call`."""
+    for watcher in rank.watchers:
+        watcher.begun(rank)
+
+
+def ended(rank: Rank) -> None:
+    """Tell the watchers of a rank that `rank.call` ends."""
+    for watcher in rank.watchers:
+        watcher.ended(rank)
+
+
+_OWN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+_VARARGS, _VARKEYWORDS = 0x04, 0x08
+
+# Both boundaries are written out, since a function more would cost as much as all of the rest.
+_CLOCKED = """
+def make(_procedure, _function, _getcurrent, _current, _begun, _ended):
+    def boundary({parameters}):
         try:
-            return function(*args, **kwargs)
-        finally:
-            rank.leave()
-
-    BOUNDARIES.add(bounded.__code__)
-    return by_itself(bounded)  # type: ignore[no-any-return]
-
-
-def _lower(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def bounded(*args: Any, **kwargs: Any) -> Any:
-        rank = current()
-        if rank.in_call:
-            return function(*args, **kwargs)
+            _rank = _getcurrent().rank
+        except Exception:
+            _rank = _current()
+        if _rank.in_call:
+            return _function({passed})
+        _timer = _rank.timer
+        if _timer is not None:
+            _rank.process.debt += _timer.stop()
+        _rank.in_call = True
+        _outer = _rank.record
+        _rank.record = _procedure, ({values})
         try:
-            return function(*args, **kwargs)
+            if _rank.watchers is not None:
+                _begun(_rank)
+            return _function({passed})
         finally:
-            if rank.in_call:
-                rank.leave()
+            if _rank.watchers is not None:
+                _ended(_rank)
+            _rank.record = _outer
+            if _rank.in_call:
+                _rank.in_call = False
+                _timer = _rank.timer
+                if _timer is not None:
+                    _timer.start()
+    return boundary
+"""
+_LOCAL = """
+def make(_procedure, _function, _getcurrent, _current):
+    def boundary({parameters}):
+        try:
+            _rank = _getcurrent().rank
+        except Exception:
+            _rank = _current()
+        if _rank.in_call or _rank.record is not None:
+            return _function({passed})
+        _rank.record = _procedure, ({values})
+        try:
+            return _function({passed})
+        finally:
+            _rank.record = None
+    return boundary
+"""
+_TEMPLATES: dict[tuple[bool, int, int], CodeType] = {}
 
-    BOUNDARIES.add(bounded.__code__)
-    return by_itself(bounded)  # type: ignore[no-any-return]
+
+def _code(function: Any, clocked: bool) -> CodeType:
+    """The code of the boundary, with the signature of a function.
+
+    Functions of as many parameters share a template, in which only the names differ.
+    """
+    code = function.__code__
+    names = code.co_varnames
+    count, posonly = code.co_argcount, code.co_posonlyargcount
+    plain = not code.co_kwonlyargcount and not code.co_flags & (_VARARGS | _VARKEYWORDS)
+    key = (clocked, count, posonly)
+    found = _TEMPLATES.get(key) if plain else None
+    if found is None:
+        own = [f"_{i}" for i in range(count)] if plain else list(names[:count])
+        parameters, passed, values = list(own), list(own), list(own)
+        if posonly:
+            parameters.insert(posonly, "/")
+        last = count + code.co_kwonlyargcount
+        if code.co_flags & _VARARGS:
+            parameters.append(f"*{names[last]}")
+            passed.append(f"*{names[last]}")
+        elif code.co_kwonlyargcount:
+            parameters.append("*")
+        for name in names[count:last]:
+            parameters.append(name)
+            passed.append(f"{name}={name}")
+            values.append(name)
+        if code.co_flags & _VARARGS:
+            values.append(names[last])
+            last += 1
+        if code.co_flags & _VARKEYWORDS:
+            parameters.append(f"**{names[last]}")
+            passed.append(f"**{names[last]}")
+            values.append(names[last])
+        source = (_CLOCKED if clocked else _LOCAL).format(
+            parameters=", ".join(parameters),
+            passed=", ".join(passed),
+            values="".join(f"{value}, " for value in values),
+        )
+        made: dict[str, Any] = {}
+        exec(compile(source, os.path.join(_OWN, "mpi", "<boundary>"), "exec"), made)
+        found = next(c for c in made["make"].__code__.co_consts if isinstance(c, CodeType))
+        if plain:
+            _TEMPLATES[key] = found
+    return found.replace(
+        co_varnames=names[:count] + found.co_varnames[count:] if plain else found.co_varnames,
+        co_name=code.co_name,
+        co_qualname=code.co_qualname,
+    )
+
+
+def _boundary(function: Any, procedure: Procedure) -> Any:
+    """The boundary of a function, which cannot be told from it."""
+    code = _code(function, procedure.kind is not Kind.LOCAL)
+    known = {
+        "_procedure": procedure,
+        "_function": function,
+        "_getcurrent": getcurrent,
+        "_current": current,
+        "_begun": begun,
+        "_ended": ended,
+    }
+    cells = tuple(CellType(known[name]) for name in code.co_freevars)
+    made = FunctionType(code, globals(), function.__name__, function.__defaults__, cells)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__annotations__ = function.__annotations__
+    made.__doc__ = function.__doc__
+    made.__module__ = function.__module__
+    made.__qualname__ = function.__qualname__
+    _BY_CODE[code] = procedure
+    return made
+
+
+class mpi:
+    """The decorators that declare procedures of MPI, one for each kind.
+
+    Each takes the section of MPI 4.1 that describes the procedure, and the roles of parameters
+    that are not those which mpi4py's names have. A procedure that mpi4py adds has no section.
+    """
+
+    @staticmethod
+    def _declared(kind: Kind, section: str, roles: dict[str, Role]) -> Callable[[F], F]:
+        def declare(function: Any) -> Any:
+            procedure = Procedure(function, kind, section, roles)
+            PROCEDURES.append(procedure)
+            return _boundary(function, procedure)
+
+        return declare
+
+    @staticmethod
+    def local(section: str = "", **roles: Role) -> Callable[[F], F]:
+        """A call that needs no other rank and bills no time of its own."""
+        return mpi._declared(Kind.LOCAL, section, roles)
+
+    @staticmethod
+    def point_to_point(section: str = "", **roles: Role) -> Callable[[F], F]:
+        """A call of chapters 3 and 4, or one that completes their operations."""
+        return mpi._declared(Kind.POINT_TO_POINT, section, roles)
+
+    @staticmethod
+    def collective(section: str = "", **roles: Role) -> Callable[[F], F]:
+        """A call that all ranks of a communicator make."""
+        return mpi._declared(Kind.COLLECTIVE, section, roles)
+
+    @staticmethod
+    def one_sided(section: str = "", **roles: Role) -> Callable[[F], F]:
+        """A call of chapter 12."""
+        return mpi._declared(Kind.ONE_SIDED, section, roles)
+
+    @staticmethod
+    def file(section: str = "", **roles: Role) -> Callable[[F], F]:
+        """A call of chapter 14."""
+        return mpi._declared(Kind.FILE, section, roles)
+
+    @staticmethod
+    def process(section: str = "", **roles: Role) -> Callable[[F], F]:
+        """A call of chapter 11."""
+        return mpi._declared(Kind.PROCESS, section, roles)
+
+
+def own(namespace: dict[str, Any]) -> None:
+    """Tell the procedures which public classes they are methods of, once `MPI` is complete."""
+    for cls in list(namespace.values()):
+        if isinstance(cls, type):
+            for name in dir(cls):
+                procedure = procedure_of(getattr(cls, name, None))
+                if procedure is not None:
+                    procedure.belongs_to(cls)

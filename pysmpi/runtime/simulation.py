@@ -179,7 +179,7 @@ class Simulation:
         fiber = Fiber(body, self.hub)
         fiber.rank = rank
         fiber.process = process
-        fiber.gate = None
+        fiber.gate = fiber.record = None
         fiber.state = None if rank.program is None else rank.program.state
         process.suspend = self._wait
         return fiber
@@ -306,9 +306,11 @@ class Simulation:
         if threads is None:
             threads = self.threads[rank.pid] = []
             main.resume = _switcher(rank, main, rank.fiber)
+            main.suspend = _keeper(rank, rank.fiber, main.suspend)
         process = Process(self.engine, rank.pid, main.slot, main.core)
         fiber = self._fiber(rank, process, lambda: self._live_thread(rank, fiber, body))
         process.resume = _switcher(rank, process, fiber)
+        process.suspend = _keeper(rank, fiber, process.suspend)
         process.core.residents += 1
         threads.append(fiber)
         process.launch()
@@ -316,6 +318,7 @@ class Simulation:
 
     def _live_thread(self, rank: Rank, fiber: Fiber, body: Callable[[], Any]) -> None:
         self.door.enter()
+        rank.record = None
         try:
             rank.leave()
             body()
@@ -342,7 +345,7 @@ class Simulation:
 
     def _end_threads(self, rank: Rank) -> None:
         threads = self.threads.get(rank.pid)
-        in_call = rank.in_call
+        in_call, record = rank.in_call, rank.record
         while threads:
             fiber = threads[-1]
             process = rank.process = fiber.process
@@ -356,7 +359,7 @@ class Simulation:
             rank.__class__ = kind
             if fiber in threads:  # it had not begun, or it was left
                 self._thread_ended(rank, fiber)
-        rank.in_call = in_call
+        rank.in_call, rank.record = in_call, record
         rank.process = rank.fiber.process
 
     def run(self) -> None:
@@ -494,6 +497,19 @@ def _thrower(fiber: Fiber, found: Any, usual: Callable[[], Any]) -> Callable[[],
         return fiber.throw(found.exception())
 
     return resume
+
+
+def _keeper(rank: Rank, fiber: Fiber, suspend: Callable[[], Any]) -> Callable[[], Any]:
+    """Suspend one thread of a rank that has several: each is in a call of its own."""
+
+    def keep() -> Any:
+        fiber.record, rank.record = rank.record, None
+        try:
+            return suspend()
+        finally:
+            fiber.record, rank.record = None, fiber.record
+
+    return keep
 
 
 def _switcher(rank: Rank, process: Process, fiber: Fiber) -> Callable[[], Any]:

@@ -84,7 +84,8 @@ class SteadyTimer:
     """
 
     __slots__ = (
-        "start", "_stop", "_factor", "_places", "_last", "_tally", "_pid", "_write", "_least",
+        "start", "resume", "_stop", "_factor", "_places", "_last", "_tally", "_pid", "_write",
+        "_least",
     )  # fmt: skip
 
     def __init__(
@@ -96,7 +97,7 @@ class SteadyTimer:
         write: Callable[[str], Any] | None = None,
         threshold: float = 0.0,
     ) -> None:
-        self.start = clock.start
+        self.start = self.resume = clock.start
         self._stop = clock.stop
         self._factor = factor  # simulated seconds a nanosecond of this machine
         self._places: dict[int, Place] = {}

@@ -44,6 +44,9 @@ class Timer(Protocol):
     def start(self) -> None:
         """A block begins."""
 
+    def resume(self) -> None:
+        """Work of the program inside a call begins, such as pickling; it ends with `stop`."""
+
     def stop(self) -> float:
         """The block ends; returns its seconds on the simulated core."""
 
@@ -137,10 +140,10 @@ class CpuClock(Stopwatch):
 class NativeTimer:
     """Times blocks on the CPU clock; blocks shorter than `threshold` seconds take no time."""
 
-    __slots__ = ("start", "_stop", "_factor")
+    __slots__ = ("start", "resume", "_stop", "_factor")
 
     def __init__(self, clock: CpuClock, factor: float, threshold: float = 0.0) -> None:
-        self.start = clock.start
+        self.start = self.resume = clock.start
         self._stop = clock.stop if threshold <= 0.0 else _above(clock.stop, threshold)
         self._factor = factor  # simulated seconds a nanosecond of this machine
 
@@ -162,7 +165,7 @@ def _above(stop: Callable[[], int], threshold: float) -> Callable[[], int]:
 class RecordingTimer:
     """Times blocks on the CPU clock and writes them down."""
 
-    __slots__ = ("start", "_stop", "_factor", "_write", "_pid")
+    __slots__ = ("start", "resume", "_stop", "_factor", "_write", "_pid")
 
     def __init__(
         self,
@@ -172,7 +175,7 @@ class RecordingTimer:
         write: Callable[[str], Any],
         threshold: float = 0.0,
     ) -> None:
-        self.start = clock.start
+        self.start = self.resume = clock.start
         self._stop = clock.stop if threshold <= 0.0 else _above(clock.stop, threshold)
         self._factor = factor
         self._pid = pid
@@ -313,13 +316,25 @@ class ConstantTiming(_Quiet):
         return self
 
     def timer(self, pid: int, speed: float | None) -> Timer:
-        return self
+        return ConstantTimer(self.seconds)
+
+
+class ConstantTimer:
+    """Says the same of every block, and that work inside calls takes nothing."""
+
+    __slots__ = ("_seconds", "_block")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = self._block = seconds
 
     def start(self) -> None:
-        """A block begins."""
+        self._block = self._seconds
+
+    def resume(self) -> None:
+        self._block = 0.0
 
     def stop(self) -> float:
-        return self.seconds
+        return self._block
 
 
 _HEADER = "# pysmpi compute 1, nanoseconds of blocks on a core of flop/s: "
@@ -338,6 +353,9 @@ class PlaybackTimer:
 
     def start(self) -> None:
         """A block begins."""
+
+    def resume(self) -> None:
+        """A block inside a call begins."""
 
     def stop(self) -> float:
         position = self.position

@@ -18,7 +18,7 @@ from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Envelope, Receive, Request, Send
 from pysmpi.mpi.base.ranks import Fiber, Rank
-from pysmpi.mpi.calls import BOUNDARIES
+from pysmpi.mpi.calls import is_boundary
 from pysmpi.mpi.collective import agreement
 from pysmpi.mpi.communicators.comm import LOCALS, Comm, Everyone, local
 from pysmpi.mpi.communicators.communicator import Core
@@ -321,7 +321,7 @@ def _called(frames: list[FrameType]) -> tuple[str, FrameType | None]:
     """The name of what the program called, and its frame: MPI's, else whatever it is."""
     outermost: FrameType | None = None
     for frame in frames:
-        if frame.f_code.co_filename.startswith(_MPI) and frame.f_code not in BOUNDARIES:
+        if frame.f_code.co_filename.startswith(_MPI) and not is_boundary(frame.f_code):
             outermost = frame
     if (outermost is None or _is_fiber(outermost)) and frames:
         outermost = frames[-1]

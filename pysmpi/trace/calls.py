@@ -17,7 +17,7 @@ from greenlet import getcurrent
 
 from pysmpi.mpi import MPI
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.calls import classes, is_local
+from pysmpi.mpi.calls import Kind, procedure_of
 from pysmpi.runtime.program_errors import shorten
 from pysmpi.trace.events import Call
 
@@ -39,9 +39,13 @@ class Instruments:
 
     def install(self, recorder: Recorder) -> None:
         """Have every communicating method tell `recorder`."""
-        for cls in list(classes(vars(MPI))):
+        classes = dict.fromkeys(
+            base for cls in vars(MPI).values() if isinstance(cls, type) for base in cls.__mro__
+        )
+        for cls in classes:
             for name, member in list(vars(cls).items()):
-                if name.startswith("_") or is_local(name):
+                procedure = procedure_of(member)
+                if name.startswith("_") or procedure is None or procedure.kind is Kind.LOCAL:
                     continue
                 wrapped: Any
                 if isinstance(member, FunctionType):
@@ -65,12 +69,13 @@ class Probe:
     To ask the rank for its time instead would bill it once more, and change the run.
     """
 
-    __slots__ = ("start", "real", "_rank")
+    __slots__ = ("start", "resume", "real", "_rank")
 
     def __init__(self, rank: Rank) -> None:
         self._rank = rank
         self.real = rank.timer
         self.start = rank.timer.start
+        self.resume = rank.timer.resume
 
     def stop(self) -> float:
         elapsed: float = self.real.stop()

@@ -33,6 +33,8 @@ class Clock:
         self.begun = self.now
         self.running = True
 
+    resume = start
+
     def stop(self) -> float:
         assert self.running, "billed twice"
         return self.now - self.begun

@@ -31,6 +31,7 @@ from pysmpi.mpi.base.exceptions import Exception, cint, fail, no_integer, user_e
 from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.ranks import Rank, World, current
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.mpi.calls import computing
 
 __all__ = ["_keyval_registry"]
 
@@ -271,7 +272,8 @@ def _called(function: Callable[..., Any], subject: Handle, keyval: int, value: A
     """Call a callback with a handle of its own, which is null again afterwards."""
     handle = subject._wrap(subject._impl)
     try:
-        return function(handle, keyval, value)
+        with computing():
+            return function(handle, keyval, value)
     finally:
         handle._set(None)
 

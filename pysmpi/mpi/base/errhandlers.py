@@ -18,6 +18,7 @@ from pysmpi.mpi.base.exceptions import Exception, cint, error_handlers, fail
 from pysmpi.mpi.base.handles import Handle, type_name, wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.mpi.calls import computing, mpi
 
 __all__ = ["Errhandler", "ERRHANDLER_NULL", "ERRORS_RETURN", "ERRORS_ABORT", "ERRORS_ARE_FATAL"]
 
@@ -38,11 +39,13 @@ class Errhandler(Handle, kind=5, null=0x14000000, error=ERR_ERRHANDLER):
         self._copy(errhandler, "errhandler")
         return self
 
+    @mpi.local("9.3")
     def free(self) -> None:
         """Call `Free` if not null."""
         if id(self) not in self._constants and self._sync() is not None:
             self.Free()
 
+    @mpi.local("9.3")
     def Free(self) -> None:
         """Free an error handler."""
         action = self._live()
@@ -97,7 +100,8 @@ class UserAction(Action):
         """Call the function with a handle of its own; an exception from it is fatal."""
         argument = self.family._wrap(subject._impl if subject is not None else None)
         try:
-            self.function(argument, int(error))
+            with computing():
+                self.function(argument, int(error))
         except builtins.Exception as failure:
             show(failure)
             Fatal("exception in a user-defined error handler").act(subject, error)

@@ -15,6 +15,7 @@ from pysmpi.mpi.base import constants
 from pysmpi.mpi.base.constants import ERR_LASTCODE, ERR_OTHER, ERR_UNKNOWN, SUCCESS
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.mpi.calls import mpi
 
 __all__ = [
     "Exception",
@@ -161,14 +162,17 @@ class Exception(RuntimeError):
         text = self.Get_error_string()
         return f"{text}: {self.detail}" if self.detail else text
 
+    @mpi.local("9.4")
     def Get_error_code(self) -> int:
         """Error code."""
         return self.args[0]
 
+    @mpi.local("9.4")
     def Get_error_class(self) -> int:
         """Error class."""
         return Get_error_class(self.args[0])
 
+    @mpi.local("9.4")
     def Get_error_string(self) -> str:
         """Error string."""
         return Get_error_string(self.args[0])
@@ -353,6 +357,7 @@ def user_errors() -> UserErrors:
     return USER_ERRORS.of(current())
 
 
+@mpi.local("9.4")
 def Get_error_class(errorcode: int) -> int:
     """Convert an *error code* into an *error class*."""
     code = cint(errorcode)
@@ -361,6 +366,7 @@ def Get_error_class(errorcode: int) -> int:
     return user_errors().classes.get(code, ERR_UNKNOWN)
 
 
+@mpi.local("9.4")
 def Get_error_string(errorcode: int) -> str:
     """Return the *error string* for a given *error class* or *error code*."""
     code = cint(errorcode)
@@ -371,11 +377,13 @@ def Get_error_string(errorcode: int) -> str:
     return text
 
 
+@mpi.local("9.5")
 def Add_error_class() -> int:
     """Add an *error class* to the known error classes."""
     return user_errors().add(None)
 
 
+@mpi.local("9.5")
 def Remove_error_class(errorclass: int) -> None:
     """Remove an *error class* from the known error classes."""
     code = cint(errorclass)
@@ -389,6 +397,7 @@ def Remove_error_class(errorclass: int) -> None:
     errors.remove(code)
 
 
+@mpi.local("9.5")
 def Add_error_code(errorclass: int) -> int:
     """Add an *error code* to an *error class*."""
     code = cint(errorclass)
@@ -398,6 +407,7 @@ def Add_error_code(errorclass: int) -> int:
     return errors.add(code)
 
 
+@mpi.local("9.5")
 def Remove_error_code(errorcode: int) -> None:
     """Remove an *error code* from the known error codes."""
     code = cint(errorcode)
@@ -409,6 +419,7 @@ def Remove_error_code(errorcode: int) -> None:
     errors.remove(code)
 
 
+@mpi.local("9.5")
 def Add_error_string(errorcode: int, string: str) -> None:
     """Associate an *error string* with an *error class* or *error code*."""
     code = cint(errorcode)
@@ -419,6 +430,7 @@ def Add_error_string(errorcode: int, string: str) -> None:
     errors.strings[code] = text[: constants.MAX_ERROR_STRING - 1]
 
 
+@mpi.local("9.5")
 def Remove_error_string(errorcode: int) -> None:
     """Remove *error string* association from *error class* or *error code*."""
     code = cint(errorcode)

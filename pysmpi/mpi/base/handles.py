@@ -21,6 +21,7 @@ from pysmpi.mpi.base.exceptions import fail, named, whole
 from pysmpi.mpi.base.options import ENVIRONMENT
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.mpi.calls import mpi
 
 __all__ = ["_addressof", "_handleof", "_sizeof"]
 
@@ -300,6 +301,7 @@ class Handle:
         return self._table.number(self._sync())
 
     @classmethod
+    @mpi.local("19.3")
     def fromhandle(cls, handle: int) -> Any:
         """Create object from MPI handle."""
         number = whole(handle)
@@ -307,25 +309,30 @@ class Handle:
             raise OverflowError(f"handle: {number} is negative")
         return cls._wrap(cls._lookup(number & _MASK))
 
+    @mpi.local("19.3")
     def toint(self) -> int:
         """Translate object to integer handle."""
         number = self.handle
         return number - 0x100000000 if number > 0x7FFFFFFF else number
 
     @classmethod
+    @mpi.local("19.3")
     def fromint(cls, arg: int, /) -> Any:
         """Translate integer handle to object."""
         return cls._wrap(cls._lookup(whole(arg) & _MASK, "arg"))
 
+    @mpi.local("19.3")
     def py2f(self) -> int:
         """Translate object to Fortran handle."""
         return self.toint()
 
     @classmethod
+    @mpi.local("19.3")
     def f2py(cls, arg: int) -> Any:
         """Translate Fortran handle to object."""
         return cls._wrap(cls._lookup(whole(arg) & _MASK, "arg"))
 
+    @mpi.local()
     def free(self) -> None:
         """Free the object if it is not null or predefined."""
         if id(self) in self._constants or self._sync() is None:

@@ -18,6 +18,7 @@ from pysmpi.mpi.base.exceptions import cint, cstring, fail, listed, sequence
 from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.mpi.calls import mpi
 
 __all__ = ["Info", "INFO_NULL", "INFO_ENV"]
 
@@ -71,6 +72,7 @@ class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):
         return own
 
     @classmethod
+    @mpi.local("10")
     def Create(
         cls,
         items: Info | Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
@@ -83,6 +85,7 @@ class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):
         return info
 
     @classmethod
+    @mpi.local("10")
     def Create_env(cls, args: Sequence[str] | None = None) -> Self:
         """Create a new environment info object."""
         pairs = dict(environment())
@@ -95,20 +98,24 @@ class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):
                 pairs["argv"] = " ".join(words[1:])
         return cls._of(pairs)
 
+    @mpi.local("10")
     def Free(self) -> None:
         """Free an info object."""
         self._writable()
         self._retire()
 
+    @mpi.local("10")
     def Dup(self) -> Self:
         """Duplicate an existing info object."""
         return type(self)._of(dict(self._pairs()))
 
+    @mpi.local("10")
     def Get(self, key: str) -> str | None:
         """Retrieve the value associated with a key."""
         name = _key(key)
         return self._pairs().get(name)
 
+    @mpi.local("10")
     def Set(self, key: str, value: str) -> None:
         """Store a value associated with a key."""
         key, value = cstring(key), cstring(value)
@@ -118,6 +125,7 @@ class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):
             fail(ERR_INFO_VALUE, f"value of {name!r} is longer than {MAX_INFO_VAL} bytes")
         pairs[name] = value
 
+    @mpi.local("10")
     def Delete(self, key: str) -> None:
         """Remove a (key, value) pair from info."""
         key = cstring(key)
@@ -127,10 +135,12 @@ class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):
             fail(ERR_INFO_NOKEY, f"key {name!r}")
         del pairs[name]
 
+    @mpi.local("10")
     def Get_nkeys(self) -> int:
         """Return the number of currently defined keys in info."""
         return len(self._pairs())
 
+    @mpi.local("10")
     def Get_nthkey(self, n: int) -> str:
         """Return the *n*-th defined key in info."""
         number = cint(n)
@@ -172,23 +182,28 @@ class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):
             raise KeyError(key)
         self.Delete(key)
 
+    @mpi.local()
     def get(self, key: str, default: str | None = None) -> str | None:
         """Retrieve value by key."""
         value = self.Get(key) if self else None
         return default if value is None else value
 
+    @mpi.local()
     def keys(self) -> list[str]:
         """Return list of keys."""
         return list(self._pairs()) if self else []
 
+    @mpi.local()
     def values(self) -> list[str]:
         """Return list of values."""
         return list(self._pairs().values()) if self else []
 
+    @mpi.local()
     def items(self) -> list[tuple[str, str]]:
         """Return list of items."""
         return list(self._pairs().items()) if self else []
 
+    @mpi.local()
     def update(
         self,
         items: Info | Mapping[str, str] | Iterable[tuple[str, str]] = (),
@@ -202,6 +217,7 @@ class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):
         for key, value in kwds.items():
             self.Set(key, value)
 
+    @mpi.local()
     def pop(self, key: str, *default: str) -> str:
         """Pop value by key."""
         value = self.Get(key) if self else None
@@ -213,6 +229,7 @@ class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):
             return value
         raise KeyError(key)
 
+    @mpi.local()
     def popitem(self) -> tuple[str, str]:
         """Pop last item."""
         keys = self.keys()
@@ -220,10 +237,12 @@ class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):
             raise KeyError("popitem(): info is empty")
         return keys[-1], self.pop(keys[-1])
 
+    @mpi.local()
     def copy(self) -> Self:
         """Copy contents."""
         return self.Dup() if self else type(self)()
 
+    @mpi.local()
     def clear(self) -> None:
         """Clear contents."""
         for key in self.keys():

@@ -11,7 +11,7 @@ import platform
 import time
 from _thread import get_ident
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from weakref import WeakValueDictionary
 
 from greenlet import GreenletExit, getcurrent, greenlet
@@ -22,6 +22,9 @@ from pysmpi.kernel.process import Core, Process
 from pysmpi.kernel.requests import Request
 from pysmpi.mpi.base.settings import CallSettings
 from pysmpi.mpi.base.state import Owner, forget
+
+if TYPE_CHECKING:
+    from pysmpi.mpi.calls import Call
 
 
 class Universe(Owner):
@@ -74,6 +77,24 @@ class Aborted(Stop):
         self.status = status
 
 
+class Watcher(Protocol):
+    """Is told of the calls of a rank that take part in the simulation.
+
+    A call of MPI is `rank.call`. There is none when the rank sleeps, or waits for one of its
+    threads or for what the runtime does for it.
+    """
+
+    def begun(self, rank: Rank) -> None:
+        """A call has begun; an exception ends it."""
+
+    def ended(self, rank: Rank) -> None:
+        """The call ends."""
+
+
+# Makes the call of what a boundary noted. `pysmpi.mpi.calls` sets it.
+new_call: Callable[[Any, Rank, tuple[Any, ...]], Call] = NotImplemented
+
+
 class Rank(Owner):
     """One MPI process: its identity, its kernel process and its private MPI state.
 
@@ -83,7 +104,7 @@ class Rank(Owner):
 
     __slots__ = (
         "pid", "world", "universe", "engine", "process", "timer", "host", "program",
-        "fiber", "self_core", "polls", "core", "in_call", "__weakref__",
+        "fiber", "self_core", "polls", "core", "in_call", "record", "watchers", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, pid: int, world: World, process: Process) -> None:
@@ -101,6 +122,10 @@ class Rank(Owner):
         self.self_core: Any = None  # of COMM_SELF, once somebody asks
         self.polls = 0  # tests in a row that found nothing
         self.in_call = True  # whether its timer stands; it runs while the program does
+        # The call of MPI that its running thread is in: a `Call`, or what `call` makes one of.
+        self.record: Any = None
+        # Told of the begin and the end of each call that takes part in the simulation.
+        self.watchers: tuple[Watcher, ...] | None = None
 
     def forget(self) -> None:
         """Let go of what the rank had, at its end."""
@@ -114,6 +139,22 @@ class Rank(Owner):
     def index(self) -> int:
         """The rank in `COMM_WORLD`."""
         return self.pid - self.world.first
+
+    @property
+    def call(self) -> Call | None:
+        """The call of MPI that the rank is in, or its running thread."""
+        record = self.record
+        if record.__class__ is tuple:
+            record = self.record = new_call(record[0], self, record[1])
+        return record  # type: ignore[no-any-return]
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell `watcher` of calls from now on, after those that watch already."""
+        self.watchers = (*(self.watchers or ()), watcher)
+
+    def unwatch(self, watcher: Watcher) -> None:
+        """Tell `watcher` of no more calls."""
+        self.watchers = tuple(w for w in self.watchers or () if w is not watcher) or None
 
     def now(self) -> float:
         """The rank's own clock (s): simulated time, with the compute that it still owes."""
@@ -161,10 +202,23 @@ class Rank(Owner):
             if self.timer is not None:
                 self.process.debt += self.timer.stop()
             self.in_call = True
+            if self.watchers is not None:
+                self._begun(self.watchers)
         return self.process
+
+    def _begun(self, watchers: tuple[Watcher, ...]) -> None:
+        try:
+            for watcher in watchers:
+                watcher.begun(self)
+        except BaseException:
+            self.leave()
+            raise
 
     def leave(self) -> None:
         """Go back to the program, also by an exception: what runs from now on is its compute."""
+        if self.watchers is not None and self.in_call and self.record is None:
+            for watcher in self.watchers:
+                watcher.ended(self)
         self.in_call = False
         if self.timer is not None:
             self.timer.start()
@@ -188,6 +242,7 @@ class Fiber(greenlet):
     rank: Rank
     process: Process
     gate: Request | None
+    record: Any  # the call it is in, while another thread of its rank runs
     state: Any  # what its rank has for itself of the interpreter's, see runtime/process/
 
     def block(self, timeout: float | None = None) -> bool:

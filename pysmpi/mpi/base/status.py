@@ -20,6 +20,7 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.exceptions import cint, fail, sequence, whole
 from pysmpi.mpi.base.handles import wrong_type
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.datatypes import BYTE, Datatype
 from pysmpi.mpi.datatypes.layouts import Signature, members
 
@@ -108,10 +109,12 @@ class Status:
         self.Set_error(state["error"])
         self._set_bytes(state.get("count", 0), bool(state.get("cancelled", False)))
 
+    @mpi.local("3.2.5")
     def Get_source(self) -> int:
         """Get message source."""
         return self._fields[F_SOURCE]
 
+    @mpi.local("3.2.5")
     def Set_source(self, source: int) -> None:
         """Set message source."""
         self._fields[F_SOURCE] = cint(source)
@@ -125,10 +128,12 @@ class Status:
     def source(self, value: int) -> None:
         self.Set_source(value)
 
+    @mpi.local("3.2.5")
     def Get_tag(self) -> int:
         """Get message tag."""
         return self._fields[F_TAG]
 
+    @mpi.local("3.2.5")
     def Set_tag(self, tag: int) -> None:
         """Set message tag."""
         self._fields[F_TAG] = cint(tag)
@@ -142,10 +147,12 @@ class Status:
     def tag(self, value: int) -> None:
         self.Set_tag(value)
 
+    @mpi.local("3.2.5")
     def Get_error(self) -> int:
         """Get message error."""
         return self._fields[F_ERROR]
 
+    @mpi.local("3.2.5")
     def Set_error(self, error: int) -> None:
         """Set message error."""
         self._fields[F_ERROR] = cint(error)
@@ -159,6 +166,7 @@ class Status:
     def error(self, value: int) -> None:
         self.Set_error(value)
 
+    @mpi.local("3.2.5")
     def Get_count(self, datatype: Datatype = BYTE) -> int:
         """Get the number of *top level* elements."""
         size = _type(datatype).Get_size()
@@ -176,11 +184,13 @@ class Status:
     def count(self, value: int) -> None:
         self.Set_elements(BYTE, value)
 
+    @mpi.local("5.1.11")
     def Get_elements(self, datatype: Datatype) -> int:
         """Get the number of basic elements in a datatype."""
         elements, rest = _elements(_type(datatype)._live().layout.signature, self._bytes())
         return UNDEFINED if rest else elements
 
+    @mpi.local("13.3")
     def Set_elements(self, datatype: Datatype, count: int) -> None:
         """Set the number of elements in a status.
 
@@ -195,10 +205,12 @@ class Status:
             fail(ERR_ARG, f"{count} elements of {nbytes} bytes are too many for a status")
         self._set_bytes(nbytes, self.Is_cancelled())
 
+    @mpi.local("3.8.4")
     def Is_cancelled(self) -> bool:
         """Test to see if a request was cancelled."""
         return bool(self._fields[1] & 1)
 
+    @mpi.local("13.3")
     def Set_cancelled(self, flag: bool) -> None:
         """Set the cancelled state associated with a status.
 
@@ -216,15 +228,18 @@ class Status:
     def cancelled(self, value: bool) -> None:
         self.Set_cancelled(value)
 
+    @mpi.local()
     def tomemory(self) -> memoryview:
         """Return status memory view."""
         return memoryview(self._fields)
 
+    @mpi.local("19.3")
     def py2f(self) -> list[int]:
         """Translate object to Fortran status."""
         return self._fields.tolist()
 
     @classmethod
+    @mpi.local("19.3")
     def f2py(cls, arg: list[int]) -> Self:
         """Translate Fortran status to object."""
         status = cls()

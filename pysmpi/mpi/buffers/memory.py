@@ -24,6 +24,7 @@ from pysmpi.mpi.buffers.exporting import (
     delegate_exports,
     export_with,
 )
+from pysmpi.mpi.calls import mpi
 
 __all__ = ["buffer", "memory", "BottomType", "InPlaceType", "BufferAutomaticType", "BOTTOM",
            "IN_PLACE", "BUFFER_AUTOMATIC", "Alloc_mem", "Free_mem", "Get_address", "Aint_add",
@@ -57,6 +58,7 @@ class buffer:
         raise TypeError("type 'mpi4py.MPI.buffer' is not an acceptable base type")
 
     @staticmethod
+    @mpi.local()
     def allocate(nbytes: int, clear: bool = False) -> buffer:
         """Buffer allocation."""
         size = whole(nbytes)
@@ -67,6 +69,7 @@ class buffer:
         return _make(memoryview(memory), memory, address=address_of(memory))
 
     @staticmethod
+    @mpi.local()
     def frombuffer(obj: Any, readonly: bool = False) -> buffer:
         """Buffer from buffer-like object."""
         exported = acquire(obj, writable=not readonly)
@@ -74,6 +77,7 @@ class buffer:
         return _make(memory, obj, owner=exported.owner, kind=exported.kind)
 
     @staticmethod
+    @mpi.local()
     def fromaddress(address: int, nbytes: int, readonly: bool = False) -> buffer:
         """Buffer from address and size in bytes."""
         address, size = integer(address), whole(nbytes)
@@ -115,23 +119,27 @@ class buffer:
         """Size (in bytes) of each element."""
         return 1
 
+    @mpi.local()
     def cast(self, format: str, shape: list[int] | tuple[int, ...] = ...) -> memoryview:  # type: ignore[assignment]
         """Cast to a `memoryview` with new format or shape."""
         self._check_accessible()
         view = memoryview(self._memory)
         return view.cast(format) if shape is ... else view.cast(format, shape)  # type: ignore[call-overload, comparison-overlap, no-any-return]
 
+    @mpi.local()
     def tobytes(self, order: str | None = None) -> bytes:
         """Return the data in the buffer as a byte string."""
         self._check_accessible()
         return self._memory.tobytes()
 
+    @mpi.local()
     def toreadonly(self) -> buffer:
         """Return a readonly version of the buffer object."""
         source = self if self._source is None else self._source
         return _make(self._memory.toreadonly(), source, owner=self._owner,
                      kind=self._kind, address=self._address)
 
+    @mpi.local()
     def release(self) -> None:
         """Release the underlying buffer exposed by the buffer object."""
         self._memory = memoryview(bytearray())
@@ -327,6 +335,7 @@ def _allocated() -> dict[int, np.ndarray]:
     return ALLOCATED.of(current().universe)
 
 
+@mpi.local("9.2")
 def Alloc_mem(size: int, info: Info = INFO_NULL) -> buffer:
     """Allocate memory for message passing and remote memory access."""
     nbytes = whole(size)
@@ -340,6 +349,7 @@ def Alloc_mem(size: int, info: Info = INFO_NULL) -> buffer:
     return _make(memoryview(storage)[:nbytes], None, owner=storage, address=address)
 
 
+@mpi.local("9.2")
 def Free_mem(mem: buffer) -> None:
     """Free memory allocated with `Alloc_mem`."""
     held = mem if isinstance(mem, buffer) else buffer(mem)
@@ -348,6 +358,7 @@ def Free_mem(mem: buffer) -> None:
     held.release()
 
 
+@mpi.local("5.1.5")
 def Get_address(location: Any) -> int:
     """Get the address of a location in memory."""
     if isinstance(location, _Special):
@@ -361,11 +372,13 @@ def Get_address(location: Any) -> int:
     return address_of(acquire(location).memory)
 
 
+@mpi.local("5.1.5")
 def Aint_add(base: int, disp: int) -> int:
     """Return the sum of base address and displacement."""
     return _address(whole(base) + whole(disp))
 
 
+@mpi.local("5.1.5")
 def Aint_diff(addr1: int, addr2: int) -> int:
     """Return the difference between absolute addresses."""
     return _address(whole(addr1) - whole(addr2))

@@ -11,6 +11,7 @@ from pysmpi.mpi.base.exceptions import listed
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.memory import buffer
+from pysmpi.mpi.calls import computing, mpi
 
 __all__ = ["Pickle", "pickle"]
 
@@ -71,17 +72,22 @@ class Pickle:
     def _settings(self) -> _Settings:
         return self._own
 
+    @mpi.local()
     def dumps(self, obj: Any) -> bytes:
         """Serialize object to pickle data stream."""
         settings = self._settings()
-        if settings.protocol is not None:
-            return settings.dumps(obj, settings.protocol)
-        return settings.dumps(obj)
+        with computing():
+            if settings.protocol is not None:
+                return settings.dumps(obj, settings.protocol)
+            return settings.dumps(obj)
 
+    @mpi.local()
     def loads(self, data: Any) -> Any:
         """Deserialize object from pickle data stream."""
-        return self._settings().loads(data)
+        with computing():
+            return self._settings().loads(data)
 
+    @mpi.local()
     def dumps_oob(self, obj: Any) -> tuple[bytes, list[buffer]]:
         """Serialize object to pickle data stream and out-of-band buffers."""
         settings = self._settings()
@@ -97,12 +103,17 @@ class Pickle:
             buffers.append(view)
             return False
 
-        data = settings.dumps(obj, max(protocol, 5), buffer_callback=keep_in_band)
+        with computing():
+            data = settings.dumps(obj, max(protocol, 5), buffer_callback=keep_in_band)
         return data, buffers
 
+    @mpi.local()
     def loads_oob(self, data: Any, buffers: Iterable[Any]) -> Any:
         """Deserialize object from pickle data stream and out-of-band buffers."""
-        return self._settings().loads(data, buffers=None if buffers is None else listed(buffers))
+        settings = self._settings()
+        parts = None if buffers is None else listed(buffers)
+        with computing():
+            return settings.loads(data, buffers=parts)
 
     @property
     def PROTOCOL(self) -> int | None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective import arguments_to_parts as parts
 from pysmpi.mpi.collective.execution import run
 from pysmpi.mpi.collective.nonblocking import NonblockingCollectives, NonblockingScans
@@ -28,18 +29,22 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
 
     __slots__ = ()
 
+    @mpi.collective("6.3")
     def Barrier(self) -> None:
         """Barrier synchronization."""
         run(current(), self, parts.barrier(self))
 
+    @mpi.collective("6.4")
     def Bcast(self, buf: BufSpec, root: int = 0) -> None:
         """Broadcast data from one process to all other processes."""
         run(current(), self, parts.bcast(self, buf, root))
 
+    @mpi.collective("6.5")
     def Gather(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB | None, root: int = 0) -> None:
         """Gather data to one process from all other processes."""
         run(current(), self, parts.gather(self, False, sendbuf, recvbuf, root))
 
+    @mpi.collective("6.5")
     def Gatherv(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV | None, root: int = 0) -> None:
         """Gather Vector.
 
@@ -48,10 +53,12 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         """
         run(current(), self, parts.gather(self, True, sendbuf, recvbuf, root))
 
+    @mpi.collective("6.6")
     def Scatter(self, sendbuf: BufSpecB | None, recvbuf: BufSpec | InPlace, root: int = 0) -> None:
         """Scatter data from one process to all other processes."""
         run(current(), self, parts.scatter(self, False, sendbuf, recvbuf, root))
 
+    @mpi.collective("6.6")
     def Scatterv(self, sendbuf: BufSpecV | None, recvbuf: BufSpec | InPlace, root: int = 0) -> None:
         """Scatter Vector.
 
@@ -60,6 +67,7 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         """
         run(current(), self, parts.scatter(self, True, sendbuf, recvbuf, root))
 
+    @mpi.collective("6.7")
     def Allgather(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB) -> None:
         """Gather to All.
 
@@ -68,6 +76,7 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         """
         run(current(), self, parts.allgather(self, False, sendbuf, recvbuf))
 
+    @mpi.collective("6.7")
     def Allgatherv(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV) -> None:
         """Gather to All Vector.
 
@@ -76,6 +85,7 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         """
         run(current(), self, parts.allgather(self, True, sendbuf, recvbuf))
 
+    @mpi.collective("6.8")
     def Alltoall(self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpecB) -> None:
         """All to All Scatter/Gather.
 
@@ -83,6 +93,7 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         """
         run(current(), self, parts.alltoall(self, False, sendbuf, recvbuf))
 
+    @mpi.collective("6.8")
     def Alltoallv(self, sendbuf: BufSpecV | InPlace, recvbuf: BufSpecV) -> None:
         """All to All Scatter/Gather Vector.
 
@@ -91,6 +102,7 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         """
         run(current(), self, parts.alltoall(self, True, sendbuf, recvbuf))
 
+    @mpi.collective("6.8")
     def Alltoallw(self, sendbuf: BufSpecW | InPlace, recvbuf: BufSpecW) -> None:
         """All to All Scatter/Gather General.
 
@@ -99,22 +111,26 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         """
         run(current(), self, parts.alltoallw(self, sendbuf, recvbuf))
 
+    @mpi.collective("6.9.1")
     def Reduce(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec | None, op: Op = SUM, root: int = 0
     ) -> None:
         """Reduce to Root."""
         run(current(), self, parts.reduce(self, sendbuf, recvbuf, op, root))
 
+    @mpi.collective("6.9.6")
     def Allreduce(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> None:
         """Reduce to All."""
         run(current(), self, parts.allreduce(self, sendbuf, recvbuf, op))
 
+    @mpi.collective("6.10")
     def Reduce_scatter_block(
         self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpec | BufSpecB, op: Op = SUM
     ) -> None:
         """Reduce-Scatter Block (regular, non-vector version)."""
         run(current(), self, parts.reduce_scatter_block(self, sendbuf, recvbuf, op))
 
+    @mpi.collective("6.10")
     def Reduce_scatter(
         self,
         sendbuf: BufSpec | InPlace,
@@ -131,10 +147,12 @@ class IntracommCollectives(NonblockingScans, ObjectScans):
 
     __slots__ = ()
 
+    @mpi.collective("6.11.1")
     def Scan(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> None:
         """Inclusive Scan."""
         run(current(), self, parts.scan(self, sendbuf, recvbuf, op, False))
 
+    @mpi.collective("6.11.2")
     def Exscan(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> None:
         """Exclusive Scan."""
         run(current(), self, parts.scan(self, sendbuf, recvbuf, op, True))

@@ -18,6 +18,7 @@ from pysmpi.mpi.base.constants import PROC_NULL, ROOT
 from pysmpi.mpi.base.exceptions import cint, listed
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.pickling import pickle
+from pysmpi.mpi.calls import computing, mpi
 from pysmpi.mpi.collective.agreement import tag_of
 from pysmpi.mpi.collective.arguments_to_parts import check_root, where
 from pysmpi.mpi.collective.between_groups import joint
@@ -250,7 +251,9 @@ class Tree:
             if me & mask:
                 self.send(result, me & ~mask)
             elif me | mask < self.size:
-                result = op(result, self.receive(me | mask))
+                other = self.receive(me | mask)
+                with computing():
+                    result = op(result, other)
             mask <<= 1
         if root != 0:
             if me == 0:
@@ -270,12 +273,13 @@ class Tree:
             peer = me ^ mask
             if peer < self.size:
                 other = self.swap(partial, peer)
-                if me > peer:
-                    partial = op(other, partial)
-                    result = other if fresh else op(other, result)
-                    fresh = False
-                else:
-                    partial = op(partial, other)
+                with computing():
+                    if me > peer:
+                        partial = op(other, partial)
+                        result = other if fresh else op(other, result)
+                        fresh = False
+                    else:
+                        partial = op(partial, other)
             mask <<= 1
         return None if exclusive and me == 0 else result
 
@@ -290,7 +294,8 @@ def _fast() -> bool:
 
 
 def _folded(items: list[Any], op: Callable[[Any, Any], Any]) -> Any:
-    *_, result = accumulate(items, op)
+    with computing():
+        *_, result = accumulate(items, op)
     return result
 
 
@@ -311,6 +316,7 @@ class ObjectCollectives:
 
     __slots__ = ()
 
+    @mpi.collective("6.3")
     def barrier(self) -> None:
         """Barrier synchronization.
 
@@ -319,6 +325,7 @@ class ObjectCollectives:
         core, me, _ = where(self)
         run(current(), self, Meeting(core, me, Call("barrier", me, core.size)))
 
+    @mpi.collective("6.4")
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """Broadcast."""
         root = cint(root)
@@ -329,11 +336,13 @@ class ObjectCollectives:
         data = spread(self, b"", root)
         return _load(data) if receives else None
 
+    @mpi.collective("6.5")
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """Gather."""
         data = gathered(self, sendobj, cint(root))
         return None if data is None else [_load(item) for item in data]
 
+    @mpi.collective("6.6")
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
         """Scatter."""
         root = cint(root)
@@ -343,15 +352,18 @@ class ObjectCollectives:
         data = scattered(self, items, root)
         return _load(data) if receives else None
 
+    @mpi.collective("6.7")
     def allgather(self, sendobj: Any) -> list[Any]:
         """Gather to All."""
         return [_load(item) for item in allgathered(self, sendobj)]
 
+    @mpi.collective("6.8")
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
         """All to All Scatter/Gather."""
         core, _, _ = where(self)
         return [_load(item) for item in traded(self, dump_each(sendobj, core.remote.size))]
 
+    @mpi.collective("6.9.1")
     def reduce(
         self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM, root: int = 0
     ) -> Any | None:
@@ -377,6 +389,7 @@ class ObjectCollectives:
         tree.leave()
         return result
 
+    @mpi.collective("6.9.6")
     def allreduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """Reduce to All."""
         if not _fast():
@@ -399,10 +412,12 @@ class ObjectScans:
 
     __slots__ = ()
 
+    @mpi.collective("6.11.1")
     def scan(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """Inclusive Scan."""
         return _scanned(self, sendobj, op, False)
 
+    @mpi.collective("6.11.2")
     def exscan(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """Exclusive Scan."""
         return _scanned(self, sendobj, op, True)

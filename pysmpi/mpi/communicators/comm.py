@@ -21,6 +21,7 @@ from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.agreement import agree, share_later
 from pysmpi.mpi.collective.calls import Collectives
 from pysmpi.mpi.communicators import locks as commlocks
@@ -122,6 +123,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
 
     # Who belongs to it.
 
+    @mpi.local("7.4.1")
     def Get_group(self) -> Group:
         """Access the group associated with a communicator."""
         return Group._with(self._core().group)
@@ -131,6 +133,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         """Group."""
         return self.Get_group()
 
+    @mpi.local("7.4.1")
     def Get_size(self) -> int:
         """Return the number of processes in a communicator."""
         return self._core().size
@@ -140,6 +143,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         """Number of processes."""
         return self._core().size
 
+    @mpi.local("7.4.1")
     def Get_rank(self) -> int:
         """Return the rank of this process in a communicator."""
         return self._core().rank_of(current().pid)
@@ -149,6 +153,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         """Rank of this process."""
         return self._core().rank_of(current().pid)
 
+    @mpi.local("7.4.1")
     def Compare(self, comm: Comm) -> int:
         """Compare two communicators."""
         mine = self._core()
@@ -170,10 +175,12 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
 
     # New communicators.
 
+    @mpi.collective("7.4.2")
     def Clone(self) -> Any:
         """Clone a communicator."""
         return self.Dup()
 
+    @mpi.collective("7.4.2")
     def Dup(self, info: Info | None = None) -> Any:
         """Duplicate a communicator."""
         rank = current()
@@ -188,11 +195,13 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         rank.leave()
         return new
 
+    @mpi.collective("7.4.2")
     def Dup_with_info(self, info: Info) -> Any:
         """Duplicate a communicator with hints."""
         check_info(info)
         return self.Dup(info)
 
+    @mpi.collective("7.4.2")
     def Idup(self, info: Info | None = None) -> tuple[Any, Request]:
         """Nonblocking duplicate a communicator."""
         rank = current()
@@ -211,11 +220,13 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         rank.leave()
         return new, Request._of(operation)
 
+    @mpi.collective("7.4.2")
     def Idup_with_info(self, info: Info) -> tuple[Any, Request]:
         """Nonblocking duplicate a communicator with hints."""
         check_info(info)
         return self.Idup(info)
 
+    @mpi.collective("7.4.2")
     def Create(self, group: Group) -> Comm:
         """Create communicator from group."""
         rank = current()
@@ -233,6 +244,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         rank.leave()
         return self._derived(rank, new)
 
+    @mpi.collective("7.4.2")
     def Split(self, color: int = 0, key: int = 0) -> Comm:
         """Split communicator by color and key."""
         rank = current()
@@ -251,6 +263,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         rank.leave()
         return self._derived(rank, new)
 
+    @mpi.collective("7.4.2")
     def Split_type(self, split_type: int, key: int = 0, info: Info = INFO_NULL) -> Comm:
         """Split communicator by split type."""
         split_type = cint(split_type)
@@ -273,6 +286,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         errhandlers.inherit(self, new)
         return new
 
+    @mpi.collective("7.4.3")
     def Free(self) -> None:
         """Free a communicator."""
         self._live()
@@ -287,6 +301,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         self._retire()
 
     @classmethod
+    @mpi.local("11.8")
     def Get_parent(cls) -> Intercomm:
         """Return the parent intercommunicator for this process."""
         from pysmpi.mpi.communicators.intercomm import Intercomm
@@ -303,10 +318,12 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         return handle  # type: ignore[no-any-return]
 
     @classmethod
+    @mpi.collective("11.10")
     def Join(cls, fd: int) -> Intercomm:
         """Interconnect two processes connected by a socket."""
         return Comm._wrap(join(fd))  # type: ignore[no-any-return]
 
+    @mpi.collective("11.10")
     def Disconnect(self) -> None:
         """Disconnect from a communicator."""
         rank = current()
@@ -321,12 +338,14 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
 
     # What it is called and how it is to be used.
 
+    @mpi.local("7.8")
     def Get_name(self) -> str:
         """Get the print name for this communicator."""
         if self._sync() is None:
             return "MPI_COMM_NULL"
         return local(current(), self._live()).name
 
+    @mpi.local("7.8")
     def Set_name(self, name: str) -> None:
         """Set the print name for this communicator."""
         impl = self._live()
@@ -341,12 +360,14 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     def name(self, value: str) -> None:
         self.Set_name(value)
 
+    @mpi.local("7.4.4")
     def Set_info(self, info: Info) -> None:
         """Set new values for the hints associated with a communicator."""
         impl = self._live()
         check_info(info)
         local(current(), impl).info = info.Dup() if info else None
 
+    @mpi.local("7.4.4")
     def Get_info(self) -> Info:
         """Return the current hints for a communicator."""
         hints = local(current(), self._live()).info
@@ -361,6 +382,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     def info(self, value: Info) -> None:
         self.Set_info(value)
 
+    @mpi.local("7.6.1")
     def Is_inter(self) -> bool:
         """Return whether the communicator is an intercommunicator."""
         return self._core().inter
@@ -370,6 +392,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         """Is intercommunicator."""
         return self.Is_inter()
 
+    @mpi.local("7.6.1")
     def Is_intra(self) -> bool:
         """Return whether the communicator is an intracommunicator."""
         return not self._core().inter
@@ -379,6 +402,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         """Is intracommunicator."""
         return self.Is_intra()
 
+    @mpi.local("8.5.5")
     def Get_topology(self) -> int:
         """Return the type of topology (if any) associated with a communicator."""
         topology = self._core().topology
@@ -398,19 +422,23 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
 
     # Attributes and error handlers.
 
+    @mpi.local("7.7")
     def Get_attr(self, keyval: int) -> int | Any | None:
         """Retrieve attribute value by key."""
         return attributes.get(self, keyval)
 
+    @mpi.local("7.7")
     def Set_attr(self, keyval: int, attrval: Any) -> None:
         """Store attribute value associated with a key."""
         attributes.set(self, keyval, attrval)
 
+    @mpi.local("7.7")
     def Delete_attr(self, keyval: int) -> None:
         """Delete attribute value associated with a key."""
         attributes.delete(self, keyval)
 
     @classmethod
+    @mpi.local("7.7")
     def Create_keyval(
         cls, copy_fn: Any = None, delete_fn: Any = None, nopython: bool = False
     ) -> int:
@@ -418,27 +446,33 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         return attributes.create_keyval(cls, copy_fn, delete_fn, nopython)
 
     @classmethod
+    @mpi.local("7.7")
     def Free_keyval(cls, keyval: int) -> int:
         """Free an attribute key for communicators."""
         return attributes.free_keyval(cls, keyval)
 
     @classmethod
+    @mpi.local("9.3")
     def Create_errhandler(cls, errhandler_fn: Any) -> errhandlers.Errhandler:
         """Create a new error handler for communicators."""
         return errhandlers.create(cls, errhandler_fn)
 
+    @mpi.local("9.3")
     def Get_errhandler(self) -> errhandlers.Errhandler:
         """Get the error handler for a communicator."""
         return errhandlers.get(self)
 
+    @mpi.local("9.3")
     def Set_errhandler(self, errhandler: errhandlers.Errhandler) -> None:
         """Set the error handler for a communicator."""
         errhandlers.set(self, errhandler)
 
+    @mpi.local("9.3")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call the error handler installed on a communicator."""
         errhandlers.call(self, errorcode)
 
+    @mpi.collective("11.4")
     def Abort(self, errorcode: int = 0) -> Any:
         """Terminate the MPI execution environment."""
         self._live()

@@ -23,6 +23,7 @@ from pysmpi.mpi.base.exceptions import cint
 from pysmpi.mpi.base.ranks import Rank, Universe, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.exporting import acquire
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.agreement import agree, agree_later, share_later
 from pysmpi.mpi.collective.between_groups import joint
 from pysmpi.mpi.communicators.communicator import PERSISTENT, Core, connect
@@ -49,6 +50,7 @@ class FaultTolerance:
     _core: Any
     _plain: Any
 
+    @mpi.collective()
     def Revoke(self) -> None:
         """Revoke a communicator."""
         rank = current()
@@ -58,15 +60,18 @@ class FaultTolerance:
         revoke(rank, core)
         rank.leave()
 
+    @mpi.local()
     def Is_revoked(self) -> bool:
         """Indicate whether the communicator has been revoked."""
         return current().pid in self._core().revoked
 
+    @mpi.local()
     def Get_failed(self) -> Group:
         """Extract the group of failed processes."""
         self._core()
         return Group._with(EMPTY)
 
+    @mpi.collective()
     def Ack_failed(self, num_to_ack: int | None = None) -> int:
         """Acknowledge failures on a communicator."""
         self._core()
@@ -74,6 +79,7 @@ class FaultTolerance:
             cint(num_to_ack)
         return 0
 
+    @mpi.collective()
     def Agree(self, flag: int) -> int:
         """Blocking agreement."""
         rank = current()
@@ -86,6 +92,7 @@ class FaultTolerance:
             rank.leave()
         return _seen(core, made)
 
+    @mpi.collective()
     def Iagree(self, flag: Buffer) -> RequestHandle:
         """Nonblocking agreement."""
         rank = current()
@@ -108,6 +115,7 @@ class FaultTolerance:
         request.ob_buf = memory
         return request  # type: ignore[no-any-return]
 
+    @mpi.collective()
     def Shrink(self) -> Comm:
         """Shrink a communicator to remove all failed processes."""
         rank = current()
@@ -121,6 +129,7 @@ class FaultTolerance:
             rank.leave()
         return self._survivors(rank, made)
 
+    @mpi.collective()
     def Ishrink(self) -> tuple[Comm, RequestHandle]:
         """Nonblocking shrink a communicator to remove all failed processes."""
         rank = current()

@@ -25,6 +25,7 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import cint, fail, integer, sequence
 from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.calls import mpi
 
 if TYPE_CHECKING:
     from pysmpi.mpi.processes.sessions import Session
@@ -251,6 +252,7 @@ class Group(Handle, kind=2, null=0x08000000, error=ERR_GROUP):
         """A new group; all groups without members are GROUP_EMPTY."""
         return cls._of(GroupImpl(members) if len(members) else GROUP_EMPTY._impl)
 
+    @mpi.local("7.3.1")
     def Get_size(self) -> int:
         """Return the number of processes in a group."""
         return len(self._live().members)
@@ -260,6 +262,7 @@ class Group(Handle, kind=2, null=0x08000000, error=ERR_GROUP):
         """Number of processes."""
         return self.Get_size()
 
+    @mpi.local("7.3.1")
     def Get_rank(self) -> int:
         """Return the rank of this process in a group."""
         rank = self._live().members.rank_of(current().pid)
@@ -270,6 +273,7 @@ class Group(Handle, kind=2, null=0x08000000, error=ERR_GROUP):
         """Rank of this process."""
         return self.Get_rank()
 
+    @mpi.local("7.3.1")
     def Translate_ranks(
         self,
         ranks: Sequence[int] | None = None,
@@ -294,6 +298,7 @@ class Group(Handle, kind=2, null=0x08000000, error=ERR_GROUP):
             translated.append(rank if rank >= 0 else UNDEFINED)
         return translated
 
+    @mpi.local("7.3.1")
     def Compare(self, group: Group) -> int:
         """Compare two groups."""
         other = _members(group, "group")
@@ -304,17 +309,20 @@ class Group(Handle, kind=2, null=0x08000000, error=ERR_GROUP):
             return SIMILAR
         return UNEQUAL
 
+    @mpi.local("7.3.2")
     def Dup(self) -> Self:
         """Duplicate a group."""
         return type(self)._with(self._live().members)
 
     @classmethod
+    @mpi.local("7.3.2")
     def Union(cls, group1: Group, group2: Group) -> Self:
         """Create a new group from the union of two existing groups."""
         first, second = _members(group1, "group1"), _members(group2, "group2")
         return cls._with(first.union(second))
 
     @classmethod
+    @mpi.local("7.3.2")
     def Intersection(cls, group1: Group, group2: Group) -> Self:
         """Create a new group from the intersection of two existing groups."""
         first, second = _members(group1, "group1"), _members(group2, "group2")
@@ -323,11 +331,13 @@ class Group(Handle, kind=2, null=0x08000000, error=ERR_GROUP):
     Intersect = Intersection
 
     @classmethod
+    @mpi.local("7.3.2")
     def Difference(cls, group1: Group, group2: Group) -> Self:
         """Create a new group from the difference of two existing groups."""
         first, second = _members(group1, "group1"), _members(group2, "group2")
         return cls._with(first.difference(second))
 
+    @mpi.local("7.3.2")
     def Incl(self, ranks: Sequence[int]) -> Self:
         """Create a new group by including listed members."""
         numbers = _integers(ranks)
@@ -335,6 +345,7 @@ class Group(Handle, kind=2, null=0x08000000, error=ERR_GROUP):
         _check(numbers, len(members))
         return type(self)._with(members.take(numbers))
 
+    @mpi.local("7.3.2")
     def Excl(self, ranks: Sequence[int]) -> Self:
         """Create a new group by excluding listed members."""
         numbers = _integers(ranks)
@@ -342,6 +353,7 @@ class Group(Handle, kind=2, null=0x08000000, error=ERR_GROUP):
         _check(numbers, len(members))
         return type(self)._with(members.without(numbers))
 
+    @mpi.local("7.3.2")
     def Range_incl(self, ranks: Sequence[tuple[int, int, int]]) -> Self:
         """Create a new group by including ranges of members."""
         members = self._live().members
@@ -352,6 +364,7 @@ class Group(Handle, kind=2, null=0x08000000, error=ERR_GROUP):
         _check(numbers, len(members), ERR_ARG)
         return type(self)._with(members.take(numbers))
 
+    @mpi.local("7.3.2")
     def Range_excl(self, ranks: Sequence[tuple[int, int, int]]) -> Self:
         """Create a new group by excluding ranges of members."""
         members = self._live().members
@@ -360,6 +373,7 @@ class Group(Handle, kind=2, null=0x08000000, error=ERR_GROUP):
         return type(self)._with(members.without(numbers))
 
     @classmethod
+    @mpi.local("7.3.2")
     def Create_from_session_pset(cls, session: Session, pset_name: str) -> Self:
         """Create a new group from session and process set."""
         from pysmpi.mpi.processes.sessions import Session
@@ -368,6 +382,7 @@ class Group(Handle, kind=2, null=0x08000000, error=ERR_GROUP):
             raise wrong_type("session", Session, session)
         return cls._of(session.Create_group(pset_name)._impl)
 
+    @mpi.local("7.3.3")
     def Free(self) -> None:
         """Free a group."""
         impl = self._live()

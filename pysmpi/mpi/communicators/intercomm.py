@@ -13,6 +13,7 @@ from pysmpi.mpi.base.exceptions import cint, cstring, fail
 from pysmpi.mpi.base.handles import wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.agreement import agree
 from pysmpi.mpi.communicators.comm import CONTEXT_BYTES, Comm, use_class
 from pysmpi.mpi.communicators.communicator import Core
@@ -40,6 +41,7 @@ class Intercomm(Comm):
         return Intercomm
 
     @classmethod
+    @mpi.collective("7.6.2")
     def Create_from_groups(
         cls,
         local_group: Group,
@@ -80,6 +82,7 @@ class Intercomm(Comm):
             handle.Set_errhandler(errhandler)
         return handle  # type: ignore[return-value]
 
+    @mpi.local("7.6.1")
     def Get_remote_group(self) -> Group:
         """Access the remote group associated with the inter-communicator."""
         return Group._with(self._core().remote.group)
@@ -89,6 +92,7 @@ class Intercomm(Comm):
         """Remote group."""
         return self.Get_remote_group()
 
+    @mpi.local("7.6.1")
     def Get_remote_size(self) -> int:
         """Intercommunicator remote size."""
         return self._core().remote.size
@@ -98,6 +102,7 @@ class Intercomm(Comm):
         """Number of remote processes."""
         return self.Get_remote_size()
 
+    @mpi.collective("7.6.2")
     def Merge(self, high: bool = False) -> Intracomm:
         """Merge intercommunicator into an intracommunicator."""
         rank = current()

@@ -16,6 +16,7 @@ from pysmpi.mpi.base.constants import ERR_COMM, ERR_RANK, ERR_TAG
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.handles import type_name
 from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.agreement import agree, tag_of
 from pysmpi.mpi.communicators.communicator import MEETINGS, Core, check_revoked, connect
 from pysmpi.mpi.communicators.groups import Members
@@ -44,6 +45,7 @@ class IntercommCreation:
 
     __slots__ = ()
 
+    @mpi.collective("7.6.2")
     def Create_intercomm(
         self, local_leader: int, peer_comm: Intracomm, remote_leader: int, tag: int = 0
     ) -> Intercomm:

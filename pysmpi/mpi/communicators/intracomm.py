@@ -10,6 +10,7 @@ from pysmpi.mpi.base.exceptions import cint, cstring, fail
 from pysmpi.mpi.base.handles import wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.agreement import agree
 from pysmpi.mpi.collective.calls import IntracommCollectives
 from pysmpi.mpi.communicators.comm import CONTEXT_BYTES, SELF, WORLD, Comm, use_class
@@ -40,6 +41,7 @@ class Intracomm(
     def _plain(cls) -> type[Comm]:
         return Intracomm
 
+    @mpi.collective("7.4.2")
     def Create_group(self, group: Group, tag: int = 0) -> Intracomm:
         """Create communicator from group."""
         rank = current()
@@ -55,6 +57,7 @@ class Intracomm(
         return self._derived(rank, new)
 
     @classmethod
+    @mpi.collective("7.4.2")
     def Create_from_group(
         cls,
         group: Group,

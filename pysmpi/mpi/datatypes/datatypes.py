@@ -12,6 +12,7 @@ from pysmpi.mpi.base.handles import Handle, _cells, check_comm, type_name, wrong
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers import packing
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes import decoding
 from pysmpi.mpi.datatypes import predefined as typetable
 from pysmpi.mpi.datatypes import records as typerecords
@@ -59,6 +60,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
 
     # What a datatype is like.
 
+    @mpi.local("5.1.7")
     def Get_size(self) -> int:
         """Return the number of bytes occupied by entries in the datatype."""
         return self._layout.size
@@ -68,6 +70,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         """Size (in bytes)."""
         return self._layout.size
 
+    @mpi.local("5.1.7")
     def Get_extent(self) -> tuple[int, int]:
         """Return lower bound and extent of datatype."""
         layout = self._layout
@@ -88,6 +91,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         """Upper bound."""
         return self._layout.ub
 
+    @mpi.local("5.1.8")
     def Get_true_extent(self) -> tuple[int, int]:
         """Return the true lower bound and extent of a datatype."""
         layout = self._layout
@@ -110,6 +114,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
 
     # Constructors.
 
+    @mpi.local("5.1.10")
     def Dup(self) -> Datatype:
         """Duplicate a datatype."""
         record = self._live()
@@ -121,21 +126,25 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
 
     Create_dup = Dup
 
+    @mpi.local("5.1.2")
     def Create_contiguous(self, count: int) -> Datatype:
         """Create a contiguous datatype."""
         n = whole(count)
         return self._derived(typerecords.contiguous(self._live(), n))
 
+    @mpi.local("5.1.2")
     def Create_vector(self, count: int, blocklength: int, stride: int) -> Datatype:
         """Create a vector (strided) datatype."""
         numbers = whole(count), whole(blocklength), whole(stride)
         return self._derived(typerecords.vector(self._live(), *numbers))
 
+    @mpi.local("5.1.2")
     def Create_hvector(self, count: int, blocklength: int, stride: int) -> Datatype:
         """Create a vector (strided) datatype with stride in bytes."""
         numbers = whole(count), whole(blocklength), whole(stride)
         return self._derived(typerecords.vector(self._live(), *numbers, in_bytes=True))
 
+    @mpi.local("5.1.2")
     def Create_indexed(
         self, blocklengths: Sequence[int], displacements: Sequence[int]
     ) -> Datatype:
@@ -144,6 +153,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         where = integers(displacements, len(lengths))
         return self._derived(typerecords.indexed(self._live(), lengths, where))
 
+    @mpi.local("5.1.2")
     def Create_hindexed(
         self, blocklengths: Sequence[int], displacements: Sequence[int]
     ) -> Datatype:
@@ -155,11 +165,13 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         where = integers(displacements, len(lengths))
         return self._derived(typerecords.indexed(self._live(), lengths, where, in_bytes=True))
 
+    @mpi.local("5.1.2")
     def Create_indexed_block(self, blocklength: int, displacements: Sequence[int]) -> Datatype:
         """Create an indexed datatype with constant-sized blocks."""
         length, where = whole(blocklength), integers(displacements)
         return self._derived(typerecords.indexed_block(self._live(), length, where))
 
+    @mpi.local("5.1.2")
     def Create_hindexed_block(self, blocklength: int, displacements: Sequence[int]) -> Datatype:
         """Create an indexed datatype with constant-sized blocks.
 
@@ -169,6 +181,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         return self._derived(typerecords.indexed_block(self._live(), length, where, in_bytes=True))
 
     @classmethod
+    @mpi.local("5.1.2")
     def Create_struct(
         cls,
         blocklengths: Sequence[int],
@@ -185,6 +198,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         made: Datatype = cls._of(typerecords.struct(lengths, where, types))
         return made
 
+    @mpi.local("5.1.3")
     def Create_subarray(
         self,
         sizes: Sequence[int],
@@ -197,6 +211,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         part, first = integers(subsizes, len(whole)), integers(starts, len(whole))
         return self._derived(typerecords.subarray(self._live(), whole, part, first, cint(order)))
 
+    @mpi.local("5.1.4")
     def Create_darray(
         self,
         size: int,
@@ -215,6 +230,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
             integers(dargs, n), integers(psizes, n), cint(order)))
 
     @classmethod
+    @mpi.local("6.9.4")
     def Get_value_index(cls, value: Datatype, index: Datatype) -> Datatype:
         """Return a predefined pair datatype."""
         pair = typerecords.value_index(
@@ -223,29 +239,34 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         return made
 
     @classmethod
+    @mpi.local("19.1.9")
     def Create_f90_integer(cls, r: int) -> Datatype:
         """Return a bounded integer datatype."""
         made: Datatype = cls._of(typerecords.f90_integer(cint(r)))
         return made
 
     @classmethod
+    @mpi.local("19.1.9")
     def Create_f90_real(cls, p: int, r: int) -> Datatype:
         """Return a bounded real datatype."""
         made: Datatype = cls._of(typerecords.f90_real(cint(p), cint(r)))
         return made
 
     @classmethod
+    @mpi.local("19.1.9")
     def Create_f90_complex(cls, p: int, r: int) -> Datatype:
         """Return a bounded complex datatype."""
         made: Datatype = cls._of(typerecords.f90_complex(cint(p), cint(r)))
         return made
 
     @classmethod
+    @mpi.local("19.1.9")
     def Match_size(cls, typeclass: int, size: int) -> Datatype:
         """Find a datatype matching a specified size in bytes."""
         made: Datatype = cls._of(typerecords.match_size(cint(typeclass), cint(size)))
         return made
 
+    @mpi.local("5.1.7")
     def Create_resized(self, lb: int, extent: int) -> Datatype:
         """Create a datatype with a new lower bound and extent."""
         bounds = whole(lb), whole(extent)
@@ -259,11 +280,13 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
 
     # Life.
 
+    @mpi.local("5.1.9")
     def Commit(self) -> Datatype:
         """Commit the datatype."""
         self._live().committed = True
         return self
 
+    @mpi.local("5.1.9")
     def Free(self) -> None:
         """Free the datatype."""
         record = self._live()
@@ -281,6 +304,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
 
     # How it was made.
 
+    @mpi.local("5.1.13")
     def Get_envelope(self) -> tuple[int, int, int, int, int]:
         """Return the number of input arguments used to create a datatype."""
         record = self._live()
@@ -291,6 +315,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         """Envelope."""
         return self.Get_envelope()
 
+    @mpi.local("5.1.13")
     def Get_contents(self) -> tuple[list[int], list[int], list[int], list[Datatype]]:
         """Return the input arguments used to create a datatype."""
         record = self._live()
@@ -303,6 +328,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         """Contents."""
         return self.Get_contents()
 
+    @mpi.local()
     def decode(self) -> tuple[Datatype, str, dict[str, Any]]:
         """Convenience method for decoding a datatype."""
         return self._decoded()
@@ -336,14 +362,17 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
 
     # Packing.
 
+    @mpi.local("5.2")
     def Pack(self, inbuf: Any, outbuf: Any, position: int, comm: Any) -> int:
         """Pack into contiguous memory according to datatype."""
         return packing.pack(self._live(), inbuf, outbuf, whole(position), _live_comm(comm))
 
+    @mpi.local("5.2")
     def Unpack(self, inbuf: Any, position: int, outbuf: Any, comm: Any) -> int:
         """Unpack from contiguous memory according to datatype."""
         return packing.unpack(self._live(), inbuf, whole(position), outbuf, _live_comm(comm))
 
+    @mpi.local("5.2")
     def Pack_size(self, count: int, comm: Any) -> int:
         """Determine the amount of space needed to pack a message.
 
@@ -352,6 +381,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         _live_comm(comm)
         return packing.size(self._live(), whole(count))
 
+    @mpi.local("5.3")
     def Pack_external(self, datarep: str, inbuf: Any, outbuf: Any, position: int) -> int:
         """Pack into contiguous memory according to datatype.
 
@@ -360,6 +390,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         packing.check_representation(cstring(datarep))
         return packing.pack_external(self._live(), inbuf, outbuf, whole(position))
 
+    @mpi.local("5.3")
     def Unpack_external(self, datarep: str, inbuf: Any, position: int, outbuf: Any) -> int:
         """Unpack from contiguous memory according to datatype.
 
@@ -368,6 +399,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         packing.check_representation(cstring(datarep))
         return packing.unpack_external(self._live(), inbuf, whole(position), outbuf)
 
+    @mpi.local("5.3")
     def Pack_external_size(self, datarep: str, count: int) -> int:
         """Determine the amount of space needed to pack a message.
 
@@ -380,20 +412,24 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
 
     # Attributes.
 
+    @mpi.local("7.7")
     def Get_attr(self, keyval: int) -> int | Any | None:
         """Retrieve attribute value by key."""
         return _attributes.get(self, keyval)
 
+    @mpi.local("7.7")
     def Set_attr(self, keyval: int, attrval: Any) -> None:
         """Store attribute value associated with a key."""
         self._live().marked = True
         _attributes.set(self, keyval, attrval)
 
+    @mpi.local("7.7")
     def Delete_attr(self, keyval: int) -> None:
         """Delete attribute value associated with a key."""
         _attributes.delete(self, keyval)
 
     @classmethod
+    @mpi.local("7.7")
     def Create_keyval(
         cls,
         copy_fn: Callable[[Datatype, int, Any], Any] | None = None,
@@ -404,12 +440,14 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         return _attributes.create_keyval(cls, copy_fn, delete_fn, nopython)
 
     @classmethod
+    @mpi.local("7.7")
     def Free_keyval(cls, keyval: int) -> int:
         """Free an attribute key for datatypes."""
         return _attributes.free_keyval(cls, keyval)
 
     # Names. They belong to the rank, those of predefined datatypes too.
 
+    @mpi.local("7.8")
     def Get_name(self) -> str:
         """Get the print name for this datatype."""
         record = self._sync()
@@ -417,6 +455,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
             return "MPI_DATATYPE_NULL"
         return NAMES.of(current()).get(record, record.name)
 
+    @mpi.local("7.8")
     def Set_name(self, name: str) -> None:
         """Set the print name for this datatype."""
         text = cstring(name)
@@ -435,6 +474,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
 
     # Characters and strings that numpy and the buffer protocol use.
 
+    @mpi.local()
     def tocode(self) -> str:
         """Get character code or type string from predefined MPI datatype."""
         code = _typecode(self)
@@ -443,6 +483,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         return code
 
     @classmethod
+    @mpi.local()
     def fromcode(cls, code: str) -> Datatype:
         """Get predefined MPI datatype from character code or type string."""
         try:

@@ -14,6 +14,7 @@ from pysmpi.mpi.base.exceptions import fail, whole
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.status import Status, check_status
 from pysmpi.mpi.buffers.spellings import reduction
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.files.access import Access, CollectiveAccess
 from pysmpi.mpi.files.pointers import OpenFile, Side
 from pysmpi.mpi.point_to_point.requests import Request
@@ -186,144 +187,178 @@ class DataAccess:
 
     # Explicit offsets.
 
+    @mpi.file("14.4.2")
     def Read_at(self, offset: int, buf: BufSpec, status: Status | None = None) -> None:
         """Read using explicit offset."""
         run(self, False, offset_argument(offset), buf, status)
 
+    @mpi.file("14.4.2")
     def Read_at_all(self, offset: int, buf: BufSpec, status: Status | None = None) -> None:
         """Collective read using explicit offset."""
         run(self, False, offset_argument(offset), buf, status, "read_at_all")
 
+    @mpi.file("14.4.2")
     def Write_at(self, offset: int, buf: BufSpec, status: Status | None = None) -> None:
         """Write using explicit offset."""
         run(self, True, offset_argument(offset), buf, status)
 
+    @mpi.file("14.4.2")
     def Write_at_all(self, offset: int, buf: BufSpec, status: Status | None = None) -> None:
         """Collective write using explicit offset."""
         run(self, True, offset_argument(offset), buf, status, "write_at_all")
 
+    @mpi.file("14.4.2")
     def Iread_at(self, offset: int, buf: BufSpec) -> Request:
         """Nonblocking read using explicit offset."""
         return later(self, False, offset_argument(offset), buf)
 
+    @mpi.file("14.4.2")
     def Iread_at_all(self, offset: int, buf: BufSpec) -> Request:
         """Nonblocking collective read using explicit offset."""
         return later(self, False, offset_argument(offset), buf, "iread_at_all")
 
+    @mpi.file("14.4.2")
     def Iwrite_at(self, offset: int, buf: BufSpec) -> Request:
         """Nonblocking write using explicit offset."""
         return later(self, True, offset_argument(offset), buf)
 
+    @mpi.file("14.4.2")
     def Iwrite_at_all(self, offset: int, buf: BufSpec) -> Request:
         """Nonblocking collective write using explicit offset."""
         return later(self, True, offset_argument(offset), buf, "iwrite_at_all")
 
     # The process's own pointer.
 
+    @mpi.file("14.4.3")
     def Read(self, buf: BufSpec, status: Status | None = None) -> None:
         """Read using individual file pointer."""
         run(self, False, INDIVIDUAL, buf, status)
 
+    @mpi.file("14.4.3")
     def Read_all(self, buf: BufSpec, status: Status | None = None) -> None:
         """Collective read using individual file pointer."""
         run(self, False, INDIVIDUAL, buf, status, "read_all")
 
+    @mpi.file("14.4.3")
     def Write(self, buf: BufSpec, status: Status | None = None) -> None:
         """Write using individual file pointer."""
         run(self, True, INDIVIDUAL, buf, status)
 
+    @mpi.file("14.4.3")
     def Write_all(self, buf: BufSpec, status: Status | None = None) -> None:
         """Collective write using individual file pointer."""
         run(self, True, INDIVIDUAL, buf, status, "write_all")
 
+    @mpi.file("14.4.3")
     def Iread(self, buf: BufSpec) -> Request:
         """Nonblocking read using individual file pointer."""
         return later(self, False, INDIVIDUAL, buf)
 
+    @mpi.file("14.4.3")
     def Iread_all(self, buf: BufSpec) -> Request:
         """Nonblocking collective read using individual file pointer."""
         return later(self, False, INDIVIDUAL, buf, "iread_all")
 
+    @mpi.file("14.4.3")
     def Iwrite(self, buf: BufSpec) -> Request:
         """Nonblocking write using individual file pointer."""
         return later(self, True, INDIVIDUAL, buf)
 
+    @mpi.file("14.4.3")
     def Iwrite_all(self, buf: BufSpec) -> Request:
         """Nonblocking collective write using individual file pointer."""
         return later(self, True, INDIVIDUAL, buf, "iwrite_all")
 
     # The shared pointer.
 
+    @mpi.file("14.4.4")
     def Read_shared(self, buf: BufSpec, status: Status | None = None) -> None:
         """Read using shared file pointer."""
         run(self, False, SHARED, buf, status)
 
+    @mpi.file("14.4.4")
     def Write_shared(self, buf: BufSpec, status: Status | None = None) -> None:
         """Write using shared file pointer."""
         run(self, True, SHARED, buf, status)
 
+    @mpi.file("14.4.4")
     def Iread_shared(self, buf: BufSpec) -> Request:
         """Nonblocking read using shared file pointer."""
         return later(self, False, SHARED, buf)
 
+    @mpi.file("14.4.4")
     def Iwrite_shared(self, buf: BufSpec) -> Request:
         """Nonblocking write using shared file pointer."""
         return later(self, True, SHARED, buf)
 
+    @mpi.file("14.4.4")
     def Read_ordered(self, buf: BufSpec, status: Status | None = None) -> None:
         """Collective read using shared file pointer."""
         run(self, False, ORDERED, buf, status, "read_ordered")
 
+    @mpi.file("14.4.4")
     def Write_ordered(self, buf: BufSpec, status: Status | None = None) -> None:
         """Collective write using shared file pointer."""
         run(self, True, ORDERED, buf, status, "write_ordered")
 
     # Split collective calls.
 
+    @mpi.file("14.4.5")
     def Read_at_all_begin(self, offset: int, buf: BufSpec) -> None:
         """Start a split collective read using explicit offset."""
         begin(self, False, offset_argument(offset), buf, "read_at_all")
 
+    @mpi.file("14.4.5")
     def Read_at_all_end(self, buf: BufSpec, status: Status | None = None) -> None:
         """Complete a split collective read using explicit offset."""
         end(self, buf, status, False, "read_at_all")
 
+    @mpi.file("14.4.5")
     def Write_at_all_begin(self, offset: int, buf: BufSpec) -> None:
         """Start a split collective write using explicit offset."""
         begin(self, True, offset_argument(offset), buf, "write_at_all")
 
+    @mpi.file("14.4.5")
     def Write_at_all_end(self, buf: BufSpec, status: Status | None = None) -> None:
         """Complete a split collective write using explicit offset."""
         end(self, buf, status, True, "write_at_all")
 
+    @mpi.file("14.4.5")
     def Read_all_begin(self, buf: BufSpec) -> None:
         """Start a split collective read using individual file pointer."""
         begin(self, False, INDIVIDUAL, buf, "read_all")
 
+    @mpi.file("14.4.5")
     def Read_all_end(self, buf: BufSpec, status: Status | None = None) -> None:
         """Complete a split collective read using individual file pointer."""
         end(self, buf, status, False, "read_all")
 
+    @mpi.file("14.4.5")
     def Write_all_begin(self, buf: BufSpec) -> None:
         """Start a split collective write using individual file pointer."""
         begin(self, True, INDIVIDUAL, buf, "write_all")
 
+    @mpi.file("14.4.5")
     def Write_all_end(self, buf: BufSpec, status: Status | None = None) -> None:
         """Complete a split collective write using individual file pointer."""
         end(self, buf, status, True, "write_all")
 
+    @mpi.file("14.4.5")
     def Read_ordered_begin(self, buf: BufSpec) -> None:
         """Start a split collective read using shared file pointer."""
         begin(self, False, ORDERED, buf, "read_ordered")
 
+    @mpi.file("14.4.5")
     def Read_ordered_end(self, buf: BufSpec, status: Status | None = None) -> None:
         """Complete a split collective read using shared file pointer."""
         end(self, buf, status, False, "read_ordered")
 
+    @mpi.file("14.4.5")
     def Write_ordered_begin(self, buf: BufSpec) -> None:
         """Start a split collective write using shared file pointer."""
         begin(self, True, ORDERED, buf, "write_ordered")
 
+    @mpi.file("14.4.5")
     def Write_ordered_end(self, buf: BufSpec, status: Status | None = None) -> None:
         """Complete a split collective write using shared file pointer."""
         end(self, buf, status, True, "write_ordered")

@@ -11,6 +11,7 @@ from pysmpi.mpi.base.exceptions import cint, cstring, fail
 from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info, pairs
 from pysmpi.mpi.base.ranks import Universe, current
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.agreement import agree
 from pysmpi.mpi.communicators.communicator import Core
 from pysmpi.mpi.communicators.groups import Group, Members
@@ -97,6 +98,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
     # Opening and closing.
 
     @classmethod
+    @mpi.file("14.2.1")
     def Open(
         cls,
         comm: Intracomm,
@@ -133,6 +135,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         errhandlers.adopt(file)
         return file
 
+    @mpi.file("14.2.2")
     def Close(self) -> None:
         """Close a file."""
         side = self._live()
@@ -159,6 +162,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
             FILE_NULL._raise(error)
 
     @classmethod
+    @mpi.file("14.2.3")
     def Delete(cls, filename: PathLike[AnyStr] | str | bytes, info: Info = INFO_NULL) -> None:
         """Delete a file."""
         path = real_path(filename)
@@ -175,12 +179,14 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
 
     # Size.
 
+    @mpi.file("14.2.4")
     def Set_size(self, size: int) -> None:
         """Set the file size."""
         number = offset_argument(size)
         storage = self._live().file.storage
         self._together("set_size", number, storage.resize, self._unfit("size", number))
 
+    @mpi.file("14.2.5")
     def Preallocate(self, size: int) -> None:
         """Preallocate storage space for a file."""
         number = offset_argument(size)
@@ -198,6 +204,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
             return FileError(c.ERR_READ_ONLY, "the file was opened with MODE_RDONLY")
         return None
 
+    @mpi.local("14.2.6")
     def Get_size(self) -> int:
         """Return the file size."""
         self._visit()
@@ -213,6 +220,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
 
     # What it was opened with.
 
+    @mpi.local("14.2.7")
     def Get_amode(self) -> int:
         """Return the file access mode."""
         return self._live().file.amode
@@ -222,6 +230,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         """Access mode."""
         return self.Get_amode()
 
+    @mpi.local("14.2.7")
     def Get_group(self) -> Group:
         """Access the group of processes that opened the file."""
         return Group._with(self._live().file.core.group)
@@ -241,6 +250,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         """Group rank."""
         return self._live().me
 
+    @mpi.local("14.2.8")
     def Set_info(self, info: Info) -> None:
         """Set new values for the hints associated with a file."""
         hints = pairs(check_info(info))
@@ -248,6 +258,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         self._together("set_info", None, lambda value: None)
         side.hint(hints)
 
+    @mpi.local("14.2.8")
     def Get_info(self) -> Info:
         """Return the current hints for a file."""
         return Info.Create(self._live().hints)
@@ -263,6 +274,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
 
     # Views.
 
+    @mpi.file("14.3")
     def Set_view(
         self,
         disp: int = 0,
@@ -323,6 +335,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
             fail(c.ERR_ARG, f"disp is {disp}, expected one that is not negative", self)
         return disp
 
+    @mpi.local("14.3")
     def Get_view(self) -> tuple[int, Datatype, Datatype, str]:
         """Return the file view."""
         side = self._live()
@@ -331,6 +344,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
             side.representation.name,
         )  # fmt: skip
 
+    @mpi.local("14.5.1")
     def Get_type_extent(self, datatype: Datatype) -> int:
         """Return the extent of datatype in the file."""
         record = self._committed("datatype", datatype)
@@ -339,6 +353,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         except FileError as error:
             self._raise(error)
 
+    @mpi.local("14.4.3")
     def Get_byte_offset(self, offset: int) -> int:
         """Return the absolute byte position in the file.
 
@@ -359,6 +374,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
             sequential(self)
         return side
 
+    @mpi.file("14.4.3")
     def Seek(self, offset: int, whence: int = c.SEEK_SET) -> None:
         """Update the individual file pointer."""
         number, way = offset_argument(offset), cint(whence)
@@ -368,6 +384,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         except FileError as error:
             self._raise(error)
 
+    @mpi.local("14.4.3")
     def Get_position(self) -> int:
         """Return the current position of the individual file pointer.
 
@@ -376,6 +393,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         """
         return self._seekable().pointer
 
+    @mpi.file("14.4.4")
     def Seek_shared(self, offset: int, whence: int = c.SEEK_SET) -> None:
         """Update the shared file pointer."""
         number, way = offset_argument(offset), cint(whence)
@@ -386,6 +404,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
 
         self._together("seek_shared", (number, way), move)
 
+    @mpi.file("14.4.4")
     def Get_position_shared(self) -> int:
         """Return the current position of the shared file pointer.
 
@@ -398,6 +417,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
 
     # Consistency.
 
+    @mpi.file("14.6.1")
     def Set_atomicity(self, flag: bool) -> None:
         """Set the atomicity mode."""
         file = self._live().file
@@ -407,6 +427,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
 
         self._together("set_atomicity", bool(flag), set_mode)
 
+    @mpi.local("14.6.1")
     def Get_atomicity(self) -> bool:
         """Return the atomicity mode."""
         return self._live().file.atomic
@@ -420,6 +441,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
     def atomicity(self, value: bool) -> None:
         self.Set_atomicity(value)
 
+    @mpi.file("14.6.1")
     def Sync(self) -> None:
         """Causes all previous writes to be transferred to the storage device."""
         # What was written is there already: it takes the agreement, and a word from the device.
@@ -429,20 +451,24 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
     # Error handlers.
 
     @classmethod
+    @mpi.local("9.3")
     def Create_errhandler(
         cls, errhandler_fn: Callable[[File, int], None]
     ) -> errhandlers.Errhandler:
         """Create a new error handler for files."""
         return errhandlers.create(cls, errhandler_fn)
 
+    @mpi.local("9.3")
     def Get_errhandler(self) -> errhandlers.Errhandler:
         """Get the error handler for a file."""
         return errhandlers.get(self)
 
+    @mpi.local("9.3")
     def Set_errhandler(self, errhandler: errhandlers.Errhandler) -> None:
         """Set the error handler for a file."""
         errhandlers.set(self, errhandler)
 
+    @mpi.local("9.3")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call the error handler installed on a file."""
         errhandlers.call(self, errorcode)

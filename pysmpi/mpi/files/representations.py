@@ -22,6 +22,7 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.memory import buffer
 from pysmpi.mpi.buffers.spellings import Message
+from pysmpi.mpi.calls import computing, mpi
 from pysmpi.mpi.datatypes import decoding, external32
 from pysmpi.mpi.datatypes.datatypes import Datatype
 from pysmpi.mpi.datatypes.layouts import Layout, Signature, basic, leaves, members
@@ -208,7 +209,8 @@ class UserRepresentation(Converted):
 
     def _call(self, function: Any, *arguments: Any) -> Any:
         try:
-            return function(*arguments)
+            with computing():
+                return function(*arguments)
         except builtins.Exception as error:
             reported(error)
             name = getattr(function, "__name__", "function")
@@ -273,6 +275,7 @@ def find(name: str) -> Representation | None:
     return own.get(name) or _KNOWN.get(name) or _KNOWN.get(name.lower())
 
 
+@mpi.local("14.5.3")
 def Register_datarep(
     datarep: str,
     read_fn: Callable[[Any, Datatype, int, Any, int], None] | None,

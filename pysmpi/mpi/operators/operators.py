@@ -12,6 +12,7 @@ from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.ranks import Rank, Universe, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.spellings import matching
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.operators.arithmetic import OPERATORS, Meter, Operator, check, combine, reduce
 
 # User-defined operations that may exist at a time in a rank, as in mpi4py.
@@ -77,6 +78,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
         return operator is None or operator.predefined
 
     @classmethod
+    @mpi.local("6.9.5")
     def Create(cls, function: Callable[[Any, Any, Any], None], commute: bool = False) -> Op:
         """Create a user-defined reduction operation."""
         if not callable(function):
@@ -95,6 +97,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
         made._user = operator
         return made
 
+    @mpi.local("6.9.5")
     def Free(self) -> None:
         """Free a user-defined reduction operation."""
         operator = self._live()
@@ -107,6 +110,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
         self._user = None
         self._retire()
 
+    @mpi.local("6.9.5")
     def Is_commutative(self) -> bool:
         """Query reduction operations for their commutativity."""
         commutative: bool = self._live().commutative
@@ -122,6 +126,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
         """Is a predefined operation."""
         return self._is_predefined()
 
+    @mpi.local("6.9.7")
     def Reduce_local(self, inbuf: Any, inoutbuf: Any) -> None:
         """Apply a reduction operation to local data."""
         source, target = matching(inbuf, inoutbuf)

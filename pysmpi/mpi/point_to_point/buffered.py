@@ -18,6 +18,7 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.exporting import acquire
 from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.buffers.spellings import send as send_message
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.point_to_point.calls import check_destination, new_send
 from pysmpi.mpi.point_to_point.operations import (
     NoOperation,
@@ -118,38 +119,47 @@ class BufferedSends:
 
     __slots__ = ()
 
+    @mpi.point_to_point("3.6")
     def Attach_buffer(self, buf: Any) -> None:
         """Attach a user-provided buffer for sending in buffered mode."""
         attach(self._live(), buf, self)
 
+    @mpi.point_to_point("3.6")
     def Detach_buffer(self) -> Any:
         """Remove an existing attached buffer."""
         return detach(self._live())
 
+    @mpi.point_to_point("3.6")
     def Flush_buffer(self) -> None:
         """Block until all buffered messages have been transmitted."""
         flush(self._live())
 
+    @mpi.point_to_point("3.6")
     def Iflush_buffer(self) -> Request:
         """Nonblocking flush for buffered messages."""
         return flush_later(self._live(), self)
 
+    @mpi.point_to_point("3.4")
     def Bsend(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Blocking send in buffered mode."""
         self._bsend(send_message(buf, dest), dest, tag, False)
 
+    @mpi.point_to_point("3.7.2")
     def Ibsend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in buffered mode."""
         return self._bsend(send_message(buf, dest), dest, tag, True)
 
+    @mpi.point_to_point("3.4")
     def bsend(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Send in buffered mode."""
         self._bsend(pickle.dumps(obj), dest, tag, False)
 
+    @mpi.point_to_point("3.7.2")
     def ibsend(self, obj: Any, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in buffered mode."""
         return self._bsend(pickle.dumps(obj), dest, tag, True)
 
+    @mpi.point_to_point("3.9")
     def Bsend_init(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Persistent request for a send in buffered mode."""
         rank = current()
@@ -199,21 +209,25 @@ def flush_later(owner: Any, subject: Any) -> Request:
     return Request._of(operation)
 
 
+@mpi.point_to_point("3.6")
 def Attach_buffer(buf: Any) -> None:
     """Attach a user-provided buffer for sending in buffered mode."""
     attach(PROCESS, buf)
 
 
+@mpi.point_to_point("3.6")
 def Detach_buffer() -> Any:
     """Remove an existing attached buffer."""
     return detach(PROCESS)
 
 
+@mpi.point_to_point("3.6")
 def Flush_buffer() -> None:
     """Block until all buffered messages have been transmitted."""
     flush(PROCESS)
 
 
+@mpi.point_to_point("3.6")
 def Iflush_buffer() -> Request:
     """Nonblocking flush for buffered messages."""
     return flush_later(PROCESS, None)

@@ -35,7 +35,7 @@ from pysmpi.mpi.buffers.spellings import Message as Memory
 from pysmpi.mpi.buffers.spellings import is_integral
 from pysmpi.mpi.buffers.spellings import receive as receive_message
 from pysmpi.mpi.buffers.spellings import send as send_message
-from pysmpi.mpi.calls import by_itself
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.communicator import Core, check_revoked
 from pysmpi.mpi.point_to_point.matched import Message
 from pysmpi.mpi.point_to_point.operations import (
@@ -267,7 +267,7 @@ class PointToPoint:
 
     # Blocking, with buffers.
 
-    @by_itself
+    @mpi.point_to_point("3.2.1")
     def Send(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Blocking send."""
         rank = current()
@@ -278,7 +278,7 @@ class PointToPoint:
         finally:
             rank.leave()
 
-    @by_itself
+    @mpi.point_to_point("3.4")
     def Ssend(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Blocking send in synchronous mode."""
         rank = current()
@@ -289,7 +289,7 @@ class PointToPoint:
         finally:
             rank.leave()
 
-    @by_itself
+    @mpi.point_to_point("3.4")
     def Rsend(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Blocking send in ready mode."""
         rank = current()
@@ -300,7 +300,7 @@ class PointToPoint:
         finally:
             rank.leave()
 
-    @by_itself
+    @mpi.point_to_point("3.2.4")
     def Recv(
         self,
         buf: Any,
@@ -322,7 +322,7 @@ class PointToPoint:
         finally:
             rank.leave()
 
-    @by_itself
+    @mpi.point_to_point("3.10")
     def Sendrecv(
         self,
         sendbuf: Any,
@@ -348,6 +348,7 @@ class PointToPoint:
         finally:
             rank.leave()
 
+    @mpi.point_to_point("3.10")
     def Sendrecv_replace(
         self,
         buf: Any,
@@ -381,22 +382,22 @@ class PointToPoint:
         finally:
             rank.leave()
 
-    @by_itself
+    @mpi.point_to_point("3.7.2")
     def Isend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Non-blocking send."""
         return self._isend(buf, dest, tag, STANDARD)
 
-    @by_itself
+    @mpi.point_to_point("3.7.2")
     def Issend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in synchronous mode."""
         return self._isend(buf, dest, tag, SYNCHRONOUS)
 
-    @by_itself
+    @mpi.point_to_point("3.7.2")
     def Irsend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in ready mode."""
         return self._isend(buf, dest, tag, STANDARD)
 
-    @by_itself
+    @mpi.point_to_point("3.7.2")
     def Irecv(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
         """Non-blocking receive."""
         rank = current()
@@ -420,6 +421,7 @@ class PointToPoint:
         rank.process.start(receive)
         return Request._of(operation)
 
+    @mpi.point_to_point("3.10")
     def Isendrecv(
         self,
         sendbuf: Any,
@@ -434,6 +436,7 @@ class PointToPoint:
         into = receive_message(recvbuf, source)
         return self._isendrecv(out, out.nbytes, dest, sendtag, into, source, recvtag)
 
+    @mpi.point_to_point("3.10")
     def Isendrecv_replace(
         self,
         buf: Any,
@@ -481,18 +484,22 @@ class PointToPoint:
         request.ob_buf = message
         return request
 
+    @mpi.point_to_point("3.9")
     def Send_init(self, buf: Any, dest: int, tag: int = 0) -> Prequest:
         """Create a persistent request for a standard send."""
         return self._send_init(buf, dest, tag, STANDARD)
 
+    @mpi.point_to_point("3.9")
     def Ssend_init(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Persistent request for a send in synchronous mode."""
         return self._send_init(buf, dest, tag, SYNCHRONOUS)
 
+    @mpi.point_to_point("3.9")
     def Rsend_init(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Persistent request for a send in ready mode."""
         return self._send_init(buf, dest, tag, STANDARD)
 
+    @mpi.point_to_point("3.9")
     def Recv_init(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Prequest:
         """Create a persistent request for a receive."""
         rank = current()
@@ -511,6 +518,7 @@ class PointToPoint:
 
     # Probing.
 
+    @mpi.point_to_point("3.8.1")
     def Probe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> bool:
@@ -534,6 +542,7 @@ class PointToPoint:
             revoked(self)
         return True
 
+    @mpi.point_to_point("3.8.1")
     def Iprobe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> bool:
@@ -556,12 +565,14 @@ class PointToPoint:
         rank.leave()
         return probe.message is not None
 
+    @mpi.point_to_point("3.8.2")
     def Mprobe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message:
         """Blocking test for a matched message."""
         return Message.Probe(self, source, tag, status)
 
+    @mpi.point_to_point("3.8.2")
     def Improbe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message | None:
@@ -570,7 +581,7 @@ class PointToPoint:
 
     # Lower-case: any Python object, pickled.
 
-    @by_itself
+    @mpi.point_to_point("3.2.1")
     def send(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Send in standard mode."""
         data = _dumps(obj, dest)
@@ -581,7 +592,7 @@ class PointToPoint:
         finally:
             rank.leave()
 
-    @by_itself
+    @mpi.point_to_point("3.4")
     def ssend(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Send in synchronous mode."""
         data = _dumps(obj, dest)
@@ -592,7 +603,7 @@ class PointToPoint:
         finally:
             rank.leave()
 
-    @by_itself
+    @mpi.point_to_point("3.2.4")
     def recv(
         self,
         buf: Any = None,
@@ -617,7 +628,7 @@ class PointToPoint:
             rank.leave()
         return unpickle(landing)
 
-    @by_itself
+    @mpi.point_to_point("3.10")
     def sendrecv(
         self,
         sendobj: Any,
@@ -646,7 +657,7 @@ class PointToPoint:
             rank.leave()
         return unpickle(landing)
 
-    @by_itself
+    @mpi.point_to_point("3.7.2")
     def isend(self, obj: Any, dest: int, tag: int = 0) -> Request:
         """Non-blocking send."""
         data = _dumps(obj, dest)
@@ -657,7 +668,7 @@ class PointToPoint:
         finally:
             rank.leave()
 
-    @by_itself
+    @mpi.point_to_point("3.7.2")
     def issend(self, obj: Any, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in synchronous mode."""
         data = _dumps(obj, dest)
@@ -668,7 +679,7 @@ class PointToPoint:
         finally:
             rank.leave()
 
-    @by_itself
+    @mpi.point_to_point("3.7.2")
     def irecv(self, buf: Any = None, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
         """Non-blocking receive."""
         rank = current()
@@ -681,24 +692,28 @@ class PointToPoint:
         finally:
             rank.leave()
 
+    @mpi.point_to_point("3.8.1")
     def probe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> bool:
         """Blocking test for a message."""
         return self.Probe(source, tag, status)
 
+    @mpi.point_to_point("3.8.1")
     def iprobe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> bool:
         """Non-blocking test for a message."""
         return self.Iprobe(source, tag, status)
 
+    @mpi.point_to_point("3.8.2")
     def mprobe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message:
         """Blocking test for a matched message."""
         return Message.probe(self, source, tag, status)
 
+    @mpi.point_to_point("3.8.2")
     def improbe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message | None:

@@ -13,6 +13,7 @@ from pysmpi.mpi.base.exceptions import fail, listed
 from pysmpi.mpi.base.handles import wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.status import Status
+from pysmpi.mpi.calls import computing, mpi
 from pysmpi.mpi.point_to_point.operations import Operation
 from pysmpi.mpi.point_to_point.requests import Request
 
@@ -60,7 +61,8 @@ class GeneralizedOperation(Operation):
         if function is None:
             return SUCCESS
         try:
-            function(*first, *self.args, **self.kwargs)
+            with computing():
+                function(*first, *self.args, **self.kwargs)
         except builtins.Exception as error:
             return reported(error)
         return SUCCESS
@@ -78,6 +80,7 @@ class Grequest(Request):
         return self
 
     @classmethod
+    @mpi.point_to_point("13.2")
     def Start(
         cls,
         query_fn: Callable[..., None] | None = None,
@@ -90,6 +93,7 @@ class Grequest(Request):
         operation = GeneralizedOperation(current(), (query_fn, free_fn, cancel_fn), args, kwargs)
         return cls._of(operation)
 
+    @mpi.point_to_point("13.2")
     def Complete(self) -> None:
         """Notify that a user-defined request is complete."""
         operation = self._live()
@@ -100,6 +104,7 @@ class Grequest(Request):
         operation.request.complete(rank.engine.now)
         rank.leave()
 
+    @mpi.point_to_point("13.2")
     def complete(self, obj: Any = None) -> None:
         """Notify that a user-defined request is complete."""
         self._live().value = obj

@@ -18,6 +18,7 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.handles import Handle, check_comm
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.status import Status, check_status
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.point_to_point.operations import NoOperation, ReceiveOperation, describe
 from pysmpi.mpi.point_to_point.polling import poll
 from pysmpi.mpi.point_to_point.requests import Request
@@ -49,6 +50,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         return self
 
     @classmethod
+    @mpi.point_to_point("3.8.2")
     def Probe(
         cls,
         comm: Any,
@@ -77,6 +79,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         return cls._taken(rank, comm, box.take(send), probe, status)
 
     @classmethod
+    @mpi.point_to_point("3.8.2")
     def Iprobe(
         cls,
         comm: Any,
@@ -105,6 +108,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         return cls._taken(rank, comm, box.take(send), probe, status)
 
     @classmethod
+    @mpi.point_to_point("3.8.2")
     def probe(
         cls,
         comm: Any,
@@ -116,6 +120,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         return cls.Probe(comm, source, tag, status)
 
     @classmethod
+    @mpi.point_to_point("3.8.2")
     def iprobe(
         cls,
         comm: Any,
@@ -141,12 +146,14 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         rank.leave()
         return cls._of(Match(comm, send))
 
+    @mpi.point_to_point("3.8.3")
     def Recv(self, buf: Any, status: Status | None = None) -> None:
         """Blocking receive of matched message."""
         if status is not None:
             check_status(status)
         self.Irecv(buf).Wait(status)
 
+    @mpi.point_to_point("3.8.3")
     def Irecv(self, buf: Any) -> Request:
         """Non-blocking receive of matched message."""
         from pysmpi.mpi.buffers.spellings import receive
@@ -156,12 +163,14 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         request.ob_buf = message
         return request
 
+    @mpi.point_to_point("3.8.3")
     def recv(self, status: Status | None = None) -> Any:
         """Blocking receive of matched message."""
         if status is not None:
             check_status(status)
         return self.irecv().wait(status)
 
+    @mpi.point_to_point("3.8.3")
     def irecv(self) -> Request:
         """Non-blocking receive of matched message."""
         from pysmpi.mpi.point_to_point.calls import UNLIMITED, Landing, unpickle

@@ -37,6 +37,7 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.base.status import Status
 from pysmpi.mpi.buffers.spellings import Blocks, partitioned
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.arguments_to_parts import held
 from pysmpi.mpi.communicators.communicator import Core, check_revoked
 from pysmpi.mpi.point_to_point.operations import NoOperation, Operation
@@ -295,12 +296,14 @@ class PartitionedCommunication:
 
     __slots__ = ()
 
+    @mpi.point_to_point("4.2.1")
     def Psend_init(
         self, buf: BufSpec, partitions: int, dest: int, tag: int = 0, info: Info = INFO_NULL
     ) -> Prequest:
         """Create request for a partitioned send operation."""
         return _init(self, buf, partitions, dest, tag, info, True)
 
+    @mpi.point_to_point("4.2.1")
     def Precv_init(
         self,
         buf: BufSpec,

@@ -21,7 +21,7 @@ from pysmpi.mpi.base.exceptions import cint, fail, listed, sequence
 from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.status import Status, check_status
-from pysmpi.mpi.calls import by_itself
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.point_to_point.operations import Operation
 from pysmpi.mpi.point_to_point.polling import poll
 
@@ -45,7 +45,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
 
     # Completion of one request.
 
-    @by_itself
+    @mpi.point_to_point("3.7.3")
     def Wait(self, status: Status | None = None) -> bool:
         """Wait for a non-blocking operation to complete."""
         rank = current()
@@ -63,6 +63,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         finally:
             rank.leave()
 
+    @mpi.point_to_point("3.7.3")
     def Test(self, status: Status | None = None) -> bool:
         """Test for the completion of a non-blocking operation."""
         if status is not None:
@@ -82,6 +83,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         self._end(operation, status)
         return True
 
+    @mpi.point_to_point("3.7.6")
     def Get_status(self, status: Status | None = None) -> bool:
         """Non-destructive test for the completion of a request."""
         if status is not None:
@@ -117,6 +119,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
     # Completion of several requests.
 
     @classmethod
+    @mpi.point_to_point("3.7.5")
     def Waitany(cls, requests: Sequence[Request], status: Status | None = None) -> int:
         """Wait for any previously initiated request to complete."""
         if status is not None:
@@ -134,6 +137,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return found[0]
 
     @classmethod
+    @mpi.point_to_point("3.7.5")
     def Testany(
         cls, requests: Sequence[Request], status: Status | None = None
     ) -> tuple[int, bool]:
@@ -157,6 +161,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return found[0], True
 
     @classmethod
+    @mpi.point_to_point("3.7.6")
     def Get_status_any(
         cls, requests: Sequence[Request], status: Status | None = None
     ) -> tuple[int, bool]:
@@ -182,7 +187,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return found[0], True
 
     @classmethod
-    @by_itself
+    @mpi.point_to_point("3.7.5")
     def Waitall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:
         """Wait for all previously initiated requests to complete."""
         rank = current()
@@ -198,6 +203,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             rank.leave()
 
     @classmethod
+    @mpi.point_to_point("3.7.5")
     def Testall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:
         """Test for the completion of all previously initiated requests."""
         items = _listed(requests)
@@ -219,6 +225,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return True
 
     @classmethod
+    @mpi.point_to_point("3.7.6")
     def Get_status_all(
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> bool:
@@ -244,6 +251,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return flag
 
     @classmethod
+    @mpi.point_to_point("3.7.5")
     def Waitsome(
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> list[int] | None:
@@ -258,6 +266,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return _finish_some(rank, items, active, statuses)
 
     @classmethod
+    @mpi.point_to_point("3.7.5")
     def Testsome(
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> list[int] | None:
@@ -272,6 +281,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return _finish_some(rank, items, active, statuses)
 
     @classmethod
+    @mpi.point_to_point("3.7.6")
     def Get_status_some(
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> list[int] | None:
@@ -294,6 +304,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
 
     # Other calls.
 
+    @mpi.point_to_point("3.8.4")
     def Cancel(self) -> None:
         """Cancel a request."""
         operation = self._live()
@@ -303,6 +314,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             operation.cancel()
         rank.leave()
 
+    @mpi.point_to_point("3.7.3")
     def Free(self) -> None:
         """Free a communication request."""
         operation = self._live()
@@ -311,6 +323,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
 
     # Lower-case calls return the objects that were received.
 
+    @mpi.point_to_point("3.7.3")
     def wait(self, status: Status | None = None) -> Any:
         """Wait for a non-blocking operation to complete."""
         if status is not None:
@@ -323,6 +336,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         rank.enter().wait([operation.request])
         return _take(rank, self, operation, status)
 
+    @mpi.point_to_point("3.7.3")
     def test(self, status: Status | None = None) -> tuple[bool, Any | None]:
         """Test for the completion of a non-blocking operation."""
         if status is not None:
@@ -341,11 +355,13 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         process.finish(operation.request)
         return True, _take(rank, self, operation, status)
 
+    @mpi.point_to_point("3.7.6")
     def get_status(self, status: Status | None = None) -> bool:
         """Non-destructive test for the completion of a request."""
         return self.Get_status(status)
 
     @classmethod
+    @mpi.point_to_point("3.7.5")
     def waitany(
         cls, requests: Sequence[Request], status: Status | None = None
     ) -> tuple[int, Any]:
@@ -359,6 +375,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return i, None if i == UNDEFINED else results(i)
 
     @classmethod
+    @mpi.point_to_point("3.7.5")
     def testany(
         cls, requests: Sequence[Request], status: Status | None = None
     ) -> tuple[int, bool, Any | None]:
@@ -369,6 +386,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return i, flag, None if i == UNDEFINED else results(i)
 
     @classmethod
+    @mpi.point_to_point("3.7.6")
     def get_status_any(
         cls, requests: Sequence[Request], status: Status | None = None
     ) -> tuple[int, bool]:
@@ -376,6 +394,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return cls.Get_status_any(requests, status)
 
     @classmethod
+    @mpi.point_to_point("3.7.5")
     def waitall(
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> list[Any]:
@@ -386,6 +405,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return [results(i) for i in range(len(items))]
 
     @classmethod
+    @mpi.point_to_point("3.7.5")
     def testall(
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> tuple[bool, list[Any] | None]:
@@ -397,6 +417,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return True, [results(i) for i in range(len(items))]
 
     @classmethod
+    @mpi.point_to_point("3.7.6")
     def get_status_all(
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> bool:
@@ -404,6 +425,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return cls.Get_status_all(requests, statuses)
 
     @classmethod
+    @mpi.point_to_point("3.7.5")
     def waitsome(
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> tuple[list[int] | None, list[Any] | None]:
@@ -414,6 +436,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return found, None if found is None else [results(i) for i in found]
 
     @classmethod
+    @mpi.point_to_point("3.7.5")
     def testsome(
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> tuple[list[int] | None, list[Any] | None]:
@@ -424,12 +447,14 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return found, None if found is None else [results(i) for i in found]
 
     @classmethod
+    @mpi.point_to_point("3.7.6")
     def get_status_some(
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> list[int] | None:
         """Non-destructive test for completion of some requests."""
         return cls.Get_status_some(requests, statuses)
 
+    @mpi.local("3.8.4")
     def cancel(self) -> None:
         """Cancel a request."""
         self.Cancel()
@@ -446,6 +471,7 @@ class Prequest(Request):
             raise wrong_type("request", Prequest, request)
         return self
 
+    @mpi.point_to_point("3.9")
     def Start(self) -> None:
         """Initiate a communication with a persistent request."""
         operation = self._live()
@@ -457,6 +483,7 @@ class Prequest(Request):
             rank.leave()
 
     @classmethod
+    @mpi.point_to_point("3.9")
     def Startall(cls, requests: list[Prequest]) -> None:
         """Start a collection of persistent requests."""
         rank = current()
@@ -467,18 +494,22 @@ class Prequest(Request):
         finally:
             rank.leave()
 
+    @mpi.point_to_point("4.2.1")
     def Pready(self, partition: int) -> None:
         """Mark a given partition as ready."""
         self._partitioned().ready([cint(partition)])
 
+    @mpi.point_to_point("4.2.1")
     def Pready_range(self, partition_low: int, partition_high: int) -> None:
         """Mark a range of partitions as ready."""
         self._partitioned().ready(range(cint(partition_low), cint(partition_high) + 1))
 
+    @mpi.point_to_point("4.2.1")
     def Pready_list(self, partitions: Sequence[int]) -> None:
         """Mark a sequence of partitions as ready."""
         self._partitioned().ready([cint(partition) for partition in listed(partitions)])
 
+    @mpi.point_to_point("4.2.2")
     def Parrived(self, partition: int) -> bool:
         """Test partial completion of a partitioned receive operation."""
         return self._partitioned().arrived(cint(partition))

@@ -21,6 +21,7 @@ from pysmpi.mpi.base.exceptions import cint, cstring, fail
 from pysmpi.mpi.base.info import INFO_NULL, Info
 from pysmpi.mpi.base.ranks import Rank, Universe, World, current
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.agreement import tag_of
 from pysmpi.mpi.communicators.communicator import Core, connect
 from pysmpi.mpi.communicators.groups import Members
@@ -42,10 +43,12 @@ class Connecting:
     _usable: Callable[[], Core]
     _wrap: Callable[[Any], Any]
 
+    @mpi.process("11.9")
     def Accept(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
         """Accept a request to form a new intercommunicator."""
         return self._meet_at_port(port_name, info, root, True)
 
+    @mpi.process("11.9")
     def Connect(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
         """Make a request to form a new intercommunicator."""
         return self._meet_at_port(port_name, info, root, False)

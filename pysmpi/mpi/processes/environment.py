@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pysmpi.mpi import calls
 from pysmpi.mpi.base import attributes, constants, errhandlers
 from pysmpi.mpi.base.constants import (
     ERR_ARG,
@@ -18,6 +16,7 @@ from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.info import Info
 from pysmpi.mpi.base.options import ENVIRONMENT, Environment, Options
 from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.hardware import resources
 
 __all__ = [
@@ -122,11 +121,13 @@ def _require_active(call: str) -> Environment:
     return environment
 
 
+@mpi.process("11.2")
 def Init() -> None:
     """Initialize the MPI execution environment."""
     Init_thread(THREAD_SINGLE)
 
 
+@mpi.process("11.2")
 def Init_thread(required: int = THREAD_MULTIPLE) -> int:
     """Initialize the MPI execution environment."""
     level = cint(required)
@@ -142,44 +143,37 @@ def Init_thread(required: int = THREAD_MULTIPLE) -> int:
 
 
 class Finalized:
-    """The timer of a rank after `MPI.Finalize`: the calls that stop it are refused.
+    """Refuses calls of a rank after `MPI.Finalize`.
 
-    So the check costs nothing before. To sleep and to ask for the time stays possible, as do
-    sessions, which do not depend on it.
+    To sleep and to ask for the time stays possible, as do sessions, which do not depend on it.
     """
 
-    __slots__ = ("real",)
+    __slots__ = ()
 
-    def __init__(self, real: Any) -> None:
-        self.real = real
+    def begun(self, rank: Rank) -> None:
+        call = rank.call
+        if call is None or of_rank().sessions:
+            return
+        name = call.name
+        if not (name.startswith(("Free", "free")) or name in _LASTING):
+            fail(ERR_OTHER, f"{name} called after MPI was finalized")
 
-    def start(self) -> None:
-        if self.real is not None:
-            self.real.start()
-
-    def stop(self) -> float:
-        """The compute of the block (s), for who may still ask."""
-        frame: Any = sys._getframe(1)
-        while frame is not None and frame.f_code.co_name in ("stop", "enter"):
-            frame = frame.f_back
-        call = ""
-        while frame is not None and frame.f_globals["__name__"].startswith("pysmpi.mpi."):
-            if frame.f_globals["__name__"] != Rank.__module__:
-                call = frame.f_locals["function"].__name__ if (
-                    frame.f_code in calls.BOUNDARIES
-                ) else frame.f_code.co_name  # fmt: skip
-            frame = frame.f_back
-        may = call.lower().startswith(("free", "wt")) or call in calls.FUNCTIONS
-        if call and not may and not of_rank().sessions:
-            fail(ERR_OTHER, f"{call} called after MPI was finalized")
-        return 0.0 if self.real is None else float(self.real.stop())
+    def ended(self, rank: Rank) -> None:
+        """Nothing to do."""
 
 
+# What does not need the world model, or says itself what it needs.
+_LASTING = frozenset(
+    "Init Init_thread Finalize Attach_buffer Detach_buffer Flush_buffer Iflush_buffer Open_port "
+    "Close_port Publish_name Unpublish_name Lookup_name".split()
+)
+
+
+@mpi.process("11.2")
 def Finalize() -> None:
     """Terminate the MPI execution environment."""
     _finalize()
-    rank = current()
-    rank.timer = Finalized(rank.timer)
+    current().watch(Finalized())
 
 
 def _finalize() -> None:
@@ -203,31 +197,37 @@ def _finalize() -> None:
         errhandlers.of_rank().fallback = None
 
 
+@mpi.local("11.6")
 def Query_thread() -> int:
     """Return the level of thread support provided by the MPI library."""
     return _require_active("Query_thread").thread_level
 
 
+@mpi.local("11.6")
 def Is_thread_main() -> bool:
     """Indicate whether this thread called `Init` or `Init_thread`."""
     return _require_active("Is_thread_main").main_thread == current().thread()
 
 
+@mpi.local("11.4")
 def Is_initialized() -> bool:
     """Indicate whether `Init` has been called."""
     return of_rank().initialized
 
 
+@mpi.local("11.4")
 def Is_finalized() -> bool:
     """Indicate whether `Finalize` has completed."""
     return of_rank().finalized
 
 
+@mpi.local("9.1.1")
 def Get_version() -> tuple[int, int]:
     """Obtain the version number of the MPI standard."""
     return MPI_VERSION
 
 
+@mpi.local("9.1.1")
 def Get_library_version() -> str:
     """Obtain the version string of the MPI library."""
     from pysmpi import __version__
@@ -235,6 +235,7 @@ def Get_library_version() -> str:
     return f"pysmpi {__version__}"
 
 
+@mpi.local()
 def get_vendor() -> tuple[str, tuple[int, int, int]]:
     """Information about the underlying MPI implementation.
 
@@ -249,11 +250,13 @@ def get_vendor() -> tuple[str, tuple[int, int, int]]:
     return ("pysmpi", (major, minor, micro))
 
 
+@mpi.local()
 def Get_abi_version() -> tuple[int, int]:
     """Obtain the MPI ABI version number."""
     return (-1, -1)
 
 
+@mpi.local()
 def Get_abi_info() -> Info:
     """Obtain information about the MPI ABI."""
     from pysmpi.mpi.datatypes import datatypes
@@ -280,6 +283,7 @@ _OPTIONAL_TYPES = [
 ]
 
 
+@mpi.local()
 def Get_abi_fortran_info() -> Info:
     """Obtain information about the Fortran MPI ABI."""
     from pysmpi.mpi.datatypes import datatypes
@@ -294,27 +298,32 @@ def Get_abi_fortran_info() -> Info:
     return Info.Create(pairs)
 
 
+@mpi.local("9.1.2")
 def Get_processor_name() -> str:
     """Obtain the name of the calling processor."""
     return current().host_name()[: constants.MAX_PROCESSOR_NAME - 1]
 
 
+@mpi.local("9.1.2")
 def Get_hw_resource_info() -> Info:
     """Obtain information about the hardware platform of the calling processor."""
     # "true" says that the process stays within one instance of the kind of resource.
     return Info.Create(dict.fromkeys(resources(current()), "true"))
 
 
+@mpi.local("9.6")
 def Wtime() -> float:
     """Return an elapsed time on the calling processor."""
     return current().clock()
 
 
+@mpi.local("9.6")
 def Wtick() -> float:
     """Return the resolution of `Wtime`."""
     return TICK
 
 
+@mpi.local("15.2")
 def Pcontrol(level: int) -> None:
     """Control profiling."""
     number = cint(level)

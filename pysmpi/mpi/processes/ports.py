@@ -15,6 +15,7 @@ from pysmpi.mpi.base.exceptions import cstring, fail
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, Universe, current
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.mpi.calls import mpi
 
 __all__ = [
     "Open_port",
@@ -72,6 +73,7 @@ def directory(universe: Universe) -> Directory:
     return DIRECTORY.of(universe)
 
 
+@mpi.process("11.9")
 def Open_port(info: Info = INFO_NULL) -> str:
     """Return an address used to connect group of processes."""
     check_info(info)
@@ -83,6 +85,7 @@ def Open_port(info: Info = INFO_NULL) -> str:
     return name
 
 
+@mpi.process("11.9")
 def Close_port(port_name: str) -> None:
     """Close a port."""
     name = cstring(port_name)
@@ -90,6 +93,7 @@ def Close_port(port_name: str) -> None:
         fail(ERR_PORT, f"port_name {name!r} is no open port")
 
 
+@mpi.process("11.9")
 def Publish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:
     """Publish a service name."""
     service, port = cstring(service_name), cstring(port_name)
@@ -100,6 +104,7 @@ def Publish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> N
     names[service] = port
 
 
+@mpi.process("11.9")
 def Unpublish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:
     """Unpublish a service name."""
     service = cstring(service_name)
@@ -109,6 +114,7 @@ def Unpublish_name(service_name: str, port_name: str, info: Info = INFO_NULL) ->
         fail(ERR_SERVICE, f"service_name {service!r} is not published")
 
 
+@mpi.process("11.9")
 def Lookup_name(service_name: str, info: Info = INFO_NULL) -> str:
     """Lookup a port name given a service name."""
     service = cstring(service_name)

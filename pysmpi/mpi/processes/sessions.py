@@ -12,6 +12,7 @@ from pysmpi.mpi.base.exceptions import cint, cstring, fail
 from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info, pairs
 from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.groups import Group, Members, world
 from pysmpi.mpi.point_to_point import buffered
 from pysmpi.mpi.point_to_point.requests import Request
@@ -51,6 +52,7 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
         return self
 
     @classmethod
+    @mpi.process("11.3")
     def Init(cls, info: Info = INFO_NULL, errhandler: Errhandler | None = None) -> Self:
         """Create a new session."""
         hints = {"thread_level": "MPI_THREAD_MULTIPLE", "mpi_memory_alloc_kinds": "mpi,system"}
@@ -64,6 +66,7 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
             session.Set_errhandler(errhandler)
         return session
 
+    @mpi.process("11.3")
     def Finalize(self) -> None:
         """Finalize a session."""
         impl = self._live()
@@ -71,12 +74,14 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
         errhandlers.forget(self)
         self._retire()
 
+    @mpi.local("11.3")
     def Get_num_psets(self, info: Info = INFO_NULL) -> int:
         """Number of available process sets."""
         check_info(info)
         self._live()
         return len(PSETS)
 
+    @mpi.local("11.3")
     def Get_nth_pset(self, n: int, info: Info = INFO_NULL) -> str:
         """Name of the *n*-th process set."""
         number = cint(n)
@@ -86,14 +91,17 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
             fail(ERR_ARG, f"n is {number}, there are {len(PSETS)} process sets", self)
         return list(PSETS)[number]
 
+    @mpi.local("11.3")
     def Get_info(self) -> Info:
         """Return the current hints for a session."""
         return Info.Create(self._live().hints)
 
+    @mpi.local("11.3")
     def Get_pset_info(self, pset_name: str) -> Info:
         """Return the current hints for a session and process set."""
         return Info.Create({"mpi_size": str(len(self._pset(pset_name)))})
 
+    @mpi.process("7.3.2")
     def Create_group(self, pset_name: str) -> Group:
         """Create a new group from session and process set."""
         return Group._with(self._pset(pset_name))
@@ -108,18 +116,22 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
 
     # Memory for buffered sends on communicators that were made from the session.
 
+    @mpi.point_to_point("3.6")
     def Attach_buffer(self, buf: Any) -> None:
         """Attach a user-provided buffer for sending in buffered mode."""
         buffered.attach(self._live(), buf, self)
 
+    @mpi.point_to_point("3.6")
     def Detach_buffer(self) -> Any:
         """Remove an existing attached buffer."""
         return buffered.detach(self._live(), self)
 
+    @mpi.point_to_point("3.6")
     def Flush_buffer(self) -> None:
         """Block until all buffered messages have been transmitted."""
         buffered.flush(self._live())
 
+    @mpi.point_to_point("3.6")
     def Iflush_buffer(self) -> Request:
         """Nonblocking flush for buffered messages."""
         return buffered.flush_later(self._live(), self)
@@ -127,18 +139,22 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
     # Error handlers.
 
     @classmethod
+    @mpi.local("9.3")
     def Create_errhandler(cls, errhandler_fn: Callable[[Session, int], None]) -> Errhandler:
         """Create a new error handler for sessions."""
         return errhandlers.create(cls, errhandler_fn)
 
+    @mpi.local("9.3")
     def Get_errhandler(self) -> Errhandler:
         """Get the error handler for a session."""
         return errhandlers.get(self)
 
+    @mpi.local("9.3")
     def Set_errhandler(self, errhandler: Errhandler) -> None:
         """Set the error handler for a session."""
         errhandlers.set(self, errhandler)
 
+    @mpi.local("9.3")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call the error handler installed on a session."""
         errhandlers.call(self, errorcode)

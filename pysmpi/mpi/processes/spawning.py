@@ -25,6 +25,7 @@ from pysmpi.mpi.base.info import INFO_NULL, Info, pairs
 from pysmpi.mpi.base.ranks import Rank, Universe, World, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.spellings import is_integral
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.communicator import Core, connect
 from pysmpi.mpi.communicators.intercomm_creation import broadcast
 from pysmpi.mpi.processes.connecting import ORIGIN, check_root, tell
@@ -64,6 +65,7 @@ class Spawning:
     _usable: Callable[[], Core]
     _wrap: Callable[[Any], Any]
 
+    @mpi.process("11.8")
     def Spawn(
         self,
         command: os.PathLike[str] | os.PathLike[bytes] | str | bytes,
@@ -87,6 +89,7 @@ class Spawning:
             errcodes[:] = [SUCCESS] * count
         return handle
 
+    @mpi.process("11.8")
     def Spawn_multiple(
         self,
         command: Sequence[os.PathLike[str] | os.PathLike[bytes] | str | bytes],

@@ -17,6 +17,7 @@ from pysmpi.mpi.base.exceptions import cint, fail, whole
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.status import Status
 from pysmpi.mpi.buffers.spellings import Message, reduction
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.arguments import Target, one_sided, single
 from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.operators.arithmetic import NO_OP, REPLACE, Operator, check, element
@@ -209,18 +210,21 @@ class OneSided:
 
     # Calls.
 
+    @mpi.one_sided("12.3.1")
     def Put(
         self, origin: BufSpec, target_rank: int, target: TargetSpec | None = None
     ) -> None:
         """Put data into a memory window on a remote process."""
         self._begin(self._put(origin, target_rank, target))
 
+    @mpi.one_sided("12.3.2")
     def Get(
         self, origin: BufSpec, target_rank: int, target: TargetSpec | None = None
     ) -> None:
         """Get data from a memory window on a remote process."""
         self._begin(self._get(origin, target_rank, target))
 
+    @mpi.one_sided("12.3.4")
     def Accumulate(
         self,
         origin: BufSpec,
@@ -231,6 +235,7 @@ class OneSided:
         """Accumulate data into the target process."""
         self._begin(self._accumulate(origin, target_rank, target, op))
 
+    @mpi.one_sided("12.3.4")
     def Get_accumulate(
         self,
         origin: BufSpec,
@@ -242,6 +247,7 @@ class OneSided:
         """Fetch-and-accumulate data into the target process."""
         self._begin(self._get_accumulate(origin, result, target_rank, target, op))
 
+    @mpi.one_sided("12.3.4")
     def Fetch_and_op(
         self,
         origin: BufSpec,
@@ -265,6 +271,7 @@ class OneSided:
             self._bad_type("Fetch_and_op takes predefined datatypes only")
         self._begin(self._fetch(side, other, memory, exposed, data, into, operator))
 
+    @mpi.local("12.3.4")
     def Compare_and_swap(
         self,
         origin: BufSpec,
@@ -291,6 +298,7 @@ class OneSided:
 
     # The same with requests.
 
+    @mpi.one_sided("12.3.5")
     def Rput(
         self, origin: BufSpec, target_rank: int, target: TargetSpec | None = None
     ) -> Request:
@@ -298,6 +306,7 @@ class OneSided:
         access = self._put(origin, target_rank, target)
         return self._begin_request(access, origin)
 
+    @mpi.one_sided("12.3.5")
     def Rget(
         self, origin: BufSpec, target_rank: int, target: TargetSpec | None = None
     ) -> Request:
@@ -305,6 +314,7 @@ class OneSided:
         access = self._get(origin, target_rank, target)
         return self._begin_request(access, origin)
 
+    @mpi.one_sided("12.3.5")
     def Raccumulate(
         self,
         origin: BufSpec,
@@ -316,6 +326,7 @@ class OneSided:
         access = self._accumulate(origin, target_rank, target, op)
         return self._begin_request(access, origin)
 
+    @mpi.one_sided("12.3.5")
     def Rget_accumulate(
         self,
         origin: BufSpec,

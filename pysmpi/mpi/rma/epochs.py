@@ -29,6 +29,7 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.handles import wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.groups import Group
 from pysmpi.mpi.point_to_point.polling import poll
 from pysmpi.mpi.rma.locks import ALL, Claim
@@ -52,6 +53,7 @@ class Synchronization:
 
     # Fence.
 
+    @mpi.one_sided("12.5.1")
     def Fence(self, assertion: int = 0) -> None:
         """Perform an MPI fence synchronization on a window."""
         modes = MODE_NOSTORE | MODE_NOPUT | MODE_NOPRECEDE | MODE_NOSUCCEED
@@ -76,6 +78,7 @@ class Synchronization:
 
     # Post, Start, Complete, Wait.
 
+    @mpi.one_sided("12.5.2")
     def Start(self, group: Group, assertion: int = 0) -> None:
         """Start an RMA access epoch for MPI."""
         side = self._live()
@@ -92,6 +95,7 @@ class Synchronization:
         side.fenced = False
         rank.leave()
 
+    @mpi.one_sided("12.5.2")
     def Complete(self) -> None:
         """Complete an RMA operation begun after an `Start`."""
         side = self._live()
@@ -106,6 +110,7 @@ class Synchronization:
         side.started = None
         rank.leave()
 
+    @mpi.one_sided("12.5.2")
     def Post(self, group: Group, assertion: int = 0) -> None:
         """Start an RMA exposure epoch."""
         side = self._live()
@@ -124,6 +129,7 @@ class Synchronization:
         side.exposure = Exposure(frozenset(origins), receives)
         rank.leave()
 
+    @mpi.one_sided("12.5.2")
     def Wait(self) -> Literal[True]:
         """Complete an RMA exposure epoch begun with `Post`."""
         side, exposure = self._exposure("Wait")
@@ -134,6 +140,7 @@ class Synchronization:
         rank.leave()
         return True
 
+    @mpi.one_sided("12.5.2")
     def Test(self) -> bool:
         """Test whether an RMA exposure epoch has completed."""
         side, exposure = self._exposure("Test")
@@ -151,6 +158,7 @@ class Synchronization:
 
     # Locks.
 
+    @mpi.one_sided("12.5.3")
     def Lock(self, rank: int, lock_type: int = LOCK_EXCLUSIVE, assertion: int = 0) -> None:
         """Begin an RMA access epoch at the target process."""
         target, kind = cint(rank), cint(lock_type)
@@ -168,6 +176,7 @@ class Synchronization:
         side.locks[target] = self._claim(side, target, kind == LOCK_EXCLUSIVE, given)
         side.fenced = False
 
+    @mpi.one_sided("12.5.3")
     def Unlock(self, rank: int) -> None:
         """Complete an RMA access epoch at the target process."""
         target = cint(rank)
@@ -185,6 +194,7 @@ class Synchronization:
             side.window.locks.release(claim, process.engine.now)
         process.leave()
 
+    @mpi.one_sided("12.5.3")
     def Lock_all(self, assertion: int = 0) -> None:
         """Begin an RMA access epoch at all processes."""
         side = self._live()
@@ -193,6 +203,7 @@ class Synchronization:
         side.lock_all = (self._claim(side, ALL, False, given),)
         side.fenced = False
 
+    @mpi.one_sided("12.5.3")
     def Unlock_all(self) -> None:
         """Complete an RMA access epoch at all processes."""
         side = self._live()
@@ -209,6 +220,7 @@ class Synchronization:
 
     # Flush and Sync.
 
+    @mpi.one_sided("12.5.4")
     def Flush(self, rank: int) -> None:
         """Complete all outstanding RMA operations at a target."""
         found = self._flushed(rank)
@@ -218,6 +230,7 @@ class Synchronization:
             _flush(process, *found)
             process.leave()
 
+    @mpi.one_sided("12.5.4")
     def Flush_all(self) -> None:
         """Complete all outstanding RMA operations at all targets."""
         side = self._locked("Flush_all")
@@ -226,6 +239,7 @@ class Synchronization:
         _flush(rank, side, _outgoing(side))
         rank.leave()
 
+    @mpi.one_sided("12.5.4")
     def Flush_local(self, rank: int) -> None:
         """Complete locally all outstanding RMA operations at a target."""
         found = self._flushed(rank)
@@ -236,6 +250,7 @@ class Synchronization:
                 found[0].glimpse(process)
             process.leave()
 
+    @mpi.one_sided("12.5.4")
     def Flush_local_all(self) -> None:
         """Complete locally all outstanding RMA operations at all targets."""
         side = self._locked("Flush_local_all")
@@ -245,6 +260,7 @@ class Synchronization:
             side.glimpse(rank)
         rank.leave()
 
+    @mpi.one_sided("12.5.4")
     def Sync(self) -> None:
         """Synchronize public and private copies of the window."""
         side = self._live()

@@ -39,6 +39,7 @@ from pysmpi.mpi.base.info import INFO_NULL, Info, check_info, pairs
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.exporting import acquire, address_of, export_with
 from pysmpi.mpi.buffers.memory import buffer, is_bottom, over
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.agreement import agree
 from pysmpi.mpi.communicators.communicator import Core
 from pysmpi.mpi.communicators.groups import Group
@@ -80,6 +81,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
     # Making and freeing windows.
 
     @classmethod
+    @mpi.one_sided("12.2.1")
     def Create(
         cls,
         memory: Buffer | Bottom,
@@ -100,6 +102,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         return cls._made(core, side, info, WIN_FLAVOR_CREATE)
 
     @classmethod
+    @mpi.one_sided("12.2.2")
     def Allocate(
         cls,
         size: int,
@@ -117,6 +120,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         return cls._made(core, side, info, WIN_FLAVOR_ALLOCATE)
 
     @classmethod
+    @mpi.one_sided("12.2.3")
     def Allocate_shared(
         cls,
         size: int,
@@ -137,6 +141,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         return cls._made(core, side, info, WIN_FLAVOR_SHARED)
 
     @classmethod
+    @mpi.one_sided("12.2.4")
     def Create_dynamic(cls, info: Info = INFO_NULL, comm: Intracomm = COMM_SELF) -> Self:
         """Create an window object for one-sided communication."""
         core = _arguments(info, comm)
@@ -154,6 +159,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         rank.leave()
         return cls._of(side)
 
+    @mpi.one_sided("12.2.5")
     def Free(self) -> None:
         """Free a window."""
         side = self._live()
@@ -173,6 +179,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
 
     # Memory.
 
+    @mpi.one_sided("12.2.3")
     def Shared_query(self, rank: int) -> tuple[buffer, int]:
         """Query the process-local address for remote memory segments."""
         wanted = cint(rank)
@@ -189,6 +196,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
             return over(NOTHING, address=0, source=self), 1
         return self._over(other), other.unit
 
+    @mpi.one_sided("12.2.4")
     def Attach(self, memory: Buffer) -> None:
         """Attach a local memory region."""
         view = acquire(memory, writable=True).memory
@@ -203,6 +211,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
                 fail(ERR_RMA_ATTACH, "the memory overlaps with some that is attached", self)
         side.regions[address] = Region(address, view, memory)
 
+    @mpi.one_sided("12.2.4")
     def Detach(self, memory: Buffer) -> None:
         """Detach a local memory region."""
         view = acquire(memory, writable=True).memory
@@ -210,6 +219,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         if side.regions.pop(address_of(view), None) is None:
             fail(ERR_RMA_ATTACH, "the memory is not attached", self)
 
+    @mpi.one_sided()
     def tomemory(self) -> buffer:
         """Return window memory buffer."""
         return self._over(self._live())
@@ -219,12 +229,14 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
 
     # Info and group.
 
+    @mpi.local("12.2.7")
     def Set_info(self, info: Info) -> None:
         """Set new values for the hints associated with a window."""
         side = self._live()
         check_info(info)
         _hint(side, info)
 
+    @mpi.local("12.2.7")
     def Get_info(self) -> Info:
         """Return the current hints for a window."""
         side = self._live()
@@ -243,6 +255,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
     def info(self, value: Info) -> None:
         self.Set_info(value)
 
+    @mpi.local("12.2.6")
     def Get_group(self) -> Group:
         """Access the group of processes that created the window."""
         return Group._with(self._live().window.core.group)
@@ -264,19 +277,23 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
 
     # Attributes.
 
+    @mpi.local("7.7")
     def Get_attr(self, keyval: int) -> int | Any | None:
         """Retrieve attribute value by key."""
         return attributes.get(self, keyval)
 
+    @mpi.local("7.7")
     def Set_attr(self, keyval: int, attrval: Any) -> None:
         """Store attribute value associated with a key."""
         attributes.set(self, keyval, attrval)
 
+    @mpi.local("7.7")
     def Delete_attr(self, keyval: int) -> None:
         """Delete attribute value associated with a key."""
         attributes.delete(self, keyval)
 
     @classmethod
+    @mpi.local("7.7")
     def Create_keyval(
         cls,
         copy_fn: Callable[[Win, int, Any], Any] | None = None,
@@ -287,6 +304,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         return attributes.create_keyval(cls, copy_fn, delete_fn, nopython)
 
     @classmethod
+    @mpi.local("7.7")
     def Free_keyval(cls, keyval: int) -> int:
         """Free an attribute key for windows."""
         return attributes.free_keyval(cls, keyval)
@@ -311,31 +329,37 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
     # Error handlers.
 
     @classmethod
+    @mpi.local("9.3")
     def Create_errhandler(
         cls, errhandler_fn: Callable[[Win, int], None]
     ) -> errhandlers.Errhandler:
         """Create a new error handler for windows."""
         return errhandlers.create(cls, errhandler_fn)
 
+    @mpi.local("9.3")
     def Get_errhandler(self) -> errhandlers.Errhandler:
         """Get the error handler for a window."""
         return errhandlers.get(self)
 
+    @mpi.local("9.3")
     def Set_errhandler(self, errhandler: errhandlers.Errhandler) -> None:
         """Set the error handler for a window."""
         errhandlers.set(self, errhandler)
 
+    @mpi.local("9.3")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call the error handler installed on a window."""
         errhandlers.call(self, errorcode)
 
     # Names.
 
+    @mpi.local("7.8")
     def Get_name(self) -> str:
         """Get the print name for this window."""
         side = self._sync()
         return "MPI_WIN_NULL" if side is None else side.name
 
+    @mpi.local("7.8")
     def Set_name(self, name: str) -> None:
         """Set the print name for this window."""
         self._live().name = cstring(name)[: MAX_OBJECT_NAME - 1]

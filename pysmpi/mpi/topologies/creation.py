@@ -23,6 +23,7 @@ from pysmpi.mpi.base.exceptions import cint, fail, integer, named, sequence
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.agreement import agree, tag_of
 from pysmpi.mpi.communicators.communicator import Core
 from pysmpi.mpi.topologies.graphs import DistGraph, Edges, Graph, Grid
@@ -46,6 +47,7 @@ class TopologyCreation:
     _usable: Callable[[], Core]
     _core: Callable[[], Core]
 
+    @mpi.collective("8.5.2")
     def Create_cart(
         self,
         dims: Sequence[int],
@@ -59,6 +61,7 @@ class TopologyCreation:
         made: Cartcomm = _create(self, core, "cart_create", grid, reorder)
         return made
 
+    @mpi.collective("8.5.3")
     def Create_graph(
         self, index: Sequence[int], edges: Sequence[int], reorder: bool = False
     ) -> Graphcomm:
@@ -69,6 +72,7 @@ class TopologyCreation:
         made: Graphcomm = _create(self, core, "graph_create", graph, reorder)
         return made
 
+    @mpi.collective("8.5.4")
     def Create_dist_graph_adjacent(
         self,
         sources: Sequence[int],
@@ -110,6 +114,7 @@ class TopologyCreation:
         made: Distgraphcomm = _handle(self, new, rank)
         return made
 
+    @mpi.collective("8.5.4")
     def Create_dist_graph(
         self,
         sources: Sequence[int],
@@ -147,6 +152,7 @@ class TopologyCreation:
         made: Distgraphcomm = _handle(self, new, rank)
         return made
 
+    @mpi.collective("8.5.8")
     def Cart_map(self, dims: Sequence[int], periods: Sequence[bool] | None = None) -> int:
         """Determine optimal process placement on a Cartesian topology."""
         core = self._core()
@@ -154,6 +160,7 @@ class TopologyCreation:
         _check_grid(self, core, grid, ERR_DIMS)
         return _mapped(core, grid)
 
+    @mpi.collective("8.5.8")
     def Graph_map(self, index: Sequence[int], edges: Sequence[int]) -> int:
         """Determine optimal process placement on a graph topology."""
         core = self._core()

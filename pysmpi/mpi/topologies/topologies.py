@@ -19,6 +19,7 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.spellings import is_integral
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.agreement import agree
 from pysmpi.mpi.collective.neighborhood import NeighborhoodCollectives
 from pysmpi.mpi.communicators.comm import CONTEXT_BYTES, Comm, use_class
@@ -90,6 +91,7 @@ class Cartcomm(Topocomm):
         grid: Grid = self._core().topology
         return grid
 
+    @mpi.local("8.5.5")
     def Get_dim(self) -> int:
         """Return number of dimensions."""
         return len(self._grid().dims)
@@ -104,6 +106,7 @@ class Cartcomm(Topocomm):
         """Number of dimensions."""
         return self.Get_dim()
 
+    @mpi.local("8.5.5")
     def Get_topo(self) -> tuple[list[int], list[int], list[int]]:
         """Return information on the cartesian topology."""
         core = self._core()
@@ -131,6 +134,7 @@ class Cartcomm(Topocomm):
         """Coordinates."""
         return self.Get_topo()[2]
 
+    @mpi.local("8.5.5")
     def Get_cart_rank(self, coords: Sequence[int]) -> int:
         """Translate logical coordinates to ranks."""
         grid = self._grid()
@@ -140,6 +144,7 @@ class Cartcomm(Topocomm):
             fail(ERR_ARG, f"coords {numbers} are outside a grid of {list(grid.dims)}", self)
         return rank
 
+    @mpi.local("8.5.5")
     def Get_coords(self, rank: int) -> list[int]:
         """Translate ranks to logical coordinates."""
         grid = self._grid()
@@ -148,6 +153,7 @@ class Cartcomm(Topocomm):
             fail(ERR_RANK, f"rank is {number}, expected 0 to {grid.size - 1}", self)
         return grid.coords(number)
 
+    @mpi.local("8.5.6")
     def Shift(self, direction: int, disp: int) -> tuple[int, int]:
         """Return a process ranks for data shifting with `Sendrecv`."""
         core = self._core()
@@ -161,6 +167,7 @@ class Cartcomm(Topocomm):
             )
         return grid.shift(core.rank_of(current().pid), dimension, distance)
 
+    @mpi.collective("8.5.7")
     def Sub(self, remain_dims: Sequence[bool]) -> Cartcomm:
         """Return a lower-dimensional Cartesian topology."""
         rank = current()
@@ -200,6 +207,7 @@ def _slices(core: Core, remain: Sequence[bool]) -> dict[tuple[int, ...], Core]:
     return made
 
 
+@mpi.local("8.5.2")
 def Compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
     """Return a balanced distribution of processes per coordinate direction."""
     total = cint(nnodes)
@@ -236,6 +244,7 @@ class Graphcomm(Topocomm):
         graph: Graph = self._core().topology
         return graph
 
+    @mpi.local("8.5.5")
     def Get_dims(self) -> tuple[int, int]:
         """Return the number of nodes and edges."""
         graph = self._graph()
@@ -256,6 +265,7 @@ class Graphcomm(Topocomm):
         """Number of edges."""
         return self.Get_dims()[1]
 
+    @mpi.local("8.5.5")
     def Get_topo(self) -> tuple[list[int], list[int]]:
         """Return index and edges."""
         graph = self._graph()
@@ -276,6 +286,7 @@ class Graphcomm(Topocomm):
         """Edges."""
         return self.Get_topo()[1]
 
+    @mpi.local("8.5.5")
     def Get_neighbors_count(self, rank: int) -> int:
         """Return number of neighbors of a process."""
         return len(self.Get_neighbors(rank))
@@ -285,6 +296,7 @@ class Graphcomm(Topocomm):
         """Number of neighbors."""
         return self.Get_neighbors_count(self.Get_rank())
 
+    @mpi.local("8.5.5")
     def Get_neighbors(self, rank: int) -> list[int]:
         """Return list of neighbors of a process."""
         graph = self._graph()
@@ -308,6 +320,7 @@ class Distgraphcomm(Topocomm):
         self = super().__new__(cls, comm)
         return _checked(self, DIST_GRAPH, "a distributed graph")
 
+    @mpi.local("8.5.5")
     def Get_dist_neighbors_count(self) -> tuple[int, int, bool]:
         """Return adjacency information for a distributed graph topology."""
         core = self._core()
@@ -315,6 +328,7 @@ class Distgraphcomm(Topocomm):
         edges = graph.edges[core.rank_of(current().pid)]
         return len(edges.sources), len(edges.destinations), graph.weighted
 
+    @mpi.local("8.5.5")
     def Get_dist_neighbors(
         self,
     ) -> tuple[list[int], list[int], tuple[list[int], list[int]] | None]:

@@ -54,6 +54,11 @@ class Guard:
             self.real.start()
         self.base = self.shadow.clock.elapsed()
 
+    def resume(self) -> None:
+        if self.real is not None:
+            self.real.resume()
+        self.base = self.shadow.clock.elapsed()
+
     def stop(self) -> float:
         if not self.looks_only():
             raise self.shadow.refuse(self.name, sys._getframe(1))
