@@ -298,12 +298,6 @@ class computing:
         rank.record = self.record
 
 
-def compute_on(rank: Rank) -> None:
-    """Start the clock before the end of a call: what it still does is compute of the program."""
-    if rank.in_call:
-        rank.leave()
-
-
 def begun(rank: Rank) -> None:
     """Tell the watchers of a rank that a call has begun: it is `rank.call`."""
     for watcher in rank.watchers:

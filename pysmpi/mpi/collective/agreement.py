@@ -70,7 +70,6 @@ def agree(
     schedule, context, place = _steps(rank, core, me, nbytes, gathers)
     rank.process.execute(schedule, context, place, tag_of(number, operation))
     if core.revoked and board.result is None:
-        rank.leave()
         check_revoked(subject, core)
     return _leave(core, number, board, make)
 

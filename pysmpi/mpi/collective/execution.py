@@ -328,22 +328,19 @@ def alone(part: Part) -> bool:
 
 def run(rank: Rank, subject: Any, part: Part) -> None:
     """Do a blocking call."""
-    process = rank.enter()
-    try:
-        core = part.core
-        number = core.next_call(part.me)
-        part.begin(number)
-        if core.size != 1 or not alone(part):
-            schedule, context, me = schedule_of(part)
-            tag = tag_of(number, part.label)
-            if schedule is not UNDECIDED:
-                process.execute(schedule, context, me, tag)
-            else:
-                for piece in decided(part, context, me, tag):
-                    process.execute(piece, context, me, tag)
-        error = part.finish() if not core.revoked else part.interrupted(rank)
-    finally:
-        rank.leave()
+    process = rank.process
+    core = part.core
+    number = core.next_call(part.me)
+    part.begin(number)
+    if core.size != 1 or not alone(part):
+        schedule, context, me = schedule_of(part)
+        tag = tag_of(number, part.label)
+        if schedule is not UNDECIDED:
+            process.execute(schedule, context, me, tag)
+        else:
+            for piece in decided(part, context, me, tag):
+                process.execute(piece, context, me, tag)
+    error = part.finish() if not core.revoked else part.interrupted(rank)
     if error:
         fail(error, _DETAILS.get(error, ""), subject)
 

@@ -23,11 +23,7 @@ def begin(comm: Any, part: Part) -> Request:
     """Start a call; return its request."""
     rank = current()
     operation = CollectiveOperation(rank, comm, part)
-    rank.enter()
-    try:
-        operation.start()
-    finally:
-        rank.leave()
+    operation.start()
     request: Request = Request._of(operation)
     request.ob_buf = part
     return request

@@ -191,8 +191,7 @@ class Tree:
 
     def _execute(self, schedule: Schedule) -> None:
         rank = current()
-        rank.enter().execute(schedule, self.context, self.first + self.me, self.tag)
-        rank.leave()
+        rank.process.execute(schedule, self.context, self.first + self.me, self.tag)
         if self.core.revoked:
             check_revoked(self.comm, self.core)
 

@@ -186,13 +186,11 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         rank = current()
         core = self._usable()
         hints = _hints(rank, self, info)
-        rank.enter()
         made = agree(rank, core, "comm_dup", None, CONTEXT_BYTES, lambda *_: _twin(core), self)
         new = self._of(side_of(rank, made))
         _describe(rank, new, hints)
         attributes.copied(self, new)
         errhandlers.inherit(self, new)
-        rank.leave()
         return new
 
     @mpi.collective("7.4.2")
@@ -207,7 +205,6 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         rank = current()
         core = self._usable()
         hints = _hints(rank, self, info)
-        rank.enter()
         made, request = share_later(
             rank, core, "comm_idup", CONTEXT_BYTES, lambda: _twin(core)
         )
@@ -217,7 +214,6 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         errhandlers.inherit(self, new)
         operation = Operation(rank, self)
         operation.request = request
-        rank.leave()
         return new, Request._of(operation)
 
     @mpi.collective("7.4.2")
@@ -237,11 +233,9 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         for pid in members:
             if pid not in core.group:
                 fail(ERR_GROUP, f"process {pid} of the group is not in the communicator", self)
-        rank.enter()
         make = _create_between if core.inter else _create_all
         made = agree(rank, core, "comm_create", (core, members), CONTEXT_BYTES, make, self)
         new = made.get(rank.pid)
-        rank.leave()
         return self._derived(rank, new)
 
     @mpi.collective("7.4.2")
@@ -252,7 +246,6 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         color, key = cint(color), cint(key)
         if color < 0 and color != UNDEFINED:
             fail(ERR_ARG, f"color is {color}, expected one that is not negative or UNDEFINED", self)
-        rank.enter()
 
         def make(*values: Colored) -> dict[int, tuple[Core, Core]]:
             return _split_all(core, *values)
@@ -260,7 +253,6 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         made = agree(rank, core, "comm_split", (color, key), CONTEXT_BYTES, make, self, True)
         sides = made.get(color)
         new = None if sides is None else side_of(rank, sides)
-        rank.leave()
         return self._derived(rank, new)
 
     @mpi.collective("7.4.2")
@@ -331,9 +323,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         if self._is_predefined():
             fail(ERR_COMM, "a predefined communicator cannot be disconnected", self)
         if not core.revoked:
-            rank.enter()
             agree(rank, core, "comm_disconnect", None, 0, lambda *values: True, self)
-            rank.leave()
         self.Free()
 
     # What it is called and how it is to be used.

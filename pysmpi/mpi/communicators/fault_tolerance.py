@@ -55,10 +55,9 @@ class FaultTolerance:
         """Revoke a communicator."""
         rank = current()
         core: Core = self._core()
-        process = rank.enter()
+        process = rank.process
         process.settle()
         revoke(rank, core)
-        rank.leave()
 
     @mpi.local()
     def Is_revoked(self) -> bool:
@@ -85,11 +84,7 @@ class FaultTolerance:
         rank = current()
         core = shadow(self._core())
         value = cint(flag)
-        rank.enter()
-        try:
-            made = agree(rank, core, "comm_agree", (rank.pid, value), FLAG_BYTES, _both)
-        finally:
-            rank.leave()
+        made = agree(rank, core, "comm_agree", (rank.pid, value), FLAG_BYTES, _both)
         return _seen(core, made)
 
     @mpi.collective()
@@ -105,12 +100,10 @@ class FaultTolerance:
         def done(made: Any) -> None:
             cell[0] = _seen(core, made)
 
-        rank.enter()
         operation = Operation(rank, self)
         operation.request = agree_later(
             rank, core, "comm_agree", (rank.pid, cell[0]), FLAG_BYTES, _both, done
         )
-        rank.leave()
         request: Any = RequestHandle._of(operation)
         request.ob_buf = memory
         return request  # type: ignore[no-any-return]
@@ -120,13 +113,9 @@ class FaultTolerance:
         """Shrink a communicator to remove all failed processes."""
         rank = current()
         core = shadow(self._core())
-        rank.enter()
-        try:
-            made = agree(
-                rank, core, "comm_shrink", None, CONTEXT_BYTES, lambda *values: _twin(core)
-            )
-        finally:
-            rank.leave()
+        made = agree(
+            rank, core, "comm_shrink", None, CONTEXT_BYTES, lambda *values: _twin(core)
+        )
         return self._survivors(rank, made)
 
     @mpi.collective()
@@ -134,13 +123,11 @@ class FaultTolerance:
         """Nonblocking shrink a communicator to remove all failed processes."""
         rank = current()
         core = shadow(self._core())
-        rank.enter()
         made, request = share_later(
             rank, core, "comm_shrink", CONTEXT_BYTES, lambda: _twin(core)
         )
         operation = Operation(rank, self)
         operation.request = request
-        rank.leave()
         return self._survivors(rank, made), RequestHandle._of(operation)
 
     def _survivors(self, rank: Rank, made: tuple[Core, Core]) -> Comm:

@@ -72,11 +72,7 @@ class Intercomm(Comm):
         ):
             if not 0 <= leader < len(members):
                 fail(ERR_RANK, f"{name} is {leader}, expected 0 to {len(members) - 1}")
-        rank.enter()
-        try:
-            new = meet(rank, tag, mine, theirs)
-        finally:
-            rank.leave()
+        new = meet(rank, tag, mine, theirs)
         handle = cls._of(new)
         if errhandler is not None:
             handle.Set_errhandler(errhandler)
@@ -107,19 +103,15 @@ class Intercomm(Comm):
         """Merge intercommunicator into an intracommunicator."""
         rank = current()
         core = self._usable()
-        rank.enter()
-        try:
-            new = agree(
-                rank,
-                core,
-                "intercomm_merge",
-                bool(high),
-                CONTEXT_BYTES,
-                lambda mine, theirs: join(core, mine, theirs),
-                self,
-            )
-        finally:
-            rank.leave()
+        new = agree(
+            rank,
+            core,
+            "intercomm_merge",
+            bool(high),
+            CONTEXT_BYTES,
+            lambda mine, theirs: join(core, mine, theirs),
+            self,
+        )
         if new is None:
             fail(ERR_ARG, "the ranks of a group differ in high", self)
         handle = Intracomm._of(new)

@@ -71,13 +71,9 @@ class IntercommCreation:
             if tag < 0:
                 fail(ERR_TAG, f"tag is {tag}, expected one that is not negative", comm)
             half = Half(core.group)
-        rank.enter()
-        try:
-            if half is not None:
-                _introduce(rank, peer_comm, peers, remote, tag, half)
-            new = _told(rank, comm, core, leader, half)
-        finally:
-            rank.leave()
+        if half is not None:
+            _introduce(rank, peer_comm, peers, remote, tag, half)
+        new = _told(rank, comm, core, leader, half)
         if new is None:
             fail(ERR_COMM, "a process is in both groups", comm)
         handle = comm._wrap(new)

@@ -91,7 +91,6 @@ def _gather(rank: Rank, purpose: Any, members: Members) -> Core | None:
     meeting = meetings.get(key)
     if meeting is None:
         meeting = meetings[key] = Core(rank.universe, members)
-    rank.enter()
 
     def make(values: dict[int, Any]) -> Core:
         # The next call with the same purpose is another meeting.
@@ -100,7 +99,6 @@ def _gather(rank: Rank, purpose: Any, members: Members) -> Core | None:
         return Core(rank.universe, members)
 
     new = agree(rank, meeting, "comm_create_group", None, CONTEXT_BYTES, make)
-    rank.leave()
     return new
 
 

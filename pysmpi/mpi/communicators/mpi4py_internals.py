@@ -12,6 +12,7 @@ from typing import Any
 from pysmpi.mpi.base.handles import wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.agreement import agree
 from pysmpi.mpi.collective.between_groups import joint
 from pysmpi.mpi.communicators.comm import Comm
@@ -62,13 +63,9 @@ def _hidden(comm: Any) -> Hidden:
         tables = HIDDEN.of(rank)
         found = tables.get(comm._impl)
         if found is None:
-            rank.enter()
-            try:
-                made = agree(
-                    rank, core, "commctx", None, CONTEXT_BYTES, lambda *_: _duplicate(core), comm
-                )
-            finally:
-                rank.leave()
+            made = agree(
+                rank, core, "commctx", None, CONTEXT_BYTES, lambda *_: _duplicate(core), comm
+            )
             new, local = next(pair for pair in made if rank.pid in pair[0].group)
             first = core.inter and joint(core)[1] == 0
             found = tables[comm._impl] = Hidden(new, local, first)
@@ -97,6 +94,7 @@ def _comm_lock_table(comm: Comm) -> dict[Hashable, Any]:
     return locks_of(comm)
 
 
+@mpi.collective()
 def _commctx_intra(comm: Intracomm) -> tuple[Intracomm, int]:
     """Create/get intracommunicator duplicate."""
     _check(comm, Intracomm)
@@ -104,6 +102,7 @@ def _commctx_intra(comm: Intracomm) -> tuple[Intracomm, int]:
     return comm._wrap(hidden.core), hidden.next_tag()
 
 
+@mpi.collective()
 def _commctx_inter(comm: Intercomm) -> tuple[Intercomm, int, Intracomm, bool]:
     """Create/get intercommunicator duplicate."""
     _check(comm, Intercomm)

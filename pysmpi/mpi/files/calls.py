@@ -106,29 +106,23 @@ def _order(shared: OpenFile) -> Any:
 def start(file: Any, write: bool, where: Any, buf: Any, name: str | None) -> Access:
     """Begin an access in the background; the process's own pointer moves at once."""
     rank = current()
-    process = rank.enter()
-    try:
-        process.settle()
-        access, position = new_access(file, rank, write, where, buf, name)
-        unit = access.side.view.unit
-        access.begin(position * unit)
-        if where is INDIVIDUAL:
-            access.side.pointer = position + access.nbytes // unit
-    finally:
-        rank.leave()
+    process = rank.process
+    process.settle()
+    access, position = new_access(file, rank, write, where, buf, name)
+    unit = access.side.view.unit
+    access.begin(position * unit)
+    if where is INDIVIDUAL:
+        access.side.pointer = position + access.nbytes // unit
     return access
 
 
 def finish(file: Any, access: Access, status: Status | None) -> None:
     """Wait for an access, and raise its error."""
     rank = current()
-    process = rank.enter()
-    try:
-        assert access.request is not None
-        process.wait([access.request])
-        error = access.fill(status)
-    finally:
-        rank.leave()
+    process = rank.process
+    assert access.request is not None
+    process.wait([access.request])
+    error = access.fill(status)
     if error:
         fail(error, access.detail, file)
 

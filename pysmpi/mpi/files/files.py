@@ -78,11 +78,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
                 return error
             return None
 
-        rank.enter()
-        try:
-            error = agree(rank, side.file.core, f"file_{call}", value, WORD, settle)
-        finally:
-            rank.leave()
+        error = agree(rank, side.file.core, f"file_{call}", value, WORD, settle)
         if error is not None:
             self._raise(error)
 
@@ -90,10 +86,9 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         """Let pass what it takes to ask the file system something."""
         side = self._live()
         rank = current()
-        process = rank.enter()
+        process = rank.process
         process.settle()
         process.wait_until(rank.engine.now + side.disk.latency)
-        rank.leave()
 
     # Opening and closing.
 
@@ -115,16 +110,13 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         rank = current()
         core = comm._usable()
         universe, members = rank.universe, core.group
-        process = rank.enter()
-        try:
-            made = agree(
-                rank, core, "file_open", (path, mode, _permissions(hints)), NAME,
-                lambda values: _opened(universe, members, values),
-            )  # fmt: skip
-            disk = disk_of(rank)
-            process.wait_until(rank.engine.now + disk.latency)
-        finally:
-            rank.leave()
+        process = rank.process
+        made = agree(
+            rank, core, "file_open", (path, mode, _permissions(hints)), NAME,
+            lambda values: _opened(universe, members, values),
+        )  # fmt: skip
+        disk = disk_of(rank)
+        process.wait_until(rank.engine.now + disk.latency)
         if isinstance(made, FileError):
             FILE_NULL._raise(made)
         side = Side(rank, made, disk)
@@ -151,11 +143,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
                 return error
             return None
 
-        rank.enter()
-        try:
-            error = agree(rank, side.file.core, "file_close", None, 0, settle)
-        finally:
-            rank.leave()
+        error = agree(rank, side.file.core, "file_close", None, 0, settle)
         errhandlers.forget(self)
         self._retire()
         if error is not None:
@@ -168,10 +156,9 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         path = real_path(filename)
         check_info(info)
         rank = current()
-        process = rank.enter()
+        process = rank.process
         process.settle()
         process.wait_until(rank.engine.now + disk_of(rank).latency)
-        rank.leave()
         try:
             delete(path)
         except FileError as error:

@@ -81,9 +81,8 @@ def flush(owner: Any) -> None:
     found = _table(rank).get(owner)
     if found is None:
         return
-    process = rank.enter()
+    process = rank.process
     process.wait([arrival(send) for send in found.pending()])
-    rank.leave()
 
 
 def arrival(send: Send) -> KernelRequest:
@@ -185,11 +184,10 @@ class BufferedSends:
         send = new_send(self, rank, self._core(), payload, nbytes, dest, tag, BUFFERED)
         if send is None:
             return Request._of(NoOperation(rank, self, False)) if later else None
-        process = rank.enter()
+        process = rank.process
         send.immediate = later
         reserve(rank, self, send)
         process.start(send)
-        rank.leave()
         if not later:
             return None
         operation = SendOperation(rank, self, None)
@@ -202,10 +200,8 @@ def flush_later(owner: Any, subject: Any) -> Request:
     rank = current()
     found = _table(rank).get(owner)
     sends = [] if found is None else found.pending()
-    rank.enter()
     operation = Operation(rank, subject)
     operation.request = joint(rank, [arrival(send) for send in sends])
-    rank.leave()
     return Request._of(operation)
 
 

@@ -202,7 +202,7 @@ def landing_for(buf: Any, source: int) -> tuple[Landing, int]:
 
 def _deprecated() -> None:
     """Warn of an argument that mpi4py discourages."""
-    warnings.warn("the 'buf' argument is deprecated", UserWarning, stacklevel=3)
+    warnings.warn("the 'buf' argument is deprecated", UserWarning, stacklevel=4)
 
 
 class PointToPoint:
@@ -271,34 +271,22 @@ class PointToPoint:
     def Send(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Blocking send."""
         rank = current()
-        rank.enter()
-        try:
-            message = send_message(buf, dest)
-            self._blocking(rank, message, message.nbytes, dest, tag, STANDARD)
-        finally:
-            rank.leave()
+        message = send_message(buf, dest)
+        self._blocking(rank, message, message.nbytes, dest, tag, STANDARD)
 
     @mpi.point_to_point("3.4")
     def Ssend(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Blocking send in synchronous mode."""
         rank = current()
-        rank.enter()
-        try:
-            message = send_message(buf, dest)
-            self._blocking(rank, message, message.nbytes, dest, tag, SYNCHRONOUS)
-        finally:
-            rank.leave()
+        message = send_message(buf, dest)
+        self._blocking(rank, message, message.nbytes, dest, tag, SYNCHRONOUS)
 
     @mpi.point_to_point("3.4")
     def Rsend(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Blocking send in ready mode."""
         rank = current()
-        rank.enter()
-        try:
-            message = send_message(buf, dest)
-            self._blocking(rank, message, message.nbytes, dest, tag, STANDARD)
-        finally:
-            rank.leave()
+        message = send_message(buf, dest)
+        self._blocking(rank, message, message.nbytes, dest, tag, STANDARD)
 
     @mpi.point_to_point("3.2.4")
     def Recv(
@@ -310,17 +298,14 @@ class PointToPoint:
     ) -> None:
         """Blocking receive."""
         rank = current()
-        process = rank.enter()
-        try:
-            if status is not None:
-                check_status(status)
-            message = receive_message(buf, source)
-            receive = new_receive(self, rank, self._core(), message, message.nbytes, source, tag)
-            if receive is not None:
-                process.start_and_wait(receive)
-            self._received(receive, status)
-        finally:
-            rank.leave()
+        process = rank.process
+        if status is not None:
+            check_status(status)
+        message = receive_message(buf, source)
+        receive = new_receive(self, rank, self._core(), message, message.nbytes, source, tag)
+        if receive is not None:
+            process.start_and_wait(receive)
+        self._received(receive, status)
 
     @mpi.point_to_point("3.10")
     def Sendrecv(
@@ -335,18 +320,14 @@ class PointToPoint:
     ) -> None:
         """Send and receive a message."""
         rank = current()
-        rank.enter()
-        try:
-            if status is not None:
-                check_status(status)
-            core = self._core()
-            out = send_message(sendbuf, dest)
-            into = receive_message(recvbuf, source)
-            send = new_send(self, rank, core, out, out.nbytes, dest, sendtag, STANDARD)
-            receive = new_receive(self, rank, core, into, into.nbytes, source, recvtag)
-            self._exchanged(rank, send, receive, status)
-        finally:
-            rank.leave()
+        if status is not None:
+            check_status(status)
+        core = self._core()
+        out = send_message(sendbuf, dest)
+        into = receive_message(recvbuf, source)
+        send = new_send(self, rank, core, out, out.nbytes, dest, sendtag, STANDARD)
+        receive = new_receive(self, rank, core, into, into.nbytes, source, recvtag)
+        self._exchanged(rank, send, receive, status)
 
     @mpi.point_to_point("3.10")
     def Sendrecv_replace(
@@ -373,14 +354,10 @@ class PointToPoint:
 
     def _isend(self, buf: Any, dest: int, tag: int, mode: int) -> Request:
         rank = current()
-        rank.enter()
-        try:
-            message = send_message(buf, dest)
-            request = self._started(rank, message, message.nbytes, dest, tag, mode)
-            request.ob_buf = message
-            return request
-        finally:
-            rank.leave()
+        message = send_message(buf, dest)
+        request = self._started(rank, message, message.nbytes, dest, tag, mode)
+        request.ob_buf = message
+        return request
 
     @mpi.point_to_point("3.7.2")
     def Isend(self, buf: Any, dest: int, tag: int = 0) -> Request:
@@ -401,14 +378,10 @@ class PointToPoint:
     def Irecv(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
         """Non-blocking receive."""
         rank = current()
-        rank.enter()
-        try:
-            message = receive_message(buf, source)
-            request = self._irecv(rank, message, message.nbytes, source, tag, None)
-            request.ob_buf = message
-            return request
-        finally:
-            rank.leave()
+        message = receive_message(buf, source)
+        request = self._irecv(rank, message, message.nbytes, source, tag, None)
+        request.ob_buf = message
+        return request
 
     def _irecv(
         self, rank: Rank, payload: Any, nbytes: int, source: int, tag: int, unpickle: Any
@@ -457,13 +430,12 @@ class PointToPoint:
         core = self._core()
         send = new_send(self, rank, core, out, nbytes, dest, sendtag, STANDARD)
         receive = new_receive(self, rank, core, into, into.nbytes, source, recvtag)
-        process = rank.enter()
+        process = rank.process
         starts: list[Any] = [request for request in (send, receive) if request is not None]
         if send is not None:
             send.immediate = True
         process.exchange(starts, [])
         request = Request._of(PairOperation(rank, self, send, receive))
-        rank.leave()
         request.ob_buf = (out, into)
         return request
 
@@ -531,13 +503,12 @@ class PointToPoint:
             if status is not None:
                 status._fill(PROC_NULL, ANY_TAG, 0)
             return True
-        process = rank.enter()
+        process = rank.process
         process.settle()
         rank.engine.post_probe(probe)
         process.wait([probe])
         if status is not None:
             describe(probe, status, False)
-        rank.leave()
         if probe.message is None:
             revoked(self)
         return True
@@ -555,14 +526,12 @@ class PointToPoint:
             if status is not None:
                 status._fill(PROC_NULL, ANY_TAG, 0)
             return True
-        rank.enter()
         poll(rank, probe=True)
         probe.message = mailbox_of(probe).peek(probe, rank.engine.now)
         if probe.message is not None:
             rank.polls = 0
             if status is not None:
                 describe(probe, status, False)
-        rank.leave()
         return probe.message is not None
 
     @mpi.point_to_point("3.8.2")
@@ -586,22 +555,14 @@ class PointToPoint:
         """Send in standard mode."""
         data = _dumps(obj, dest)
         rank = current()
-        rank.enter()
-        try:
-            self._blocking(rank, data, len(data), dest, tag, STANDARD)
-        finally:
-            rank.leave()
+        self._blocking(rank, data, len(data), dest, tag, STANDARD)
 
     @mpi.point_to_point("3.4")
     def ssend(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Send in synchronous mode."""
         data = _dumps(obj, dest)
         rank = current()
-        rank.enter()
-        try:
-            self._blocking(rank, data, len(data), dest, tag, SYNCHRONOUS)
-        finally:
-            rank.leave()
+        self._blocking(rank, data, len(data), dest, tag, SYNCHRONOUS)
 
     @mpi.point_to_point("3.2.4")
     def recv(
@@ -617,15 +578,12 @@ class PointToPoint:
         if buf is not None:
             _deprecated()
         rank = current()
-        process = rank.enter()
-        try:
-            landing, nbytes = landing_for(buf, source)
-            receive = new_receive(self, rank, self._core(), landing, nbytes, source, tag)
-            if receive is not None:
-                process.start_and_wait(receive)
-            self._received(receive, status)
-        finally:
-            rank.leave()
+        process = rank.process
+        landing, nbytes = landing_for(buf, source)
+        receive = new_receive(self, rank, self._core(), landing, nbytes, source, tag)
+        if receive is not None:
+            process.start_and_wait(receive)
+        self._received(receive, status)
         return unpickle(landing)
 
     @mpi.point_to_point("3.10")
@@ -646,15 +604,11 @@ class PointToPoint:
             _deprecated()
         data = _dumps(sendobj, dest)
         rank = current()
-        rank.enter()
-        try:
-            core = self._core()
-            landing, nbytes = landing_for(recvbuf, source)
-            send = new_send(self, rank, core, data, len(data), dest, sendtag, STANDARD)
-            receive = new_receive(self, rank, core, landing, nbytes, source, recvtag)
-            self._exchanged(rank, send, receive, status)
-        finally:
-            rank.leave()
+        core = self._core()
+        landing, nbytes = landing_for(recvbuf, source)
+        send = new_send(self, rank, core, data, len(data), dest, sendtag, STANDARD)
+        receive = new_receive(self, rank, core, landing, nbytes, source, recvtag)
+        self._exchanged(rank, send, receive, status)
         return unpickle(landing)
 
     @mpi.point_to_point("3.7.2")
@@ -662,35 +616,23 @@ class PointToPoint:
         """Non-blocking send."""
         data = _dumps(obj, dest)
         rank = current()
-        rank.enter()
-        try:
-            return self._started(rank, data, len(data), dest, tag, STANDARD)
-        finally:
-            rank.leave()
+        return self._started(rank, data, len(data), dest, tag, STANDARD)
 
     @mpi.point_to_point("3.7.2")
     def issend(self, obj: Any, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in synchronous mode."""
         data = _dumps(obj, dest)
         rank = current()
-        rank.enter()
-        try:
-            return self._started(rank, data, len(data), dest, tag, SYNCHRONOUS)
-        finally:
-            rank.leave()
+        return self._started(rank, data, len(data), dest, tag, SYNCHRONOUS)
 
     @mpi.point_to_point("3.7.2")
     def irecv(self, buf: Any = None, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
         """Non-blocking receive."""
         rank = current()
-        rank.enter()
-        try:
-            landing, nbytes = landing_for(buf, source)
-            if buf is None:
-                nbytes = IRECV_BYTES
-            return self._irecv(rank, landing, nbytes, source, tag, unpickle)
-        finally:
-            rank.leave()
+        landing, nbytes = landing_for(buf, source)
+        if buf is None:
+            nbytes = IRECV_BYTES
+        return self._irecv(rank, landing, nbytes, source, tag, unpickle)
 
     @mpi.point_to_point("3.8.1")
     def probe(

@@ -100,9 +100,7 @@ class Grequest(Request):
         if operation.request.done:
             fail(ERR_REQUEST, "the request is complete already", operation.subject)
         rank = current()
-        rank.enter()
         operation.request.complete(rank.engine.now)
-        rank.leave()
 
     @mpi.point_to_point("13.2")
     def complete(self, obj: Any = None) -> None:

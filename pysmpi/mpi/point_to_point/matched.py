@@ -69,7 +69,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         probe = new_receive(comm, rank, core, None, UNLIMITED, source, tag)
         if probe is None:
             return cls._no_proc(status)
-        process = rank.enter()
+        process = rank.process
         process.settle()
         box = mailbox_of(probe)
         while (send := box.peek(probe, rank.engine.now)) is None:
@@ -97,12 +97,10 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         probe = new_receive(comm, rank, comm._core(), None, UNLIMITED, source, tag)
         if probe is None:
             return cls._no_proc(status)
-        rank.enter()
         poll(rank, probe=True)
         box = mailbox_of(probe)
         send = box.peek(probe, rank.engine.now)
         if send is None:
-            rank.leave()
             return None
         rank.polls = 0
         return cls._taken(rank, comm, box.take(send), probe, status)
@@ -143,7 +141,6 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
     ) -> Any:
         probe.message = send
         describe(probe, status, False)
-        rank.leave()
         return cls._of(Match(comm, send))
 
     @mpi.point_to_point("3.8.3")
@@ -185,7 +182,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         if match.send is None:
             self._drop()
             return Request._of(NoOperation(rank, None, True))
-        process = rank.enter()
+        process = rank.process
         process.settle()
         send = match.send
         comm = match.comm
@@ -194,7 +191,6 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         operation.request = receive
         rank.engine.join(send, receive)
         self._retire()
-        rank.leave()
         return Request._of(operation)
 
 

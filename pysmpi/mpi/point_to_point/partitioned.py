@@ -206,13 +206,10 @@ class PartitionedSend(Partitioned):
             if partition in self.marked or partition in fresh:
                 fail(ERR_ARG, f"partition {partition} is ready already", self.subject)
             fresh.add(partition)
-        rank = self.rank
-        rank.enter()
         for partition in partitions:
             self.marked.add(partition)
             if self.channel is not None:
                 self.count(partition)
-        rank.leave()
 
     def count(self, partition: int) -> None:
         """One more partition of a message is ready; the last one lets it go."""
@@ -253,12 +250,10 @@ class PartitionedReceive(Partitioned):
         if self.request is None:
             return True
         rank = self.rank
-        rank.enter()
         poll(rank)
         found = bool(self.pieces) and self.pieces[self.message_of(partition)].done
         if found:
             rank.polls = 0
-        rank.leave()
         return found
 
     def fill(self, status: Status | None) -> int:

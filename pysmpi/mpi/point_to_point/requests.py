@@ -49,19 +49,16 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
     def Wait(self, status: Status | None = None) -> bool:
         """Wait for a non-blocking operation to complete."""
         rank = current()
-        process = rank.enter()
-        try:
-            if status is not None:
-                check_status(status)
-            operation = self._sync()
-            if operation is None or operation.request is None:
-                _empty(status)
-                return True
-            process.wait([operation.request])
-            self._end(operation, status)
+        process = rank.process
+        if status is not None:
+            check_status(status)
+        operation = self._sync()
+        if operation is None or operation.request is None:
+            _empty(status)
             return True
-        finally:
-            rank.leave()
+        process.wait([operation.request])
+        self._end(operation, status)
+        return True
 
     @mpi.point_to_point("3.7.3")
     def Test(self, status: Status | None = None) -> bool:
@@ -73,10 +70,9 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             _empty(status)
             return True
         rank = current()
-        process = rank.enter()
+        process = rank.process
         poll(rank)
         if not operation.done():
-            rank.leave()
             return False
         rank.polls = 0
         process.finish(operation.request)
@@ -93,13 +89,11 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             _empty(status)
             return True
         rank = current()
-        rank.enter()
         poll(rank)
         flag = operation.done()
         if flag:
             rank.polls = 0
             operation.fill(status)
-        rank.leave()
         return flag
 
     def _finish(self, operation: Operation, status: Status | None) -> int:
@@ -130,7 +124,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             _empty(status)
             return UNDEFINED
         rank = current()
-        process = rank.enter()
+        process = rank.process
         process.wait_any([operation.request for _, operation in active])
         found = _first_done(rank, active)
         _end_one(rank, items, found, status)
@@ -150,11 +144,9 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             _empty(status)
             return UNDEFINED, True
         rank = current()
-        rank.enter()
         poll(rank)
         found = _first_done(rank, active)
         if found is None:
-            rank.leave()
             _empty(status)
             return UNDEFINED, False
         _end_one(rank, items, found, status)
@@ -174,13 +166,11 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             _empty(status)
             return UNDEFINED, True
         rank = current()
-        rank.enter()
         poll(rank)
         found = _first_done(rank, active)
         if found is not None:
             rank.polls = 0
             found[1].fill(status)
-        rank.leave()
         if found is None:
             _empty(status)
             return UNDEFINED, False
@@ -191,16 +181,13 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
     def Waitall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:
         """Wait for all previously initiated requests to complete."""
         rank = current()
-        process = rank.enter()
-        try:
-            items = _listed(requests)
-            active = _active(items)
-            if active:
-                process.wait([operation.request for _, operation in active])
-            _finish_all(items, statuses)
-            return True
-        finally:
-            rank.leave()
+        process = rank.process
+        items = _listed(requests)
+        active = _active(items)
+        if active:
+            process.wait([operation.request for _, operation in active])
+        _finish_all(items, statuses)
+        return True
 
     @classmethod
     @mpi.point_to_point("3.7.5")
@@ -209,19 +196,15 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         items = _listed(requests)
         active = _active(items)
         rank = current()
-        process = rank.enter()
+        process = rank.process
         if active:
             poll(rank)
             if not all(operation.done() for _, operation in active):
-                rank.leave()
                 _extend(statuses, len(items))
                 return False
             rank.polls = 0
             process.wait([operation.request for _, operation in active])
-        try:
-            _finish_all(items, statuses)
-        finally:
-            rank.leave()
+        _finish_all(items, statuses)
         return True
 
     @classmethod
@@ -233,7 +216,6 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         items = _listed(requests)
         active = _active(items)
         rank = current()
-        rank.enter()
         if active:
             poll(rank)
         flag = all(operation.done() for _, operation in active)
@@ -247,7 +229,6 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
                     _empty(status)
                 else:
                     operation.fill(status)
-        rank.leave()
         return flag
 
     @classmethod
@@ -261,7 +242,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         if not active:
             return None
         rank = current()
-        process = rank.enter()
+        process = rank.process
         process.wait_any([operation.request for _, operation in active])
         return _finish_some(rank, items, active, statuses)
 
@@ -276,7 +257,6 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         if not active:
             return None
         rank = current()
-        rank.enter()
         poll(rank)
         return _finish_some(rank, items, active, statuses)
 
@@ -291,7 +271,6 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         if not active:
             return None
         rank = current()
-        rank.enter()
         poll(rank)
         done = [(i, operation) for i, operation in active if operation.done()]
         entries = _extend(statuses, len(done))
@@ -299,7 +278,6 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             operation.fill(None if entries is None else entries[k])
         if done:
             rank.polls = 0
-        rank.leave()
         return [i for i, _ in done]
 
     # Other calls.
@@ -308,11 +286,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
     def Cancel(self) -> None:
         """Cancel a request."""
         operation = self._live()
-        rank = current()
-        rank.enter()
         if operation.request is not None:
             operation.cancel()
-        rank.leave()
 
     @mpi.point_to_point("3.7.3")
     def Free(self) -> None:
@@ -333,7 +308,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             _empty(status)
             return None
         rank = current()
-        rank.enter().wait([operation.request])
+        rank.process.wait([operation.request])
         return _take(rank, self, operation, status)
 
     @mpi.point_to_point("3.7.3")
@@ -346,10 +321,9 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             _empty(status)
             return True, None
         rank = current()
-        process = rank.enter()
+        process = rank.process
         poll(rank)
         if not operation.done():
-            rank.leave()
             return False, None
         rank.polls = 0
         process.finish(operation.request)
@@ -475,24 +449,14 @@ class Prequest(Request):
     def Start(self) -> None:
         """Initiate a communication with a persistent request."""
         operation = self._live()
-        rank = current()
-        rank.enter()
-        try:
-            _begin(operation)
-        finally:
-            rank.leave()
+        _begin(operation)
 
     @classmethod
     @mpi.point_to_point("3.9")
     def Startall(cls, requests: list[Prequest]) -> None:
         """Start a collection of persistent requests."""
-        rank = current()
-        rank.enter()
-        try:
-            for item in _listed(requests):
-                _begin(item._live())
-        finally:
-            rank.leave()
+        for item in _listed(requests):
+            _begin(item._live())
 
     @mpi.point_to_point("4.2.1")
     def Pready(self, partition: int) -> None:
@@ -622,7 +586,6 @@ def _finish_some(
     for k, (i, operation) in enumerate(done):
         error = items[i]._finish(operation, None if entries is None else entries[k])
         errors.append(error)
-    rank.leave()
     if any(errors):
         fail(ERR_IN_STATUS, f"requests ended with the error classes {errors}", None)
     return [i for i, _ in done]
@@ -631,7 +594,6 @@ def _finish_some(
 def _take(rank: Rank, handle: Request, operation: Operation, status: Status | None) -> Any:
     kept = operation.request
     handle._end(operation, status)
-    rank.leave()  # unpickling is work of the program's process
     if operation.persistent:
         operation.request, now = kept, operation.request
         value = operation.result()

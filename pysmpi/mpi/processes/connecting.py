@@ -60,21 +60,17 @@ class Connecting:
         root = check_root(self, core, root)
         leads = core.rank_of(rank.pid) == root
         name = cstring(port_name) if leads else ""
-        rank.enter()
-        try:
-            found: Any = None
-            if leads:
-                port = directory(rank.universe).ports.get(name)
-                if port is None:
-                    found = (ERR_PORT, f"port_name {name!r} is no open port")
-                else:
-                    ours, theirs = port.accepting, port.connecting
-                    if not accepts:
-                        ours, theirs = theirs, ours
-                    found = (SUCCESS, _meet(rank, Half(core.group), ours, theirs))
-            code, made = tell(rank, core, root, "comm_connect", found)
-        finally:
-            rank.leave()
+        found: Any = None
+        if leads:
+            port = directory(rank.universe).ports.get(name)
+            if port is None:
+                found = (ERR_PORT, f"port_name {name!r} is no open port")
+            else:
+                ours, theirs = port.accepting, port.connecting
+                if not accepts:
+                    ours, theirs = theirs, ours
+                found = (SUCCESS, _meet(rank, Half(core.group), ours, theirs))
+        code, made = tell(rank, core, root, "comm_connect", found)
         if code:
             fail(code, made, self)
         handle: Intercomm = self._wrap(made)
@@ -169,16 +165,12 @@ def join(fd: int) -> Core:
     rank = current()
     number = cint(fd)
     meetings = JOINS.of(rank.universe)
-    rank.enter()
-    try:
-        rank.process.settle()
-        key, first = _pairing(number, meetings)
-        waiting = meetings.setdefault(key, (deque(), deque()))
-        half = Half(Members((range(rank.pid, rank.pid + 1),)))
-        ours, theirs = waiting if first else waiting[::-1]
-        return _meet(rank, half, ours, theirs)
-    finally:
-        rank.leave()
+    rank.process.settle()
+    key, first = _pairing(number, meetings)
+    waiting = meetings.setdefault(key, (deque(), deque()))
+    half = Half(Members((range(rank.pid, rank.pid + 1),)))
+    ours, theirs = waiting if first else waiting[::-1]
+    return _meet(rank, half, ours, theirs)
 
 
 def _pairing(fd: int, meetings: dict[Any, Any]) -> tuple[Any, bool]:

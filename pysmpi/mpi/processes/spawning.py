@@ -127,14 +127,10 @@ class Spawning:
     def _spawn(self, core: Core, root: int, commands: list[Command] | None) -> Intercomm:
         rank = current()
         found: tuple[int, Any] | None = None
-        rank.enter()
-        try:
-            if commands is not None:
-                rank.process.settle()
-                found = _started(rank, core, commands)
-            code, made = tell(rank, core, root, "comm_spawn", found)
-        finally:
-            rank.leave()
+        if commands is not None:
+            rank.process.settle()
+            found = _started(rank, core, commands)
+        code, made = tell(rank, core, root, "comm_spawn", found)
         if code:
             fail(code, made, self)
         handle: Intercomm = self._wrap(made)
@@ -177,8 +173,10 @@ def arrive(rank: Rank) -> None:
     launcher = origin.launcher
     assert launcher is not None
     rank.enter()
-    broadcast(rank, launcher, launcher.rank_of(rank.pid), 0, origin.nbytes, _LAUNCH)
-    rank.leave()
+    try:
+        broadcast(rank, launcher, launcher.rank_of(rank.pid), 0, origin.nbytes, _LAUNCH)
+    finally:
+        rank.leave()
 
 
 # The arguments, as mpi4py takes them.

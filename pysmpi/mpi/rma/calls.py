@@ -187,9 +187,7 @@ class OneSided:
     def _begin(self, access: Access | None) -> None:
         if access is not None:
             rank = current()
-            rank.enter()
             access.begin(rank)
-            rank.leave()
 
     def _begin_request(self, access: Access | None, *buffers: Any) -> Request:
         rank = current()
@@ -201,11 +199,9 @@ class OneSided:
                 "calls with a request need a lock: call Lock or Lock_all first",
                 self,
             )
-        rank.enter()
         access.begin(rank)
         request = Request._of(AccessOperation(rank, self, access))
         request.ob_buf = buffers
-        rank.leave()
         return request
 
     # Calls.

@@ -66,7 +66,6 @@ class Synchronization:
         if given & MODE_NOPRECEDE and side.used:
             fail(ERR_RMA_SYNC, "MODE_NOPRECEDE, but there are accesses before this Fence", self)
         rank = current()
-        rank.enter()
         if not given & MODE_NOPRECEDE:
             side.meet(rank)
             fetching = [access for access in _outgoing(side) if access.returns]
@@ -74,7 +73,6 @@ class Synchronization:
         side.meet(rank)
         side.fenced = not given & MODE_NOSUCCEED
         side.used = False
-        rank.leave()
 
     # Post, Start, Complete, Wait.
 
@@ -90,10 +88,9 @@ class Synchronization:
         if not given:
             receives = [Receive(context, t, side.me, POSTED, 0) for t in targets if t != side.me]
         rank = current()
-        rank.enter().exchange(receives, receives)
+        rank.process.exchange(receives, receives)
         side.started = frozenset(targets)
         side.fenced = False
-        rank.leave()
 
     @mpi.one_sided("12.5.2")
     def Complete(self) -> None:
@@ -103,12 +100,11 @@ class Synchronization:
         if targets is None:
             fail(ERR_RMA_SYNC, "Complete without Start", self)
         rank = current()
-        process = rank.enter()
+        process = rank.process
         _settle_locally(rank, side, [a for t in targets for a in side.outgoing.get(t, ())])
         ends: list[Any] = [_signal(side, t, COMPLETED) for t in sorted(targets) if t != side.me]
         process.exchange(ends, ends)
         side.started = None
-        rank.leave()
 
     @mpi.one_sided("12.5.2")
     def Post(self, group: Group, assertion: int = 0) -> None:
@@ -125,19 +121,17 @@ class Synchronization:
         if not given & MODE_NOCHECK:
             signals = [_signal(side, origin, POSTED) for origin in others]
         rank = current()
-        rank.enter().exchange(receives + signals, signals)
+        rank.process.exchange(receives + signals, signals)
         side.exposure = Exposure(frozenset(origins), receives)
-        rank.leave()
 
     @mpi.one_sided("12.5.2")
     def Wait(self) -> Literal[True]:
         """Complete an RMA exposure epoch begun with `Post`."""
         side, exposure = self._exposure("Wait")
         rank = current()
-        rank.enter().wait(exposure.receives)
+        rank.process.wait(exposure.receives)
         side.settle(rank, _accesses_of(side, exposure))
         side.exposure = None
-        rank.leave()
         return True
 
     @mpi.one_sided("12.5.2")
@@ -145,7 +139,7 @@ class Synchronization:
         """Test whether an RMA exposure epoch has completed."""
         side, exposure = self._exposure("Test")
         rank = current()
-        process = rank.enter()
+        process = rank.process
         poll(rank)
         over = all(end.done for end in exposure.receives) and not _accesses_of(side, exposure)
         if over:
@@ -153,7 +147,6 @@ class Synchronization:
             process.wait(exposure.receives)
             side.settle(rank, ())
             side.exposure = None
-        rank.leave()
         return over
 
     # Locks.
@@ -187,12 +180,10 @@ class Synchronization:
         if target not in side.locks:
             fail(ERR_RMA_SYNC, f"the process holds no lock on rank {target}", self)
         process = current()
-        process.enter()
         _flush(process, side, list(side.outgoing.get(target, ())))
         claim = side.locks.pop(target)
         if claim is not None:
             side.window.locks.release(claim, process.engine.now)
-        process.leave()
 
     @mpi.one_sided("12.5.3")
     def Lock_all(self, assertion: int = 0) -> None:
@@ -210,13 +201,11 @@ class Synchronization:
         if side.lock_all is None:
             fail(ERR_RMA_SYNC, "Unlock_all without Lock_all", self)
         rank = current()
-        rank.enter()
         _flush(rank, side, _outgoing(side))
         (claim,) = side.lock_all
         side.lock_all = None
         if claim is not None:
             side.window.locks.release(claim, rank.engine.now)
-        rank.leave()
 
     # Flush and Sync.
 
@@ -226,18 +215,14 @@ class Synchronization:
         found = self._flushed(rank)
         if found is not None:
             process = current()
-            process.enter()
             _flush(process, *found)
-            process.leave()
 
     @mpi.one_sided("12.5.4")
     def Flush_all(self) -> None:
         """Complete all outstanding RMA operations at all targets."""
         side = self._locked("Flush_all")
         rank = current()
-        rank.enter()
         _flush(rank, side, _outgoing(side))
-        rank.leave()
 
     @mpi.one_sided("12.5.4")
     def Flush_local(self, rank: int) -> None:
@@ -245,29 +230,23 @@ class Synchronization:
         found = self._flushed(rank)
         if found is not None:
             process = current()
-            process.enter()
             if not _settle_locally(process, *found):
                 found[0].glimpse(process)
-            process.leave()
 
     @mpi.one_sided("12.5.4")
     def Flush_local_all(self) -> None:
         """Complete locally all outstanding RMA operations at all targets."""
         side = self._locked("Flush_local_all")
         rank = current()
-        rank.enter()
         if not _settle_locally(rank, side, _outgoing(side)):
             side.glimpse(rank)
-        rank.leave()
 
     @mpi.one_sided("12.5.4")
     def Sync(self) -> None:
         """Synchronize public and private copies of the window."""
         side = self._live()
         rank = current()
-        rank.enter()
         side.glimpse(rank)
-        rank.leave()
 
     # What the calls have in common.
 
@@ -300,7 +279,7 @@ class Synchronization:
         if given & MODE_NOCHECK:
             return None
         rank = current()
-        process = rank.enter()
+        process = rank.process
         process.settle()
         locks = side.window.locks
         claim = locks.claim(side.me, target, exclusive, rank.engine.now)
@@ -310,7 +289,6 @@ class Synchronization:
             except BaseException:
                 locks.release(claim, rank.engine.now)
                 raise
-        rank.leave()
         return claim
 
     def _locked(self, call: str) -> Side:

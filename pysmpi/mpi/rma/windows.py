@@ -152,11 +152,9 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         """The window that all processes of a communicator make together."""
         _hint(side, info)
         rank = side.rank
-        rank.enter()
         agree(
             rank, core, "win_create", (side, flavor), POINTER, lambda values: _join(core, values)
         )
-        rank.leave()
         return cls._of(side)
 
     @mpi.one_sided("12.2.5")
@@ -169,11 +167,9 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
             fail(ERR_RMA_SYNC, "Free inside of an epoch of Start or Post", self)
         attributes.deleted(self)
         rank = current()
-        rank.enter()
         side.meet(rank)
         side.settle(rank, [*side.incoming, *(a for t in side.outgoing.values() for a in t)])
         side.meet(rank)
-        rank.leave()
         errhandlers.forget(self)
         self._retire()
 

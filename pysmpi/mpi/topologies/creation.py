@@ -106,11 +106,7 @@ class TopologyCreation:
             graph = DistGraph([edges for edges, _ in known], any(w for _, w in known))
             return _equip(core, graph, bool(reorder))
 
-        rank.enter()
-        try:
-            new = agree(rank, core, "dist_graph", (edges, weighted), CONTEXT_BYTES, make, self)
-        finally:
-            rank.leave()
+        new = agree(rank, core, "dist_graph", (edges, weighted), CONTEXT_BYTES, make, self)
         made: Distgraphcomm = _handle(self, new, rank)
         return made
 
@@ -143,12 +139,8 @@ class TopologyCreation:
             graph, traffic = _gathered(core.size, values)
             return _equip(core, graph, bool(reorder)), traffic
 
-        rank.enter()
-        try:
-            new, traffic = agree(rank, core, "dist_graph", declared, CONTEXT_BYTES, make, self)
-            _exchange(rank, core, traffic)
-        finally:
-            rank.leave()
+        new, traffic = agree(rank, core, "dist_graph", declared, CONTEXT_BYTES, make, self)
+        _exchange(rank, core, traffic)
         made: Distgraphcomm = _handle(self, new, rank)
         return made
 
@@ -243,19 +235,15 @@ def _weights(weights: Any, count: int) -> list[int] | None:
 
 def _create(comm: Any, core: Core, operation: str, topology: Any, reorder: Any) -> Any:
     rank = current()
-    rank.enter()
-    try:
-        new = agree(
-            rank,
-            core,
-            operation,
-            None,
-            CONTEXT_BYTES,
-            lambda values: _equip(core, topology, bool(reorder)),
-            comm,
-        )
-    finally:
-        rank.leave()
+    new = agree(
+        rank,
+        core,
+        operation,
+        None,
+        CONTEXT_BYTES,
+        lambda values: _equip(core, topology, bool(reorder)),
+        comm,
+    )
     return _handle(comm, new, rank)
 
 

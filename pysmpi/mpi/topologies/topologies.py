@@ -174,19 +174,15 @@ class Cartcomm(Topocomm):
         core = self._usable()
         grid: Grid = core.topology
         remain = [bool(keep) for keep in integers(remain_dims, len(grid.dims))]
-        rank.enter()
-        try:
-            made = agree(
-                rank,
-                core,
-                "cart_sub",
-                remain,
-                CONTEXT_BYTES,
-                lambda _: _slices(core, remain),
-                self,
-            )
-        finally:
-            rank.leave()
+        made = agree(
+            rank,
+            core,
+            "cart_sub",
+            remain,
+            CONTEXT_BYTES,
+            lambda _: _slices(core, remain),
+            self,
+        )
         new = made[grid.slice_of(core.rank_of(rank.pid), remain)]
         handle = Cartcomm._of(new)
         errhandlers.inherit(self, handle)
