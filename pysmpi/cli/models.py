@@ -8,11 +8,12 @@ import click
 
 if TYPE_CHECKING:
     from pysmpi.network.models import Model
+    from pysmpi.network.presets import Preset
 
 
 @click.command("models")
 @click.option("--explain", metavar="NAME",
-              help="Formula, parameters, source and valid range of a model of --model.")
+              help="Formula, parameters, source and valid range of a model, or values of a preset.")
 def command(explain: str | None) -> None:
     """List the models of --model (between hosts) and --memory-model (inside hosts)."""
     from pysmpi.memory.transfer.models import memory_models
@@ -20,7 +21,10 @@ def command(explain: str | None) -> None:
     from pysmpi.network.presets import HYBRID
 
     if explain is not None:
-        _explain(find(explain, "--explain"))
+        if explain in HYBRID:
+            _explain_preset(explain, HYBRID[explain])
+        else:
+            _explain(find(explain, "--explain"))
         return
     network, memory = models(), memory_models()
     width = max(map(len, (*network, *memory)))
@@ -32,6 +36,20 @@ def command(explain: str | None) -> None:
     click.echo("\nInside a node that the platform describes:")
     for name in sorted(memory):
         click.echo(f"{name.ljust(width)}  {memory[name].line}")
+
+
+def _explain_preset(name: str, preset: Preset) -> None:
+    """Print the values of a preset of hybrid, and where they come from."""
+    from pysmpi.network.presets import options
+
+    click.echo(f"{name}: {preset.line}\n")
+    values = options(preset, 0.0)
+    del values["network/loopback-lat"]
+    width = max(map(len, values))
+    for option, value in values.items():
+        click.echo(f"{option.ljust(width)}  {value}")
+    if preset.source:
+        click.echo(f"source: {preset.source}")
 
 
 def _explain(model: Model) -> None:

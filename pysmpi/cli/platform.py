@@ -72,10 +72,13 @@ def convert(file: str, output: str | None, form: str | None) -> None:
 
         _write(dump(read(file)), output)
         return
+    from pysmpi.network import presets
+    from pysmpi.platform.construct import LOOPBACK_LATENCY
     from pysmpi.platform.xml_dump import dump_xml, leaves_out
 
     definition = read(file)
-    _write(dump_xml(definition), output)
+    preset = presets.options(presets.find(definition.preset), LOOPBACK_LATENCY)
+    _write(dump_xml(definition, preset), output)
     for what in leaves_out(definition):
         click.echo(f"pysmpi: left out, since SimGrid has no form for it: {what}", err=True)
 

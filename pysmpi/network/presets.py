@@ -11,11 +11,15 @@ from difflib import get_close_matches
 from pysmpi.errors import UsageError
 
 NEUTRAL, SMPI = "neutral", "smpi"
+ETHERNET, INFINIBAND, SLINGSHOT = "ethernet", "infiniband", "slingshot"
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Values of options: factors as segments by size, `weight`, `gamma` and `eager` in bytes."""
+    """Values of options: factors as segments by size, the other numbers in bytes.
+
+    `source` says where the values of a named preset come from.
+    """
 
     line: str
     latency_factor: str = "1"
@@ -24,6 +28,27 @@ class Preset:
     gamma: float = 4194304.0
     cross_traffic: bool = True
     eager: float = 0.0
+    detached: float = 65536.0
+    source: str = ""
+
+
+
+def _protocol(line: str, payload: int, wire: int, eager: int, source: str) -> Preset:
+    """A network whose packets of `wire` bytes carry `payload`, with a rendezvous from `eager` on.
+
+    A rendezvous crosses the network three times: a request, its answer, and the data.
+    """
+    return Preset(
+        line,
+        # From S = eager + 16 on: the envelope counts.
+        f"0:1;{eager + 15}:3",
+        f"0:{payload / wire:.6f}",
+        gamma=0.0,
+        cross_traffic=False,
+        eager=float(eager),
+        detached=float(eager),
+        source=source,
+    )
 
 
 # Factors of model hybrid where neither the machine nor the user gives them.
@@ -42,12 +67,52 @@ HYBRID = {
         "0:0.812084;257:0.338112;732:0.341987;1426:0.608902;3484:0.77493;5776:1.08739;"
         "9376:0.58729;15424:0.697866;65472:0.940694",
         8775.0,
+        source="fitted by SMPI's authors to TACC's Stampede (SimGrid's documentation, "
+        "network/model)",
+    ),
+    ETHERNET: _protocol(
+        "TCP over Ethernet: 1,448 of 1,538 bytes are data, rendezvous from 64 KiB on",
+        1448,
+        1538,
+        65536,
+        "IEEE 802.3 (1,500 bytes in a frame of 1,538 with preamble and gap), RFC 9293 and RFC 7323 "
+        "(52 bytes of headers with timestamps); Open MPI's btl_tcp_eager_limit",
+    ),
+    INFINIBAND: _protocol(
+        "InfiniBand: 4,096 of 4,122 bytes are data, rendezvous from 12 KiB on",
+        4096,
+        4122,
+        12288,
+        "InfiniBand Architecture Specification, volume 1 (MTU of 4,096; LRH, BTH, ICRC and VCRC of "
+        "8 + 12 + 4 + 2 bytes); Open MPI's btl_openib_eager_limit",
+    ),
+    SLINGSHOT: _protocol(
+        "Slingshot: 4,096 of 4,178 bytes are data, rendezvous from 16 KiB on",
+        4096,
+        4178,
+        16384,
+        "RoCEv2 (InfiniBand Architecture Specification, annex A17) over IEEE 802.3: 82 bytes "
+        "around 4,096; libfabric's fi_cxi, FI_CXI_RDZV_THRESHOLD",
     ),
 }
 
 LV08 = Preset("Velho and Legrand 2008", "13.01", "0.97", 20537.0)
 CM02 = Preset("Casanova and Marchal 2002")
 RAW = Preset("no window and no cross-traffic", gamma=0.0, cross_traffic=False)
+
+
+def options(preset: Preset, loopback_latency: float) -> dict[str, str]:
+    """A preset as options of SMPI, with the latency (s) of a host to itself that goes with it."""
+    return {
+        "smpi/lat-factor": preset.latency_factor if ":" in preset.latency_factor else "0:1",
+        "smpi/bw-factor": preset.bandwidth_factor if ":" in preset.bandwidth_factor else "0:1",
+        "network/weight-S": f"{preset.weight:.0f}",
+        "network/TCP-gamma": f"{preset.gamma:.0f}",
+        "network/crosstraffic": "yes" if preset.cross_traffic else "no",
+        "smpi/async-small-thresh": f"{preset.eager:.0f}",
+        "smpi/send-is-detached-thresh": f"{preset.detached:.0f}",
+        "network/loopback-lat": repr(loopback_latency),
+    }
 
 
 def find(name: str) -> Preset:

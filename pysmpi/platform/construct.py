@@ -29,9 +29,10 @@ from pysmpi.platform.zones.fat_tree import FatTreeShape
 
 LOOPBACK = "__loopback__"
 # Defaults of network/loopback-bw (bytes/s) and network/loopback-lat (s, by preset): SimGrid's,
-# but for the latency of the neutral preset, which is that of two copies through shared memory.
+# but for the latency under other presets, which is that of two copies through shared memory.
 LOOPBACK_BANDWIDTH = 10e9
-LOOPBACK_LATENCY = {"neutral": 300e-9, "smpi": 0.0}
+LOOPBACK_LATENCY = 300e-9
+SMPI_LOOPBACK_LATENCY = 0.0
 
 
 def construct(definition: PlatformDef, config: Mapping[str, str] = NOTHING) -> Platform:
@@ -241,7 +242,7 @@ class _Construction:
         config, source = self._config, self._definition.source
         bandwidth = LOOPBACK_BANDWIDTH
         preset = config.get("network/preset") or self._definition.preset
-        latency = LOOPBACK_LATENCY.get(preset, 0.0)
+        latency = SMPI_LOOPBACK_LATENCY if preset == "smpi" else LOOPBACK_LATENCY
         try:
             if "network/loopback-bw" in config:
                 bandwidth = parse_bandwidth(config["network/loopback-bw"], bare=True)

@@ -52,7 +52,7 @@ NEUTRAL = {
     "network/TCP-gamma": "0",
     "network/crosstraffic": "no",
     "smpi/async-small-thresh": "65536",
-    "network/loopback-lat": repr(LOOPBACK_LATENCY["neutral"]),
+    "network/loopback-lat": repr(LOOPBACK_LATENCY),
 }
 # That of hosts whose platform gives none; with the same speed of the computer that simulates,
 # compute takes as long as there.
@@ -64,9 +64,12 @@ OWN = ("memory/", "loggp", "logp/", "plogp/", "lognp/", "disk/", "platform/")
 DOCTYPE = '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'
 
 
-def dump_xml(definition: PlatformDef) -> str:
-    """The XML text of a definition. Raises UsageError for what the format has no form for."""
-    return _Writer(definition).text()
+def dump_xml(definition: PlatformDef, preset: Mapping[str, str] = NEUTRAL) -> str:
+    """The XML text of a definition. Raises UsageError for what the format has no form for.
+
+    `preset` has, as options, the values of the definition's preset, unless that is `smpi`.
+    """
+    return _Writer(definition, preset).text()
 
 
 def leaves_out(definition: PlatformDef) -> list[str]:
@@ -93,7 +96,8 @@ def _hosts(zone: ZoneDef) -> Iterator[HostDef | ClusterDef]:
 
 
 class _Writer:
-    def __init__(self, definition: PlatformDef) -> None:
+    def __init__(self, definition: PlatformDef, preset: Mapping[str, str]) -> None:
+        self._preset = preset
         self._definition = definition
         self._platform: Platform = construct(definition)
         self._zones = dict(_by_name(self._platform.root))
@@ -125,7 +129,7 @@ class _Writer:
     def _config(self) -> dict[str, str]:
         definition = self._definition
         own = definition.config
-        config = {} if definition.preset == "smpi" else dict(NEUTRAL)
+        config = {} if definition.preset == "smpi" else dict(self._preset)
         if "network/latency-factor" in own:
             config.pop("smpi/lat-factor", None)
         if "network/bandwidth-factor" in own:

@@ -40,7 +40,7 @@ ROOT = "_world_"
 
 SHARINGS = (SHARED, FATPIPE, SPLIT)
 # Names of the factors of model hybrid, the default first (`pysmpi.network.presets`).
-PRESETS = ("neutral", "smpi")
+PRESETS = ("neutral", "smpi", "ethernet", "infiniband", "slingshot")
 
 _ZONE_KEYS = ("routing", "properties", "gateway") + (
     "hosts",

@@ -151,3 +151,10 @@ def test_a_machine_is_drawn_and_converted_back(status, tmp_path):
     assert "left out, since SimGrid has no form for it: options of the models" in err
     code, _, err = status("platform", "convert", "graphene", "--to", "yaml", "-o", "x.xml")
     assert code == 2 and "which is xml; give one" in err
+
+
+def test_presets_are_explained(status):
+    for name in HYBRID:
+        code, out, _ = status("models", "--explain", name)
+        assert code == 0 and "smpi/bw-factor" in out
+        assert ("source: " in out) == (name != "neutral")

@@ -12,6 +12,7 @@ import pytest
 import pysmpi
 from pysmpi.network.models import models
 from pysmpi.network.piecewise import Piecewise, parse
+from pysmpi.network.presets import HYBRID
 from pysmpi.platform import load, shipped
 
 SIZES = (0, 1, 1000, 2000, 40000, 200000, 1000000)
@@ -77,6 +78,10 @@ class Machine:
         self.local = self.src is self.dst
         self.latency = self.forth.latency
         self.bandwidth = min(link.bandwidth for link in self.forth.links)
+        preset = HYBRID[platform.preset]
+        self.factors = {"lat": preset.latency_factor, "bw": preset.bandwidth_factor}
+        # Another model has its own protocol where the machine says nothing.
+        self.detaches = preset.detached if model == "hybrid" else 65536.0
 
     def segments(self, name: str, default: str = "0:0:0") -> Piecewise:
         return parse(self.options.get(name, default), name)
@@ -99,7 +104,7 @@ class Machine:
 
     @property
     def detached(self) -> float:
-        return self.number("smpi/send-is-detached-thresh", 65536.0)
+        return self.number("smpi/send-is-detached-thresh", self.detaches)
 
 
 def flow(m: Machine, nbytes: int, latency: float, bandwidth: float, window: float, cross: bool):
@@ -121,10 +126,10 @@ def flow(m: Machine, nbytes: int, latency: float, bandwidth: float, window: floa
 
 def hybrid(m: Machine, nbytes: int):
     wire = nbytes + ENVELOPE
-    own = {"lat": "1", "bw": "1"}
     smpi = m.platform.preset == "smpi"
+    own = dict(m.factors)
     for name in own:
-        own[name] = m.hybrid.get(f"smpi/{name}-factor", "1")
+        own[name] = m.hybrid.get(f"smpi/{name}-factor", own[name])
     latency = parse(own["lat"], "lat", 1.0).factor(wire)
     bandwidth = parse(own["bw"], "bw", 1.0).factor(wire)
     return flow(m, nbytes, latency, bandwidth, 4194304.0 if smpi else 0.0, smpi)
@@ -168,7 +173,10 @@ def loggps(m: Machine, nbytes: int):
 
 def plogp(m: Machine, nbytes: int):
     gap = max(nbytes * m.number("loggp/G", 1 / m.bandwidth), m.os(nbytes), m.orecv(nbytes))
-    return m.os(nbytes), m.number("loggp/L", m.latency) + gap
+    # A receiver is not done before the sender and it have been busy one after the other.
+    return m.os(nbytes), max(
+        m.number("loggp/L", m.latency) + gap, m.os(nbytes) + m.orecv(nbytes)
+    )
 
 
 def middleware(links: bool, local: bool):

@@ -203,8 +203,45 @@ def test_files_and_models_know_the_same_presets():
 def test_an_unknown_preset_is_refused(tmp_path):
     path = tmp_path / "p.yaml"
     path.write_text(MACHINE + "preset: gigabit\n")
-    with pytest.raises(UsageError, match="p.yaml:6: preset: expected one of neutral, smpi"):
+    with pytest.raises(UsageError, match="p.yaml:6: preset: expected one of neutral, smpi, ether"):
         load(path)
     path.write_text(MACHINE)
-    with pytest.raises(UsageError, match="network/preset: expected one of neutral, smpi, found"):
+    with pytest.raises(UsageError, match="network/preset: expected one of neutral.*, found"):
         pysmpi.run(ping_pong, 2, platform=path, cfg={"network/preset": "gigabit"})
+
+
+@pytest.mark.parametrize(
+    ("preset", "eager", "payload"),
+    [("ethernet", 65536, 1448 / 1538), ("infiniband", 12288, 4096 / 4122),
+     ("slingshot", 16384, 4096 / 4178)],
+)  # fmt: skip
+def test_a_preset_of_a_network_has_its_payload_and_its_rendezvous(tmp_path, preset, eager, payload):
+    """Bytes flow at the part of the rate that is data; from a size on the latency counts thrice."""
+
+    def one_way(sizes):
+        import time
+
+        import numpy
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        found = []
+        for turn, size in enumerate(sizes):
+            buffer = numpy.zeros(size, "b")
+            time.sleep(turn + 1 - MPI.Wtime())
+            begin = MPI.Wtime()
+            comm.Send(buffer, 1) if comm.rank == 0 else comm.Recv(buffer, 0)
+            found.append(MPI.Wtime() - begin)
+        return found
+
+    path = tmp_path / "two.yaml"
+    path.write_text(MACHINE + f"preset: {preset}\n")
+    sizes = (1, eager - 1, eager, 1000000)
+    sent, received = pysmpi.run(
+        one_way, 2, args=(sizes,), platform=path, compute="none", map_by="node",
+        cfg={"smpi/wtime": "0"},
+    ).returns  # fmt: skip
+    times = [(1, 3)[size >= eager] * LATENCY + (size + 16) / (payload * 1e9) for size in sizes]
+    assert received == pytest.approx(times, rel=1e-6)
+    # The sender goes on at once, or once the message is there.
+    assert sent[:2] == [0.0, 0.0] and sent[2:] == pytest.approx(times[2:], rel=1e-6)

@@ -8,7 +8,9 @@ import pytest
 
 import pysmpi
 from pysmpi.errors import UsageError
+from pysmpi.network import presets
 from pysmpi.platform import load, shipped
+from pysmpi.platform.construct import LOOPBACK_LATENCY
 from pysmpi.platform.loader import read
 from pysmpi.platform.xml_dump import dump_xml, leaves_out
 
@@ -21,7 +23,9 @@ def written(tmp_path):
 
     def write(name):
         path = tmp_path / "written.xml"
-        path.write_text(dump_xml(read(name)), encoding="utf-8")
+        definition = read(name)
+        options = presets.options(presets.find(definition.preset), LOOPBACK_LATENCY)
+        path.write_text(dump_xml(definition, options), encoding="utf-8")
         return path
 
     return write
@@ -67,7 +71,7 @@ def times():
     return found
 
 
-@pytest.mark.parametrize("name", ["graphene", "cluster", "laptop"])
+@pytest.mark.parametrize("name", ["graphene", "cluster", "laptop", "tibidabo", "fat-tree"])
 def test_predicted_times_survive(name, written):
     options = {"compute": "none", "map_by": "node", "memory_model": "loopback"}
     before = pysmpi.run(times, 8, platform=name, selector="ompi", **options).returns

@@ -129,12 +129,11 @@ def disk_options(settings: Settings) -> DiskOptions:
     if scope not in (MACHINE, HOST):
         raise UsageError(f"disk/scope: expected {MACHINE} or {HOST}, found {scope!r}")
     found = DiskOptions(scope)
-    for option, parse in (
-        ("read_bandwidth", parse_bandwidth),
-        ("write_bandwidth", parse_bandwidth),
-        ("latency", parse_time),
+    for name, option, parse in (
+        ("disk/read-bandwidth", "read_bandwidth", parse_bandwidth),
+        ("disk/write-bandwidth", "write_bandwidth", parse_bandwidth),
+        ("disk/latency", "latency", parse_time),
     ):
-        name = f"disk/{option.replace('_', '-')}"
         try:
             value = parse(settings.text(name), bare=True)
         except UsageError as error:

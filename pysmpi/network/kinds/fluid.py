@@ -44,7 +44,7 @@ def transport(
     gamma = settings.number("network/TCP-gamma", preset.gamma)
     cross_traffic = bool(settings.value("network/crosstraffic", preset.cross_traffic))
     eager_below = settings.number("smpi/async-small-thresh", -1.0)
-    detached_below = settings.number("smpi/send-is-detached-thresh")
+    detached_below = settings.number("smpi/send-is-detached-thresh", preset.detached)
     if eager_below < 0.0:
         eager_below = min(preset.eager, detached_below)
     if eager_below > detached_below:
