@@ -292,8 +292,8 @@ class PLogP(DelayTransport):
     "plogp",
     "PLogP: LogP with overheads and a gap that depend on the size (Kielmann et al. 2000)",
     Explanation(
-        "T(m) = L + g(m), at least os(m) + or(m); the sender is busy for os(m), the receiver for the last or(m), the card "
-        "of each for g(m)",
+        "T(m) = L + g(m), at least os(m) + or(m); the sender is busy for os(m), the receiver for "
+        "the last or(m), the card of each for g(m)",
         (
             ("os(m), or(m)", "overheads (s): loggp/os and loggp/or, or those of the machine"),
             _OVERHEADS[1],
