@@ -1,8 +1,8 @@
-"""Where the data of a collective lies when its algorithm begins, and where it belongs at the end.
+"""Places of the data of a collective at the beginning and at the end of its algorithm.
 
-Addresses are those of `pysmpi.kernel.schedule`. Data is packed: block i lies behind block i - 1.
-What a call is told to do in place is settled before, as libraries do, so that an algorithm never
-asks for it:
+Addresses are those of `pysmpi.kernel.schedule`. Data is packed: block i follows block i - 1. Calls
+in place are resolved before the algorithm, as in libraries, so an algorithm does not need to handle
+them:
 
 | operation | at `c.input` | at `c.output` when it begins | at the end |
 | --- | --- | --- | --- |
@@ -16,8 +16,8 @@ asks for it:
 | neighbor_allgather(v) | the own block | | the blocks of the sources |
 | neighbor_alltoall(v, w) | the blocks for the destinations | | the blocks of the sources |
 
-What of this only some ranks have (of reduce the result, of gather all blocks) is scratch memory
-on the others. A reduction may change the own vector wherever it is; other input is left alone.
+If only some ranks have a buffer (the result of reduce, all blocks of gather), it is scratch memory
+on the others. A reduction may change the own vector in any place; other input is not changed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pysmpi.kernel.schedule import RECEIVE_BUFFER, SEND_BUFFER, Place
 
 
 class Moves(Protocol):
-    """What a builder can do with data before an algorithm begins."""
+    """The operations of a builder on data before an algorithm begins."""
 
     def move(self, nbytes: int, source: Place, dest: Place) -> None:
         """Say that bytes are in another place from now on."""
@@ -40,7 +40,7 @@ class Moves(Protocol):
 
 
 def enter(s: Moves, c: Call) -> Call:
-    """Bring the data of a call from the buffers of the program to where algorithms expect it.
+    """Move the data of a call from the buffers of the program to the places for algorithms.
 
     Returns the call with these addresses.
     """
@@ -89,9 +89,9 @@ def enter(s: Moves, c: Call) -> Call:
 
 
 def own_block(c: Call) -> int:
-    """The byte at which the block of the calling rank begins among the blocks of all.
+    """The offset (bytes) of the calling rank's block among the blocks of all.
 
-    Of those that the call receives; of those that it sends where it receives one (scatter).
+    The offset is in the received blocks, or in the sent blocks if the call receives one (scatter).
     """
     counts = c.send_counts if c.op == "scatterv" else c.recv_counts
     if counts is None:

@@ -1,4 +1,4 @@
-"""What an algorithm gets to build its schedule: steps, and the collectives that it builds on."""
+"""The builder that an algorithm uses for its schedule: steps, and nested collectives."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ __all__ = ["NOTHING", "Builder", "Place", "append", "build", "named_schedules"]
 class Builder:
     """Appends steps to a schedule, for one rank of a call.
 
-    `send`, `recv` and the other steps are those of the schedule, see there. Each says which bytes
-    it concerns by their address. Where the data of a call lies is in `pysmpi.collectives.buffers`.
+    `send`, `recv` and the other steps are those of the schedule, see there. The arguments of each
+    step include the address of its bytes. `pysmpi.collectives.buffers` describes the places of a
+    call's data.
     """
 
     __slots__ = (
@@ -30,9 +31,9 @@ class Builder:
 
     def __init__(self, schedule: Schedule, call: Call, areas: list[int] | None = None) -> None:
         self.schedule = schedule
-        self.now = call  # the call whose steps are being built
+        self.now = call  # the call of the current steps
         self.setup = True  # whether node-level communicators cost messages
-        self._areas = areas  # the last piece of scratch memory that was given out
+        self._areas = areas  # the last allocated piece of scratch memory
         # Bound once: an algorithm has many of these steps.
         self.send = schedule.send
         self.recv = schedule.recv
@@ -61,19 +62,19 @@ class Builder:
 
     @property
     def slots(self) -> int:
-        """How many requests the schedule starts so far."""
+        """The number of requests that the schedule has started so far."""
         return self.schedule.slots
 
     def scratch(self) -> int:
         """The address of a new piece of scratch memory, as large as need be."""
         areas = self._areas
         if areas is None:
-            return SCRATCH  # nobody asks
+            return SCRATCH  # not used
         areas[0] += AREA
         return areas[0]
 
     def part(self, call: Call) -> Builder:
-        """A builder of steps that will be appended, with a schedule of its own."""
+        """A builder with its own schedule, which will be appended."""
         part = Builder(Schedule(self.schedule.places is not None), call, self._areas)
         part.setup = self.setup
         return part
@@ -81,8 +82,8 @@ class Builder:
     def call(self, op: str, algorithm: str | None = None, **changes: Any) -> None:
         """Append another collective of the same communicator, through the selection.
 
-        `changes` replaces fields of the call; `input` and `output` say where its data is. With
-        `algorithm`, that one runs whatever the selection says.
+        `changes` replaces fields of the call; `input` and `output` are the places of its data.
+        `algorithm` overrides the selection.
         """
         outer = self.now
         inner = replace(outer, op=op, parts=(), **changes)
@@ -99,8 +100,8 @@ class Builder:
     ) -> None:
         """Append a collective of the ranks in `ranks`, to which the calling rank belongs.
 
-        `changes` is said in ranks of the smaller group. `level` marks a communicator that
-        belongs to the two-level structure ("leaders" or "node").
+        `changes` uses ranks of the smaller group. `level` marks a communicator that belongs to the
+        two-level structure ("leaders" or "node").
         """
         outer = self.now
         nodes, slots = outer.nodes, outer.slots
@@ -134,7 +135,7 @@ class Builder:
             self.call_on(c.layout.leaders, op, algorithm, "leaders", **{"root": 0, **changes})
 
     def prepare_nodes(self) -> None:
-        """Append what it takes to learn the two-level structure, the first time it is needed.
+        """Append the messages that find the two-level structure, the first time it is needed.
 
         MPI libraries build the communicators of a node and of the leaders when a communicator
         is first used with a node-aware algorithm, and exchange messages for it.
@@ -177,13 +178,13 @@ class Builder:
 
 
 LOOK = 1e-4  # seconds of a look for a message (SMPI's option smpi/iprobe)
-REST = 1  # how far the tags of a second part are from those of the first
+REST = 1  # distance of the tags of a second part from those of the first
 
 
 class Everybody:
-    """What a rank sees where all ranks have arrived: for schedules that are made before they run.
+    """The view of a rank if all ranks have arrived: for schedules that are made before they run.
 
-    It is in the place of `running.Lookout`.
+    It replaces `running.Lookout`.
     """
 
     __slots__ = ("builder", "group")
@@ -203,18 +204,18 @@ class Everybody:
         return part
 
     def seen(self, peer: int) -> bool:
-        """Everybody is there."""
+        """All ranks have arrived."""
         return True
 
     def tell(self, group: Sequence[int]) -> None:
-        """Everybody knows who is there."""
+        """All ranks know the others."""
 
     def told(self, rank: int) -> Sequence[int]:
         """All but rank 0 are on one list."""
         return self.group
 
     def before(self, rank: int) -> int:
-        """Who comes before `rank` on its list."""
+        """The rank before `rank` on its list."""
         return rank - 1
 
     def call(self, c: Call, op: str, name: str | None = None, **changes: Any) -> Iterator[Builder]:
@@ -226,7 +227,7 @@ class Everybody:
 
 
 def later(schedule: Schedule) -> None:
-    """Let messages not be taken for those of a part before."""
+    """Distinguish messages from those of an earlier part."""
     schedule.tags = [tag + REST for tag in schedule.tags]
 
 
@@ -242,10 +243,10 @@ def build(s: Schedule, call: Call, name: str | None = None) -> None:
 def named_schedules(
     calls: Sequence[Call], name: str | None = None, setup: bool = True
 ) -> list[Schedule]:
-    """The schedules of all ranks whose steps say which bytes they concern.
+    """The schedules of all ranks, with the bytes of each step.
 
-    They begin with the moves of data with which a call begins (`buffers.enter`). `setup`: whether
-    the messages are there with which ranks learn about nodes.
+    They begin with the moves of data at the start of a call (`buffers.enter`). `setup`: whether to
+    include the messages with which ranks find their nodes.
     """
     schedules = []
     for call in calls:
@@ -263,7 +264,7 @@ _TIMED_CODES = frozenset((steps.SLEEP, steps.REDUCE, steps.COPY))
 
 
 def append(s: Schedule, part: Schedule, ranks: Sequence[int]) -> None:
-    """Append a schedule of the group `ranks` to `s`, whose peers are ranks of the whole."""
+    """Append a schedule of the group `ranks` to `s`, with peers as ranks of the whole."""
     slot, amount = s.slots, len(s.amounts)
     for code, peer, size, tag in zip(part.codes, part.peers, part.sizes, part.tags, strict=True):
         if code in _PEER_CODES:

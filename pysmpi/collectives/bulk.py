@@ -12,9 +12,9 @@ from pysmpi.kernel.schedule import IRECV, ISEND, UNNAMED, WAITALL, Schedule
 def isend_each(
     s: Builder, peers: Sequence[int], nbytes: int, at: int = UNNAMED, apart: int = 0, tag: int = 0
 ) -> None:
-    """Start one send of `nbytes` to each peer, in order; as many slots.
+    """Start one send of `nbytes` to each peer, in order; return the slots.
 
-    What peer i gets is at `at + i * apart`.
+    The data for peer i is at `at + i * apart`.
     """
     _start_each(s.schedule, ISEND, peers, nbytes, at, apart, tag)
 
@@ -22,9 +22,9 @@ def isend_each(
 def irecv_each(
     s: Builder, peers: Sequence[int], nbytes: int, at: int = UNNAMED, apart: int = 0, tag: int = 0
 ) -> None:
-    """Start one receive of `nbytes` from each peer, in order; as many slots.
+    """Start one receive of `nbytes` from each peer, in order; return the slots.
 
-    What peer i gives goes to `at + i * apart`.
+    The data of peer i goes to `at + i * apart`.
     """
     _start_each(s.schedule, IRECV, peers, nbytes, at, apart, tag)
 

@@ -1,4 +1,4 @@
-"""Schedules that are kept: one is built once for a rank, an algorithm, sizes and a root."""
+"""A cache of schedules: one is built once for a rank, an algorithm, sizes and a root."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ SCHEDULE = 16  # steps that take as much memory as a schedule without any
 
 
 class Cache:
-    """Keeps the schedules that were asked for most recently, up to a number of steps.
+    """Caches the most recently used schedules, up to a number of steps.
 
-    One entry serves all ranks that make the same call. What each rank's schedule has in common
-    with that of the rank before it, usually all but the peers, is held once.
+    One entry is for all ranks that make the same call. Equal parts of the schedules of consecutive
+    ranks, usually all but the peers, are stored once.
     """
 
     def __init__(self, max_steps: int = 16_000_000) -> None:
@@ -99,11 +99,11 @@ _cache = Cache()
 
 
 def schedule_for(call: Call, algorithm: str | None = None) -> Schedule:
-    """The schedule of `call.rank`: do not change it, others hold it too.
+    """The schedule of `call.rank`: do not change it, it is shared.
 
-    `algorithm` names an algorithm or a selector and wins over `call.selection`. When the call
-    made the ranks learn the two-level structure of the communicator, `call.ready` says so
-    afterwards; give it with the next call of the communicator, so that it happens only once.
+    `algorithm` names an algorithm or a selector and overrides `call.selection`. If the call made
+    the ranks find the two-level structure of the communicator, `call.ready` records this
+    afterwards; pass it to the next call of the communicator, so that it happens only once.
     """
     if algorithm is None and call.selection is None:
         call.selection = DEFAULT
@@ -111,5 +111,5 @@ def schedule_for(call: Call, algorithm: str | None = None) -> Schedule:
 
 
 def forget() -> None:
-    """Forget the schedules that are kept: they hold the machine of the run that made them."""
+    """Clear the cache: schedules refer to the machine of their run."""
     _cache.clear()

@@ -1,4 +1,4 @@
-"""One collective call, as one rank sees it: what an algorithm builds a schedule from."""
+"""One collective call on one rank: the input of an algorithm."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ _NOTHING_DONE: frozenset[str] = frozenset()
 
 @dataclass(slots=True)
 class Call:
-    """What one rank knows of a collective call.
+    """The information of one rank about a collective call.
 
-    `count` is a number of elements of `type_size` bytes. It counts, by operation:
+    `count` is a number of elements of `type_size` bytes. Its meaning depends on the operation:
 
     - bcast, reduce, allreduce, scan, exscan: the whole vector;
     - gather, scatter, allgather, alltoall, reduce_scatter_block and their neighbourhood forms:
       one block, that is what one rank contributes for one other;
     - gatherv, scatterv, allgatherv: the block of the calling rank.
 
-    `send_counts` and `recv_counts` hold one count a rank (a neighbour, for the neighbourhood
-    forms) where the standard's v and w forms have them at this rank: `recv_counts` for gatherv
-    (root only), allgatherv, reduce_scatter and alltoallv/w, `send_counts` for scatterv (root
-    only) and alltoallv/w. For the w forms counts are bytes and `type_size` is 1.
+    `send_counts` and `recv_counts` hold one count for each rank (or neighbour, for the
+    neighbourhood forms) if the standard's v and w forms have them at this rank: `recv_counts` for
+    gatherv (root only), allgatherv, reduce_scatter and alltoallv/w, `send_counts` for scatterv
+    (root only) and alltoallv/w. For the w forms counts are bytes and `type_size` is 1.
 
-    `nonblocking` calls may be served by other algorithms than blocking ones.
-    `nodes` numbers the node of each rank of the communicator (`None`: each rank on its own).
-    `slots` is the place of each rank on the machine, where the selection tries algorithms on it.
-    `ready` names the node-level communicators that exist already; see `prepare_nodes`.
-    `parts` names the algorithms of the levels of a two-level algorithm, leaders' first, where
-    they were chosen (`NAME:LEADERS,NODE`).
+    `nonblocking` calls may use other algorithms than blocking ones.
+    `nodes` numbers the node of each rank of the communicator (`None`: one node for each rank).
+    `slots` is the place of each rank on the machine, if the selection tries algorithms on it.
+    `ready` names the node-level communicators that already exist; see `prepare_nodes`.
+    `parts` names the algorithms of the levels of a two-level algorithm, leaders' first, if they
+    were chosen (`NAME:LEADERS,NODE`).
     `sources` and `destinations` are the neighbours, for the neighbourhood operations.
-    `input` and `output` are the addresses of the data, as an algorithm finds them when it begins
-    (see `pysmpi.collectives.buffers`).
+    `input` and `output` are the addresses of the data at the beginning of an algorithm (see
+    `pysmpi.collectives.buffers`).
     """
 
     op: str
@@ -84,7 +84,7 @@ class Call:
 
     @property
     def layout(self) -> Layout:
-        """How the ranks of the communicator lie on nodes."""
+        """The placement of the ranks of the communicator on nodes."""
         nodes = self.nodes
         if nodes is None:
             return Layout.spread(self.size)
@@ -96,7 +96,7 @@ class Call:
         return bool(self.level)
 
     def key(self) -> tuple[object, ...]:
-        """What a schedule depends on besides the rank."""
+        """The key of a schedule, besides the rank."""
         return (
             self.op, self.size, self.root, self.count, self.type_size, self.send_counts,
             self.recv_counts, self.commutative, self.in_place, self.nonblocking, self.nodes,

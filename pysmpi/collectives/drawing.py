@@ -1,9 +1,9 @@
-"""Pictures of schedules: who sends to whom in which step.
+"""Drawings of schedules: the messages of each step.
 
-A step is what a picture needs, not a time: every message takes one, from the first step in which
-both of its ranks are ready for it. A rank goes on to the next step once it has waited for a
-message. So a tree of depth d has d steps, a ring P - 1, and requests that are started together
-share one.
+A step is a unit of the drawing, not of time: every message takes one, from the first step in which
+both of its ranks are ready for it. A rank continues with the next step after it has waited for a
+message. A tree of depth d therefore has d steps, a ring P - 1, and requests that are started
+together share one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Picture:
 
     @property
     def steps(self) -> int:
-        """How many steps there are."""
+        """The number of steps."""
         return max((arrow.step for arrow in self.arrows), default=0)
 
     @property
@@ -61,7 +61,7 @@ class Picture:
         return [arrow for arrow in self.arrows if arrow.step == step]
 
     def headline(self) -> str:
-        """One line: what it is, and how much there is of it."""
+        """One line: the title and the totals."""
         return (
             f"{self.title}: {_plural(self.steps, 'step')}, "
             f"{_plural(len(self.arrows), 'message')}, {size(self.nbytes)} in all"
@@ -124,7 +124,7 @@ def trace(title: str, schedules: Sequence[Schedule]) -> Picture:
 
 
 def _walk(schedule: Schedule, rank: int, post: object) -> Iterator[bool]:
-    """Execute one rank's steps; yields False where it must wait, True when it got on."""
+    """Execute one rank's steps; yield False when it must wait, True after progress."""
     now = 0
     slots: list[_Request] = []
     for code, peer, nbytes, tag in zip(
@@ -153,7 +153,7 @@ def _walk(schedule: Schedule, rank: int, post: object) -> Iterator[bool]:
 
 
 def as_text(picture: Picture, width: int = 100) -> str:
-    """The picture for a terminal: a paragraph a step, exchanges as one arrow."""
+    """The drawing for a terminal: a paragraph for each step, exchanges as one arrow."""
     lines = [picture.headline()]
     number = len(str(picture.steps))
     for step in range(1, picture.steps + 1):

@@ -1,4 +1,4 @@
-"""How the ranks of a communicator lie on nodes."""
+"""The placement of the ranks of a communicator on nodes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import lru_cache
 class Nodes(tuple[int, ...]):
     """The node of each rank, as a tuple that hashes only once.
 
-    A communicator keeps one and gives it with every call, so that finding a schedule costs the
-    same whatever the number of ranks.
+    A communicator stores one and passes it with every call, so that the cost of finding a schedule
+    does not depend on the number of ranks.
     """
 
     _hash: int
@@ -52,7 +52,7 @@ class Layout:
     @staticmethod
     @lru_cache(maxsize=256)
     def of(nodes: Nodes) -> Layout:
-        """The layout of `nodes`, kept for the next call."""
+        """The layout of `nodes`, cached for the next call."""
         return Layout(nodes)
 
     @staticmethod

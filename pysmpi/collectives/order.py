@@ -1,8 +1,8 @@
-"""In which order an algorithm combines, read off the steps of all ranks of a reduction.
+"""The order in which an algorithm combines, from the steps of all ranks of a reduction.
 
-The schedules say which bytes each step sends, receives and combines. So for every piece of the
-result the tree of operations that gives it is known, and an operator that rounds can be applied
-as the algorithm applies it.
+The schedules contain the bytes that each step sends, receives and combines. They determine, for
+every piece of the result, the tree of operations. An operator that rounds can then be applied in
+the order of the algorithm.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ SENDS = frozenset((SEND, ISEND, SHARE))
 
 
 def pieces_of(place: object, nbytes: int, what: str) -> list[tuple[int, int]]:
-    """(address, bytes) of the pieces of a step's data; none for what is no data.
+    """(address, bytes) of the pieces of a step's data; empty for steps without data.
 
-    PysmpiError where the algorithm does not say, `what` being the step.
+    PysmpiError if the algorithm does not give them; `what` is the step.
     """
     if nbytes == 0 or place == NOTHING:
         return []
@@ -68,7 +68,7 @@ class Trees:
         self.ranks = ranks
         self.pairs: list[tuple[int, int]] = []
         self._known: dict[tuple[int, int], int] = {}
-        # Of each tree: its lowest rank, its highest, its size, and whether it keeps the order.
+        # For each tree: its lowest rank, its highest, its size, and whether it keeps the order.
         self._about: list[tuple[int, int, int, bool]] = [(r, r, 1, True) for r in range(ranks)]
 
     def combine(self, left: int, right: int) -> int:
@@ -97,7 +97,7 @@ class Trees:
         return len(seen) == last - first
 
     def in_order(self, node: int) -> bool:
-        """Whether the ranks stand in ascending order from left to right."""
+        """Whether the ranks are in ascending order from left to right."""
         return self._about[node][3]
 
 
@@ -106,7 +106,7 @@ Stream = list[tuple[int, int, int, int]]  # first byte, behind the last, node, b
 
 
 class Memory:
-    """What a rank has: by address, pieces of the vector and the trees that give them."""
+    """The data of a rank: by address, pieces of the vector and their trees."""
 
     __slots__ = ("extents", "starts")
 
@@ -115,7 +115,7 @@ class Memory:
         self.extents: list[Extent] = []
 
     def read(self, pieces: Sequence[tuple[int, int]]) -> Stream:
-        """What lies at some places, as one stream."""
+        """The data at some places, as one stream."""
         found: Stream = []
         at = 0
         for first, nbytes in pieces:
@@ -185,7 +185,7 @@ class _Message:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How a reduction comes about: the pieces of each rank's result, and their trees."""
+    """The computation of a reduction: the pieces of each rank's result, and their trees."""
 
     trees: Trees
     results: list[list[Piece]]
@@ -214,7 +214,7 @@ class _Run:
             for begin in (SEND_BUFFER, RECEIVE_BUFFER):
                 if nbytes and (begin == SEND_BUFFER or call.in_place):
                     memory.write([(begin, nbytes)], [(0, nbytes, call.rank, 0)])
-        # Learning about nodes moves none of the data.
+        # Finding the nodes moves none of the data.
         self.schedules = named_schedules(calls, name, setup=False)
 
     def run(self) -> None:
@@ -233,7 +233,7 @@ class _Run:
                 idle = 0
 
     def walk(self, rank: int) -> Iterator[bool]:
-        """Execute the steps of one rank; yields where it must wait."""
+        """Execute the steps of one rank; yield when it must wait."""
         s: Schedule = self.schedules[rank]
         memory = self.memories[rank]
         assert s.places is not None
@@ -277,10 +277,10 @@ class _Run:
         return pieces_of(place, nbytes, f"{self.op}, a step of rank {rank}")
 
     def take(self, memory: Memory, message: _Message) -> Iterator[bool]:
-        """Wait for a message and store what it brings."""
+        """Wait for a message and store its data."""
         sent, receives = self.messages[message.key], self.posted[message.key]
         while message.stream is None:
-            # Receives take messages in the order in which they were posted.
+            # Receives match messages in the order of their posting.
             while receives and sent:
                 receives.popleft().stream = sent.popleft()
             if message.stream is None:
@@ -316,10 +316,10 @@ def vector_bytes(call: Call) -> int:
 
 
 def follow(calls: list[Call], name: str | None) -> Order:
-    """In which order the ranks' results come about, by an algorithm or the calls' selection.
+    """The order of the ranks' results, by an algorithm or the calls' selection.
 
-    `calls` are those of all ranks. Raises PysmpiError where the algorithm does not say which bytes
-    its steps concern, or does not combine every rank once.
+    `calls` are those of all ranks. Raises PysmpiError if the algorithm does not give the bytes of
+    its steps, or does not combine every rank once.
     """
     run = _Run(calls, name)
     run.run()
@@ -367,12 +367,12 @@ KEPT = 64
 
 
 def forget() -> None:
-    """Forget the orders that are kept: they hold the machine of the run that asked for them."""
+    """Clear the cache of orders: they refer to the machine of their run."""
     _orders.clear()
 
 
 def order_of(call: Call) -> Order:
-    """`follow` for a call as one rank knows it, by its selection; kept for the next time."""
+    """`follow` for the call of one rank, by its selection; cached."""
     key = call.key()
     found = _orders.get(key)
     if found is None:

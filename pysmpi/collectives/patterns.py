@@ -11,7 +11,7 @@ from pysmpi.kernel.schedule import Place
 
 
 def around(base: int, first: int, blocks: int, size: int, nbytes: int) -> Place:
-    """The place of so many blocks of `nbytes` from block `first` on, around the end of `size`."""
+    """The place of blocks of `nbytes` from block `first` on, wrapping around at `size`."""
     first %= size
     beyond = first + blocks - size
     if beyond <= 0:
@@ -28,7 +28,7 @@ def of_ranks(base: int, ranks: Sequence[int], nbytes: int) -> Place:
 
 @lru_cache(maxsize=16)
 def wheel(size: int) -> list[int]:
-    """The ranks 0 to P-1 three times over: slices of it are rings around any rank.
+    """The ranks 0 to P-1, three times: slices of it are rings around any rank.
 
     The list is shared: its numbers are the same objects in every schedule, which keeps large
     schedules small. Do not change it.
@@ -65,8 +65,8 @@ def floor_power_of_two(n: int) -> int:
 def fold(rank: int, size: int) -> tuple[int, int, int]:
     """Fold `size` ranks onto the greatest power of two, pairing the first ones.
 
-    Returns (number of ranks folded away, ranks that remain, new rank or -1): of the first
-    2 * rem ranks the even ones hand over to the odd ones.
+    Returns (number of ranks folded away, remaining ranks, new rank or -1): of the first 2 * rem
+    ranks the even ones send their data to the odd ones.
     """
     remaining = floor_power_of_two(size)
     rem = size - remaining
@@ -102,7 +102,7 @@ def mesh3(size: int) -> tuple[int, int]:
 
 
 def blocks_of(count: int, parts: int) -> list[int]:
-    """Split `count` into `parts` whose sizes differ by at most one, greater ones first."""
+    """Split `count` into `parts` with sizes that differ by at most one, larger ones first."""
     small, larger = divmod(count, parts)
     return [small + 1] * larger + [small] * (parts - larger)
 
@@ -115,8 +115,8 @@ def byte_ends(counts: list[int], type_size: int) -> list[int]:
 def segment_count(segment: int, type_size: int, count: int) -> int:
     """Elements of a segment of `segment` bytes, as Open MPI rounds them.
 
-    `count` (no segments) where the segment is 0, smaller than an element, or not smaller than
-    the message.
+    `count` (no segments) if the segment is 0, smaller than an element, or not smaller than the
+    message.
     """
     if not type_size <= segment < type_size * count:
         return count
@@ -135,11 +135,11 @@ def segments(count: int, per_segment: int) -> list[int]:
 def doubling_rounds(
     rank: int, size: int
 ) -> Iterator[tuple[str, int, tuple[int, int], tuple[int, int]]]:
-    """Recursive doubling for any number of ranks, as MPICH does it.
+    """Recursive doubling for any number of ranks, as in MPICH.
 
     Yields (what, peer, (first, last) blocks to send, (first, last) blocks to receive) with
-    what = "both", "send" or "recv". Block i starts at rank i; ranges exclude their last. Where
-    a half of a subtree is incomplete, ranks without a partner get its blocks along a tree.
+    what = "both", "send" or "recv". Block i starts at rank i; ranges exclude their last. If a half
+    of a subtree is incomplete, ranks without a partner get its blocks along a tree.
     """
     mask, level = 1, 0
     while mask < size:
@@ -151,7 +151,7 @@ def doubling_rounds(
         if peer < size:
             yield "both", peer, my_blocks, their_blocks
         if theirs + mask > size:
-            # The subtree of the partners is incomplete: those who got it pass it on.
+            # The subtree of the partners is incomplete: ranks that have its blocks send them on.
             missing = size - mine - mask
             step, k = mask >> 1, level
             while step:

@@ -1,9 +1,9 @@
 """The registry of algorithms.
 
-An algorithm is a function with the one signature `def name(s: Builder, c: Call) -> None`: it
-appends to `s` the steps of rank `c.rank`. Every rank of the communicator runs the same function
-on its own `Call`; together the schedules must match every send with a receive. Each step says
-which bytes it concerns; `pysmpi.collectives.buffers` says where the data is.
+An algorithm is a function with the signature `def name(s: Builder, c: Call) -> None`: it appends
+the steps of rank `c.rank` to `s`. Every rank of the communicator runs the same function on its own
+`Call`. In the schedules of all ranks, every send must match a receive. Each step includes its
+bytes; `pysmpi.collectives.buffers` describes the places of the data.
 
     @algorithm("bcast", "star", "root sends to all, one after another; P-1 steps, m bytes each")
     def star(s, c):
@@ -14,11 +14,11 @@ which bytes it concerns; `pysmpi.collectives.buffers` says where the data is.
                 if peer != c.rank:
                     s.send(peer, c.nbytes, c.output)
 
-An algorithm that must look, while it runs, who has arrived is a generator instead, with the
-signature `def name(c: Call, look: Lookout) -> Iterator[Builder]`; see `running`.
+An algorithm that depends on the ranks that have arrived is a generator instead, with the signature
+`def name(c: Call, look: Lookout) -> Iterator[Builder]`; see `running`.
 
 Algorithms of other distributions are found through the entry point group
-`pysmpi.collectives`: each entry names a module that registers when it is imported.
+`pysmpi.collectives`: each entry names a module that registers its algorithms when it is imported.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ ENTRY_POINTS = "pysmpi.collectives"
 class Algorithm:
     """A registered algorithm.
 
-    `summary` is one line: shape, steps, volume, constraint. `elsewhere` is set where the pattern
-    is defined for 2^k ranks only: it names the algorithm that other numbers of ranks take.
-    `ordered`: a reduction combines in the order of ranks if the operator does not commute. `live`
-    is the generator of an algorithm that decides while it runs; it has no `build`.
+    `summary` is one line: shape, steps, volume, constraint. `elsewhere` is set if the pattern is
+    defined for 2^k ranks only: it names the algorithm for other numbers of ranks. `ordered`: a
+    reduction combines in the order of ranks if the operator does not commute. `live` is the
+    generator of an algorithm that decides while it runs; it has no `build`.
     """
 
     op: str
@@ -70,8 +70,8 @@ def algorithm(
     """Register the decorated function as algorithm `name` of operation `op`.
 
     `elsewhere` restricts it to powers of two and names the algorithm for other numbers of ranks.
-    `ordered` says that a reduction combines in the order of ranks if the operator does not commute,
-    whatever the selection chooses for the collectives that it builds on.
+    `ordered` means that a reduction combines in the order of ranks if the operator does not
+    commute, for every choice of nested collectives.
     """
 
     def register(function: Any) -> Any:
@@ -97,7 +97,7 @@ def algorithm(
 
 @Once
 def load() -> None:
-    """Import the modules that hold algorithms: ours, then those of entry points."""
+    """Import the modules of algorithms: pysmpi's own, then those of entry points."""
     from pysmpi.collectives import algorithms
 
     for module in pkgutil.iter_modules(algorithms.__path__):
@@ -129,7 +129,7 @@ def has_live(op: str) -> bool:
 
 
 def fitting(op: str, name: str, size: int) -> str:
-    """`name`, or what takes its place where it is not defined for `size` ranks."""
+    """`name`, or its replacement if it is not defined for `size` ranks."""
     elsewhere = _algorithms[op][name].elsewhere
     return elsewhere if elsewhere and size & (size - 1) else name
 

@@ -1,9 +1,9 @@
-"""Algorithms that decide while they run: who has arrived is known only then.
+"""Algorithms that decide while they run, from the ranks that have arrived.
 
-Such an algorithm is a generator `def name(c: Call, look: Lookout) -> Iterator[Builder]`. Each
-part that it begins (`look.begin`) and yields is executed before it goes on, so between two of
-them it may look which messages have come. Ranks of one call tell each other what a message would
-carry, such as the list of those who have arrived, through the lookout's board.
+Such an algorithm is a generator `def name(c: Call, look: Lookout) -> Iterator[Builder]`. Each part
+that it begins (`look.begin`) and yields is executed before it continues. Between two parts it may
+check for messages. The lookout's board holds data that a message would carry between the ranks of a
+call, such as the list of ranks that have arrived.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NO_CALL = Call("barrier", 0, 1)
 
 @dataclass(slots=True)
 class Patience:
-    """What a look costs: `seconds`, times one more for each look in a row that found nothing.
+    """The cost of a look: `seconds`, times one more for each look in a row without success.
 
     SMPI counts over all ranks and calls (`smpi/grow-injected-times`).
     """
@@ -38,9 +38,9 @@ class Patience:
 
 
 class Lookout:
-    """What a rank sees while its algorithm runs.
+    """The view of a rank while its algorithm runs.
 
-    `board` is shared by the ranks of the call; `tag` tells the messages of the call from others.
+    `board` is shared by the ranks of the call; `tag` identifies the messages of the call.
     """
 
     __slots__ = ("board", "context", "patience", "rank", "tag")
@@ -55,7 +55,7 @@ class Lookout:
         self.patience = patience
 
     def begin(self, c: Call) -> Builder:
-        """Begin a part of what the rank does, to be yielded."""
+        """Begin a part of the rank's steps, to be yielded."""
         return Builder(Schedule(), c)
 
     def pause(self) -> Builder:
@@ -80,20 +80,20 @@ class Lookout:
             self.board[self.tag, rank] = group
 
     def told(self, rank: int) -> Sequence[int] | None:
-        """The list on which `rank` is, once there is one."""
+        """The list that contains `rank`, or None."""
         return self.board.get((self.tag, rank))
 
     def leave(self) -> None:
-        """Take what concerns this rank off the board, at the end of the call."""
+        """Remove the entries of this rank from the board, at the end of the call."""
         for tag in (self.tag, self.tag + REST):
             self.board.pop((tag, self.rank), None)
 
     def further(self) -> Lookout:
-        """The view of a second part of the call, whose messages have other tags."""
+        """The view of a second part of the call; its messages have other tags."""
         return Lookout(self.context, self.rank, self.tag + REST, self.board, self.patience)
 
     def before(self, rank: int) -> int:
-        """Who comes before `rank` on its list (0 for the first); `ANY` before that is known."""
+        """The rank before `rank` on its list (0 for the first); `ANY` if it is not yet known."""
         group = self.told(rank)
         if group is None:
             return ANY
@@ -103,7 +103,7 @@ class Lookout:
     def call(self, c: Call, op: str, name: str | None = None, **changes: Any) -> Iterator[Builder]:
         """The parts of another collective of the same communicator, as `Builder.call`.
 
-        Its messages are not taken for those of the call that ends with it.
+        Its messages do not match those of the call that ends with it.
         """
         inner = replace(c, op=op, parts=(), **changes)
         live = _live(inner, name)
@@ -119,7 +119,7 @@ class Lookout:
 
 
 def find_live(c: Call, name: str | None = None) -> Running | None:
-    """What executes the algorithm that is chosen, if it decides while it runs."""
+    """The executor of the chosen algorithm, if it decides while it runs."""
     live = _live(c, name)
     if live is None:
         return None

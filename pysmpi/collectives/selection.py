@@ -1,4 +1,4 @@
-"""Which algorithm a call uses: a library's selector, and what the user overrules."""
+"""The algorithm of a call: a library's selector, and the user's overrides."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ AUTOMATIC = "automatic"
 class Selection:
     """A selector's name and the names that replace its choice, by operation.
 
-    A name is that of an algorithm, or of a selector, which then chooses. It holds for all forms
-    of an operation, unless the non-blocking one has its own (`ibcast`). Two-level algorithms
-    may name what their levels use: `mvapich2_two_level:rdb,binomial`. The same selection
-    serves the collectives that an algorithm builds on, as in SMPI. The selector may be a
-    selection file. `tuner` tries algorithms for `automatic`; `lines` has the line costs of the
-    hosts, for algorithms that are tuned with them. Immutable.
+    A name is that of an algorithm, or of a selector, which then chooses. It applies to all forms of
+    an operation, unless the non-blocking form has its own name (`ibcast`). Two-level algorithms may
+    name the algorithms of their levels: `mvapich2_two_level:rdb,binomial`. As in SMPI, the same
+    selection applies to the nested collectives of an algorithm. The selector may be a selection
+    file. `tuner` tries algorithms for `automatic`; `lines` has the line costs of the hosts, for
+    algorithms that are tuned with them. Immutable.
     """
 
     __slots__ = ("_hash", "_held", "_inner", "lines", "overrides", "selector", "tuner")
@@ -37,7 +37,7 @@ class Selection:
         tuner: Tuner | None = None,
         lines: HostLines | None = None,
     ) -> None:
-        """Check the names; UsageError lists what there is."""
+        """Check the names; UsageError lists the known ones."""
         known = selectors.is_known(selector)
         if not known and not looks_like_file(selector):
             raise UsageError(f"no selector {selector!r}; selectors: {', '.join(selectors.names())}")
@@ -84,8 +84,8 @@ class Selection:
     ) -> Selection:
         """Read SimGrid's option names: `smpi/coll-selector` and `smpi/OPERATION`.
 
-        `selector` and `overrides`, where given, win over the options; where neither names a
-        selector, it is `otherwise`. Options with other names are left alone.
+        `selector` and `overrides` take precedence over the options; without either, the selector is
+        `otherwise`. Options with other names are ignored.
         """
         names = {}
         for option, value in options.items():
@@ -109,9 +109,9 @@ class Selection:
         return Selection(self.selector, self.overrides, self.tuner, lines)
 
     def inner(self) -> Selection:
-        """What serves the collectives that an automatically chosen algorithm builds on.
+        """The selection for the nested collectives of an automatically chosen algorithm.
 
-        Trying algorithms inside algorithms would never end; Open MPI's choice stands in.
+        Trying algorithms inside algorithms would never end; Open MPI's choice is used.
         """
         if not self.automatic:
             return self

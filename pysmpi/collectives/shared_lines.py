@@ -1,10 +1,10 @@
-"""How a rank takes part in a collective through cache lines that the ranks of a node share.
+"""Collectives through cache lines that the ranks of a node share.
 
-Ranks copy straight from each other's lines. What the reads cost passes as time of the rank that
-does them; what one rank waits to see from another is a `share` of the kernel, which takes none.
-So a collective whose ranks enter together takes what the best case of the line-cost model says.
+Ranks copy directly from each other's lines. The costs of reads pass as time of the reading rank. A
+wait for another rank's data is a `share` of the kernel, which takes no time. If all ranks enter
+together, a collective takes the best case of the line-cost model.
 
-Where nothing is known about the lines of a node, the same trees carry ordinary messages.
+If the costs of a node's lines are unknown, the same trees carry ordinary messages.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pysmpi.memory.lines.machine import XEON_PHI, costs_of
 
 
 class Shared:
-    """One rank of a node: what it shows to others, what it waits for, what its reads cost."""
+    """One rank of a node: its visible data, its waits, the costs of its reads."""
 
     def __init__(self, s: Builder, c: Call) -> None:
         self.s = s
@@ -51,7 +51,7 @@ class Shared:
         """Wait until a peer shows bytes."""
         self.s.recv(peer, nbytes, at)
 
-    # Flags carry no data. Messages say by themselves that they have come.
+    # Flags carry no data. A message needs no flag.
 
     def notify(self, peers: Sequence[int]) -> None:
         """Set the flags of peers."""

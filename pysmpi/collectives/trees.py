@@ -31,7 +31,7 @@ def kary(rank: int, size: int, root: int, fanout: int) -> tuple[int, list[int]]:
 
 
 def in_order_binary(rank: int, size: int) -> tuple[int, list[int]]:
-    """A binary tree whose post-order is the order of ranks; rank P-1 is its root."""
+    """A binary tree with the order of ranks as its post-order; rank P-1 is the root."""
     parent_of = {}
     shift, me, top = 0, rank, size - 1
     children: list[int] = []

@@ -1,7 +1,7 @@
-"""Trying algorithms: which one is the fastest on a machine, for an operation, ranks and a size.
+"""Trials of algorithms: the fastest one on a machine, for an operation, ranks and a size.
 
-A trial runs the schedules of all ranks on an engine of its own, over a fresh copy of the network
-with the same placement, while nothing else is under way and all ranks enter at once.
+A trial runs the schedules of all ranks on a separate engine, over a new copy of the network with
+the same placement. There is no other traffic, and all ranks enter at the same time.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from pysmpi.kernel.requests import Context
 from pysmpi.kernel.schedule import Schedule
 
 INFINITY = float("inf")
-NOMINAL = 4096  # bytes of a block where no rank knows the blocks of all
+NOMINAL = 4096  # bytes of a block if no rank knows the blocks of all
 
-# Each rank knows only its own counts: their size must not decide.
+# Each rank knows only its own counts; they must not decide.
 PRIVATE_COUNTS = frozenset({"gatherv", "scatterv", "alltoallv", "alltoallw"})
 TUNED = tuple(op for op in OPERATIONS if not op.startswith("neighbor"))
 
 
 def candidates(call: Call) -> list[str]:
-    """The algorithms that may serve a call, but those that depend on when ranks arrive."""
+    """The possible algorithms of a call, except those that depend on the arrival of ranks."""
     known = registry.algorithms_of(call.op)
     return [
         name
@@ -40,7 +40,7 @@ def candidates(call: Call) -> list[str]:
 
 
 def calls_of_all(call: Call) -> list[Call]:
-    """The calls of all ranks, from that of one of them."""
+    """The calls of all ranks, from the call of one of them."""
     calls = []
     for rank in range(call.size):
         one = replace(call, rank=rank)
@@ -86,7 +86,7 @@ class Tuner:
         self._winners: dict[object, str] = {}
 
     def choose(self, call: Call) -> str:
-        """The fastest algorithm for a call; every rank of it gets the same answer."""
+        """The fastest algorithm for a call; the answer is the same for all its ranks."""
         key: tuple[object, ...] = (
             call.op, call.size, call.root, call.commutative, call.slots, call.nodes
         )  # fmt: skip
@@ -103,7 +103,7 @@ class Tuner:
     def rank(self, call: Call, everything: bool = False) -> list[tuple[str, float]]:
         """The candidates with their seconds, fastest first.
 
-        Unless `everything` is asked for, a trial ends once it has lost (infinity).
+        Unless `everything` is set, a trial ends when it cannot win any more (infinity).
         """
         results = []
         limit = INFINITY
@@ -116,7 +116,7 @@ class Tuner:
         )
 
     def seconds(self, call: Call, name: str | None, limit: float = INFINITY) -> float:
-        """How long a call takes by an algorithm or selector, from entry to the last exit.
+        """The time of a call with an algorithm or selector, from entry to the last exit.
 
         Node-level communicators exist already. Infinity for more than `limit` seconds.
         """
@@ -161,7 +161,7 @@ class Tuner:
 def tune(
     tuner: Tuner, call: Call, libraries: Sequence[str]
 ) -> tuple[str, float, dict[str, tuple[str, float]]]:
-    """(winner, its seconds, what each library chooses and how long that takes)."""
+    """(winner, its seconds, the choice of each library with its seconds)."""
     winner, seconds = tuner.rank(call)[0]
     theirs = {}
     known: dict[str, float] = {winner: seconds}
@@ -178,10 +178,10 @@ def tune(
 
 
 def selection_file(title: str, ranks: int, winners: Mapping[str, Sequence[tuple[int, str]]]) -> str:
-    """The text of a selection file: (size, algorithm) of each operation for so many ranks.
+    """The text of a selection file: (size, algorithm) of each operation for a number of ranks.
 
-    A size serves up to the geometric mean with the next one. Other numbers of ranks take what
-    Open MPI 5 does.
+    An entry is used up to the geometric mean of its size and the next one. Other numbers of ranks
+    use Open MPI 5's choice.
     """
     lines = [f"# Fastest in simulation: {title}."]
     for op, found in winners.items():

@@ -1,10 +1,9 @@
 """Debuggers, profilers, coverage and crash reports in ranks.
 
-The interpreter keeps one tracing and one profiling function for its one thread. A rank's belong to
-the fiber that set them, as they belong to a thread elsewhere: from the first time that one is set
-they are exchanged at switches. Fibers begin with what `threading.settrace` and
-`threading.setprofile` asked for, as threads do, so a tool that was started before the run sees all
-ranks.
+The interpreter has one tracing and one profiling function for its one thread. Those of a rank
+belong to the fiber that sets them, like those of a thread in a normal process: after the first one
+is set, they are exchanged at switches. New fibers begin with the functions of `threading.settrace`
+and `threading.setprofile`, as threads do, so a tool that was started before the run sees all ranks.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The algorithms: a module or two an operation, found by the registry when it is first asked."""
+"""The algorithms, one or two modules for each operation; the registry loads them on first use."""

@@ -41,7 +41,7 @@ def pair(s: Builder, c: Call) -> None:
 
 @algorithm("allgather", "NTSLR", "neighbour ring, forwards what came last; P-1 steps")
 def neighbour_ring(s: Builder, c: Call) -> None:
-    """The logical ring that knows nothing of the topology (STAR-MPI; Thakur et al. 2005)."""
+    """The logical ring, independent of the topology (STAR-MPI; Thakur et al. 2005)."""
     right, left = (c.rank + 1) % c.size, (c.rank - 1) % c.size
     n, at = c.nbytes, c.output
     for i in range(c.size - 1):

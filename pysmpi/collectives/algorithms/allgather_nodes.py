@@ -26,7 +26,7 @@ def node_bytes(c: Call) -> list[int]:
 
 
 def node_places(c: Call) -> list[Place]:
-    """Where the blocks of each node lie among those of all ranks."""
+    """The places of each node's blocks among those of all ranks."""
     layout = c.layout
     return [of_ranks(c.output, layout.local[leader], c.nbytes) for leader in layout.leaders]
 
@@ -134,9 +134,9 @@ def loosely_coupled_rings(s: Builder, c: Call) -> None:
 
 @algorithm("allgather", "mvapich2_smp", "gather in nodes, mpich among leaders, bcast in nodes")
 def mvapich2(s: Builder, c: Call) -> None:
-    """The gather and the bcast are the selection's.
+    """The selection chooses the gather and the bcast.
 
-    SMPI aborts where nodes differ in size or their ranks are not consecutive.
+    SMPI aborts if nodes differ in size or their ranks are not consecutive.
     """
     s.prepare_nodes()
     if c.count == 0:

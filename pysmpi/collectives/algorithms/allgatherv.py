@@ -146,7 +146,7 @@ PIPELINE = 32768 * 8  # bytes below which MPICH does not cut a block
 
 @algorithm("allgatherv", "mpich_ring", "neighbour ring, blocks cut into pieces; P-1 steps or more")
 def pipelined_ring(s: Builder, c: Call) -> None:
-    """Pieces of the smallest block, but at least 256 KiB, travel round the ring. MPICH."""
+    """Pieces of the smallest block, at least 256 KiB, travel round the ring. MPICH."""
     size, counts, begin = c.size, c.recv_counts or (), block_places(c)
     left, right = (c.rank - 1) % size, (c.rank + 1) % size
     total = sum(counts)

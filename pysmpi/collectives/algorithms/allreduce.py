@@ -28,8 +28,8 @@ def redbcast(s: Builder, c: Call) -> None:
 def recursive_doubling(s: Builder, c: Call) -> None:
     """MPICH's short-message allreduce (Thakur, Rabenseifner, Gropp 2005).
 
-    Of the first ranks beyond a power of two, even ones hand their vector to the next rank and
-    get the result back at the end.
+    Of the first ranks beyond a power of two, even ones send their vector to the next rank and get
+    the result at the end.
     """
     rem, inner, me = fold(c.rank, c.size)
     hand_over(s, c, rem)
@@ -48,7 +48,7 @@ def recursive_doubling(s: Builder, c: Call) -> None:
 
 
 def hand_over(s: Builder, c: Call, rem: int) -> None:
-    """Fold the first 2 * rem ranks in pairs: even ones hand their vector over and drop out."""
+    """Fold the first 2 * rem ranks in pairs: even ones send their vector and do not take part."""
     if c.rank < 2 * rem:
         if c.rank % 2:
             got = s.scratch()
@@ -75,8 +75,8 @@ def hand_back(s: Builder, c: Call, rem: int) -> None:
 def rabenseifner(s: Builder, c: Call) -> None:
     """MPICH's long-message allreduce (Rabenseifner 2004).
 
-    The vector is cut into as many pieces as ranks remain after folding, the last one taking
-    what is left over; halving begins with the nearest partner.
+    The number of pieces is the number of ranks that remain after folding; the last piece takes the
+    remainder. Halving begins with the nearest partner.
     """
     rem, inner, me = fold(c.rank, c.size)
     hand_over(s, c, rem)

@@ -77,9 +77,9 @@ def mvapich2(s: Builder, c: Call) -> None:
 
 @algorithm("allreduce", "mvapich2_two_level", "inside nodes, among leaders, bcast in nodes")
 def two_level(s: Builder, c: Call) -> None:
-    """MVAPICH2. The leaders use `rdb`, or `mvapich2_rs` where another name was chosen.
+    """MVAPICH2. The leaders use `rdb`, or `mvapich2_rs` if another name was chosen.
 
-    Inside nodes `mpich`'s allreduce, or the selection's reduce where `reduce` was chosen.
+    Inside nodes `mpich`'s allreduce, or the selection's reduce if `reduce` was chosen.
     """
     s.prepare_nodes()
     if c.count == 0:

@@ -58,7 +58,7 @@ def spread_with_barriers(s: Builder, c: Call) -> None:
 
 @algorithm("alltoall", "ring_light_barrier", "ring, a byte to the next partner between steps")
 def spread_with_signals(s: Builder, c: Call) -> None:
-    """A rank tells the next source that it is ready (STAR-MPI)."""
+    """A rank signals to the next source that it is ready (STAR-MPI)."""
     with_signals(s, c, after(c.rank, c.size), before(c.rank, c.size))
 
 
@@ -93,7 +93,7 @@ def with_barriers(s: Builder, c: Call, dests: list[int], sources: list[int]) -> 
 
 
 def swap_blocks(s: Builder, c: Call, dest: int, source: int) -> None:
-    """Give `dest` its block and take that of `source`."""
+    """Send `dest` its block and receive that of `source`."""
     n = c.nbytes
     s.sendrecv(dest, n, source, n, c.input + dest * n, c.output + source * n)
 
@@ -131,7 +131,7 @@ def _with_bit(base: int, bit: int, size: int, nbytes: int) -> Place:
 
 @algorithm("alltoall", "rdb", "recursive-doubling allgather of all vectors; traffic P m P")
 def recursive_doubling(s: Builder, c: Call) -> None:
-    """Everybody gets everything and picks its part (STAR-MPI)."""
+    """Every rank receives everything and selects its part (STAR-MPI)."""
     n, vector, work = c.nbytes, c.nbytes * c.size, s.scratch()
     s.move(vector, c.input, work + c.rank * vector)
     for what, peer, mine, theirs in doubling_rounds(c.rank, c.size):
@@ -147,7 +147,7 @@ def recursive_doubling(s: Builder, c: Call) -> None:
 
 
 def blocks_for(work: int, vector: int, ranks: Sequence[int], dest: int, nbytes: int) -> Place:
-    """Where the blocks of `ranks` for one rank lie among their whole vectors."""
+    """The places of the blocks of `ranks` for one rank in their whole vectors."""
     return lambda: [(work + rank * vector + dest * nbytes, nbytes) for rank in ranks]
 
 
@@ -191,7 +191,7 @@ def line(s: Builder, c: Call, ranks: list[int], group: int, vector: int, work: i
 
 
 def last_line(s: Builder, c: Call, ranks: list[int], group: int, work: int) -> None:
-    """Give the ranks of a line the blocks for them that one's group of ranks has; take theirs."""
+    """Send the ranks of a line their blocks from the own group of ranks; receive theirs."""
     n, vector = c.nbytes, c.nbytes * c.size
     first, size = s.slots, group * n
     own = range(c.rank // group * group, c.rank // group * group + group)
@@ -232,7 +232,7 @@ def in_batches(s: Builder, c: Call, length: int) -> None:
 
 
 POINTER = 8  # bytes of the address of a window
-PUT = 1  # tag that keeps puts apart from the messages of barriers
+PUT = 1  # tag that distinguishes puts from the messages of barriers
 
 
 @algorithm("alltoall", "pair_rma", "puts to rank XOR i between fences of a window; 2^k ranks",
@@ -240,7 +240,7 @@ PUT = 1  # tag that keeps puts apart from the messages of barriers
 def pair_rma(s: Builder, c: Call) -> None:
     """A window is made, filled between two fences of two barriers each, and freed (STAR-MPI).
 
-    Puts are messages that their targets have already asked for, so they flow at once.
+    Puts are messages with receives that are already posted, so they start at once.
     """
     s.call("allgather", count=POINTER, type_size=1, output=s.scratch())
     s.call("barrier")

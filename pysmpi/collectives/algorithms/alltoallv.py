@@ -19,7 +19,7 @@ def sizes(c: Call) -> tuple[list[int], list[int]]:
 
 
 def places(c: Call, to: list[int], source: list[int]) -> tuple[list[int], list[int]]:
-    """Where the blocks for each rank and from each rank begin, from their sizes."""
+    """The offsets of the blocks for each rank and from each rank, from their sizes."""
     return list(accumulate(to, initial=c.input)), list(accumulate(source, initial=c.output))
 
 
@@ -99,7 +99,7 @@ def pair_order(c: Call) -> list[tuple[int, int]]:
 
 
 def step_by_step(s: Builder, c: Call, order: list[tuple[int, int]], between: str = "") -> None:
-    """Exchange in order; between steps nothing, a `barrier`, or a `signal` to the next source."""
+    """Exchange in order; between steps optionally a `barrier`, or a `signal` to the next source."""
     to, source = sizes(c)
     out, into = places(c, to, source)
     if between == "barrier":
@@ -120,7 +120,7 @@ def ring(s: Builder, c: Call) -> None:
 
 @algorithm("alltoallv", "ring_light_barrier", "to rank + i, a byte to the next partner between")
 def ring_signals(s: Builder, c: Call) -> None:
-    """A rank tells the next source that it is ready (STAR-MPI)."""
+    """A rank signals to the next source that it is ready (STAR-MPI)."""
     step_by_step(s, c, spread_order(c), "signal")
 
 

@@ -1,8 +1,8 @@
 """Algorithms that follow the order in which ranks arrive (Patarasuk and Yuan 2008, STAR-MPI).
 
-Every rank tells rank 0 that it is there. Rank 0 looks for these messages and serves those who
-have arrived as one group, which learns from a list (the header) who belongs to it; then it looks
-again. So late ranks do not delay the others.
+Every rank sends a sign to rank 0 when it arrives. Rank 0 looks for these messages and serves the
+ranks that have arrived as one group; they get a list (the header) of the members. Then it looks
+again. Late ranks therefore do not delay the others.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def header(c: Call, numbers: int) -> int:
 
 
 def look_patiently(c: Call, look: Lookout, waiting: list[int], times: int) -> Parts:
-    """Look at each waiting rank `times` times; take the sign of those who have arrived.
+    """Look for the sign of each waiting rank `times` times; receive the signs that have arrived.
 
-    After each success the round begins anew. The arrived leave `waiting`.
+    After each success the round begins again. Ranks that have arrived are removed from `waiting`.
     """
     for _ in range(times):
         i = 0
@@ -46,7 +46,7 @@ def look_patiently(c: Call, look: Lookout, waiting: list[int], times: int) -> Pa
 
 
 def take_header(c: Call, look: Lookout, s: Builder, numbers: int = LIST) -> None:
-    """A rank but 0 signs and takes the list, from whoever sends it."""
+    """A rank other than 0 signs and receives the list, from any sender."""
     s.send(0, 1, NOTHING)
     s.recv(look.before(c.rank), header(c, numbers), NOTHING)
 
@@ -61,7 +61,7 @@ def neighbours(c: Call, look: Lookout) -> tuple[int, int]:
 
 
 def chain_down(s: Builder, source: int, to: int, size: int, pieces: int, at: int) -> None:
-    """Take pieces from the rank before and hand each on as it comes."""
+    """Receive pieces from the previous rank and send each on when it arrives."""
     received = s.slots
     for i in range(pieces):
         s.irecv(source, size, at + i * size)
@@ -86,7 +86,7 @@ def segments_of(c: Call) -> tuple[int, int, int]:
 def bcast_aware(c: Call, look: Lookout) -> Parts:
     """Messages up to a segment go whole; a remainder through the selection's broadcast.
 
-    Where nobody has arrived since the last look, the next rank is served alone.
+    If no rank has arrived since the last look, the next rank is served alone.
     """
     per_segment, full, rest = segments_of(c)
     whole = c.count <= per_segment
@@ -230,7 +230,7 @@ def bcast_scatter(c: Call, look: Lookout) -> Parts:
 
 
 def ring_pieces(c: Call, ranks: int) -> list[int]:
-    """The bytes of each piece of the message; the last one takes what is left over."""
+    """The bytes of each piece of the message; the last one takes the remainder."""
     piece = c.count // ranks * c.type_size
     return [piece] * (ranks - 1) + [c.nbytes - piece * (ranks - 1)]
 
@@ -272,7 +272,7 @@ def reduce_aware(c: Call, look: Lookout) -> Parts:
         if c.rank == 0:
             s.send(c.root, c.nbytes, c.output)
         elif c.rank == c.root:
-            # What of the remainder is sent along does not count.
+            # The part of the remainder that is sent along does not count.
             s.recv(0, c.nbytes, got)
             s.move(pieces * size, got, c.output)
     yield s
@@ -314,7 +314,7 @@ def look_once(c: Call, look: Lookout, waiting: list[int]) -> Parts:
 def chain_up(
     s: Builder, c: Call, source: int, to: int, size: int, pieces: int, whole: bool, got: int
 ) -> None:
-    """Combine pieces from the rank before (-1: none) with one's own and hand them on."""
+    """Combine pieces from the previous rank (-1: none) with the own ones and send them on."""
     own = c.output
     if whole:
         if source >= 0:

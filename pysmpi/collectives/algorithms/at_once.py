@@ -1,4 +1,4 @@
-"""Patterns that libraries use for non-blocking reductions: everything at once, or plain trees."""
+"""Patterns of libraries for non-blocking reductions: all messages at once, or plain trees."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pysmpi.collectives.registry import algorithm
 
 @algorithm("allreduce", "flat", "each to each at once, combined at the end; 1 step, (P-1) m a rank")
 def allreduce_flat(s: Builder, c: Call) -> None:
-    """What SMPI's Iallreduce does."""
+    """The pattern of SMPI's Iallreduce."""
     first, got, n = s.slots, s.scratch(), c.nbytes
     irecv_each(s, others(c.rank, c.size), n, got, n)
     isend_each(s, others(c.rank, c.size), n, c.output)
@@ -34,7 +34,7 @@ def allreduce_binomial(s: Builder, c: Call) -> None:
 
 @algorithm("reduce_scatter", "flat", "each block to its owner, all at once; 1 step")
 def reduce_scatter_flat(s: Builder, c: Call) -> None:
-    """What SMPI's Ireduce_scatter does."""
+    """The pattern of SMPI's Ireduce_scatter."""
     sizes = [n * c.type_size for n in counts_of(c)]
     begin = byte_ends(sizes, 1)
     first, got, own = s.slots, s.scratch(), sizes[c.rank]

@@ -11,7 +11,7 @@ from pysmpi.collectives.registry import algorithm
 
 @algorithm("barrier", "ompi_basic_linear", "all to rank 0, rank 0 to all; 2 steps")
 def basic_linear(s: Builder, c: Call) -> None:
-    """Rank 0 hears from everybody, then releases everybody. Open MPI coll/base."""
+    """Rank 0 receives from all ranks, then releases all. Open MPI coll/base."""
     if c.rank > 0:
         s.send(0, 0)
         s.recv(0, 0)
@@ -94,7 +94,7 @@ def recursive_doubling(s: Builder, c: Call) -> None:
 
 @algorithm("barrier", "ompi_doublering", "a token goes round the ring twice; 2 P steps")
 def double_ring(s: Builder, c: Call) -> None:
-    """The second round tells everybody that the first one has come full circle. Open MPI."""
+    """The second round signals to all ranks that the first one is complete. Open MPI."""
     left, right = (c.rank - 1) % c.size, (c.rank + 1) % c.size
     for _ in range(2):
         if c.rank > 0:

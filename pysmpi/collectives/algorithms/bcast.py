@@ -11,7 +11,7 @@ from pysmpi.collectives.registry import algorithm
 
 @algorithm("bcast", "binomial_tree", "binomial tree, whole message; ceil(log2 P) steps of m")
 def binomial_tree(s: Builder, c: Call) -> None:
-    """Each rank that has the message hands it to the rank half the remaining distance away.
+    """Each rank that has the message sends it to the rank half the remaining distance away.
 
     MPICH's short-message broadcast.
     """
@@ -41,7 +41,7 @@ def flat_tree(s: Builder, c: Call) -> None:
 
 @algorithm("bcast", "mvapich2_knomial_intra_node", "4-nomial tree; ceil(log4 P) steps of m")
 def knomial(s: Builder, c: Call) -> None:
-    """Each rank starts the sends to up to three children of a level at once (MVAPICH2)."""
+    """Each rank starts the sends to up to three children of a level together (MVAPICH2)."""
     s.prepare_nodes()
     knomial_tree(s, c, 4)
 

@@ -12,7 +12,7 @@ from pysmpi.collectives.registry import algorithm
 def smp_binomial(s: Builder, c: Call) -> None:
     """STAR-MPI's, on the nodes where ranks really are.
 
-    SMPI takes node = rank / cores, and turns to `mpich` where nodes differ in size.
+    SMPI takes node = rank / cores, and uses `mpich` if nodes differ in size.
     """
     s.prepare_nodes()
     to_rank_zero(s, c)
@@ -58,9 +58,9 @@ def line_position(c: Call) -> tuple[tuple[int, ...], int, int]:
 
 @algorithm("bcast", "SMP_linear", "chain of leaders, chain in each node, 8 KiB segments")
 def smp_linear(s: Builder, c: Call) -> None:
-    """STAR-MPI's, on the nodes where ranks really are. One node: `default`.
+    """STAR-MPI's, on the real nodes of ranks. One node: `default`.
 
-    SMPI sends to the next rank even where a node holds one, and fails there.
+    SMPI also sends to the next rank if a node holds one rank, and fails then.
     """
     s.prepare_nodes()
     layout = c.layout

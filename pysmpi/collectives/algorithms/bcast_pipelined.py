@@ -12,7 +12,7 @@ SEGMENT = 8192  # bytes of a segment in STAR-MPI's algorithms
 
 
 def to_rank_zero(s: Builder, c: Call) -> None:
-    """Hand the whole message from the root to rank 0, where the fixed tree begins."""
+    """Send the whole message from the root to rank 0, where the fixed tree begins."""
     if c.root != 0:
         if c.rank == c.root:
             s.send(0, c.nbytes, c.output)
@@ -56,7 +56,7 @@ def fixed_tree(s: Builder, c: Call, parent: int, children: list[int]) -> None:
 
 @algorithm("bcast", "NTSL", "chain 0, 1, 2... in 8 KiB segments; root relocated to 0")
 def chain(s: Builder, c: Call) -> None:
-    """A pipeline along the ranks that knows nothing of the topology (STAR-MPI)."""
+    """A pipeline along the ranks, independent of the topology (STAR-MPI)."""
     last = c.rank == c.size - 1
     fixed_tree(s, c, c.rank - 1, [] if last else [c.rank + 1])
 
@@ -69,7 +69,7 @@ def chain_isend(s: Builder, c: Call) -> None:
 
 @algorithm("bcast", "NTSB", "binary tree 2r+1, 2r+2 in 8 KiB segments; root relocated to 0")
 def binary(s: Builder, c: Call) -> None:
-    """A pipeline down a binary tree that knows nothing of the topology (STAR-MPI)."""
+    """A pipeline down a binary tree, independent of the topology (STAR-MPI)."""
     children = [child for child in (2 * c.rank + 1, 2 * c.rank + 2) if child < c.size]
     fixed_tree(s, c, (c.rank - 1) // 2 if c.rank else -1, children)
 

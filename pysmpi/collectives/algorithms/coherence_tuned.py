@@ -1,7 +1,7 @@
-"""Collectives tuned to what the cache lines of a node cost; `mpich4` among the leaders of nodes.
+"""Collectives tuned to the costs of a node's cache lines; `mpich4` among the leaders of nodes.
 
-Inside a node ranks work through shared lines, along trees whose shape minimises the line-cost
-model (`pysmpi.memory.lines`) for the number of ranks. `coherence_tuned:NAME` names what serves the
+Inside a node ranks work through shared lines, along trees whose shape minimises the line-cost model
+(`pysmpi.memory.lines`) for the number of ranks. `coherence_tuned:NAME` names the algorithm of the
 leaders. Source: Ramos and Hoefler (HPDC 2013), sections 4.1 to 4.3.
 """
 
@@ -68,7 +68,7 @@ def dissemination(shared: Shared) -> None:
 
 @algorithm("bcast", TUNED, "root to leader, leaders, tuned tree, pipeline or flat tree in nodes")
 def bcast(s: Builder, c: Call) -> None:
-    """A tree, a pipeline or a flat tree, whichever the model says is fastest for the size."""
+    """A tree, a pipeline or a flat tree: the fastest one for the size in the model."""
     if not on_one_node(c):
         to_leaders(s, c, BETWEEN)
         s.on_node("bcast", TUNED)
@@ -107,7 +107,7 @@ def down_tree(shared: Shared, lines: int) -> None:
 
 
 def down_flat(shared: Shared, lines: int) -> None:
-    """Equation 14: everybody copies the whole message from the root."""
+    """Equation 14: all ranks copy the whole message from the root."""
     c, costs = shared.c, shared.costs
     n = c.size
     others = [rank for rank in range(n) if rank != c.root]
@@ -208,7 +208,7 @@ def up_tree(shared: Shared) -> None:
     shared.end()
 
 
-# Every rank asks for the same shapes.
+# Every rank needs the same shapes.
 
 
 @lru_cache(maxsize=1024)

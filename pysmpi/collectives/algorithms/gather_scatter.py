@@ -50,9 +50,9 @@ def gather_binomial(s: Builder, c: Call) -> None:
 def subtree_place(
     c: Call, at_root: bool, all_blocks: int, work: int, child: int, blocks: int
 ) -> Place:
-    """Where a rank has the blocks of a child's subtree: the root has them with all others.
+    """The place of the blocks of a child's subtree: the root has them with all others.
 
-    Others have those of their own subtree in `work`, which begins with the own block.
+    Other ranks have those of their own subtree in `work`, which begins with the own block.
     """
     if at_root:
         return around(all_blocks, child, blocks, c.size, c.nbytes)
@@ -60,7 +60,7 @@ def subtree_place(
 
 
 def subtree(rank: int, c: Call) -> int:
-    """How many ranks hang under `rank` in the in-order binomial tree, itself included."""
+    """The size of the subtree of `rank` in the in-order binomial tree, including `rank`."""
     v = (rank - c.root) % c.size
     return min(v & -v, c.size - v) if v else c.size
 
@@ -69,7 +69,7 @@ def subtree(rank: int, c: Call) -> int:
     "gather", "ompi_linear_sync", "root asks each rank in turn; a first segment, then the rest"
 )
 def gather_linear_sync(s: Builder, c: Call) -> None:
-    """The root lets a rank send when it has posted its receives, so nothing is unexpected.
+    """The root signals a rank when its receives are posted, so no message is unexpected.
 
     The first segment is 1 KiB, 32 KiB for blocks above 90 KiB. Open MPI coll/base.
     """
@@ -135,7 +135,7 @@ def scatter_linear_nb(s: Builder, c: Call) -> None:
 
 @algorithm("scatter", "ompi_binomial", "in-order binomial tree; ceil(log2 P) steps, halving blocks")
 def scatter_binomial(s: Builder, c: Call) -> None:
-    """Each rank receives its subtree's blocks in one message, then hands parts on. Open MPI."""
+    """Each rank receives its subtree's blocks in one message, then sends parts on. Open MPI."""
     parent, children = trees.in_order_binomial(c.rank, c.size, c.root)
     n, work = c.nbytes, c.output
     if parent >= 0:

@@ -11,10 +11,10 @@ INT = 4  # bytes
 
 @algorithm("smp_setup", "default", "leaders' numbers to all, node sizes among leaders, agreement")
 def learn_nodes(s: Builder, c: Call) -> None:
-    """As SMPI, after MVAPICH2, when a communicator first meets a node-aware algorithm.
+    """As in SMPI and MVAPICH2, at the first node-aware algorithm of a communicator.
 
-    Everybody tells its leader's number to everybody; the leaders compare the sizes of their
-    nodes; each node hears the answer; all agree whether ranks of a node are consecutive.
+    All ranks exchange the numbers of their leaders; the leaders compare the sizes of their nodes;
+    each node gets the answer; all ranks agree whether the ranks of a node are consecutive.
     """
     one = {"count": 1, "type_size": INT, "output": s.scratch()}
     s.call("allgather", "ring", **one)

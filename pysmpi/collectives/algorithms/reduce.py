@@ -68,8 +68,8 @@ def flat_tree(s: Builder, c: Call) -> None:
 def up_tree(s: Builder, c: Call, parent: int, children: list[int], per_segment: int) -> None:
     """Combine segments up a tree with two receives in flight (Open MPI's generic reduction).
 
-    An inner rank waits for the segment before the one just posted, combines it, and sends it
-    on once all children have given theirs.
+    An inner rank waits for the segment before the one just posted and combines it. It sends the
+    segment on after it has received it from all children.
     """
     counts = segments(c.count, max(1, per_segment))
     sizes = [n * c.type_size for n in counts]
@@ -80,7 +80,7 @@ def up_tree(s: Builder, c: Call, parent: int, children: list[int], per_segment: 
         for size, start in zip(sizes, starts):
             s.send(parent, size, start)
         return
-    # What arrives goes to two pieces of memory in turn.
+    # Incoming data alternates between two pieces of memory.
     arriving, arrived = s.scratch(), s.scratch()
     waiting = -1
     for i in range(len(sizes) + 1):
@@ -132,7 +132,7 @@ def binary(s: Builder, c: Call) -> None:
 
 @algorithm("reduce", "ompi_binomial", "in-order binomial tree; 1 KiB segments where P is great")
 def binomial(s: Builder, c: Call) -> None:
-    """Segments of 1 KiB only where P lies above a line fitted against the size. Open MPI."""
+    """Segments of 1 KiB only if P is above a line fitted against the size. Open MPI."""
     m = c.nbytes
     segment = 0
     small = (c.size < 8 and m < 20480) or m < 2048 or c.count <= 1

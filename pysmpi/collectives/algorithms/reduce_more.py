@@ -14,7 +14,7 @@ from pysmpi.collectives.registry import algorithm
 def binomial(s: Builder, c: Call) -> None:
     """MPICH's short-vector reduction.
 
-    Operators that do not commute are combined at rank 0, which hands the result to the root.
+    Operators that do not commute are combined at rank 0, which sends the result to the root.
     """
     if c.count == 0:
         return
@@ -80,8 +80,8 @@ def chain(s: Builder, c: Call) -> None:
 def scatter_gather(s: Builder, c: Call) -> None:
     """MPICH's long-vector reduction (Rabenseifner 2004; Thakur et al. 2005).
 
-    Odd ranks of the first 2 (P - 2^k) hand over; a root among them takes the place of rank 0
-    for the gather. Vectors shorter than P elements are padded to P.
+    Odd ranks of the first 2 (P - 2^k) send their vectors and do not take part; if the root is one
+    of them, it replaces rank 0 for the gather. Vectors shorter than P elements are padded to P.
     """
     if c.count == 0:
         return
@@ -110,7 +110,7 @@ def scatter_gather(s: Builder, c: Call) -> None:
     def size_of(part: tuple[int, int]) -> int:
         return ends[part[1]] - ends[part[0]]
 
-    # (bit of the partner, pieces that it gets, pieces that are kept)
+    # (bit of the partner, its pieces, the own pieces)
     history: list[tuple[int, tuple[int, int], tuple[int, int]]] = []
     if me >= 0:
         first, last, mask = 0, inner, 1
@@ -126,7 +126,7 @@ def scatter_gather(s: Builder, c: Call) -> None:
             history.append((mask, given, kept))
             first, last = kept
             mask <<= 1
-    # A root that handed over replaces rank 0, whose piece it takes.
+    # A root that does not take part replaces rank 0 and takes its piece.
     replaced = c.root < 2 * rem and c.root % 2 == 1
     if replaced:
         target = 0
@@ -166,7 +166,7 @@ def rabenseifner(s: Builder, c: Call) -> None:
 
 @algorithm("reduce", "mvapich2_knomial", "4-nomial tree, children at once; ceil(log4 P) steps of m")
 def knomial(s: Builder, c: Call) -> None:
-    """A parent posts all receives, nearest children first, and combines as they come.
+    """A parent posts all receives, nearest children first, and combines in order of arrival.
 
     MVAPICH2, for commutative operators.
     """
@@ -201,8 +201,8 @@ SHARED_MEMORY = 131072  # bytes a rank of a node's shared segment in MVAPICH2
 def two_level(s: Builder, c: Call) -> None:
     """MVAPICH2. `mpich` at both levels unless chosen otherwise; commutative operators.
 
-    A flat reduction inside a node stands for one through shared memory: it holds up to 128 KiB
-    times the ranks of the node, beyond which the 4-nomial tree serves.
+    A flat reduction inside a node represents one through shared memory. It is used for up to 128
+    KiB times the ranks of the node; above that, the 4-nomial tree is used.
     """
     s.prepare_nodes()
     layout = c.layout
@@ -223,7 +223,7 @@ def two_level(s: Builder, c: Call) -> None:
 
 
 def from_leaders(s: Builder, c: Call, otherwise: str | None) -> None:
-    """Combine what the leaders have, by the chosen algorithm or `otherwise`, for the root."""
+    """Combine the vectors of the leaders, by the chosen algorithm or `otherwise`, for the root."""
     s.on_leaders("reduce", c.part(0, otherwise), root=c.layout.leader_index[c.root])
     hand_to_root(s, c)
 

@@ -31,7 +31,7 @@ def reduce_then_scatter(s: Builder, c: Call) -> None:
 
 
 def scatter_result(s: Builder, c: Call, algorithm: str | None = None) -> None:
-    """Give each rank its block of the combined vector, which rank 0 has in place of its own."""
+    """Send each rank its block of the combined vector, which rank 0 has instead of its own."""
     count = counts_of(c)[c.rank]
     if c.rank == 0:
         s.move(count * c.type_size, c.input, c.output)
@@ -66,7 +66,7 @@ def ring(s: Builder, c: Call) -> None:
 
 
 def fold_vectors(s: Builder, c: Call, rem: int, total: int) -> None:
-    """The even ones of the first 2 * rem ranks hand their whole vector to the next rank."""
+    """The even ones of the first 2 * rem ranks send their whole vector to the next rank."""
     if c.rank < 2 * rem:
         if c.rank % 2 == 0:
             s.send(c.rank + 1, total, c.input)
@@ -221,11 +221,11 @@ def recursive_doubling(s: Builder, c: Call) -> None:
         return ((vector, first), (vector + last, total - last))
 
     for what, peer, mine, theirs in doubling_rounds(c.rank, c.size):
-        # A rank needs what its own subtree will keep, so each sends all the rest.
+        # A rank needs the blocks of its own subtree, so each sends all others.
         sent = total - (begin[mine[1]] - begin[mine[0]])
         got = total - (begin[theirs[1]] - begin[theirs[0]])
         if what == "send":
-            # The data of the other subtree, as it has come.
+            # The received data of the other subtree.
             s.send(peer, sent, but(arrived, mine))
             continue
         into, own = but(arrived, theirs), but(c.input, theirs)

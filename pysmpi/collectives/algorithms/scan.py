@@ -39,7 +39,7 @@ def exscan_flat(s: Builder, c: Call) -> None:
 
 
 def flat(s: Builder, c: Call) -> int:
-    """Receive from every lower rank, send to every higher one; return where the vectors are."""
+    """Receive from every lower rank, send to every higher one; return the places of the vectors."""
     first, got = s.slots, s.scratch()
     ranks = wheel(c.size)
     irecv_each(s, ranks[: c.rank], c.nbytes, got, c.nbytes)
@@ -50,7 +50,7 @@ def flat(s: Builder, c: Call) -> int:
 
 @algorithm("scan", "linear", "chain 0, 1, 2...; P-1 steps of m", ordered=True)
 def scan_chain(s: Builder, c: Call) -> None:
-    """Each rank combines what comes from the rank before. Open MPI coll/base."""
+    """Each rank combines the vector of the previous rank. Open MPI coll/base."""
     if c.rank > 0:
         got = s.scratch()
         s.recv(c.rank - 1, c.nbytes, got)
@@ -61,7 +61,7 @@ def scan_chain(s: Builder, c: Call) -> None:
 
 @algorithm("exscan", "linear", "chain 0, 1, 2...; P-1 steps of m", ordered=True)
 def exscan_chain(s: Builder, c: Call) -> None:
-    """As `scan`; the own vector joins only what is handed on. Open MPI coll/base."""
+    """As `scan`; the own vector only joins the vector that is sent on. Open MPI coll/base."""
     if c.rank == 0:
         s.send(1, c.nbytes, c.output)
         return
@@ -74,7 +74,7 @@ def exscan_chain(s: Builder, c: Call) -> None:
 
 
 def doubling(s: Builder, c: Call, own: bool) -> None:
-    """Exchange with rank XOR 2^k; what lower ranks send counts for the result too.
+    """Exchange with rank XOR 2^k; vectors of lower ranks also count for the result.
 
     `own`: whether the own vector belongs to the result.
     """

@@ -1,7 +1,7 @@
 """Two levels of any algorithms: `two_level:LEADERS,NODE` names those of leaders and of nodes.
 
-Without names the selection chooses at both levels, knowing the smaller groups. The groups are
-taken to exist: no message is spent on finding them.
+Without names the selection chooses at both levels, for the smaller groups. The groups are assumed
+to exist: no messages are needed to find them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Trees that carry whole messages, and linear patterns: what Open MPI 5 runs by default.
+"""Trees for whole messages, and linear patterns: the defaults of Open MPI 5.
 
-Its fixed decisions name an algorithm and leave the segment size at 0, so trees and chains that
-are known for pipelining send every message whole.
+The fixed decisions name an algorithm and leave the segment size at 0. Trees and chains that are
+known for pipelining therefore send every message as a whole.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def bcast_binary(s: Builder, c: Call) -> None:
 
 @algorithm("bcast", "binomial", "binomial tree, nearest child first, whole message")
 def bcast_binomial(s: Builder, c: Call) -> None:
-    """Open MPI's binomial tree; all children of a rank are started at once."""
+    """Open MPI's binomial tree; a rank starts the sends to all children together."""
     down_tree(s, c, *trees.binomial(c.rank, c.size, c.root), max(1, c.count))
 
 

@@ -1,7 +1,7 @@
-"""Selectors: what a library chooses for an operation, a number of ranks and a size.
+"""Selectors: a library's choice for an operation, a number of ranks and a size.
 
-A selector is data, tables that say which algorithm serves which sizes, with the few lines that
-compute what a table is asked for. Each module of this package holds one library.
+A selector is data: tables of algorithms by size, with a few lines that compute the arguments of a
+table. Each module of this package holds one library.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def _never(call: Call) -> bool:
 class Selector:
     """A library's choice.
 
-    `rules` has, by operation, the function from a call to the name of an algorithm or of
-    another selector. Operations that it does not hold use the algorithm `default`.
-    `uses_nodes` tells the calls for which the library sets up its node-level communicators.
+    `rules` has, by operation, the function from a call to the name of an algorithm or of another
+    selector. Other operations use the algorithm `default`. `uses_nodes` tells whether the library
+    sets up its node-level communicators for a call.
     """
 
     name: str
@@ -57,17 +57,17 @@ def register(selector: Selector) -> None:
 
 
 def lend(selector: Selector) -> Selector:
-    """Let the selector of a file be found for as long as somebody holds what this returns."""
+    """Register the selector of a file for the lifetime of the returned object."""
     return _of_files.setdefault(selector.name, selector)
 
 
 def is_known(name: str) -> bool:
-    """Whether there is a selector `name`, be it that of a file."""
+    """Whether there is a selector `name`, including those of files."""
     return name in _all() or name in _of_files
 
 
 def names() -> list[str]:
-    """The names of all selectors but those of files."""
+    """The names of all selectors except those of files."""
     return list(_all())
 
 
@@ -81,7 +81,7 @@ def find(name: str) -> Selector:
 
 
 def choose(name: str, call: Call) -> str:
-    """What selector `name` says for `call`: an algorithm's name, or another selector's."""
+    """The choice of selector `name` for `call`: an algorithm's name, or another selector's."""
     selector = find(name)
     rules = selector.rules
     if call.nonblocking:

@@ -8,7 +8,7 @@ from pysmpi.collectives.selectors import Selector
 
 def _fastest(call: Call) -> str:
     tuner = call.selection.tuner if call.selection is not None else None
-    # Without a machine there is nothing to try.
+    # Without a machine there are no trials.
     return "ompi5" if tuner is None else tuner.choose(call)
 
 

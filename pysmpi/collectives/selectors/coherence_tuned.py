@@ -12,7 +12,7 @@ from pysmpi.collectives.selectors.mpich4 import RULES as MPICH4
 from pysmpi.collectives.selectors.mpich4 import TWO_LEVEL
 
 TUNED = "coherence_tuned"
-LIMIT = 8192  # bytes up to which the paper has measured, and a vector is reduced whole
+LIMIT = 8192  # largest measured size in the paper; vectors up to it are reduced as a whole
 
 
 def _rule(op: str) -> Rule:

@@ -1,4 +1,4 @@
-"""What SMPI does without a selector: flat patterns, and Open MPI's choice for alltoall."""
+"""SMPI's default without a selector: flat patterns, and Open MPI's choice for alltoall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selection files: a selector written as text, such as `pysmpi collectives tune` writes.
+"""Selection files: selectors as text, written by the user or by `pysmpi collectives tune`.
 
     allreduce
         P == 16   <=1024:rdb <=65536:rab_rdb else:lr
@@ -6,9 +6,9 @@
     bcast
         else      <8K:binomial_tree else:scatter_LR_allgather
 
-An operation stands at the beginning of a line, the lines of its decision table (see `tables`)
-below it, indented. Sizes are bytes of a vector or block, as `pysmpi collectives --bytes` takes
-them; a name is that of an algorithm or of a selector. `#` begins a comment.
+The name of an operation begins a line. The lines of its decision table (see `tables`) follow,
+indented. Sizes are bytes of a vector or block, as in `pysmpi collectives --bytes`; a name is that
+of an algorithm or of a selector. `#` begins a comment.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _NUMBER = re.compile(r"\d+[KM]?")
 
 
 def size_of(call: Call) -> float:
-    """The size that a table is asked for: bytes of the vector or block, the mean of unequal ones.
+    """The size for a table: bytes of the vector or block, the mean of unequal ones.
 
-    0 where ranks do not know each other's counts.
+    0 if ranks do not know each other's counts.
     """
     if call.op in ("gatherv", "scatterv", "alltoallv", "alltoallw", "barrier"):
         return 0
@@ -41,18 +41,18 @@ def size_of(call: Call) -> float:
 
 
 def looks_like_file(name: str) -> bool:
-    """Whether the name of a selector is meant as that of a file."""
+    """Whether the name of a selector is the name of a file."""
     return any(sign in name for sign in "/\\.") or Path(name).is_file()
 
 
 def load(path: str) -> selectors.Selector:
-    """Read a selection file; its selector is found by its name for as long as it is held."""
+    """Read a selection file; its selector exists for the lifetime of the returned object."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not a text file"
         raise UsageError(f"{path}: {reason}") from None
-    # The contents belong to the name, so that what was cached for others is not taken for these.
+    # The contents are part of the name, so that cached results of other files are not used.
     name = f"{path}#{crc32(text.encode()):08x}"
     if selectors.is_known(name):
         return selectors.find(name)
@@ -72,7 +72,7 @@ class _Reader:
         self.line = 0
 
     def fail(self, found: str, expected: str) -> UsageError:
-        """The error for what stands in this line."""
+        """The error for this line."""
         return UsageError(f"{self.path}:{self.line}: found {found}, expected {expected}")
 
     def read(self, text: str) -> dict[str, Table]:

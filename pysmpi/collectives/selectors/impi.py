@@ -14,7 +14,7 @@ from pysmpi.collectives.selectors.tables import Table
 
 
 def _tables(legend: str, **by_node: str) -> dict[int, Table]:
-    """Tables by ranks a node; `_4="=2"` says that the table of another number serves."""
+    """Tables by ranks on a node; `_4="=2"` refers to the table of another number."""
     tables: dict[int, Table] = {}
     for key, text in by_node.items():
         same = text.removeprefix("=")

@@ -22,7 +22,7 @@ def _alltoall(call: Call) -> str:
         return "bruck"
     if call.nbytes < 32768:
         return "mvapich2_scatter_dest"
-    # SMPI names `pair` for odd numbers of ranks, where it aborts; MPICH goes round the ring.
+    # SMPI chooses `pair` for odd numbers of ranks, and aborts; MPICH uses the ring.
     return "ring"
 
 

@@ -30,7 +30,7 @@ def _bcast(call: Call) -> str:
 
 
 def flat_bcast(call: Call) -> str:
-    """What serves one level."""
+    """The algorithm of one level."""
     m = call.nbytes
     if call.size < 8 or m <= 12288:
         return "binomial_tree"
@@ -43,7 +43,7 @@ def _allreduce(call: Call) -> str:
     if hierarchical(call) and call.commutative:
         return TWO_LEVEL
     few = call.count < floor_power_of_two(call.size)
-    # Operators of the user's own are not told from built-in ones that do not commute.
+    # User-defined operators are treated like built-in ones that do not commute.
     return "rdb" if call.nbytes <= 8 or few or not call.commutative else "rab_rdb"
 
 

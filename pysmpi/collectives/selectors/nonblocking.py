@@ -1,7 +1,7 @@
-"""What libraries choose for non-blocking and persistent collectives.
+"""Choices of libraries for non-blocking and persistent collectives.
 
-SMPI has one flat pattern for each operation and ignores its selectors. Open MPI has a component
-of its own for them (libnbc). MPICH's decisions differ from those of its blocking forms in little.
+SMPI has one flat pattern for each operation and ignores its selectors. Open MPI has a separate
+component (libnbc). MPICH's decisions differ little from those of its blocking forms.
 
 Sources: SimGrid's smpi_nbc_impl.cpp; Open MPI 5's ompi/mca/coll/libnbc; MPICH 4's
 src/mpi/coll/mpir_coll_sched_auto.c.
@@ -14,7 +14,7 @@ from pysmpi.collectives.patterns import floor_power_of_two
 from pysmpi.collectives.selectors import Rule, mpich4
 
 SMPI: dict[str, Rule] = {
-    # SMPI's Ibarrier releases ranks before all have come; this is the pattern that it means.
+    # SMPI's Ibarrier releases ranks before all have arrived; this is the correct pattern.
     "barrier": lambda call: "ompi_basic_linear",
     "bcast": lambda call: "flattree",
     "allreduce": lambda call: "flat",

@@ -35,14 +35,14 @@ class Row:
     __slots__ = ("limits", "names")
 
     def __init__(self, text: str) -> None:
-        """Read the entries; the last one stands for every greater size."""
+        """Read the entries; the last one is for every larger size."""
         self.limits: list[float] = []
         self.names: list[str] = []
         for sign, limit, otherwise, name, bare in _ENTRY.findall(text):
             if bare or otherwise:
                 self.limits.append(INFINITY)
             else:
-                # Sizes are whole: below n is up to n - 1.
+                # Sizes are integers: below n means up to n - 1.
                 self.limits.append(number(limit) - (1 if sign == "<" else 0))
             self.names.append(name or bare)
 
@@ -56,7 +56,7 @@ class Row:
 
 
 class Table:
-    """Rows by number of ranks, and what their names mean."""
+    """Rows by number of ranks, and the meaning of their names."""
 
     __slots__ = ("exact", "legend", "limits", "rows")
 
