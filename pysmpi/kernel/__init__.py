@@ -1,1 +1,1 @@
-"""Virtual time: events, shared resources, matching, protocols, steps. Knows nothing of MPI."""
+"""Virtual time: events, shared resources, matching, protocols, steps. Independent of MPI."""

@@ -1,8 +1,7 @@
-"""The engine: advances the clock, runs what is due, carries messages.
+"""The engine: advances the clock, runs due processes, carries messages.
 
-One round of `Engine.run`: every process that can go on goes on; then the rates of shared
-resources are made fair, once, for all that happened at this instant; then the clock moves to the
-next event.
+One round of `Engine.run`: every ready process runs; then the rates of shared resources are computed
+once for all changes at this instant; then the clock moves to the next event.
 """
 
 from typing import Any, Final, Optional
@@ -37,7 +36,7 @@ class Flow(Activity):
         self.latent: bool = True
 
     def fire(self) -> None:
-        """End the latency, or the transfer of a message that nothing slowed down."""
+        """End the latency, or the transfer of a message without contention."""
         if not self.latent:
             Activity.fire(self)
             return
@@ -54,7 +53,7 @@ class Flow(Activity):
 
 # Stages of a passage.
 WAITS: Final = 0  # for the sender's port
-LEAVES: Final = 1  # and its sender goes on
+LEAVES: Final = 1  # and its sender continues
 ARRIVES: Final = 2  # at the receiver's port
 ENDS: Final = 3
 
@@ -141,15 +140,15 @@ class Alarm(Event):
 class Engine:
     """One simulation: its clock `now` (s), its processes, its resources, its messages.
 
-    Hooks belong to the layers above and cost nothing when unset: `deliver(send, receive)` moves
-    the data of a matched message, `keep(send)` saves the data of one whose sender goes on before
-    it is matched, `chooser.pick(kind, candidates)` decides among equals. `listeners` are told what
-    happens. `tick()` is called from time to time. What waits for the world outside is asked before
-    anything else happens: `before(date)` before the clock moves to a date, `idle()` when nothing
-    is to happen any more. Both return True if they may have changed what happens next.
+    Hooks belong to the layers above and cost nothing when unset: `deliver(send, receive)` moves the
+    data of a matched message, `keep(send)` saves the data of a message whose sender continues
+    before the match, `chooser.pick(kind, candidates)` decides among equals. `listeners` are
+    notified of events. `tick()` is called from time to time. Waits for the world outside have two
+    hooks: `before(date)` is called before the clock moves to a date, and `idle()` when no event is
+    left. Both return True if they may have changed the next events.
 
-    With `by_arrival`, wildcards and probes see a message once its envelope has arrived, its
-    latency after it was posted; without it, as soon as it is posted.
+    With `by_arrival`, wildcards and probes match a message after its envelope has arrived, one
+    latency after its posting; without it, as soon as it is posted.
     """
 
     def __init__(self, transport: Transport, slots: int) -> None:
@@ -187,7 +186,7 @@ class Engine:
         self.queue.now = date
 
     def run(self) -> None:
-        """Run until nothing can happen any more, or `stop` is called."""
+        """Run until no event is left, or `stop` is called."""
         queue = self.queue
         while not self.stopped:
             self._run_ready()
@@ -252,7 +251,7 @@ class Engine:
         self.head = 0
 
     def quiet_until(self, date: float) -> bool:
-        """Whether nothing but the running process can happen before or at `date`."""
+        """Whether only the running process can have an event before or at `date`."""
         if self.head < len(self.ready) or self.system.pending() or self.stopped:
             return False
         if self.before is not None:
@@ -266,13 +265,13 @@ class Engine:
         return alarm.request
 
     def complete_at(self, date: float, request: Request) -> None:
-        """Complete `request` at `date` (s), unless somebody else does before."""
+        """Complete `request` at `date` (s), unless it completes before."""
         alarm = Alarm(self)
         alarm.request = request
         self.queue.push(date, alarm)
 
     def call_off(self, date: float, request: Request) -> None:
-        """Take back what `alarm` or `complete_at` has promised for a date."""
+        """Cancel an event of `alarm` or `complete_at`."""
         for event in self.queue.at(date):
             if isinstance(event, Alarm) and event.request is request:
                 self.queue.remove(date, event)
@@ -315,7 +314,7 @@ class Engine:
             send.complete(self.now)
 
     def post_transfer(self, transfer: Transfer) -> None:
-        """Let bytes flow that nobody has to receive."""
+        """Start a transfer of bytes that needs no receive."""
         self.order += 1
         transfer.order = self.order
         self.messages += 1
@@ -323,7 +322,7 @@ class Engine:
         self._flow(transfer, self.now)
 
     def post_receive(self, receive: Receive) -> None:
-        """Let a receive take a message, now or when one comes."""
+        """Match a receive with a message, now or when one arrives."""
         closed = receive.context.closed
         if closed is not None and receive.destination in closed:
             receive.complete(self.now)
@@ -346,9 +345,9 @@ class Engine:
                 self._await(coming)
 
     def post_probe(self, receive: Receive) -> None:
-        """Complete `receive`, without taking the message, once there is one that it accepts.
+        """Complete `receive`, without removing the message, when there is a matching message.
 
-        `receive.message` is then the send that it has seen.
+        `receive.message` is then this send.
         """
         self.order += 1
         receive.order = self.order
@@ -381,7 +380,7 @@ class Engine:
         if not send.unexpected:
             return
         box = mailbox_of(send)
-        # When the later of both was posted: nothing waits for a message longer than its latency.
+        # The date of the later posting: no wait for a message is longer than its latency.
         date = send.date
         receive = box.offer(send)
         if receive is None:

@@ -1,4 +1,4 @@
-"""The event queue: what happens next in virtual time."""
+"""The event queue: the next events in virtual time."""
 
 from heapq import heapify, heappop, heappush
 
@@ -13,8 +13,8 @@ class Event:
 class EventQueue:
     """The clock, and events by date (s); equal dates in the order in which they were added.
 
-    The heap holds dates only, each once: where many processes do the same thing at the same
-    instant, as parallel programs do, adding an event is appending to a list.
+    The heap holds dates only, each once. If many processes do the same at the same instant, as in
+    parallel programs, adding an event is appending to a list.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class EventQueue:
             due.append(event)
 
     def empty(self) -> bool:
-        """Whether nothing is to happen any more."""
+        """Whether no event is left."""
         return len(self.dates) == 0
 
     def next(self) -> float:

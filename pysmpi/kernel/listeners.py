@@ -1,27 +1,27 @@
-"""Listeners: objects that are told what happens in a run.
+"""Listeners: objects that are notified of the events of a run.
 
-A listener is any object with methods named like the events in `EVENTS`; it is told of those
-events for which it has a method. Several listeners may listen at once. An event to which nobody
-listens costs one test of an attribute.
+A listener is any object with methods named like the events in `EVENTS`; it is notified of the
+events for which it has a method. There may be several listeners at the same time. An event without
+a listener costs one test of an attribute.
 
 | event | arguments | when |
 | --- | --- | --- |
 | `request_started` | request, process, now | a process starts a request, before it is posted |
-| `request_completed` | request, now | a request whose start was told is complete |
-| `message_matched` | send, receive, now | a message and a receive have found each other |
-| `flow_started` | send, now | the bytes of a message leave |
+| `request_completed` | request, now | a request with a reported start is complete |
+| `message_matched` | send, receive, now | a message and a receive match |
+| `flow_started` | send, now | the transfer of a message starts |
 | `flow_ended` | send, now | the last byte of a message has arrived |
-| `wait_ended` | process, request, now | a blocked process may go on; `request` completed last |
+| `wait_ended` | process, request, now | a blocked process may continue; `request` completed last |
 | `call_begun` | call | the program has entered an MPI call; its compute is billed |
 | `call_ended` | call | the call is over, also by an exception; the clock has not started yet |
-| `collective_entered` | entry | a rank takes part in a collective operation from now on |
-| `collective_left` | entry | its part is done |
+| `collective_entered` | entry | a rank begins its part of a collective operation |
+| `collective_left` | entry | the part of a rank is complete |
 | `epoch_opened` | window, rank, kind, peers | an access or exposure epoch begins |
 | `epoch_closed` | window, rank, kind, peers | an access or exposure epoch ends |
 | `file_accessed` | file, rank, kind, offset, nbytes | bytes of a file are read or written |
 
-`now` is the simulated time (s). The kernel tells of the events of requests, messages, flows and
-waits; the layers above tell of the others.
+`now` is the simulated time (s). The kernel reports the events of requests, messages, flows and
+waits; the layers above report the others.
 """
 
 from typing import Any, Final, Optional
@@ -68,12 +68,12 @@ class Listeners:
         self._gather()
 
     def remove(self, listener: Any) -> None:
-        """Tell `listener` no more; nothing happens if it does not listen."""
+        """Remove `listener`; no effect if it is not registered."""
         self.all = [other for other in self.all if other is not listener]
         self._gather()
 
     def tell(self, event: str, *arguments: Any) -> None:
-        """Tell those who listen to an event that is not frequent."""
+        """Notify the listeners of an event that is not frequent."""
         methods = getattr(self, event)
         if methods is not None:
             for method in methods:

@@ -1,14 +1,14 @@
-"""Envelope matching: which receive takes which send.
+"""Envelope matching of sends and receives.
 
-One `Mailbox` per context and destination. Messages are matched by (source, tag) in the order in
-which they were posted, with wildcards on the receiving side (MPI 4.1, section 3.5): a send takes
-the earliest receive that accepts it, a receive the earliest send that it accepts, so messages of
+One `Mailbox` per context and destination. Messages are matched by (source, tag) in the order of
+their posting, with wildcards on the receiving side (MPI 4.1, section 3.5): a send matches the
+earliest receive that accepts it, and a receive the earliest send that it accepts, so messages of
 one source and tag never overtake each other.
 
-Receives with a wildcard, and probes, choose among messages of several sources, and see one only
-from the date on that it carries (`Send.visible`, when its envelope has arrived): of those that
-are there, they take the one that arrived first. A receive that names source and tag has no choice;
-it takes its message at once, which changes no time.
+Receives with a wildcard, and probes, choose among messages of several sources. They can match a
+message only after its date of arrival (`Send.visible`); of those that have arrived, they match the
+first. A receive that names source and tag has no choice; it matches its message at once, which does
+not change any time.
 """
 
 from heapq import heappop, heappush
@@ -34,7 +34,7 @@ ANY_MESSAGE: Final = 4
 # Sends taken, at least, before lanes are made anew.
 STALE: Final = 64
 
-# What a mailbox has where it has nothing: a million ranks have two mailboxes each.
+# The shared empty contents of mailboxes: a million ranks have two mailboxes each.
 NO_CHAINS: Final[dict[int, Request]] = {}
 NO_PROBES: Final[list[Receive]] = []
 NO_DATES: Final[dict[int, float]] = {}
@@ -43,7 +43,7 @@ NO_DATES: Final[dict[int, float]] = {}
 class Lane:
     """The unexpected sends that one pattern of source and tag accepts, earliest arrival first.
 
-    Those that were taken in another way are passed over when their turn comes.
+    Sends that have been matched in another way are skipped when they are reached.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Mailbox:
         self.sends: dict[int, Request] = NO_CHAINS
         self.wild: int = 0  # receives with a wildcard
         self.unexpected: int = 0  # sends
-        # By pattern, of the kinds that were asked for while there were many sends.
+        # By pattern, for the kinds that were requested while there were many sends.
         self.lanes: dict[int, Lane] = NO_LANES
         self.kinds: int = 0
         self.taken: int = 0  # sends that may still be in lanes
@@ -85,14 +85,14 @@ class Mailbox:
         self.latest: dict[int, float] = NO_DATES
 
     def empty(self) -> bool:
-        """Whether nothing waits here."""
+        """Whether the mailbox is empty."""
         return not self.receives and not self.sends
 
     def match_send(self, send: Send, now: float = INFINITY) -> Optional[Receive]:
-        """Take the earliest posted receive that accepts `send`, or keep the send.
+        """Match the earliest posted receive that accepts `send`, or keep the send.
 
-        A receive with a wildcard takes a send that arrives later than `now` when that has
-        arrived; the send is `awaited` then, for `offer` to be called.
+        A receive with a wildcard matches a send that arrives after `now` at its arrival; until then
+        the send is `awaited`, and `offer` must be called.
         """
         own = key = key_of(send.source, send.tag)
         found = self.receives.get(key)
@@ -124,7 +124,7 @@ class Mailbox:
         return found
 
     def _stay_behind(self, send: Send) -> None:
-        """Messages of one source arrive in the order in which they were sent."""
+        """Messages of one source arrive in the order of their sends."""
         if len(self.latest) == 0:
             self.latest = {}
             for request in self.sends.values():
@@ -161,7 +161,7 @@ class Mailbox:
         return found
 
     def coming(self, receive: Receive, now: float) -> "list[Send]":
-        """The sends that `receive` accepts, that are still to arrive, and that nobody awaits."""
+        """The sends that `receive` accepts, that have not arrived yet, and that are not awaited."""
         found: list[Send] = []
         for head in self.sends.values():
             assert isinstance(head, Send)
@@ -176,7 +176,7 @@ class Mailbox:
         return found
 
     def match_receive(self, receive: Receive, now: float = INFINITY) -> Optional[Send]:
-        """Take the earliest unexpected send that `receive` accepts, or keep the receive."""
+        """Match the earliest unexpected send that `receive` accepts, or keep the receive."""
         send: Optional[Send] = None
         if is_wild(receive):
             send = self.peek(receive, now)
@@ -229,7 +229,7 @@ class Mailbox:
         return head if head.visible <= now else None
 
     def _open_lanes(self, kind: int) -> None:
-        """Line up the sends by what receives of a kind look at."""
+        """Index the sends by the pattern of a kind of receives."""
         sends: list[Send] = []
         for head in self.sends.values():
             request: Optional[Request] = head
@@ -259,10 +259,10 @@ class Mailbox:
         return lane
 
     def candidates(self, receive: Receive, now: float = INFINITY) -> "list[Send]":
-        """The sends that `receive` may take by `now`, one a source, earliest first.
+        """The sends that `receive` may match at `now`, one for each source, earliest first.
 
-        MPI lets a wildcard receive take the first message of any source: this is where runs
-        of one program may differ.
+        MPI lets a wildcard receive match the first message of any source: runs of one program may
+        differ here.
         """
         firsts: dict[int, Send] = {}
         for request in self.sends.values():
@@ -277,13 +277,13 @@ class Mailbox:
         return found
 
     def watch(self, probe: Receive) -> None:
-        """Keep a probe until there is a message that it accepts."""
+        """Keep a probe until there is a matching message."""
         if len(self.probes) == 0:
             self.probes = []
         self.probes.append(probe)
 
     def show(self, send: Send, now: float) -> None:
-        """Complete the probes that were waiting for such a message."""
+        """Complete the probes that match such a message."""
         seen = [probe for probe in self.probes if accepts(probe, send)]
         self.probes = [probe for probe in self.probes if not accepts(probe, send)]
         for probe in seen:
@@ -291,7 +291,7 @@ class Mailbox:
             probe.complete(now)
 
     def take(self, send: Send) -> Send:
-        """Take a given unexpected send, the first of its source and tag."""
+        """Remove a given unexpected send, the first of its source and tag."""
         pop(self.sends, key_of(send.source, send.tag), send)
         self._forget_send(send)
         return send
@@ -353,7 +353,7 @@ def accepts(receive: Receive, send: Send) -> bool:
 
 
 def append(chains: "dict[int, Request]", key: int, request: Request) -> None:
-    """Add to the end of a chain; its head knows its last member."""
+    """Add to the end of a chain; its head refers to its last member."""
     head = chains.get(key)
     request.next = None
     if head is None:

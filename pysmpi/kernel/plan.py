@@ -1,4 +1,4 @@
-"""The plan of one message: all that a network or memory model has to say about its cost."""
+"""The plan of one message: its costs in a network or memory model."""
 
 from typing import TYPE_CHECKING, Final, Optional
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 class Port:
-    """What takes one message at a time, first come first served: a network card in one direction.
+    """A resource for one message at a time, first come first served: a network card's direction.
 
-    `free` is the date (s) from which on it takes the next.
+    `free` is the date (s) at which it can take the next message.
     """
 
     def __init__(self) -> None:
@@ -21,16 +21,16 @@ class Port:
 
 
 class Gap:
-    """A message that takes a port of its sender's host and one of its receiver's, each for a while.
+    """A message that uses a port of its sender's host and one of its receiver's, each for a while.
 
-    Both ports are busy for `hold` seconds. The last byte is there `last` seconds after the
-    receiver's port has begun. While processors are busy with the message ports may have begun: the
-    sender's `lead` seconds before it is posted, the receiver's `ahead` seconds before its latency
-    is over. A port may be missing.
+    Both ports are busy for `hold` seconds. The last byte arrives `last` seconds after the
+    receiver's port has begun. Ports may begin while processors are busy with the message: the
+    sender's port `lead` seconds before the posting, the receiver's port `ahead` seconds before the
+    end of the latency. A port may be missing.
 
-    A message that is not eager follows when its receiver has answered: its envelope takes `request`
-    seconds to the receiver, and then `answer` seconds pass until it leaves, and its sender goes on.
-    What a non-blocking call starts leaves `late` seconds later.
+    A message that is not eager waits for an answer of its receiver: its envelope takes `request`
+    seconds to the receiver. After another `answer` seconds the message leaves, and its sender
+    continues. Messages of non-blocking calls leave `late` seconds later.
     """
 
     def __init__(
@@ -57,16 +57,16 @@ class Gap:
 
 
 class Plan:
-    """What a message of one size between one pair of cores costs, and what it shares.
+    """The costs of a message of one size between one pair of cores, and its shared resources.
 
     `send_cost`, `isend_cost` and `recv_cost` are seconds of the sender's and the receiver's time
-    (os, ois and or of the hybrid model); `latency` is the seconds before bytes flow; then
-    `volume` bytes flow at `factor` times the shared rate, with `penalty` and `bound` (bytes/s) as
-    in `sharing`. An `eager` message flows without waiting for its receive, a `detached` one lets
-    its sender go on at once. With a `pricing` these figures are only the start.
+    (os, ois and or of the hybrid model); `latency` is the seconds before the transfer. Then
+    `volume` bytes are transferred at `factor` times the shared rate, with `penalty` and `bound`
+    (bytes/s) as in `sharing`. An `eager` message does not wait for its receive; a `detached` one
+    does not block its sender. With a `pricing` these figures are only initial values.
 
-    With a `gap` the message takes ports in turn, after and before the `latency`, and no bytes flow;
-    then both ends pay their costs whether the message is detached or not.
+    With a `gap` the message uses ports, before and after the `latency`, instead of a transfer; then
+    both ends pay their costs whether the message is detached or not.
     """
 
     def __init__(
@@ -121,14 +121,14 @@ class Plan:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Pricing:
-    """Prices messages that cost more or less by what is known only when they are sent.
+    """Prices messages with costs that are known only when they are sent.
 
-    The state of the memory that they come from and go to, for one. A plan names its pricing, whose
-    methods change the requests, and give a send another plan, before anything is done with them.
+    The costs may depend on the state of the memory at both ends. A plan names its pricing. The
+    methods of the pricing change the requests, and give a send another plan, before they are used.
     """
 
     def sending(self, send: "Send") -> None:
-        """A message is about to be sent: work out its `start_cost`, given as the plan has it."""
+        """A message is about to be sent: compute its `start_cost`, initially that of the plan."""
 
     def matched(self, send: "Send", receive: "Receive") -> None:
         """A message has met its receive, and neither payload has moved.
@@ -154,7 +154,7 @@ class Transport:
         raise RuntimeError("a transport must say what a message costs")
 
     def place(self, slot: int) -> int:
-        """Return a number that slots share between which and any other all plans are alike."""
+        """Return a number; slots with the same number have equal plans with all other slots."""
         return slot
 
 

@@ -1,8 +1,8 @@
-"""Processes: whoever executes steps, in virtual time.
+"""Processes: they execute steps in virtual time.
 
-A process has a program of at most four parts, done in this order: pay a debt of compute, start
-some requests, execute a schedule, wait for some requests. Every call of an MPI program is one
-such program, so its greenlet is left and entered once however many messages the call takes.
+A process has a program of at most four parts, executed in this order: pay a debt of compute, start
+some requests, execute a schedule, wait for some requests. Every call of an MPI program is one such
+program, so its greenlet is left and entered once for any number of messages.
 """
 
 from typing import TYPE_CHECKING, Any, Final, Optional
@@ -32,7 +32,7 @@ NOTHING: Final[list[Request]] = []
 # Stages of one step of a schedule.
 FRESH: Final = 0  # not begun
 PAID: Final = 1  # its start cost is paid
-POSTED: Final = 2  # its request is known, or its wait is over
+POSTED: Final = 2  # its request is posted, or its wait is over
 
 
 class Core:
@@ -90,7 +90,7 @@ class Process(Event):
         self.all: bool = True
         self.waiting: bool = False
         self.outstanding: int = 0
-        self.busy: float = 0.0  # until when (s) completions keep the process busy
+        self.busy: float = 0.0  # date (s) until which completions keep the process busy
 
         self.schedule: Optional[Schedule] = None
         self.context: Optional[Context] = None
@@ -100,14 +100,14 @@ class Process(Event):
         self.stage: int = FRESH
         self.slots: list[Optional[Request]] = []
         self.next_slot: int = 0
-        self.blocked: Optional[Request] = None  # that of a blocking step
+        self.blocked: Optional[Request] = None  # request of a blocking step
 
         self.compute_seconds: float = 0.0
         self.comm_seconds: float = 0.0
         self.overhead_seconds: float = 0.0
         self.core_wait_seconds: float = 0.0
 
-    # What a program asks for. Each call returns when it is done, in virtual time.
+    # Operations of a program. Each call returns when it is complete, in virtual time.
 
     def start(self, request: Request) -> None:
         """Start one request: pay its start cost and post it."""
@@ -138,7 +138,7 @@ class Process(Event):
         self._call()
 
     def wait_any(self, requests: "list[Request]") -> None:
-        """Wait until one request is complete, whose finish cost is still to pay."""
+        """Wait until one request is complete; its finish cost is still to be paid."""
         for request in requests:
             if request.done:
                 if self.debt > 0.0:
@@ -176,7 +176,7 @@ class Process(Event):
             self._call()
 
     def execute(self, schedule: Schedule, context: Context, rank: int, tag: int) -> None:
-        """Execute a schedule as `rank` of a context; `tag` tells this execution from others."""
+        """Execute a schedule as `rank` of a context; `tag` identifies this execution."""
         self.prepare(schedule, context, rank, tag)
         self._call()
 
@@ -192,7 +192,7 @@ class Process(Event):
         self.next_slot = 0
 
     def reset(self) -> None:
-        """Forget the program: what it waits for will not wake it any more."""
+        """Forget the program: its requests will not wake it any more."""
         for request in self.waits:
             request.waiter = None
         for started in self.slots:
@@ -229,10 +229,10 @@ class Process(Event):
         self.launch()
 
     def launch(self) -> None:
-        """Go on from now, as soon as whoever is running lets go."""
+        """Continue from now, as soon as the running process waits."""
         self.engine.ready.append(self)
 
-    # How it is done.
+    # Implementation.
 
     def _call(self) -> None:
         engine = self.engine
@@ -496,7 +496,7 @@ class Process(Event):
         return True
 
     def _tell_started(self, request: Request) -> None:
-        """Tell those who listen before the request is posted: its match may follow at once."""
+        """Notify listeners before the request is posted: its match may follow at once."""
         engine = self.engine
         request.listeners = engine.listeners
         tell = engine.listeners.request_started

@@ -9,15 +9,15 @@ if TYPE_CHECKING:
     from pysmpi.kernel.matching import Mailbox
     from pysmpi.kernel.process import Process
 
-STANDARD: Final = 0  # completes as the protocol asks
+STANDARD: Final = 0  # completes as the protocol requires
 SYNCHRONOUS: Final = 1  # completes once matched and transferred
 BUFFERED: Final = 2  # completes at once
 
 
 class Request:
-    """Something that a process starts and that completes at a date.
+    """An operation that a process starts and that completes at a date.
 
-    `payload` belongs to whoever moves data; the kernel only hands it on.
+    `payload` belongs to the layer that moves data; the kernel only passes it on.
     """
 
     def __init__(self) -> None:
@@ -27,19 +27,19 @@ class Request:
         self.finish_cost: float = 0.0  # seconds of the process once it waits for it
         self.waiter: Optional[Process] = None
         self.payload: Any = None
-        self.listeners: Optional[Listeners] = None  # told of the end, if somebody heard the start
+        self.listeners: Optional[Listeners] = None  # notified of the end, if the start was reported
         self.order: int = 0  # of posting, over the whole simulation
         self.next: Optional[Request] = None
         self.last: Optional[Request] = None
 
     def post(self, process: "Process") -> None:
-        """Make the request known; called once its start cost is paid."""
+        """Post the request; called after its start cost is paid."""
 
     def expect(self, process: "Process") -> None:
-        """Work out `start_cost`; called when the process that will post it is known."""
+        """Compute `start_cost`; called when the posting process is known."""
 
     def complete(self, now: float) -> None:
-        """Mark as complete and tell the process that waits."""
+        """Mark as complete and notify the waiting process."""
         self.done = True
         self.date = now
         if self.listeners is not None:
@@ -55,10 +55,10 @@ class Request:
 
 
 class Context:
-    """A set of processes that exchange messages among themselves and with nobody else.
+    """A set of processes that exchange messages only among themselves.
 
-    `members[i]` is the process that messages to rank i go to. What a rank in `closed` starts is
-    complete at once, without a message: a schedule that it executes comes to its end.
+    `members[i]` is the process of rank i. Requests of a rank in `closed` are complete at once,
+    without a message: a schedule that it executes ends.
     """
 
     def __init__(self, number: int, members: "list[Process]") -> None:
@@ -82,7 +82,7 @@ class Envelope(Request):
         self.nbytes: int = nbytes
 
     def mailbox(self) -> "Mailbox | None":
-        """Where the envelope is matched, if anything ever was."""
+        """The mailbox of the envelope, if it exists."""
         return self.context.mailboxes.get(self.destination)
 
 
@@ -101,7 +101,7 @@ class Send(Envelope):
         super().__init__(context, source, destination, tag, nbytes)
         self.mode: int = mode
         self.plan: Optional[Plan] = None
-        self.unexpected: bool = False  # no receive was there for it, and none is yet
+        self.unexpected: bool = False  # there is no matching receive yet
         self.visible: float = 0.0  # (s) wildcards and probes see it from then on
         self.awaited: bool = False  # whether the engine will announce it then
         self.detached: bool = False
@@ -113,7 +113,7 @@ class Send(Envelope):
         self.immediate: bool = False  # started by a non-blocking call: pays ois, not os
 
     def expect(self, process: "Process") -> None:
-        """Ask the transport what the message costs its sender."""
+        """Get the sender's cost of the message from the transport."""
         engine = process.engine
         peer = self.context.members[self.destination]
         plan = engine.book.plan(process.slot, peer.slot, self.nbytes)
@@ -133,10 +133,10 @@ class Send(Envelope):
 
 
 class Transfer(Send):
-    """Bytes that go between two members of a context without a receive: one-sided communication.
+    """Bytes between two members of a context without a receive: one-sided communication.
 
-    It flows as soon as it is posted, and either of the two may post it. `landed(transfer)` is
-    called once the last byte is there.
+    The transfer starts when it is posted; either of the two may post it. `landed(transfer)` is
+    called after the last byte has arrived.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Transfer(Send):
         self.landed: Any = landed
 
     def expect(self, process: "Process") -> None:
-        """Ask the transport for the plan; whoever posts pays for a non-blocking send."""
+        """Get the plan from the transport; the posting process pays for a non-blocking send."""
         book = process.engine.book
         members = self.context.members
         sender = members[self.source]

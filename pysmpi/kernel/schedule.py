@@ -1,18 +1,17 @@
-"""Schedules: what one process does in time, as a list of steps.
+"""Schedules: the operations of one process, as a list of steps.
 
-A schedule holds no data and no clock. Each step is one row of four integers, kept in parallel
-lists, so that a schedule of a million steps stays small and is executed without a Python call
-a step.
+A schedule holds no data and no clock. Each step is one row of four integers in parallel lists. A
+schedule of a million steps therefore stays small, and is executed without a Python call for each
+step.
 
-Algorithms also say which bytes each step sends, receives, combines or copies. A schedule that is
-made to be executed drops that; one that is made with `named=True` keeps it, for those who follow
-the data.
+Algorithms also give the bytes that each step sends, receives, combines or copies. A schedule for
+execution drops them; one with `named=True` keeps them, for modules that follow the data.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Final, Optional, Union
 
-SEND: Final = 0  # blocking send: pays os, waits as the protocol asks
+SEND: Final = 0  # blocking send: pays os, waits as the protocol requires
 ISEND: Final = 1  # starts a send in a slot: pays ois
 SSEND: Final = 2  # blocking send that completes only once matched
 RECV: Final = 3  # blocking receive
@@ -41,11 +40,11 @@ RECEIVE_BUFFER: Final = 2 << 44
 SCRATCH: Final = 3 << 44  # the first piece of scratch memory
 
 # Instead of an address:
-UNNAMED: Final = -1  # the algorithm does not say
+UNNAMED: Final = -1  # not given by the algorithm
 NOTHING: Final = -2  # the bytes are no data of the call: a signal, a header
 
-# Where bytes lie: an address; or (address, bytes) of several pieces, one behind the other in the
-# message; or a function that says so when it is asked, where saying so takes long.
+# The place of bytes: an address; or (address, bytes) of several pieces, in the order of the
+# message; or a function that returns the place, if computing it takes long.
 Pieces = Sequence[tuple[int, int]]
 Place = Union[int, Pieces, Callable[[], Pieces]]
 
@@ -53,13 +52,12 @@ MOST_TAGS: Final = 1 << 10  # of the messages of one call
 
 
 class Schedule:
-    """The steps of one process; peers are ranks of the communicator that it runs on.
+    """The steps of one process; peers are ranks of its communicator.
 
-    Methods append one step each. `isend` and `irecv` return the slot of the request they start,
-    for `wait`, `waitall` and `waitany`. Sizes are bytes, times are seconds. `at` is the place of
-    the bytes (`Place`), which a schedule keeps in `places` if it is made with `named`: one a step,
-    (source, destination) for copies and moves, (left operand, right operand, result) for
-    reductions.
+    Methods append one step each. `isend` and `irecv` return the slot of the request they start, for
+    `wait`, `waitall` and `waitany`. Sizes are bytes, times are seconds. `at` is the place of the
+    bytes (`Place`). With `named`, a schedule keeps it in `places`: one for each step, (source,
+    destination) for copies and moves, (left operand, right operand, result) for reductions.
     """
 
     def __init__(self, named: bool = False) -> None:
@@ -76,7 +74,7 @@ class Schedule:
         return len(self.codes)
 
     def _step(self, code: int, peer: int, nbytes: int, tag: int, at: object) -> None:
-        # Tags beyond would meet the messages of other calls.
+        # Larger tags would match messages of other calls.
         assert 0 <= tag < MOST_TAGS
         self.codes.append(code)
         self.peers.append(peer)
@@ -94,10 +92,10 @@ class Schedule:
         self._step(SSEND, peer, nbytes, tag, at)
 
     def share(self, peer: int, nbytes: int, at: Place = UNNAMED, tag: int = 0) -> None:
-        """Let a receive of `peer` have `nbytes` that lie in memory which both share.
+        """Give `nbytes` in shared memory to a receive of `peer`.
 
-        No network carries them and no time passes: what the stores and loads of both cost, the
-        algorithm says itself, by `sleep`.
+        The network is not used and no time passes; the algorithm adds the cost of the stores and
+        loads of both with `sleep`.
         """
         self._step(SHARE, peer, nbytes, tag, at)
 
@@ -139,7 +137,7 @@ class Schedule:
     def waitall(self, first: int = 0, last: int = -1) -> None:
         """Wait for the slots `first` up to, not including, `last` (default: all so far).
 
-        Slots that were already waited for cost nothing.
+        Slots that are already complete cost nothing.
         """
         end = self.slots if last < 0 else last
         if first == 0 and last < 0:
@@ -175,9 +173,9 @@ class Schedule:
             self.places[-1] = (source, dest)
 
     def move(self, nbytes: int, source: Place, dest: Place) -> None:
-        """Say that `nbytes` are in another place from now on, which takes no time.
+        """Record that `nbytes` are in another place from now on; this takes no time.
 
-        Libraries do such copies too; the model of time leaves them out.
+        Libraries also make such copies; the model of time leaves them out.
         """
         if self.places is not None:
             self._step(MOVE, 0, nbytes, 0, (source, dest))

@@ -1,22 +1,22 @@
 """Weighted, bounded max-min fair sharing of resources, solved again only where it changed.
 
-A `Constraint` is a resource with a capacity (bytes/s of a link, flop/s of a core). An `Activity`
-is an amount of work that uses some of them, each with a weight. The rates are the max-min fair
-ones: on every constraint sum(weight * rate) <= capacity, and each rate is either its activity's
-own bound, or limited by a saturated constraint on which nobody has a larger rate * penalty.
-This is the fluid model of Casanova and Marchal that SimGrid solves under the name LMM.
+A `Constraint` is a resource with a capacity (bytes/s of a link, flop/s of a core). An `Activity` is
+an amount of work that uses some constraints, each with a weight. The rates are max-min fair: on
+every constraint sum(weight * rate) <= capacity, and each rate is either the activity's own bound,
+or limited by a saturated constraint on which no other activity has a larger rate * penalty. This is
+the fluid model of Casanova and Marchal that SimGrid solves under the name LMM.
 
-Three things keep it quick however many activities there are:
+Three methods make it fast for many activities:
 
-- A constraint that could not be saturated even if all its members ran at their bounds is not
-  contended, and left out; so is one with a single member, which it merely bounds. The lowest of
-  all that bounds an activity is its limit. Without a contended constraint it is free: it runs at
-  its limit, and nobody has to solve anything.
+- A constraint that cannot be saturated even if all its members run at their bounds is not
+  contended, and is left out. So is a constraint with a single member, which only bounds this
+  member. The lowest bound of an activity is its limit. An activity without a contended constraint
+  is free: it runs at its limit, without a solution.
 - Activities with equal penalty, limit and contended constraints always have equal rates: they
   are a `Bundle`, which is solved as one. A bundle knows how much work each member has done since
   it began; a member ends when that reaches its goal. So a thousand messages to one host cost as
   much as one.
-- Only what is tied to a change through saturated constraints is solved again.
+- Only activities that saturated constraints connect with a change are solved again.
 """
 
 from heapq import heapify, heappop, heappush, heapreplace
@@ -38,7 +38,8 @@ ROUNDS: Final = 8
 # Busy periods with contention, nearly in a row, after which a constraint is taken to be contended
 # from the start of the next. Programs repeat themselves, and a right guess saves bundling anew.
 HOT: Final = 3
-# Contended constraints with a single member, in one solution, that are worth being left out again.
+# Number of contended constraints with a single member, in one solution, above which they are left
+# out again.
 LONELY: Final = 32
 
 
@@ -52,7 +53,7 @@ class Constraint:
         self.demand: float = 0.0  # sum of weight * bound over the members
         self.contended: bool = False
         self.exceeded: bool = False  # whether demand was above capacity since it was last idle
-        self.heat: int = 0  # how often that was so of late, up to HOT
+        self.heat: int = 0  # how often this happened recently, up to HOT
         self.cooling: bool = False  # whether it may have ceased to be contended
         # Of the bundles, once contended.
         self.bundles: dict[Bundle, float] = {}
@@ -62,7 +63,7 @@ class Constraint:
         self.stamp: int = 0
         self.remaining: float = 0.0
         self.load: float = 0.0
-        self.held: float = 0.0  # what those that are solved had before
+        self.held: float = 0.0  # earlier rates of the solved bundles
         self.open: int = 0
         self.whole: bool = False  # whether all its bundles are being solved
         self.level: float = 0.0  # rate * penalty of those that it limits
@@ -74,8 +75,8 @@ class Activity(Event):
     """An amount of work that consumes constraints at a common rate.
 
     `penalty` is the inverse of its priority (for a flow: its round-trip weight), `bound` its own
-    rate limit. `weights[i]` is what one unit of rate takes from `constraints[i]`. A subclass says
-    in `finish` what happens at the end.
+    rate limit. `weights[i]` is the use of `constraints[i]` for one unit of rate. A subclass defines
+    `finish`, which is called at the end.
     """
 
     def __init__(
@@ -98,10 +99,10 @@ class Activity(Event):
         self.goal: float = 0.0  # the progress of its bundle at which it ends
 
     def finish(self) -> None:
-        """Called at the end, when the activity holds nothing any more."""
+        """Called at the end, when the activity has released its resources."""
 
     def fire(self) -> None:
-        """End a free activity; one that came into a bundle meanwhile ends with that."""
+        """End a free activity; if it has joined a bundle, it ends with the bundle."""
         system = self.system
         if system is not None and self.bundle is None:
             system.remove(self)
@@ -109,7 +110,7 @@ class Activity(Event):
 
 
 class Bundle(Event):
-    """Activities that share alike; as event, the end of the first of them."""
+    """Activities with equal shares; as event, the end of the first of them."""
 
     def __init__(
         self,
@@ -128,10 +129,10 @@ class Bundle(Event):
         self.count: int = 0
         self.goals: list[tuple[float, int, Activity]] = []
         self.rate: float = 0.0
-        self.bottleneck: Optional[Constraint] = None  # what limits the rate, if anything shared
+        self.bottleneck: Optional[Constraint] = None  # the shared limit of the rate, if any
         self.progress: float = 0.0  # work of each member since the bundle began, at `updated`
         self.updated: float = 0.0  # date (s)
-        self.queued: float = INFINITY  # date (s) at which the event queue will ask
+        self.queued: float = INFINITY  # date (s) of the event in the queue
         self.stamp: int = 0
         self.share: float = -1.0  # the rate being solved; negative while open
 
@@ -161,10 +162,10 @@ class Bundle(Event):
 
 
 class Lowest:
-    """The constraint of a region that meets its capacity first, while rates rise together.
+    """The constraint of a region that reaches its capacity first, while rates rise together.
 
-    The level at which one does never falls when bundles come to rest below it. So a few scans of
-    all are followed by a heap, where levels are brought up to date only at the top.
+    The level at which a constraint reaches it never falls when bundles stop below it. So a few
+    scans of all constraints are followed by a heap, in which levels are updated only at the top.
     """
 
     def __init__(self, region: "list[Constraint]") -> None:
@@ -174,7 +175,7 @@ class Lowest:
         self.heap: list[tuple[float, int]] = []
 
     def level(self) -> float:
-        """The lowest level at which a constraint is saturated; infinite when none is left."""
+        """The lowest level at which a constraint is saturated; infinite if none is left."""
         if self.scans < SCANS:
             self.scans += 1
             self.next = 0
@@ -241,7 +242,7 @@ class System:
         """Whether rates may be out of date until `share` is called."""
         return len(self.fresh) > 0 or len(self.dirty) > 0
 
-    # Activities come and go.
+    # Activities begin and end.
 
     def add(self, activity: Activity) -> None:
         """Let an activity take its share from now on."""
@@ -272,7 +273,7 @@ class System:
             self._join(activity, activity.work, contended)
 
     def remove(self, activity: Activity) -> None:
-        """Take an activity out and give back what it used."""
+        """Remove an activity and release its resources."""
         bundle = activity.bundle
         if bundle is not None:
             self._leave(activity, bundle)
@@ -374,7 +375,8 @@ class System:
     def _bundle_for(self, activity: Activity, contended: int) -> Bundle:
         """The bundle of those like `activity`, or a new one."""
         if contended == len(activity.constraints):
-            # With all its resources contended it has hardly a like, but those of its own kind,
+            # If all its resources are contended, hardly any others are equal, except of its own
+            # kind,
             # with which it shares its very list of constraints.
             bundle = self.twins.get(id(activity.constraints))
             if (
@@ -454,9 +456,9 @@ class System:
             self._schedule(bundle)
 
     def _schedule(self, bundle: Bundle) -> None:
-        """Have the event queue ask when the first member ends.
+        """Schedule an event at the end of the first member.
 
-        A later end needs no new event: the old one will find that it came too early.
+        A later end needs no new event: the old event checks whether it is too early.
         """
         end = bundle.end()
         if end < bundle.queued:
@@ -491,11 +493,11 @@ class System:
             self._schedule(bundle)
 
     def solve(self) -> "list[Bundle]":
-        """Solve what has changed; return the bundles whose rate must become `share`.
+        """Solve the changed bundles; return the bundles whose rate must become `share`.
 
-        Only the bundles of changed constraints are solved at first, in what the others leave them.
-        Then those others take part whose rates have lost their reason: as long as there are any,
-        the rates are not the fair ones.
+        At first, only the bundles of changed constraints are solved, with the capacity that the
+        others leave. Then other bundles that have lost the reason for their rates are added, until
+        there are none: the rates are then the fair ones.
         """
         self.solutions += 1
         self.stamp += 1
@@ -541,7 +543,7 @@ class System:
     def _fill(self, bundles: "list[Bundle]", region: "list[Constraint]") -> None:
         """Raise the common level of rate * penalty until each bundle meets its limit.
 
-        The bundles that do not take part keep what they have of the region.
+        The other bundles keep their share of the region.
         """
         for constraint in region:
             constraint.load = 0.0
@@ -613,9 +615,9 @@ class System:
     def _challenge(
         self, changed: "list[Bundle]", bundles: "list[Bundle]", region: "list[Constraint]"
     ) -> None:
-        """Take in the bundles that cannot keep their rates beside those just solved.
+        """Add the bundles that cannot keep their rates beside those just solved.
 
-        Where nothing moved, and nobody is limited, all have the reasons that they had.
+        If no rate changed, and no bundle is limited, all keep the reasons of their rates.
         """
         for bundle in changed:
             for constraint in bundle.constraints:
@@ -663,7 +665,7 @@ class System:
 
 
 def demand_of(weight: float, bound: float, constraint: Constraint) -> float:
-    """What an activity could ask of a constraint; without a bound, more than there is."""
+    """The largest use of a constraint by an activity; without a bound, more than its capacity."""
     if bound == INFINITY:
         return 2.0 * constraint.capacity
     return weight * bound

@@ -1,4 +1,4 @@
-"""Work on resources that carries no message: what a disk does for a process, for one."""
+"""Work on resources without a message, such as the access of a process to a disk."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ class Work(Activity):
             self.fire()
 
     def fire(self) -> None:
-        """End the latency, or work that nothing slowed down."""
+        """End the latency, or work without contention."""
         if not self.latent:
             Activity.fire(self)
             return

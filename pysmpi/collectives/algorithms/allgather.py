@@ -185,7 +185,7 @@ def mesh_3d(s: Builder, c: Call) -> None:
 
 
 def gather_line(s: Builder, c: Call, line: list[int], blocks: int) -> None:
-    """Give the blocks of one's group of `blocks` ranks to the others of a line; take theirs."""
+    """Exchange the blocks of the own group of `blocks` ranks with the others of a line."""
     first, size = s.slots, blocks * c.nbytes
     peers = [peer for peer in line if peer != c.rank]
     for peer in peers:

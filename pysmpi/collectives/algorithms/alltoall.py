@@ -180,7 +180,7 @@ def mesh_3d(s: Builder, c: Call) -> None:
 
 
 def line(s: Builder, c: Call, ranks: list[int], group: int, vector: int, work: int) -> None:
-    """Give the vectors of one's group of `group` ranks to the others of a line; take theirs."""
+    """Exchange the vectors of the own group of `group` ranks with the others of a line."""
     first, size = s.slots, group * vector
     peers = [peer for peer in ranks if peer != c.rank]
     for peer in peers:

@@ -10,7 +10,7 @@ from pysmpi.collectives.registry import algorithm
 
 @algorithm("bcast", "SMP_binomial", "binomial among leaders, binomial in nodes; root moved to 0")
 def smp_binomial(s: Builder, c: Call) -> None:
-    """STAR-MPI's, on the nodes where ranks really are.
+    """STAR-MPI's, on the real nodes of ranks.
 
     SMPI takes node = rank / cores, and uses `mpich` if nodes differ in size.
     """
@@ -81,7 +81,7 @@ def smp_linear(s: Builder, c: Call) -> None:
 
 @algorithm("bcast", "SMP_binary", "binary tree of leaders and in each node, 8 KiB segments")
 def smp_binary(s: Builder, c: Call) -> None:
-    """STAR-MPI's, on the nodes where ranks really are."""
+    """STAR-MPI's, on the real nodes of ranks."""
     s.prepare_nodes()
     leaders = c.layout.leaders
     local, i, node = line_position(c)
