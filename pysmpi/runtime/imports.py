@@ -234,6 +234,9 @@ class ImportSystem:
         name = module.__name__
         outermost = self.importing_shared == 0
         self.importing_shared += 1
+        owner = self.exchange.shown.owner
+        if owner is not None:
+            owner.importing += 1
         self._importers[name] = self.exchange.shown
         if outermost:
             for begin in self.begin_shared:
@@ -249,6 +252,8 @@ class ImportSystem:
         finally:
             self._importers.pop(name, None)
             self.importing_shared -= 1
+            if owner is not None:
+                owner.importing -= 1
             if outermost:
                 for end in list(self.end_shared):
                     end()

@@ -41,6 +41,7 @@ class Surroundings:
         "logging",
         "main_thread",
         "threaded",
+        "importing",
     )
 
     def __init__(
@@ -77,6 +78,7 @@ class Surroundings:
         self.logging: dict[Any, dict[str, Any]] | None = None
         self.main_thread: Any = None
         self.threaded = False  # whether it has started threads
+        self.importing = 0  # shared modules that it is in the middle of importing
 
     @property
     def distinct_seed(self) -> int:

@@ -12,6 +12,7 @@ which environment, and what runs:
       source: false               # unpack the package's source distribution; runs start in it
       quick: false                # one of the ten that run with the tests
       unequal: ...                # why pysmpi's result differs; the run must differ then
+      says: REGEX                 # and what pysmpi must say of it, in one line
       notes: ...                  # a remark for the table
       runs:
         - program: programs/primes.py       # relative to tests/packages, or, if there is no
@@ -96,6 +97,7 @@ class Entry:
     source: bool = False
     quick: bool = False
     unequal: str | None = None
+    says: str | None = None
     notes: str | None = None
 
     @property
@@ -138,6 +140,8 @@ def _entry(row: Any, where: str, name: str) -> Entry:
         raise ListError(f"{where}: runs: expected a sequence of runs")
     if not isinstance(values["version"], str):
         raise ListError(f"{where}: version: expected text in quotes, found {values['version']!r}")
+    if values.get("says") is not None and not values.get("unequal"):
+        raise ListError(f"{where}: says: only an entry that is unequal has it")
     read = [_run(run, f"{where}, run {i + 1}") for i, run in _each(runs)]
     return Entry(**values, runs=read, list=name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 
@@ -35,6 +36,8 @@ def failure(entry: Entry, result: Result) -> str | None:
         return f"{entry.package}: {result.invalid}"
     if result.equal and entry.unequal:
         return f"{entry.package}: equal now; take `unequal` out of its entry"
+    if entry.says and not re.search(entry.says, result.message or ""):
+        return f"{entry.package}: pysmpi says {result.message!r}, expected {entry.says!r}"
     if not result.equal and not entry.unequal:
         said = f" [{result.message}]" if result.message else ""
         return f"{entry.package}: {result.difference}{said}"

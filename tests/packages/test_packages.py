@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from . import compare
+from . import compare, table
 from .conftest import LEFT_OUT
 from .entries import Entry, ListError, entries
 from .environments import Environments, NoNetwork, cache_folder
-from .running import run_entry
+from .running import Result, run_entry
 
 QUICK = [entry for entry in entries() if entry.quick]
 
@@ -77,12 +77,27 @@ def test_rules_change_and_leave_out_lines() -> None:
     assert kept == ["took <time>", "at <address>"]
 
 
+def test_an_entry_that_is_refused_must_be_so_in_the_words_that_it_names(tmp_path: Path) -> None:
+    (tmp_path / "some.yaml").write_text(
+        "[{package: p, version: '1', field: f, environment: e, unequal: why, says: 'cannot be',"
+        " runs: [{code: '1'}]}]"
+    )
+    (entry,) = entries(tmp_path)
+    told = Result("p", "1", False, "ok", "status 2", (1.0, 1.0), "differs", "it cannot be simulated")
+    silent = Result("p", "1", False, "ok", "no end", (1.0, 1.0), "differs", None)
+    same = Result("p", "1", True, "ok", "ok", (1.0, 1.0))
+    assert table.failure(entry, told) is None
+    assert "expected 'cannot be'" in str(table.failure(entry, silent))
+    assert "equal now" in str(table.failure(entry, same))
+
+
 @pytest.mark.parametrize(
     "change, says",
     [
         ({"colour": 1}, "unknown key 'colour'"),
         ({"version": 3}, "expected text in quotes, found 3"),
         ({"runs": []}, "runs: expected a sequence of runs"),
+        ({"says": "no"}, "says: only an entry that is unequal has it"),
         ({"runs": [{"args": []}]}, "expected one of program, module, code, pytest"),
         ({"runs": [{"code": "1", "timeout": "long"}]}, "timeout: expected a int, found 'long'"),
         ({"runs": [{"code": "1", "ignore": ["("]}]}, "ignore: '('"),

@@ -740,6 +740,44 @@ def test_nobody_looks_at_what_a_shared_package_imports_lazily(site, write, capsy
     assert lines(capsys) == ["there", "there"]
 
 
+def test_nobody_goes_on_while_a_shared_module_writes_to_a_pipe(site, write, tmp_path):
+    import _json
+
+    target = site("compiled/__init__.py", "from . import _json")
+    shutil.copy(_json.__file__, target.replace("__init__.py", "_json.so"))
+    site(
+        "compiled/writes.py",
+        """
+        import os
+        for _ in range(3):
+            fd = os.open(os.devnull, os.O_WRONLY)
+            os.close(fd)
+        whole = True
+        """,
+    )
+    path = write(
+        "program.py",
+        f"""
+        import os, sys, threading
+        sys.path.insert(0, {str(tmp_path / "site")!r})
+        import compiled
+        reader, writer = os.pipe()
+        waits = threading.Thread(target=os.read, args=(reader, 1))
+        waits.start()
+        from mpi4py import MPI
+        MPI.COMM_WORLD.Barrier()
+        for _ in range(2000):
+            half = sys.modules.get("compiled.writes")
+            assert half is None or half.whole
+        import compiled.writes
+        os.write(writer, b"x")
+        waits.join()
+        """,
+    )
+    result = pysmpi.run(str(path), 4)
+    assert result.exit_status == 0
+
+
 def test_a_shared_module_that_cannot_be_imported_fails_in_every_rank(site, write, capsys):
     import _json
 

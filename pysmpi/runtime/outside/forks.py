@@ -22,6 +22,16 @@ from pysmpi.runtime.surroundings import Surroundings
 _exit, _getpid = os._exit, os.getpid
 
 
+class _Forked(ranks.Rank):
+    """A rank in a process that it has forked: it takes part in nothing."""
+
+    __slots__ = ()
+
+    def enter(self) -> NoReturn:
+        """Refuse a call that takes part in the simulation."""
+        _refuse()
+
+
 def is_child(simulator: int) -> bool:
     """Whether this process was forked by the one that began to simulate."""
     return _getpid() != simulator
@@ -41,6 +51,8 @@ def become_plain() -> None:
     rank.program = None  # from here on every replaced function is the real one
     rank.process = fiber.process
     fiber.process.suspend = _refuse
+    if type(rank) is ranks.Rank:
+        rank.__class__ = _Forked
     _keep_variables(variables)
     _become_main_thread()
     for number in (signal.SIGINT, signal.SIGTERM):

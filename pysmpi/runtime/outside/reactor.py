@@ -205,8 +205,11 @@ class Reactor:
             self._look_at_all()
 
     def before_change(self, rank: Any) -> None:
-        """Bring the clock to the instant at which the rank that is running changes something."""
-        if self.waits:
+        """Bring the clock to the instant at which the rank that is running changes something.
+
+        Not in the middle of importing a shared module, half of which nobody else should see.
+        """
+        if self.waits and not rank.program.importing:
             process = rank.enter()
             process.settle()
             rank.leave()
