@@ -83,7 +83,8 @@ def test_an_entry_that_is_refused_must_be_so_in_the_words_that_it_names(tmp_path
         " runs: [{code: '1'}]}]"
     )
     (entry,) = entries(tmp_path)
-    told = Result("p", "1", False, "ok", "status 2", (1.0, 1.0), "differs", "it cannot be simulated")
+    said = "it cannot be simulated"
+    told = Result("p", "1", False, "ok", "status 2", (1.0, 1.0), "differs", said)
     silent = Result("p", "1", False, "ok", "no end", (1.0, 1.0), "differs", None)
     same = Result("p", "1", True, "ok", "ok", (1.0, 1.0))
     assert table.failure(entry, told) is None

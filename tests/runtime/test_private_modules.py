@@ -794,7 +794,8 @@ def test_a_shared_module_that_cannot_be_imported_fails_in_every_rank(site, write
             try:
                 import compiled
             except ImportError as error:
-                print(error.name, sorted(name for name in sys.modules if name.startswith("compiled.")))
+                left = (name for name in sys.modules if name.startswith("compiled."))
+                print(error.name, sorted(left))
             MPI.give_way()
         """,
     )

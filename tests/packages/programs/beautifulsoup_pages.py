@@ -20,7 +20,7 @@ for parser in ("html.parser", "lxml"):
     found[parser] = links
 soup.find(id="d3").decompose()
 soup.find("a").wrap(soup.new_tag("b", rank=comm.rank))
-soup.select_one("#d5 a").string.replace_with(f"changed {comm.rank}")
+soup.select("div a")[-1].string.replace_with(f"changed {comm.rank}")
 print(comm.rank, len(soup.prettify().splitlines()), soup.b, soup.get_text("|", strip=True)[:60])
 only = BeautifulSoup(PAGE.format(r=comm.rank), "lxml", parse_only=SoupStrainer("p"))
 print(comm.rank, [one.text for one in only.find_all("p")][: comm.rank + 1])

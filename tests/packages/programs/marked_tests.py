@@ -31,7 +31,7 @@ def test_alone() -> None:
 
 @pytest.mark.mpi
 def test_files(mpi_tmpdir) -> None:
-    path = mpi_tmpdir.join(f"{comm.rank}")
-    path.write(str(comm.rank))
+    mpi_tmpdir.join(f"{comm.rank}").write(str(comm.rank))
     comm.Barrier()
-    assert int(mpi_tmpdir.join(f"{(comm.rank + 1) % comm.size}").read()) == (comm.rank + 1) % comm.size
+    other = (comm.rank + 1) % comm.size
+    assert int(mpi_tmpdir.join(f"{other}").read()) == other
