@@ -12,10 +12,10 @@ Three methods make it fast for many activities:
   contended, and is left out. So is a constraint with a single member, which only bounds this
   member. The lowest bound of an activity is its limit. An activity without a contended constraint
   is free: it runs at its limit, without a solution.
-- Activities with equal penalty, limit and contended constraints always have equal rates: they
-  are a `Bundle`, which is solved as one. A bundle knows how much work each member has done since
-  it began; a member ends when that reaches its goal. So a thousand messages to one host cost as
-  much as one.
+- Activities with equal penalty, limit and contended constraints always have equal rates: they form
+  a `Bundle`, which is solved as one activity. A bundle records the work that each member has done
+  since it began; a member ends when this work reaches its goal. A thousand messages to one host
+  therefore cost as much as one.
 - Only activities that saturated constraints connect with a change are solved again.
 """
 
@@ -637,7 +637,7 @@ class System:
             constraint.moved = False
 
     def _widen(self, bundles: "list[Bundle]", known: int, steps: int) -> None:
-        """Take in what saturated constraints tie to the latest bundles, so many steps away."""
+        """Add the bundles that saturated constraints connect with the latest ones."""
         while steps > 0 and known < len(bundles):
             end = len(bundles)
             for i in range(known, end):

@@ -1,1 +1,1 @@
-"""MPI as mpi4py presents it: what a program imports as `mpi4py.MPI`, one file a chapter."""
+"""MPI in the form of mpi4py: the module `mpi4py.MPI` of programs, one package for each chapter."""

@@ -1,7 +1,7 @@
-"""How the module that programs see is put together from its chapters.
+"""Assembly of the module that programs import, from its chapters.
 
-A chapter lists in `__all__` what it gives to `mpi4py.MPI`, its private helpers that mpi4py's own
-Python code uses included.
+A chapter lists in `__all__` its names in `mpi4py.MPI`, including private helpers for mpi4py's own
+Python code.
 """
 
 from __future__ import annotations

@@ -5,17 +5,17 @@ A public function of MPI is declared where it is defined, by the decorator of it
     @mpi.point_to_point("3.2.4")
     def Recv(self, buf, source=ANY_SOURCE, tag=ANY_TAG, status=None): ...
 
-The decorator registers a `Procedure` and puts the boundary around the function. The boundary stops
-the clock of the rank's compute before anything else, so that what pysmpi does for the call is not
-taken for compute of the program, and starts it last, also after an exception. In between
-`rank.call` is the `Call`. A call that MPI makes for itself within another is a part of that one
-and passes through.
+The decorator registers a `Procedure` and puts the boundary around the function. The boundary first
+stops the clock of the rank's compute, so that pysmpi's own work does not count as compute of the
+program. At the end, also after an exception, it starts the clock. In between `rank.call` is the
+`Call`. A call that MPI makes within another call belongs to the outer call, and the boundary has no
+effect.
 
-Where a call does work that belongs to the program's process, as pickling does in mpi4py, or runs
-functions of the program, it does so in the context `computing()`.
+Work that belongs to the program's process, such as pickling in mpi4py, and functions of the program
+run in the context `computing()`.
 
-A local call looks something up or sets it in the calling rank alone. Its work is compute of the
-program, so the clock goes on.
+A local call only reads or sets state of the calling rank. Its work is compute of the program, so
+the clock continues.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Kind(Enum):
-    """What a call may do to other ranks."""
+    """The effects of a call on other ranks."""
 
     LOCAL = "local"
     POINT_TO_POINT = "point-to-point"
@@ -47,7 +47,7 @@ class Kind(Enum):
 
 
 class Role(Enum):
-    """What an argument means to a call."""
+    """The meaning of an argument."""
 
     BUFFER = "buffer"
     PEER = "peer"
@@ -88,7 +88,7 @@ _ROLES: Final = {
     }.items()
     for name in names.split()
 }
-# The role of a handle whose method is called, by the family of its class.
+# The role of the handle of a method, by the family of its class.
 _FAMILIES: Final = {
     "Comm": Role.COMMUNICATOR,
     "Request": Role.REQUEST,
@@ -107,8 +107,8 @@ class Procedure:
     """A function or method of `mpi4py.MPI`.
 
     `name` is the name without its class. `section` is the section of MPI 4.1 that describes it.
-    `function` is what runs inside the boundary. `parameters` are the names of its parameters,
-    `self` or `cls` of a method included.
+    `function` is the function inside the boundary. `parameters` are the names of its parameters,
+    including `self` or `cls` of a method.
     """
 
     __slots__ = ("name", "section", "kind", "function", "parameters", "roles", "owners")
@@ -160,7 +160,7 @@ def procedure_of(member: Any) -> Procedure | None:
 
 
 def is_boundary(code: CodeType) -> bool:
-    """Whether code is that of a boundary."""
+    """Whether code belongs to a boundary."""
     return code in _BY_CODE
 
 
@@ -233,7 +233,7 @@ class Call:
 
     @property
     def site(self) -> Any:
-        """Where the program makes the call: file, line and function; None if that is unknown."""
+        """The place of the call in the program: file, line and function; None if unknown."""
         if self._site is None:
             fiber: Any = self.fiber
             running = fiber is None or fiber is getcurrent()
@@ -256,7 +256,7 @@ def _outside(frame: FrameType | None) -> Any:
     return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname
 
 
-# Finds a line of the program from a frame. The runtime, which knows what libraries are, sets it.
+# Finds a line of the program from a frame. The runtime, which knows the libraries, sets it.
 locate: Callable[[FrameType | None], Any] = _outside
 
 
@@ -272,9 +272,9 @@ def call_of(fiber: Any) -> Call | None:
 
 
 class computing:
-    """A context inside a call whose work is compute of the program.
+    """A context inside a call; its work is compute of the program.
 
-    Calls that the program's functions make in it are calls of their own.
+    MPI calls of the program's functions inside it are separate calls.
     """
 
     __slots__ = ("rank", "record", "inside")
@@ -366,7 +366,7 @@ _TEMPLATES: dict[tuple[bool, int, int], CodeType] = {}
 def _code(function: Any, clocked: bool) -> CodeType:
     """The code of the boundary, with the signature of a function.
 
-    Functions of as many parameters share a template, in which only the names differ.
+    Functions with the same number of parameters share a template; only the names differ.
     """
     code = function.__code__
     names = code.co_varnames
@@ -414,7 +414,7 @@ def _code(function: Any, clocked: bool) -> CodeType:
 
 
 def _boundary(function: Any, procedure: Procedure) -> Any:
-    """The boundary of a function, which cannot be told from it."""
+    """The boundary of a function; it looks like the function itself."""
     code = _code(function, procedure.kind is not Kind.LOCAL)
     known = {
         "_procedure": procedure,
@@ -453,7 +453,7 @@ class mpi:
 
     @staticmethod
     def local(section: str = "", **roles: Role) -> Callable[[F], F]:
-        """A call that needs no other rank and bills no time of its own."""
+        """A call that needs no other rank and takes no simulated time."""
         return mpi._declared(Kind.LOCAL, section, roles)
 
     @staticmethod

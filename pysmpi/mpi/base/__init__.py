@@ -1,1 +1,1 @@
-"""What every chapter uses: ranks, handles, constants, errors, attributes, info, status."""
+"""The base of all chapters: ranks, handles, constants, errors, attributes, info, status."""

@@ -1,9 +1,9 @@
 """Attributes of communicators, datatypes and windows (MPI 4.1, section 7.7).
 
-Keyvals and attributes are private to a rank. The classes that carry attributes write their five
-methods with `create_keyval`, `free_keyval`, `get`, `set` and `delete` of this module, call
-`copied` where they duplicate an object and `deleted` where they free one. What the predefined
-keyvals of a family answer is registered in `PREDEFINED`.
+Keyvals and attributes are private to a rank. The classes with attributes implement their five
+methods with `create_keyval`, `free_keyval`, `get`, `set` and `delete` of this module. They call
+`copied` when they duplicate an object and `deleted` when they free one. `PREDEFINED` holds the
+values of the predefined keyvals of a family.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pysmpi.mpi.calls import computing
 
 __all__ = ["_keyval_registry"]
 
-# The largest tag: all that a C int holds.
+# The largest tag: the largest C int.
 TAG_MAX = 0x7FFFFFFF
 
 # MPICH's numbers of keyvals: 0xa4000000, the family, a counter.
@@ -86,7 +86,7 @@ TABLE = StateSlot(Rank, Table)
 
 @dataclass(slots=True)
 class Launch:
-    """How a world was launched: the processes that there may be in all, if that is known."""
+    """The launch of a world: the largest number of processes, if it is known."""
 
     universe_size: int | None = None
 
@@ -108,7 +108,7 @@ def of_rank() -> Table:
 
 
 class _Registry(dict[str, Any]):
-    """The keyvals of the calling rank by family, as mpi4py keeps them for itself."""
+    """The keyvals of the calling rank by family, as mpi4py stores them."""
 
     def __getitem__(self, family: str) -> dict[int, Keyval]:
         return of_rank().keyvals[family]
@@ -121,7 +121,7 @@ def _universe_size(subject: Handle) -> int | None:
     return LAUNCH.of(current().world).universe_size
 
 
-# family -> keyval -> what it answers; None where the attribute is not set.
+# family -> keyval -> its value; None if the attribute is not set
 PREDEFINED: dict[str, dict[int, Callable[[Any], Any]]] = {
     "Comm": {
         TAG_UB: lambda subject: TAG_MAX,
@@ -202,7 +202,7 @@ def set(subject: Handle, keyval: int, attrval: Any) -> None:
 
 
 def delete(subject: Handle, keyval: int) -> None:
-    """The body of `Delete_attr`: the attribute is gone, even where its callback fails."""
+    """The body of `Delete_attr`: removes the attribute, also if its callback fails."""
     impl = subject._live()
     table = of_rank()
     number = cint(keyval)
@@ -258,7 +258,7 @@ def deleted(subject: Handle) -> None:
 
 
 def _notify(subject: Handle, keyval: int, entry: tuple[Keyval, Any]) -> int:
-    """Tell the callback that an attribute is gone; return the error code."""
+    """Call the callback for a deleted attribute; return the error code."""
     key, value = entry
     if key.delete_fn is not None:
         try:
@@ -269,7 +269,7 @@ def _notify(subject: Handle, keyval: int, entry: tuple[Keyval, Any]) -> int:
 
 
 def _called(function: Callable[..., Any], subject: Handle, keyval: int, value: Any) -> Any:
-    """Call a callback with a handle of its own, which is null again afterwards."""
+    """Call a callback with a separate handle, which becomes null afterwards."""
     handle = subject._wrap(subject._impl)
     try:
         with computing():

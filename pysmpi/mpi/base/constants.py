@@ -1,9 +1,9 @@
 """The integer constants of MPI.
 
 The values are those of the MPICH ABI, so that a number which a program prints, stores or passes
-through a buffer means the same as under a real library. The fault-tolerance classes have the
-values of MPICH's ``MPIX_ERR_*``. ``UNWEIGHTED`` and ``WEIGHTS_EMPTY`` are addresses in a C library;
-here they are two numbers that no list of weights can be mistaken for.
+through a buffer means the same as under a real library. The fault-tolerance classes have the values
+of MPICH's ``MPIX_ERR_*``. ``UNWEIGHTED`` and ``WEIGHTS_EMPTY`` are addresses in a C library; here
+they are two numbers that differ from every list of weights.
 """
 
 # Wildcards and special ranks (MPI 4.1, A.1.1).
@@ -97,7 +97,7 @@ ERR_REVOKED = 103
 ERR_PROC_FAILED = 101
 ERR_PROC_FAILED_PENDING = 102
 
-# Arguments of the datatype constructors, and what Get_envelope answers.
+# Arguments of the datatype constructors, and results of Get_envelope.
 ORDER_C = 56
 ORDER_FORTRAN = 57
 ORDER_F = ORDER_FORTRAN
@@ -127,7 +127,7 @@ COMBINER_F90_INTEGER = 17
 COMBINER_F90_REAL = 15
 COMBINER_F90_COMPLEX = 16
 
-# Where a Fortran status keeps its fields.
+# The places of the fields of a Fortran status.
 F_SOURCE = 2
 F_TAG = 3
 F_ERROR = 4
@@ -139,7 +139,7 @@ CONGRUENT = 1
 SIMILAR = 2
 UNEQUAL = 3
 
-# Topologies. The two weights are told apart by identity (``is``).
+# Topologies. The two weights are compared by identity (``is``).
 CART = 2
 GRAPH = 1
 DIST_GRAPH = 3

@@ -1,8 +1,8 @@
-"""The public face of classes and functions: their module, and docstrings in mpi4py's form.
+"""The module names of public classes and functions, and docstrings in mpi4py's form.
 
-mpi4py's docstrings begin with the signature, then say in a sentence what the call does:
-`Get_size(self) -> int`, an empty line, "Return the number of processes in a communicator.".
-The sentence is in the source; the signature is put before it when `mpi4py.MPI` is put together.
+mpi4py's docstrings begin with the signature and describe the call in one sentence: `Get_size(self)
+-> int`, an empty line, "Return the number of processes in a communicator.". The source has the
+sentence; the signature is added when `mpi4py.MPI` is assembled.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 
 PUBLIC = "mpi4py.MPI"
 
-# Flags of code objects; importing them from `inspect` would take longer than all that is done here.
+# Flags of code objects; importing them from `inspect` takes longer than the rest of this module.
 VARARGS, VARKEYWORDS = 0x04, 0x08
 
-# Defaults that mpi4py's signatures name, by parameter; handles know their names themselves.
+# Defaults in mpi4py's signatures, by parameter; handles have their own names.
 _DEFAULTS = {
     ("source", -2): "ANY_SOURCE",
     ("tag", -1): "ANY_TAG",
@@ -57,7 +57,7 @@ def _describe_class(cls: type) -> None:
 
 
 def _describe(name: str, function: Any) -> None:
-    """Put the signature before the docstring, once: an alias keeps that of its function."""
+    """Add the signature to the docstring, once: an alias keeps that of its function."""
     doc = function.__doc__
     if doc and not doc.startswith(f"{function.__name__}("):
         function.__doc__ = f"{name}{signature(function)}\n\n{_cleaned(doc)}"

@@ -1,10 +1,10 @@
 """Error handlers (MPI 4.1, section 9.3).
 
-Which handler a communicator, window, file or session has is private to a rank, as it is private
-to a process in a real MPI: each rank keeps a table from objects to handlers.
+The handler of a communicator, window, file or session is private to a rank, as it is private to a
+process in a real MPI: each rank has a table from objects to handlers.
 
-The classes that have error handlers write their four methods with `create`, `get`, `set` and
-`call` of this module, and copy or forget the handler of an object with `inherit` and `forget`.
+The classes with error handlers implement their four methods with `create`, `get`, `set` and `call`
+of this module, and copy or remove the handler of an object with `inherit` and `forget`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pysmpi.mpi.calls import computing, mpi
 
 __all__ = ["Errhandler", "ERRHANDLER_NULL", "ERRORS_RETURN", "ERRORS_ABORT", "ERRORS_ARE_FATAL"]
 
-# User-defined handlers that may exist at a time, for each class of objects, as in mpi4py.
+# Largest number of user-defined handlers at a time, for each class of objects, as in mpi4py.
 MAX_USER_HANDLERS = 32
 
 
@@ -54,7 +54,7 @@ class Errhandler(Handle, kind=5, null=0x14000000, error=ERR_ERRHANDLER):
 
 
 class Action:
-    """What is done about an error, before it is raised."""
+    """The reaction to an error, before it is raised."""
 
     __slots__ = ("name",)
 
@@ -62,7 +62,7 @@ class Action:
         self.name = name
 
     def act(self, subject: Handle | None, error: Exception) -> None:
-        """React to an error: ERRORS_RETURN does nothing, so that the error is raised."""
+        """React to an error: ERRORS_RETURN has no effect, so the error is raised."""
 
     def hold(self) -> None:
         """One more object or handle refers to this handler."""
@@ -72,12 +72,12 @@ class Action:
 
 
 class Fatal(Action):
-    """Ends the program: all of it, or the processes of the communicator."""
+    """Ends the whole program, or the processes of the communicator."""
 
     __slots__ = ()
 
     def act(self, subject: Handle | None, error: Exception) -> None:
-        """Say what happened and abort."""
+        """Print the error and abort."""
         import sys
 
         where = f" on {subject._family.__name__}" if subject is not None else ""
@@ -97,7 +97,7 @@ class UserAction(Action):
         self.references = 1
 
     def act(self, subject: Handle | None, error: Exception) -> None:
-        """Call the function with a handle of its own; an exception from it is fatal."""
+        """Call the function with a separate handle; an exception from it is fatal."""
         argument = self.family._wrap(subject._impl if subject is not None else None)
         try:
             with computing():
@@ -113,7 +113,7 @@ class UserAction(Action):
         self.references += 1
 
     def release(self) -> None:
-        """One less refers to it: the last one frees its place among the user's handlers."""
+        """Remove a reference: the last one frees its place among the user's handlers."""
         self.references -= 1
         if self.references == 0:
             of_rank().created[self.family] -= 1
@@ -136,19 +136,19 @@ class Handlers:
     __slots__ = ("default", "chosen", "actions", "fallback", "created")
 
     def __init__(self, default: Action = RETURN) -> None:
-        self.default = default  # of every object that has no handler of its own: `rc.errors`
-        self.chosen = True  # whether `rc.errors` says so, rather than MPI
-        # None is the null file (MPI 4.1, section 14.7), the only null handle that has one.
+        self.default = default  # for objects without their own handler: `rc.errors`
+        self.chosen = True  # whether it comes from `rc.errors` or from MPI
+        # None is the null file (MPI 4.1, section 14.7), the only null handle with an error handler.
         self.actions: dict[Any, Action] = {None: RETURN}
-        self.fallback: Handle | None = None  # COMM_SELF, once it has a handler of its own
-        self.created: dict[type[Handle], int] = {}  # user-defined handlers in existence
+        self.fallback: Handle | None = None  # COMM_SELF, if it has its own handler
+        self.created: dict[type[Handle], int] = {}  # number of user-defined handlers
 
     def of(self, impl: Any) -> Action:
         """The handler of an object."""
         return self.actions.get(impl, self.default)
 
     def handle(self, subject: Handle | None, error: Exception) -> None:
-        """Let the handler of the object concerned, or of COMM_SELF, see an error."""
+        """Pass an error to the handler of its object, or of COMM_SELF."""
         if subject is None:
             subject = self.fallback
         if subject is None or subject._impl is None and not subject._null_bears_errors:
@@ -190,7 +190,7 @@ def create(family: type[Handle], function: Callable[[Any, int], None]) -> Errhan
 
 
 def _bearer(subject: Handle) -> Any:
-    """What the error handler of a handle is attached to; None for the null file."""
+    """The object of a handle's error handler; None for the null file."""
     return subject._sync() if subject._null_bears_errors else subject._live()
 
 
@@ -226,13 +226,13 @@ def call(subject: Handle, errorcode: int) -> None:
     """The body of `Call_errhandler`."""
     code = cint(errorcode)
     action = of_rank().of(_bearer(subject))
-    # A predefined handler has nothing to do about a success; users' handlers see that too.
+    # A predefined handler ignores a success; users' handlers get it too.
     if code != SUCCESS or isinstance(action, UserAction):
         action.act(subject, Exception(code))
 
 
 def inherit(parent: Handle, child: Handle) -> None:
-    """A new object takes the error handler of another."""
+    """Give a new object the error handler of another."""
     handlers = of_rank()
     action = handlers.actions.get(parent._impl)
     if action is not None:
@@ -241,7 +241,7 @@ def inherit(parent: Handle, child: Handle) -> None:
 
 
 def adopt(file: Handle) -> None:
-    """A new file takes the error handler of the null file, unless `rc.errors` names another."""
+    """Give a new file the error handler of the null file, unless `rc.errors` names another."""
     handlers = of_rank()
     if not handlers.chosen:
         action = handlers.of(None)
@@ -257,7 +257,7 @@ def forget(subject: Handle) -> None:
 
 
 def show(error: BaseException) -> None:
-    """Print the traceback of an exception that came out of a callback of the program."""
+    """Print the traceback of an exception from a callback of the program."""
     import sys
     import traceback
 

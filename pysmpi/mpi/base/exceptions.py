@@ -1,7 +1,7 @@
-"""MPI.Exception, error classes and codes, and the way of an error (MPI 4.1, chapter 9).
+"""MPI.Exception, error classes and codes, and the handling of errors (MPI 4.1, chapter 9).
 
-An error is found somewhere in a chapter, goes to the error handler of the object that it concerns
-and, if that handler returns, is raised as `MPI.Exception`: `fail` does all three.
+A chapter detects an error. The error goes to the error handler of its object and, if that handler
+returns, is raised as `MPI.Exception`: `fail` does all three.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Exception(RuntimeError):
 
     args: tuple[int]
 
-    # What was wrong in this instance, for the message; empty where only the code is known.
+    # The details of this error, for the message; empty if only the code is known.
     detail = ""
 
     def __init__(self, ierr: int = SUCCESS, /) -> None:
@@ -193,16 +193,16 @@ class Exception(RuntimeError):
         return self.Get_error_string()
 
 
-# What reads arguments and has no names for them.
+# Modules that read arguments without their names.
 _READERS = frozenset(("whole", "integer", "no_integer", "cint", "cstring", "sequence", "listed"))
 
 
 def named(value: Any, otherwise: str = "") -> str:
-    """`"dest: "` where `value` is the argument `dest` of the call that a program has made.
+    """`"dest: "` if `value` is the argument `dest` of the program's call.
 
-    Nobody hands the names of arguments down to where they are looked at: they are found in the
-    frames of the call, which is slow, and done for error messages only. `otherwise` stands in for
-    a name that is not found.
+    Checks of arguments do not get the names of the arguments. The names are found in the frames of
+    the call, which is slow, and done for error messages only. `otherwise` is used if a name is not
+    found.
     """
     found = otherwise
     frame: Any = sys._getframe(1)
@@ -220,7 +220,7 @@ def _place(value: Any, parameters: Sequence[str], arguments: Mapping[str, Any]) 
     """Which parameter has the value, or a list with the value in it: `dest`, `counts[2]`."""
     known = {name: arguments[name] for name in parameters if name in arguments}
     known.pop("self", None)
-    # None stands for much that is left out: a list with None in it is the better guess.
+    # None often means an omitted argument: a list that contains None is the better guess.
     for name, argument in known.items():
         if isinstance(argument, (list, tuple)):
             for i, item in enumerate(argument):
@@ -235,9 +235,9 @@ def _place(value: Any, parameters: Sequence[str], arguments: Mapping[str, Any]) 
 
 
 def whole(value: Any) -> int:
-    """A number as C's conversion takes it: a float loses its fraction, as in mpi4py.
+    """A number, converted as in C: a float loses its fraction, as in mpi4py.
 
-    TypeError for what is no number.
+    TypeError for other objects.
     """
     try:
         number = index(value)
@@ -281,12 +281,12 @@ def listed(values: Any) -> list[Any]:
 
 
 def no_integer(value: Any) -> TypeError:
-    """The exception for what is no integer."""
+    """The exception for an object that is not an integer."""
     return TypeError(f"{named(value)}an integer is required, not {type(value).__name__}")
 
 
 def cint(value: Any) -> int:
-    """A C int: TypeError for what is no number, OverflowError for one that does not fit."""
+    """A C int: TypeError for an object that is not a number, OverflowError for one out of range."""
     if value.__class__ is int and -0x80000000 <= value <= 0x7FFFFFFF:
         return value
     number = whole(value)
@@ -313,11 +313,11 @@ error_handlers: list[Callable[[Any, Exception], None]] = []
 
 
 def fail(code: int, detail: str = "", subject: Any = None) -> NoReturn:
-    """Hand an error to its error handler, then raise it.
+    """Pass an error to its error handler, then raise it.
 
-    `subject` is the handle (communicator, window, file or session) that the error concerns. An
-    error that concerns none of these goes to the handler of COMM_SELF (MPI 4.1, section 9.3).
-    `detail` says what was wrong, with which argument.
+    `subject` is the handle (communicator, window, file or session) of the error. An error without
+    such a handle goes to the handler of COMM_SELF (MPI 4.1, section 9.3). `detail` describes the
+    error and the argument.
     """
     error = Exception(code)
     if detail:

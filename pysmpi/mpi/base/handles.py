@@ -1,13 +1,12 @@
-"""What all handles of MPI have in common.
+"""The base of all handles of MPI.
 
-A handle is a small Python object that points to the thing it stands for (`_impl`; None is the
-null handle). Copies, `MPI.Comm(comm)`, point to the same thing: equality is identity of what is
-pointed to. Freeing makes the handle null, never a Python finaliser: garbage may be collected
-while another rank runs.
+A handle is a small Python object that points to its MPI object (`_impl`; None is the null handle).
+Copies, `MPI.Comm(comm)`, point to the same object: handles are equal if they point to the same
+object. Freeing makes the handle null. Python finalisers do not free handles, because garbage may be
+collected while another rank runs.
 
-The predefined handles are registered under their names, which is what pickling reduces them to,
-and under the integers that they have in the MPICH ABI. Other handles get an integer when a
-program first asks for one.
+The predefined handles are registered under their names, which pickling uses, and under their
+integers in the MPICH ABI. Other handles get an integer when a program first requests it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ __all__ = ["_addressof", "_handleof", "_sizeof"]
 
 _MASK = 0xFFFFFFFF
 
-# The C cells of the handles whose address was asked for, by id: (weak reference, cell).
+# The C cells of the handles with a requested address, by id: (weak reference, cell).
 _cells: dict[int, tuple[Any, c_uint32]] = {}
 
 
@@ -46,7 +45,7 @@ def wrong_type(argument: str, expected: type, obj: object) -> TypeError:
 
 
 def check_comm(comm: object) -> None:
-    """Refuse an argument `comm` that is no communicator, where that class is not known yet."""
+    """Refuse an argument `comm` that is not a communicator, without importing that class."""
     if not isinstance(comm, Handle) or comm._family.__name__ != "Comm":
         raise TypeError(
             f"Argument 'comm' has incorrect type (expected mpi4py.MPI.Comm, got {type_name(comm)})"
@@ -57,7 +56,7 @@ class Table:
     """The integers of the handles of one family.
 
     Those of the predefined handles are the same for all ranks; any other handle gets its integer
-    from the rank that asks, as it would from a process of its own.
+    from the calling rank, as in a separate process.
     """
 
     __slots__ = ("null", "first", "_numbers", "_impls")
@@ -69,13 +68,13 @@ class Table:
         self._impls: dict[int, Any] = {null: None}
 
     def define(self, impl: Any, number: int) -> None:
-        """Give a predefined thing its number; a second name keeps the first number."""
+        """Give a predefined object its number; a second name keeps the first number."""
         number &= _MASK
         self._impls.setdefault(number, impl)
         self._numbers.setdefault(id(impl), number)
 
     def number(self, impl: Any) -> int:
-        """The integer of `impl`, which is kept alive until the rank forgets it."""
+        """The integer of `impl`, which stays alive until the rank forgets the integer."""
         found = self._numbers.get(id(impl))
         if found is None:
             own = self._own()
@@ -87,13 +86,13 @@ class Table:
         return found
 
     def find(self, number: int) -> Any:
-        """What has this number; KeyError if nothing has."""
+        """The object with this number; KeyError if there is none."""
         if number in self._impls:
             return self._impls[number]
         return self._own().impls[number]
 
     def forget(self, impl: Any) -> None:
-        """The thing is gone, and its number with it."""
+        """Remove an object and its number."""
         own = NUMBERS.of(current()).get(self.first)
         if own is not None:
             number = own.numbers.pop(id(impl), None)
@@ -123,10 +122,10 @@ NUMBERS: StateSlot[Rank, dict[int, OwnNumbers]] = StateSlot(Rank, dict)  # by th
 
 
 class Family:
-    """Lets the classes of a family know its founder.
+    """Gives the classes of a family access to its base class.
 
-    A plain class attribute would do, if a class that holds itself did not send whoever walks
-    through the members of classes round in circles.
+    A plain class attribute would be simpler, but programs that walk through the members of classes
+    would never end if a class contained itself.
     """
 
     __slots__ = ("founder",)
@@ -142,7 +141,7 @@ class Handle:
     """Base of all handles.
 
     A family of handles is a direct subclass, made with the keywords of `__init_subclass__`.
-    Subclasses of a family, those of users included, belong to the family.
+    Subclasses of a family, including those of users, belong to the family.
     """
 
     __slots__ = ("_impl", "__weakref__")
@@ -160,7 +159,7 @@ class Handle:
     # May be freed before MPI is initialized and after it is finalized.
     _outlives_mpi: ClassVar[bool] = False
 
-    # The null handle has an error handler, that of errors which concern no object of the family.
+    # The null handle has an error handler, for errors without an object of the family.
     _null_bears_errors: ClassVar[bool] = False
 
     def __init_subclass__(
@@ -171,7 +170,7 @@ class Handle:
         release: str | None = "Free",
         **keywords: Any,
     ) -> None:
-        """Found a family if there is a `kind`.
+        """Create a family if there is a `kind`.
 
         `kind` is the number of the family in MPICH's handles, `null` the integer of its null
         handle, `error` the error class of a bad handle and `release` the method that frees one.
@@ -185,7 +184,7 @@ class Handle:
             cls._named = {}
             cls._constants = set()
 
-    # How chapters make handles.
+    # Constructors for chapters.
 
     @classmethod
     def _define(cls, name: str, impl: Any, number: int) -> Any:
@@ -199,14 +198,14 @@ class Handle:
 
     @classmethod
     def _of(cls, impl: Any) -> Self:
-        """A new handle of this very class, a user's subclass included."""
+        """A new handle of exactly this class, which may be a user's subclass."""
         self = cls.__new__(cls)
         self._impl = impl
         return self
 
     @classmethod
     def _wrap(cls, impl: Any) -> Any:
-        """A new handle of the class of the family that fits the thing."""
+        """A new handle of the class of the family that fits the object."""
         self = object.__new__(cls._family)
         self._impl = impl
         return self
@@ -220,10 +219,10 @@ class Handle:
         else:
             raise wrong_type(argument, self._family, other)
 
-    # What is behind a handle.
+    # The objects of handles.
 
     def _sync(self) -> Any:
-        """The thing behind the handle, also where C code has written another handle into it."""
+        """The object of the handle, also after C code has written another handle into it."""
         if _cells:
             entry = _cells.get(id(self))
             if entry is not None:
@@ -233,7 +232,7 @@ class Handle:
         return self._impl
 
     def _live(self) -> Any:
-        """The thing behind the handle; an error of the family's class if it is null."""
+        """The object of the handle; an error of the family's class if it is null."""
         impl = self._impl
         if impl is None:
             impl = self._sync()
@@ -242,7 +241,7 @@ class Handle:
         return impl
 
     def _set(self, impl: Any) -> None:
-        """Point to another thing, or to nothing."""
+        """Point to another object, or to None."""
         self._impl = impl
         if _cells:
             entry = _cells.get(id(self))
@@ -250,12 +249,12 @@ class Handle:
                 entry[1].value = self._table.number(impl)
 
     def _drop(self) -> None:
-        """Become null; a module constant stays what it is."""
+        """Become null; a module constant does not change."""
         if id(self) not in self._constants:
             self._set(None)
 
     def _retire(self) -> None:
-        """Become null because the thing is gone."""
+        """Become null because the object has been freed."""
         self._table.forget(self._impl)
         self._drop()
 
@@ -271,7 +270,7 @@ class Handle:
             family = cls._family.__name__.lower()
             fail(cls._error, f"{argument}: no {family} has the handle {number:#x}")
 
-    # What programs see.
+    # Public methods.
 
     def __eq__(self, other: object) -> bool:
         """Return self==value."""

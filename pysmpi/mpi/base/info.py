@@ -24,7 +24,7 @@ __all__ = ["Info", "INFO_NULL", "INFO_ENV"]
 
 
 class Environment:
-    """What INFO_ENV points to: its pairs are those of the calling rank."""
+    """The object of INFO_ENV: its pairs are those of the calling rank."""
 
     __slots__ = ()
 
@@ -36,7 +36,7 @@ STARTED_BY: StateSlot[Rank, dict[str, str]] = StateSlot(Rank, dict)
 
 
 def environment() -> dict[str, str]:
-    """The pairs of INFO_ENV in the calling rank: how it was started, as far as that is known."""
+    """The pairs of INFO_ENV in the calling rank: the known facts about its start."""
     return STARTED_BY.of(current())
 
 
@@ -250,7 +250,7 @@ class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):
 
 
 def check_info(info: Any) -> Info:
-    """Refuse an argument `info` that is none."""
+    """Refuse an argument `info` that is not an info object."""
     if not isinstance(info, Info):
         raise wrong_type("info", Info, info)
     return info

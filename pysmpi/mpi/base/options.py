@@ -16,7 +16,7 @@ from pysmpi.mpi.base.state import StateSlot
 
 
 class Options:
-    """What `mpi4py.rc` and the variables MPI4PY_RC_* ask for (mpi4py, section "mpi4py.rc")."""
+    """The settings of `mpi4py.rc` and of MPI4PY_RC_* (mpi4py, section "mpi4py.rc")."""
 
     __slots__ = (
         "initialize",
@@ -63,7 +63,7 @@ class Options:
             _warn("irecv_bufsz", size)
             size = 32768
         self.irecv_bufsz: int = size
-        # Which error handler new objects get.
+        # The error handler of new objects.
         self.errors: str = _choice(
             "errors",
             option("errors", "exception"),
@@ -109,7 +109,8 @@ def _choice(name: str, value: Any, choices: dict[str, Any], default: str) -> Any
 class Environment:
     """Whether and how MPI is initialized in a rank.
 
-    A rank starts with MPI initialized, as by the import of `mpi4py.MPI`; `start` is that import.
+    A rank starts with MPI initialized, as after the import of `mpi4py.MPI`; `start` represents that
+    import.
     """
 
     __slots__ = (

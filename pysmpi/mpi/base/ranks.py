@@ -1,8 +1,8 @@
-"""Ranks: what MPI keeps for each process, and which rank is running now.
+"""Ranks: the state of MPI for each process, and the running rank.
 
-All ranks live in one interpreter, so a handle such as `COMM_WORLD` is one object for all and
-asks `current()` who wants to know. Whatever must differ between ranks, from error handlers to
-names, lies in slots that its chapter declares (`base/state.py`).
+All ranks are in one interpreter, so a handle such as `COMM_WORLD` is one object for all ranks and
+uses `current()` to find the calling rank. State that differs between ranks, from error handlers to
+names, is in slots that its chapter declares (`base/state.py`).
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 
 class Universe(Owner):
-    """What all ranks of one simulation share: the engine, and every process by its pid."""
+    """The shared state of all ranks of one simulation: the engine, and every process by its pid."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.processes: list[Process] = []
         self.ranks: list[Rank] = []
-        self.contexts = 0  # numbers given to communication contexts
+        self.contexts = 0  # number of communication contexts
         # Communicators by the numbers of their contexts.
         self.communicators: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.state = []
         self.selection: Any = None  # which collective algorithm to use
         self.settings = CallSettings()
-        self.aborted: tuple[Rank, Aborted] | None = None  # who called Abort
-        self.on_abort: Callable[[Rank], Any] | None = None  # called once somebody has
+        self.aborted: tuple[Rank, Aborted] | None = None  # the rank that called Abort
+        self.on_abort: Callable[[Rank], Any] | None = None  # called after that
 
     def next_context(self) -> int:
         """A number for a new communication context."""
@@ -50,22 +50,22 @@ class Universe(Owner):
 
 
 class World(Owner):
-    """The ranks that were started together: what `COMM_WORLD` means to them."""
+    """The ranks that were started together: their `COMM_WORLD`."""
 
     def __init__(self, universe: Universe, first: int, size: int) -> None:
         self.universe = universe
         self.first = first  # pid of rank 0; the others follow
         self.size = size
-        self.core: Any = None  # of COMM_WORLD, once somebody asks
+        self.core: Any = None  # of COMM_WORLD, after its first use
         self.state = []
-        self.main: Callable[[Rank], Any] | None = None  # what each of its ranks runs
+        self.main: Callable[[Rank], Any] | None = None  # the program of each of its ranks
         self.equip: Callable[[Rank], Any] | None = None  # called just before a rank begins
 
 
 class Stop(GreenletExit, KeyboardInterrupt):
     """Ends a rank that is stopped.
 
-    Frameworks that catch every exception of what they run let `KeyboardInterrupt` pass.
+    Frameworks that catch every exception of user code do not catch `KeyboardInterrupt`.
     """
 
 
@@ -78,10 +78,10 @@ class Aborted(Stop):
 
 
 class Watcher(Protocol):
-    """Is told of the calls of a rank that take part in the simulation.
+    """Notified of the calls of a rank that take part in the simulation.
 
-    A call of MPI is `rank.call`. There is none when the rank sleeps, or waits for one of its
-    threads or for what the runtime does for it.
+    A call of MPI is `rank.call`. It is None when the rank sleeps, or waits for one of its threads
+    or for the runtime.
     """
 
     def begun(self, rank: Rank) -> None:
@@ -91,7 +91,7 @@ class Watcher(Protocol):
         """The call ends."""
 
 
-# Makes the call of what a boundary noted. `pysmpi.mpi.calls` sets it.
+# Makes the call from the notes of a boundary. `pysmpi.mpi.calls` sets it.
 new_call: Callable[[Any, Rank, tuple[Any, ...]], Call] = NotImplemented
 
 
@@ -119,16 +119,16 @@ class Rank(Owner):
         self.core = 0  # and the number of its core there
         self.program: Any = None  # its private surroundings
         self.fiber: Any = None  # of its main thread
-        self.self_core: Any = None  # of COMM_SELF, once somebody asks
-        self.polls = 0  # tests in a row that found nothing
+        self.self_core: Any = None  # of COMM_SELF, after its first use
+        self.polls = 0  # number of failed tests in a row
         self.in_call = True  # whether its timer stands; it runs while the program does
-        # The call of MPI that its running thread is in: a `Call`, or what `call` makes one of.
+        # The MPI call of its running thread: a `Call`, or data from which `call` makes one.
         self.record: Any = None
         # Told of the begin and the end of each call that takes part in the simulation.
         self.watchers: tuple[Watcher, ...] | None = None
 
     def forget(self) -> None:
-        """Let go of what the rank had, at its end."""
+        """Release the state of the rank, at its end."""
         forget(self, Rank)
         self.program = self.timer = self.self_core = None
 
@@ -164,7 +164,7 @@ class Rank(Owner):
         return self.engine.now + self.process.debt
 
     def clock(self) -> float:
-        """What `Wtime` answers: looking costs a little, so that who polls gets on."""
+        """The value of `Wtime`: each reading costs a little, so that polling loops progress."""
         if self is outside:
             return time.perf_counter()
         now = self.now()
@@ -172,7 +172,7 @@ class Rank(Owner):
         return now
 
     def thread(self) -> int:
-        """What tells the running thread of this rank from its others."""
+        """The identity of the running thread of this rank."""
         fiber = getcurrent()
         return id(fiber) if isinstance(fiber, Fiber) else get_ident()
 
@@ -185,7 +185,7 @@ class Rank(Owner):
         if self is outside:
             raise SystemExit(status)
         error = Aborted(status)
-        # The program may catch it, as thread pools do: nothing happens any more nevertheless.
+        # The program may catch it, as thread pools do; no event happens any more nevertheless.
         if self.universe.aborted is None:
             self.universe.aborted = self, error
         self.engine.stop()
@@ -196,7 +196,7 @@ class Rank(Owner):
     def enter(self) -> Process:
         """Begin a call that takes part in the simulation: bill the compute since the last one.
 
-        Within a call there is nothing to bill, so a call may be made of others.
+        Within a call there is no compute to bill, so calls may be nested.
         """
         if not self.in_call:
             if self.timer is not None:
@@ -215,7 +215,7 @@ class Rank(Owner):
             raise
 
     def leave(self) -> None:
-        """Go back to the program, also by an exception: what runs from now on is its compute."""
+        """Return to the program, also by an exception: now its compute is measured."""
         if self.watchers is not None and self.in_call and self.record is None:
             for watcher in self.watchers:
                 watcher.ended(self)
@@ -228,7 +228,7 @@ class Rank(Owner):
         self.process.debt += seconds
 
     def sleep(self, seconds: float) -> None:
-        """Let `seconds` of simulated time pass; at least give way to what is due now."""
+        """Let `seconds` of simulated time pass; at least run the events that are due now."""
         process = self.enter()
         try:
             process.sleep(seconds)
@@ -243,10 +243,10 @@ class Fiber(greenlet):
     process: Process
     gate: Request | None
     record: Any  # the call it is in, while another thread of its rank runs
-    state: Any  # what its rank has for itself of the interpreter's, see runtime/process/
+    state: Any  # the rank's own state of the interpreter, see runtime/process/
 
     def block(self, timeout: float | None = None) -> bool:
-        """Wait for `wake`, at most `timeout` (s of simulated time); whether it came."""
+        """Wait for `wake`, at most `timeout` (simulated s); return whether it was called."""
         rank = self.rank
         process = rank.enter()
         gate = self.gate = Request()
@@ -262,7 +262,7 @@ class Fiber(greenlet):
         return gate.done
 
     def wake(self) -> None:
-        """Let a blocked fiber go on, at the present instant of who wakes it."""
+        """Resume a blocked fiber, at the current time of the calling rank."""
         gate = self.gate
         if gate is None or gate.done:
             return
@@ -275,16 +275,16 @@ class Fiber(greenlet):
 
 
 class FreeTransport(Transport):
-    """Messages that cost nothing: all there is outside a simulation."""
+    """Messages without cost: the transport outside a simulation."""
 
     def plan(self, source: int, destination: int, nbytes: int) -> Plan:
         return Plan(0.0, 0.0, float("inf"), 1.0, 1.0, [], [], eager=True)
 
 
 def _alone() -> Rank:
-    """The rank of a program that no simulation runs: alone in its world.
+    """The rank of a program outside a simulation: alone in its world.
 
-    Its waits run the engine right where they are.
+    Its waits run the engine directly.
     """
     engine = Engine(FreeTransport(), 1)
     universe = Universe(engine)
@@ -306,12 +306,12 @@ def _alone() -> Rank:
     return rank
 
 
-# Stands in where no simulation runs.
+# Used outside of simulations.
 outside = _alone()
 
 
 def current() -> Rank:
-    """The rank whose code is running; outside a simulation, a rank that is alone."""
+    """The running rank; outside a simulation, a rank that is alone."""
     try:
         return getcurrent().rank  # type: ignore[attr-defined]
     except (AttributeError, RuntimeError):  # the latter at the exit of Python
@@ -319,6 +319,6 @@ def current() -> Rank:
 
 
 def set_current(rank: Rank) -> None:
-    """Make `rank` stand in where no simulation runs (for tests)."""
+    """Use `rank` outside of simulations (for tests)."""
     global outside
     outside = rank

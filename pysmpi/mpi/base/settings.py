@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class CallSettings:
-    """What calls cost (s of simulated time), and how they do what MPI leaves open.
+    """The costs of calls (s of simulated time), and their behaviour where MPI leaves a choice.
 
-    The options of `--cfg` have the same names, with `smpi/` before them.
+    The options of `--cfg` have the same names with the prefix `smpi/`.
     """
 
     wtime: float = 1e-8  # of a look at the clock
-    test: float = 1e-4  # of Test and its relatives, when they find nothing
-    iprobe: float = 1e-4  # of Iprobe, when it finds nothing
-    grow_injected_times: bool = True  # whether tests in vain cost more and more
+    test: float = 1e-4  # of Test and similar calls, if they fail
+    iprobe: float = 1e-4  # of Iprobe, if it finds no message
+    grow_injected_times: bool = True  # whether repeated failed tests cost more
     init: float = 0.0  # of Init
     barrier_finalization: bool = False  # whether Finalize is a barrier
-    reduction_order: str = "rank"  # in which reductions combine: by rank, or as the "algorithm"
+    reduction_order: str = "rank"  # of combining in reductions: by rank, or as the "algorithm"

@@ -1,13 +1,13 @@
-"""What chapters keep for each rank, communicator, world or universe.
+"""State of chapters for each rank, communicator, world or universe.
 
-A chapter declares its state once, at module level, and asks for it with its static type:
+A chapter declares its state once, at module level, and accesses it with its static type:
 
     NAMES: StateSlot[Rank, dict[Type, str]] = StateSlot(Rank, dict)
     ...
     NAMES.of(rank)[record] = "row"
 
-So what lies below need not know the chapters above it. The state of an owner is made at the first
-use: what a program does not use costs nothing.
+Lower layers therefore do not depend on the chapters above them. The state of an owner is made at
+the first use: unused state costs nothing.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any, Generic, TypeVar
 
 
 class Owner:
-    """Something of which chapters keep state. Only `StateSlot` looks into `state`."""
+    """An object with state of chapters. Only `StateSlot` accesses `state`."""
 
     __slots__ = ("state",)
 
-    state: list[Any]  # by the index of the slot; None where there is nothing yet
+    state: list[Any]  # by the index of the slot; None if not made yet
 
 
 O = TypeVar("O", bound=Owner)  # noqa: E741
@@ -33,10 +33,10 @@ _KEPT: dict[type[Owner], set[int]] = {}
 
 
 class StateSlot(Generic[O, T]):
-    """The state of one kind that every owner of one class has.
+    """One kind of state for every owner of a class.
 
-    `make` gives the state of an owner that has none yet; without it somebody has to `put` it.
-    What is `kept` stays when the owner forgets its state at its end.
+    `make` makes the state of an owner that has none yet; without it the state must be `put`. State
+    that is `kept` remains when the owner forgets its state at its end.
     """
 
     __slots__ = ("_index", "_make")
@@ -51,7 +51,7 @@ class StateSlot(Generic[O, T]):
             _KEPT.setdefault(owner, set()).add(self._index)
 
     def of(self, owner: O) -> T:
-        """The state of an owner, made if there is none; LookupError if nothing makes it."""
+        """The state of an owner, made if necessary; LookupError if there is no `make`."""
         try:
             found: T | None = owner.state[self._index]
         except IndexError:
@@ -83,7 +83,7 @@ class StateSlot(Generic[O, T]):
 
 
 def forget(owner: O, kind: type[O]) -> None:
-    """Let go of the state of an owner, but for what is kept."""
+    """Release the state of an owner, except kept state."""
     kept = _KEPT.get(kind, ())
     state = owner.state
     owner.state = [state[i] if i in kept else None for i in range(max(kept, default=-1) + 1)

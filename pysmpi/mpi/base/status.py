@@ -1,4 +1,4 @@
-"""Status: what is known of a message that was received, or of an operation that completed."""
+"""Status: information about a received message, or a completed operation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _EMPTY = array("i", [0, 0, ANY_SOURCE, ANY_TAG, SUCCESS])
 
 
 def check_status(status: Any, argument: str = "status") -> None:
-    """Refuse a status argument that is none, before anything is done."""
+    """Refuse an argument that is not a status, before the call has any effect."""
     if not isinstance(status, Status):
         raise wrong_type(argument, Status, status)
 
@@ -54,7 +54,7 @@ class Status:
             raise wrong_type("status", Status, status)
         return self
 
-    # How requests and receives report.
+    # Called by requests and receives.
 
     def _fill(self, source: int, tag: int, nbytes: int, cancelled: bool = False) -> None:
         """Set everything but the error, which is set by calls that complete many requests."""
@@ -78,7 +78,7 @@ class Status:
     def _address(self) -> int:
         return self._fields.buffer_info()[0]
 
-    # What programs see.
+    # Public methods.
 
     def __eq__(self, other: object) -> bool:
         """Return self==value."""
@@ -256,9 +256,9 @@ def _type(datatype: Datatype) -> Datatype:
 
 
 def _elements(signature: Signature, nbytes: int) -> tuple[int, int]:
-    """How many basic elements `nbytes` bytes of a repeated signature hold, and the bytes left over.
+    """The number of basic elements in `nbytes` of a repeated signature, and the remaining bytes.
 
-    The bytes left over are those of an element of which only a part has come.
+    The remaining bytes are those of an incomplete element.
     """
     size = _size(signature)
     if size == 0 or nbytes == 0:
@@ -281,7 +281,7 @@ def _elements(signature: Signature, nbytes: int) -> tuple[int, int]:
 
 
 def _bytes_of(signature: Signature, elements: int) -> int:
-    """The bytes of so many basic elements of a repeated signature: what `_elements` counts."""
+    """The bytes of basic elements of a repeated signature, counted as by `_elements`."""
     each = members(signature)
     if each == 0:
         return 0

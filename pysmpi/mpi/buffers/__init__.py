@@ -1,1 +1,1 @@
-"""Memory of programs: how buffers are spelt, described, moved, packed and pickled."""
+"""Memory of programs: parsing, describing, copying, packing and pickling buffers."""

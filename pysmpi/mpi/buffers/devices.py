@@ -1,7 +1,7 @@
 """Memory exposed through DLPack and through the CUDA array interface.
 
-Both describe device memory to a real MPI library; a simulated rank has host memory only, so what
-these arrays point to is read and written as host memory.
+Both describe device memory for a real MPI library. A simulated rank has host memory only, so the
+data of these arrays is accessed as host memory.
 The structures are those of DLPack 1.0 (https://dmlc.github.io/dlpack) and of version 3 of the
 CUDA array interface (https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html).
 """
@@ -20,7 +20,7 @@ READ_ONLY = 1
 
 _INT, _UINT, _FLOAT, _COMPLEX, _BOOL = 0, 1, 2, 5, 6
 
-# (kind, size in bytes) -> format of the buffer protocol; an empty one stands for mere bytes.
+# (kind, size in bytes) -> format of the buffer protocol; an empty one for plain bytes.
 _FORMATS = {
     ("b", 1): "?",
     ("i", 1): "b", ("i", 2): "h", ("i", 4): "i", ("i", 8): "l",
@@ -152,7 +152,7 @@ def _dlpack_format(dtype: _DataType) -> tuple[str, int]:
     size = dtype.bits // 8
     kind = _KINDS.get(dtype.code, "")
     if dtype.lanes != 1:
-        # A pair of floats is how old producers spell a complex number.
+        # Old producers describe a complex number as a pair of floats.
         if kind == "f" and dtype.lanes == 2:
             return _FORMATS.get(("c", 2 * size), ""), 2 * size
         return "", 1

@@ -1,13 +1,12 @@
-"""Reading the memory that any Python object exposes, and exposing memory of our own.
+"""Access to the memory that any Python object exposes, and exposing memory of our own.
 
-`acquire` turns whatever mpi4py accepts as a buffer (the buffer protocol, DLPack, the CUDA array
-interface) into one flat view of bytes.
-All memory that a simulated rank can name is host memory, so an array that claims to live on a
-device is read and written like any other, but it is not *accessible*: `MPI.buffer` refuses to
-index it, as mpi4py does.
+`acquire` converts every object that mpi4py accepts as a buffer (the buffer protocol, DLPack, the
+CUDA array interface) into one flat view of bytes. All memory of a simulated rank is host memory. An
+array that claims to be on a device is accessed like any other, but it is not *accessible*:
+`MPI.buffer` refuses to index it, as in mpi4py.
 
-Python 3.12 lets a class export a buffer through `__buffer__`; before that only C types could.
-`delegate_exports` and `export_with` fill the slot in the type object that the C types fill.
+From Python 3.12 on a class can export a buffer through `__buffer__`; before, only C types could.
+`delegate_exports` and `export_with` fill the slot in the type object that C types use.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ _BYTE = np.dtype(np.uint8)
 class Exported(NamedTuple):
     """Memory that an object exposes.
 
-    `memory` is a flat view of unsigned bytes, `format` the format of its elements, `itemsize`
-    their size in bytes, `owner` what keeps the memory alive, `kind` the kind of memory.
+    `memory` is a flat view of unsigned bytes, `format` the format of its elements, `itemsize` their
+    size in bytes, `owner` the object that keeps the memory alive, `kind` the kind of memory.
     """
 
     memory: memoryview
@@ -44,10 +43,10 @@ class Exported(NamedTuple):
 
 
 def acquire(obj: Any, writable: bool = False) -> Exported:
-    """The memory of `obj`, which has to be contiguous in C or Fortran order.
+    """The memory of `obj`, which must be contiguous in C or Fortran order.
 
-    Raises TypeError where `obj` exposes no memory, and BufferError where it is not contiguous,
-    or read-only although `writable` was asked for.
+    Raises TypeError if `obj` exposes no memory, and BufferError if it is not contiguous, or
+    read-only although `writable` is set.
     """
     try:
         view = memoryview(obj)
@@ -66,7 +65,7 @@ def acquire(obj: Any, writable: bool = False) -> Exported:
 
 
 def flat(view: memoryview) -> memoryview:
-    """The bytes of a contiguous view, in the order they lie in memory."""
+    """The bytes of a contiguous view, in the order of memory."""
     if view.format == "B" and view.ndim == 1 and view.c_contiguous:
         return view
     if not view.contiguous:
@@ -80,19 +79,19 @@ def flat(view: memoryview) -> memoryview:
     try:
         return view.cast("B")
     except (TypeError, ValueError):
-        # memoryview knows native formats of one character only.
+        # memoryview supports only native formats of one character.
         return memoryview(np.ndarray((view.nbytes,), _BYTE, view))
 
 
 def _plain(obj: Any) -> Any:
-    """An array of the same memory whose dtype has a format: bytes of the same item size."""
+    """An array over the same memory with a simple dtype: bytes of the same item size."""
     if not isinstance(obj, np.ndarray):
         raise BufferError(f"cannot read the memory of a '{type(obj).__name__}' object")
     return obj.view(np.dtype((np.void, obj.dtype.itemsize)))
 
 
 def _foreign(obj: Any, writable: bool) -> Exported | None:
-    """Memory through DLPack or the CUDA array interface, None where there is neither."""
+    """Memory through DLPack or the CUDA array interface, None if the object has neither."""
     if not (hasattr(obj, "__dlpack__") or hasattr(obj, "__cuda_array_interface__")):
         return None
     from pysmpi.mpi.buffers import devices
@@ -110,7 +109,7 @@ def at_address(address: int, nbytes: int, readonly: bool = False) -> memoryview:
 
 
 def address_of(memory: Any) -> int:
-    """Where a contiguous buffer begins."""
+    """The address of a contiguous buffer."""
     if not isinstance(memory, np.ndarray):
         memory = np.ndarray((memoryview(memory).nbytes,), _BYTE, memory)
     address: int = memory.__array_interface__["data"][0]
@@ -134,9 +133,10 @@ def _buffer_slot(cls: type) -> Any:
 def delegate_exports(cls: type) -> None:
     """Let instances of `cls` export the buffer held in their second slot.
 
-    The class derives from object alone, and its second slot in alphabetical order always holds
-    an exporter. pickle.PickleBuffer keeps the object that it hands on at that very place, so its
-    own getbuffer serves: no Python code runs, and a refusal raises what the exporter raises.
+    The class derives from object alone, and its second slot in alphabetical order always holds an
+    exporter. pickle.PickleBuffer stores the object that it passes on in the same place, so its
+    getbuffer function can be used: no Python code runs, and a refusal raises the exporter's
+    exception.
     """
     if _BY_SLOT:
         _buffer_slot(cls).value = _buffer_slot(pickle.PickleBuffer).value
@@ -145,7 +145,7 @@ def delegate_exports(cls: type) -> None:
 def export_with(cls: type, exporter: Callable[[Any], Any | None]) -> None:
     """Let instances of `cls` export the buffer that `exporter(instance)` returns.
 
-    None stands for an empty buffer that belongs to nobody.
+    None means an empty buffer without an owner.
     """
     if not _BY_SLOT:
         def __buffer__(self: Any, flags: int) -> memoryview:

@@ -1,4 +1,4 @@
-"""Where the payload of a message is, for models of what caches hold."""
+"""The places of the payloads of messages, for models of the contents of caches."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def locate(payload: Any) -> Place | None:
 def place_of(array: Any) -> tuple[Place, int]:
     """The place of an array, or of another object with a buffer, and its number of bytes.
 
-    A part of an array that does not lie in one piece counts from its first byte to its last.
-    Raises TypeError if there is no buffer.
+    A part of an array that is not contiguous counts from its first byte to its last. Raises
+    TypeError if there is no buffer.
     """
     if isinstance(array, np.ndarray):
         first = low = _address(array)

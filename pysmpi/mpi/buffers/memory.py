@@ -34,7 +34,7 @@ __all__ = ["buffer", "memory", "BottomType", "InPlaceType", "BufferAutomaticType
 class buffer:
     """Buffer."""
 
-    # In alphabetical order the exporter comes second: see exporting.delegate_exports.
+    # The exporter is second in alphabetical order: see exporting.delegate_exports.
     __slots__ = ("_address", "_exporter", "_kind", "_memory", "_owner", "_source")
 
     # _memory: flat view of the bytes; _exporter: an array of the same, for others to view: a
@@ -64,7 +64,7 @@ class buffer:
         size = whole(nbytes)
         if size < 0:
             raise ValueError(f"nbytes: expecting non-negative size, got {size}")
-        # Cleared in any case: what a program reads from fresh memory then repeats from run to run.
+        # Always cleared: reads of fresh memory then repeat from run to run.
         memory = np.zeros(size, np.uint8)
         return _make(memoryview(memory), memory, address=address_of(memory))
 
@@ -234,12 +234,12 @@ def _make(memory: memoryview, source: Any, owner: Any = None, kind: int = 0,
 
 def over(view: memoryview, owner: Any = None, address: int | None = None,
          source: Any = None) -> buffer:
-    """The buffer over a flat view of bytes; without a source, as MPI hands out memory."""
+    """The buffer over a flat view of bytes; without a source, memory allocated by MPI."""
     return _make(view, source, owner=owner, address=address)
 
 
 class _Special:
-    """A buffer argument that stands for something else than memory."""
+    """A buffer argument with a special meaning instead of memory."""
 
     __slots__ = ()
     _name: str
@@ -314,12 +314,12 @@ BUFFER_AUTOMATIC = BufferAutomaticType()
 
 
 def is_bottom(obj: Any) -> bool:
-    """Whether a buffer argument stands for absolute addresses, or for no memory at all."""
+    """Whether a buffer argument means absolute addresses, or no memory at all."""
     return obj is None or obj is BOTTOM
 
 
 def is_in_place(obj: Any) -> bool:
-    """Whether a buffer argument of a collective asks for the in-place form."""
+    """Whether a buffer argument of a collective selects the in-place form."""
     return obj is None or obj is IN_PLACE
 
 
@@ -329,8 +329,8 @@ ALLOCATED: StateSlot[Universe, dict[int, np.ndarray]] = StateSlot(Universe, dict
 def _allocated() -> dict[int, np.ndarray]:
     """Memory of Alloc_mem by address.
 
-    It lives until Free_mem or the end of the run, whatever becomes of the buffer object: a window
-    or an address may still refer to it.
+    It lives until Free_mem or the end of the run, independently of the buffer object: a window or
+    an address may still refer to it.
     """
     return ALLOCATED.of(current().universe)
 
@@ -342,7 +342,7 @@ def Alloc_mem(size: int, info: Info = INFO_NULL) -> buffer:
     check_info(info)
     if nbytes < 0:
         fail(c.ERR_ARG, f"size is {nbytes}")
-    # At least a byte, so that every allocation has an address of its own.
+    # At least one byte, so that every allocation has a different address.
     storage = np.zeros(max(nbytes, 1), np.uint8)
     address = address_of(storage)
     _allocated()[address] = storage

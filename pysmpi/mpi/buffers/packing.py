@@ -39,7 +39,7 @@ def pack(record: Type, inbuf: Any, outbuf: Any, position: int, comm: Any) -> int
 
 
 def unpack(record: Type, inbuf: Any, position: int, outbuf: Any, comm: Any) -> int:
-    """Unpack what fills `outbuf` from byte `position` of `inbuf` on; return the position after."""
+    """Unpack from byte `position` of `inbuf` until `outbuf` is full; return the position after."""
     memory, count = _elements(record, outbuf, True)
     source = acquire(inbuf).memory
     stop = _room(position, size(record, count), source.nbytes, "unpack")
@@ -79,7 +79,7 @@ def _counted(count: int) -> int:
 
 
 def _elements(record: Type, buf: Any, writable: bool) -> tuple[memoryview, int]:
-    """A buffer and how many elements lie in it: as many as there are whole extents."""
+    """A buffer and its number of elements: the number of whole extents."""
     memory = acquire(buf, writable).memory
     layout = record.layout
     count = memory.nbytes // layout.extent

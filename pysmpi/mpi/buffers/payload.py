@@ -1,8 +1,8 @@
-"""Which data stays where it is, though a message carries it in time.
+"""Messages whose data is not copied, although they take simulated time.
 
-Two things leave data alone: folded memory, which is shared by all ranks, so that copying from one
-to another would copy garbage to garbage; and skeleton mode, in which messages above a size carry
-nothing but their envelope. Pickled objects always arrive.
+The data of a message is not copied in two cases. Folded memory is shared by all ranks, so a copy
+from one to another would copy garbage to garbage. In skeleton mode, messages above a size are only
+envelopes. Pickled objects always arrive.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ NEVER = 1 << 62
 
 
 class Payload:
-    """What holds in this run: one object, `PAYLOAD`.
+    """The settings of this run: one object, `PAYLOAD`.
 
-    Messages of more than `most` bytes carry nothing. Buffers of at least `least` bytes are folded
+    Messages of more than `most` bytes carry no data. Buffers of at least `least` bytes are folded
     if their address is from `start` to `stop`, or in one of the partly private arrays.
     """
 
@@ -32,7 +32,7 @@ class Payload:
 
     @contextmanager
     def skipping(self, most: int) -> Iterator[None]:
-        """Let messages of more than `most` bytes carry nothing; `NEVER` lets all carry theirs."""
+        """Send no data with messages of more than `most` bytes; `NEVER`: send all data."""
         self.most = most
         self._decide()
         try:
@@ -42,9 +42,9 @@ class Payload:
             self._decide()
 
     def fold(self, start: int, stop: int, least: int, shared: Any) -> None:
-        """Let messages between folded buffers move nothing.
+        """Copy no data between folded buffers.
 
-        `shared(address, nbytes)` tells whether memory outside the range is shared all the same.
+        `shared(address, nbytes)` tells whether memory outside the range is also shared.
         """
         self.start, self.stop, self.least, self._shared = start, stop, least, shared
         self._decide()
@@ -60,7 +60,7 @@ class Payload:
         self.active = self.most < NEVER or self.least < NEVER
 
     def folded(self, memory: Any) -> bool:
-        """Whether a message, a buffer of blocks or a view lies in memory that ranks share."""
+        """Whether a message, a buffer of blocks or a view is in memory that ranks share."""
         if memory.__class__ is Message:
             view = memory.memory if memory.data is None else memory.data
         else:
@@ -73,7 +73,7 @@ class Payload:
         return self._shared is not None and self._shared(address, view.nbytes)
 
     def stays(self, source: Any, target: Any) -> bool:
-        """Whether nothing is copied from a message, or packed data, to a message."""
+        """Whether no data is copied from a message, or packed data, to a message."""
         if source.__class__ is Message or source.__class__ is memoryview:
             if source.nbytes > self.most:
                 return True
@@ -81,7 +81,7 @@ class Payload:
         return False
 
     def kept(self, source: Message) -> Any:
-        """What to keep of a message whose sender goes on: a copy, where somebody wants one."""
+        """The data to keep if the sender continues: a copy, if a receiver needs one."""
         if source.nbytes > self.most or (source.nbytes >= self.least and self.folded(source)):
             return source
         return source.snapshot()
@@ -91,11 +91,11 @@ PAYLOAD = Payload()
 
 
 def move(source: Message, target: Message) -> None:
-    """Copy the data of one message to another, unless it stays where it is."""
+    """Copy the data of one message to another, unless data is not copied."""
     if not (PAYLOAD.active and PAYLOAD.stays(source, target)):
         copy_message(source, target)
 
 
 def snapshot(source: Message) -> Any:
-    """A packed copy of a message's data; the message itself where its data stays."""
+    """A packed copy of a message's data; the message itself if its data is not copied."""
     return PAYLOAD.kept(source) if PAYLOAD.active else source.snapshot()

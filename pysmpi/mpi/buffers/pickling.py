@@ -1,4 +1,4 @@
-"""How objects become bytes in the lower-case calls: `MPI.Pickle` and `MPI.pickle`."""
+"""Pickling of objects in the lower-case calls: `MPI.Pickle` and `MPI.pickle`."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ SETTINGS = StateSlot(Rank, _Settings)
 
 
 class _RankPickle(Pickle):
-    """The pickler of the lower-case calls: one object, with settings of its own in every rank."""
+    """The pickler of the lower-case calls: one object, with separate settings in every rank."""
 
     __slots__ = ()
 

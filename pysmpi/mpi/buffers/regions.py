@@ -1,7 +1,7 @@
-"""Data in the memory of a program: what a message is, once its spelling has been read.
+"""Data in the memory of a program: messages after parsing.
 
-A message whose bytes lie in one piece is a view of the program's own memory: moving it is one
-copy. Others are copied through the plan of their layout.
+A contiguous message is a view of the program's own memory: moving it is one copy. Others are copied
+through the plan of their layout.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ NOTHING = memoryview(bytearray())
 class Message:
     """`count` elements of a datatype in the memory of a program.
 
-    `nbytes` is the number of data bytes. `data` is the memory itself where they lie in one piece,
-    else None: then `plan` copies between the packed stream and `memory`, in which the address of
-    the message is byte `origin`.
+    `nbytes` is the number of data bytes. `data` is the memory itself if the message is contiguous,
+    else None: then `plan` copies between the packed stream and `memory`; the address of the message
+    is byte `origin` of `memory`.
     """
 
     __slots__ = ("count", "data", "datatype", "memory", "nbytes", "origin", "plan")
@@ -40,7 +40,7 @@ class Message:
     plan: Plan
 
     def pack(self) -> memoryview | bytearray:
-        """The packed data: the memory itself where it is in one piece, else a copy."""
+        """The packed data: the memory itself if it is contiguous, else a copy."""
         if self.data is not None:
             return self.data
         stream = bytearray(self.nbytes)
@@ -48,9 +48,9 @@ class Message:
         return stream
 
     def unpack(self, stream: Any) -> int:
-        """Store packed data from the first element on; returns the bytes that were stored.
+        """Store packed data from the first element on; return the number of stored bytes.
 
-        What does not fit is left out.
+        Data that does not fit is left out.
         """
         size = len(stream)
         if size > self.nbytes:
@@ -102,8 +102,8 @@ class Blocks:
     """The buffer of a collective operation: one block for each process.
 
     Block i is `counts[i]` elements of `types[i]`, `offsets[i]` bytes into the buffer.
-    `datatype` and `count` are those of every block where the operation has equal blocks; `nbytes`
-    is then the size of one block.
+    `datatype` and `count` are those of every block if the operation has equal blocks; `nbytes` is
+    then the size of one block.
     """
 
     __slots__ = ("_count", "counts", "datatype", "_element", "_items", "obj", "offsets", "types",
@@ -120,7 +120,7 @@ class Blocks:
         self.offsets = offsets
         self.types = types
         self._items: dict[int, Message] = {}
-        self._element = -1  # bytes of an element, 0 where elements do not lie in one piece
+        self._element = -1  # bytes of an element, 0 if elements are not contiguous
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -169,7 +169,7 @@ class Blocks:
         return item
 
     def view(self, i: int) -> memoryview | None:
-        """The memory of block `i` where it lies in one piece inside the buffer, else None."""
+        """The memory of block `i` if it is contiguous inside the buffer, else None."""
         element, memory = self._element, self._memory
         if element < 0:
             element = 0
@@ -191,7 +191,7 @@ class Blocks:
 
 
 def in_one_piece(datatype: Datatype, count: int, data: memoryview) -> Message:
-    """The message whose bytes are `data`."""
+    """The message with the bytes `data`."""
     made = Message.__new__(Message)
     made.datatype = datatype
     made.count = count
@@ -205,7 +205,7 @@ def place(obj: Any, memory: memoryview | None, origin: int, count: int, datatype
     """The message of `count` elements, `origin` bytes into a buffer.
 
     `memory` is the buffer that `obj` exposes, None for absolute addresses. A receive may be posted
-    `partly`: with a larger count than there is room for, as long as no such message comes.
+    `partly`: with a larger count than the buffer has room for, as long as no such message arrives.
     """
     record = datatype._live()
     if not record.committed:
@@ -239,11 +239,11 @@ def place(obj: Any, memory: memoryview | None, origin: int, count: int, datatype
 
 def _widen(obj: Any, memory: memoryview, origin: int, low: int, high: int,
            writable: bool) -> tuple[memoryview, int]:
-    """The memory that a message reaches beyond the buffer it was given.
+    """The memory of a message outside its buffer argument.
 
-    In C a message may begin inside an array and reach out of the slice that Python was given. As
-    long as it stays in the object that owns the memory this is fine; beyond that a real program
-    would read or write at random.
+    In C a message may begin inside an array and extend beyond the slice that Python was given. This
+    is allowed inside the object that owns the memory; beyond it a real program would access
+    arbitrary memory.
     """
     owner = obj
     while True:

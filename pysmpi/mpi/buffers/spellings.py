@@ -1,12 +1,12 @@
-"""The spellings of a message: its buffer, counts, displacements and datatypes.
+"""The forms of message arguments: buffer, counts, displacements and datatypes.
 
-mpi4py accepts many: a bare buffer, `[buf, type]`, `[buf, count]`, `[buf, count, type]`,
+mpi4py accepts many forms: a plain buffer, `[buf, type]`, `[buf, count]`, `[buf, count, type]`,
 `[buf, (count, displ), type]`, `[buf, counts, displs, type]`, with type strings for datatypes and
-None for what can be inferred. All of them end here as a `Message` (or `Blocks`, for the
-collectives that take one block a process), which knows where its bytes are.
+None for values that can be inferred. All of them become a `Message` (or `Blocks`, for the
+collectives with one block for each process), which holds the places of its bytes.
 
-The commonest spellings, a contiguous array with or without a predefined datatype, take a short
-path; everything else goes through `_simple`.
+The most common forms, a contiguous array with or without a predefined datatype, take a short path;
+all others go through `_simple`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _quick(spec: Any, writable: bool) -> Message | None:
         made = Message.__new__(Message)
         made.data = view.cast("B") if nbytes else NOTHING
     except (TypeError, ValueError, KeyError, BufferError, AttributeError):
-        # Whatever is unusual here is sorted out, or refused in the right words, by _parse.
+        # _parse handles unusual arguments, or refuses them with the right message.
         return None
     made.datatype = datatype
     made.count = count
@@ -135,9 +135,9 @@ def datatype_of(format: str) -> Datatype:
 
 
 def _split(spec: Any, nested: tuple[type, ...]) -> tuple[Any, Any, Any, Any]:
-    """(buffer, counts, displacements, datatype) of a spelling; None for what is left out.
+    """(buffer, counts, displacements, datatype) of an argument; None for omitted ones.
 
-    `nested` are the types that may hold counts and displacements together.
+    `nested` are the types that can hold counts and displacements together.
     """
     if not isinstance(spec, (list, tuple)):
         return spec, None, None, None
@@ -200,7 +200,7 @@ def _extent(datatype: Datatype, purpose: str) -> int:
 
 
 def _infer(nbytes: int, datatype: Datatype) -> int:
-    """How many elements a buffer of so many bytes holds."""
+    """The number of elements in a buffer of this number of bytes."""
     extent = _extent(datatype, "infer count")
     if nbytes % extent:
         raise ValueError(f"{_where()}cannot infer count, buffer length {nbytes} is not a multiple "
@@ -209,7 +209,7 @@ def _infer(nbytes: int, datatype: Datatype) -> int:
 
 
 class _Read(NamedTuple):
-    """A message that has been read, but not yet looked up in memory: the arguments of `place`."""
+    """A parsed message without its place in memory: the arguments of `place`."""
 
     obj: Any
     memory: memoryview | None
@@ -355,5 +355,5 @@ _NATIVE_ORDER = "<" if np.little_endian else ">"
 _FORMATS: dict[str, Datatype] = {
     prefix + code: datatype for code, datatype in _typedict.items()
     for prefix in ("", "@", _NATIVE_ORDER)}
-# An element that no format describes is so many bytes.
+# An element without a format is a number of bytes.
 _FORMATS[""] = BYTE

@@ -1,1 +1,1 @@
-"""What C code finds of mpi4py: handles as C sees them (MPI 4.1, chapter 19)."""
+"""The C interface of mpi4py: handles for C code (MPI 4.1, chapter 19)."""

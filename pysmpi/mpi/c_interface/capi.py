@@ -1,7 +1,7 @@
 """The C interface of `mpi4py.MPI`: capsules with functions that turn handles to objects and back.
 
 C code finds them under the names and signatures of mpi4py's `MPI_api.h`. The handles are the
-integers of the MPICH ABI that `_handleof` tells; there is no C library that knows them.
+integers of the MPICH ABI that `_handleof` returns; no C library can use them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p,
     ("PyCapsule_New", ctypes.pythonapi)
 )
 
-# What capsules point to, and their names: both have to stay.
+# The targets of capsules, and their names: both must stay alive.
 _kept: list[Any] = []
 
 

@@ -1,10 +1,10 @@
-"""Collective calls that MPI needs for itself: ranks of a communicator agree on something.
+"""Internal collective calls of MPI: ranks of a communicator agree on a value.
 
 Their messages are those of small collectives, run by the selected algorithms in the communicator's
-collective context, so that creating a communicator takes time and waits for late ranks. As in MPI
-libraries, a new context takes an allreduce. Where ranks have to know what the others bring, it is
-gathered at rank 0 and broadcast: the number of messages grows with the number of ranks only, and
-not with its square as in some allgathers.
+collective context. Creating a communicator therefore takes time and waits for late ranks. As in MPI
+libraries, a new context takes an allreduce. If ranks need the values of the others, the values are
+gathered at rank 0 and broadcast: the number of messages grows linearly with the number of ranks,
+and not with its square as in some allgathers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.collective.between_groups import Sides, joint
 from pysmpi.mpi.communicators.communicator import Board, Core, check_revoked
 
-# Tags of collective messages: the number of the call, what it does, and the algorithm's own tag.
+# Tags of collective messages: the number of the call, its operation, and the algorithm's own tag.
 _CALLS = 1 << 14
 _OPERATIONS = 1 << 7
 _STEPS = MOST_TAGS
@@ -33,14 +33,14 @@ _codes: dict[str, int] = {}
 
 
 def begin() -> None:
-    """A run begins: its tags are the same whatever ran before in this process."""
+    """A run begins: its tags do not depend on earlier runs in this process."""
     _codes.clear()
 
 
 def tag_of(number: int, operation: str) -> int:
-    """What distinguishes the messages of one collective call from those of others.
+    """The tag of the messages of one collective call.
 
-    Calls of different operations never match, whatever their numbers.
+    Calls of different operations never match, for any numbers.
     """
     code = _codes.get(operation)
     if code is None:
@@ -58,11 +58,11 @@ def agree(
     subject: Any = None,
     gathers: bool = False,
 ) -> Any:
-    """Wait until every rank of `core` has brought its `value`; return what is made of them.
+    """Wait until every rank of `core` has contributed its `value`; return the result of `make`.
 
     `make` gets the values by rank and runs once for all; for an intercommunicator it gets those of
-    the local group, then those of the remote one. Each rank brings `nbytes`, which are combined,
-    or all kept if the call `gathers`. `subject` is the handle that errors concern.
+    the local group, then those of the remote one. Each rank contributes `nbytes`, which are
+    combined, or all kept if the call `gathers`. `subject` is the handle for errors.
     """
     me = core.rank_of(rank.pid)
     number = core.next_call(me)
@@ -80,7 +80,7 @@ def share_later(
     """What `make` returns, the same for all ranks, and a request that completes for each rank
     once all have asked.
 
-    The first rank makes it, so `make` must not need what the others bring.
+    The first rank calls `make`, so `make` must not need the values of others.
     """
     me = core.rank_of(rank.pid)
     number = core.next_call(me)
@@ -132,10 +132,10 @@ def later(
 def _steps(
     rank: Rank, core: Core, me: int, nbytes: int, gathers: bool = False
 ) -> tuple[Schedule, Context, int]:
-    """What a rank does in time, in which context and as which rank of that."""
+    """The schedule of a rank, its context, and its rank in the context."""
     call = Call("allreduce", me, core.size, count=nbytes, selection=rank.universe.selection)
     if core.inter:
-        # Both groups agree for themselves, their ranks 0 exchange, and tell what they have heard.
+        # Each group agrees separately, the ranks 0 exchange the results, and broadcast them.
         context, first, _ = joint(core)
         sides = Sides(core, call)
         size = max(core.size, core.remote.size) if gathers else 1

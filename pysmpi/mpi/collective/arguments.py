@@ -1,9 +1,9 @@
 """The buffer arguments of collective and one-sided calls (MPI 4.1, chapters 6, 8 and 12).
 
-Which of its two buffers a process has to give, for reading or for writing, in one block or in as
-many as there are processes, and where IN_PLACE may stand, depends on the call, on the root and on
-whether the communicator has one group or two. Each function here says so for one kind of call and
-returns the parsed `Buffers`; what mpi4py ignores is not even looked at.
+The call, the root and the groups of the communicator determine the buffers that a process must
+give: for reading or writing, with one block or one for each process, and whether IN_PLACE is
+allowed. Each function here implements these rules for one kind of call and returns the parsed
+`Buffers`; arguments that mpi4py ignores are not read.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from pysmpi.mpi.datatypes.datatypes import Datatype
 
 
 class Place(NamedTuple):
-    """Where a process stands in a collective call.
+    """The position of a process in a collective call.
 
-    `size` is the number of processes that it exchanges with: its own group, or the remote one of
-    an intercommunicator.
+    `size` is the number of processes with which it exchanges data: its own group, or the remote
+    group of an intercommunicator.
     """
 
     rank: int
@@ -44,9 +44,9 @@ class Place(NamedTuple):
 
 
 class Buffers(NamedTuple):
-    """The buffers of a collective call; where one has no part in it, an empty one.
+    """The buffers of a collective call; an unused buffer is empty.
 
-    `in_place` says that the one that is missing is in the other (IN_PLACE).
+    `in_place` means that the data of the missing buffer is in the other one (IN_PLACE).
     """
 
     send: Message | Blocks
@@ -148,7 +148,7 @@ def neighbor_alltoallw(send: Any, receive: Any, sources: int, targets: int) -> B
 
 
 def reduce(send: Any, receive: Any, root: int, place: Place) -> Buffers:
-    """Reduce: the buffer that is not given counts as one like the other."""
+    """Reduce: a missing buffer has the form of the other one."""
     if not _is_root(place, root):
         return Buffers(reduction(send, False, root), EMPTY)
     if place.inter or is_in_place(send):
@@ -182,7 +182,7 @@ def reduce_scatter_block(send: Any, receive: Any, place: Place) -> Buffers:
 
 
 def reduce_scatter(send: Any, receive: Any, place: Place) -> Buffers:
-    """Reduce_scatter, but for the counts: see `reduce_scatter_counts`."""
+    """Reduce_scatter, without the counts: see `reduce_scatter_counts`."""
     target = reduction(receive, True)
     if not place.inter and is_in_place(send):
         return Buffers(EMPTY, target, True)
@@ -192,8 +192,7 @@ def reduce_scatter(send: Any, receive: Any, place: Place) -> Buffers:
 def reduce_scatter_counts(buffers: Buffers, counts: Any, place: Place) -> list[int]:
     """The counts of all processes, checked against the buffers.
 
-    Where a program leaves counts out, the caller has to collect the receive count of every
-    process first.
+    If a program omits the counts, the caller must first collect the receive count of every process.
     """
     counts = sequence(counts)
     if len(counts) != place.size:

@@ -1,8 +1,8 @@
-"""From the arguments of a collective call to the rank's part in it, for every operation.
+"""Conversion of the arguments of a collective call to the rank's part in it.
 
-The blocking, non-blocking and persistent forms of an operation make the same part. A function
-here gets the communicator's handle and the arguments as the program wrote them, refuses what MPI
-refuses, and works out the `Call` that decides how time passes.
+The blocking, non-blocking and persistent forms of an operation make the same part. A function here
+gets the communicator's handle and the arguments of the program. It raises the errors of MPI, and
+makes the `Call` that determines the time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def check_root(comm: Any, core: Core, root: int) -> None:
 
 
 def held(blocks: Blocks) -> Blocks:
-    """Blocks whose datatypes stay when the program frees its handles during the call."""
+    """Blocks with datatypes that stay valid if the program frees its handles during the call."""
     if blocks.types is not None:
         blocks.types = [Datatype(datatype) for datatype in blocks.types]
     elif not blocks.datatype._live().unit:
@@ -59,7 +59,7 @@ def held(blocks: Blocks) -> Blocks:
 
 
 def call_of(core: Core, me: int, op: str, part: Message | Blocks, root: int = 0) -> Call:
-    """The call of a rank whose message, or every block, is the one given."""
+    """The call of a rank with the given message or block."""
     return new_call(core, me, op, part.datatype._live(), part.count, root)
 
 
@@ -97,7 +97,7 @@ def gather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: int) -> Part:
     call = call_of(core, me, op, blocks if receives and not v else send, root)
     call.in_place = in_place
     if receives and v:
-        # Units of the root's datatype, its own block included.
+        # Units of the root's datatype, including its own block.
         record = blocks.datatype._live()
         call.recv_counts = counts_of(record, blocks.counts)
         count = 0 if place.inter else blocks.counts[me]
@@ -234,7 +234,7 @@ def _reduction(
     root: int,
     in_place: bool,
 ) -> Reduction:
-    # At an intercommunicator's idle ranks no datatype is given that the operation could fit.
+    # Idle ranks of an intercommunicator give no datatype that could fit the operation.
     idle = message is None and target is None
     operator = operator_of(op, None if idle or root == PROC_NULL else whole.datatype._live())
     call = call_of(core, me, name, whole, root)
@@ -285,7 +285,7 @@ def reduce_scatter(comm: Any, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: A
 
 
 def all_counts(comm: Any, count: int) -> list[int]:
-    """What every rank has as `count`: an Allgather, as mpi4py does where counts are left out."""
+    """The `count` of every rank, by an Allgather, as in mpi4py without counts."""
     import numpy as np
 
     size = comm.Get_size()

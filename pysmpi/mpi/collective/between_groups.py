@@ -1,10 +1,10 @@
 """Collective calls between the two groups of an intercommunicator, as schedules.
 
-The algorithms of `pysmpi.collectives` are for one group. Here they serve each side for itself,
-and the sides exchange what has to cross: between their ranks 0 where one vector crosses (barrier,
-reductions), directly where every rank has data of its own (gather, scatter, allgather, alltoall),
-much as MPICH and Open MPI do. Ranks in these schedules are those of a joint context, in which one
-side follows the other.
+The algorithms of `pysmpi.collectives` are for one group. Here each side uses them separately, and
+the sides exchange data: between their ranks 0 if there is one vector (barrier, reductions),
+directly if every rank has its own data (gather, scatter, allgather, alltoall), much as in MPICH and
+Open MPI. Ranks in these schedules are those of a joint context, in which one side follows the
+other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pysmpi.mpi.communicators.communicator import Core
 class Joint(NamedTuple):
     """Both sides of an intercommunicator as one, seen from one of them.
 
-    `context` holds the processes of both sides, `place` is the first rank in it of this side,
+    `context` holds the processes of both sides, `place` is the first rank of this side in it,
     `first` the side that comes first.
     """
 
@@ -79,7 +79,7 @@ class Sides:
             self.schedule.sendrecv(self.remote[0], nbytes, self.remote[0], nbytes)
 
     def trade(self, sends: Sequence[int] | None, receives: Sequence[int] | None) -> None:
-        """Start all receives, then all sends, of so many bytes from and to each remote rank."""
+        """Start all receives, then all sends, of `nbytes` from and to each remote rank."""
         s = self.schedule
         if receives is not None:
             for peer, nbytes in zip(self.remote, receives):
