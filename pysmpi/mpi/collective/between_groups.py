@@ -79,7 +79,7 @@ class Sides:
             self.schedule.sendrecv(self.remote[0], nbytes, self.remote[0], nbytes)
 
     def trade(self, sends: Sequence[int] | None, receives: Sequence[int] | None) -> None:
-        """Start all receives, then all sends, of `nbytes` from and to each remote rank."""
+        """Start all receives, then all sends; the arguments have the bytes for each remote rank."""
         s = self.schedule
         if receives is not None:
             for peer, nbytes in zip(self.remote, receives):

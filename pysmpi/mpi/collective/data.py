@@ -1,9 +1,9 @@
-"""What data each rank gets from a collective call: all operations that only move data.
+"""The data that each rank gets from a collective call: all operations that only move data.
 
-Data goes straight from the buffer of the rank that brings it to the buffer of the rank that takes
-it, wherever both are in the call at the same time; a rank that leaves before others have taken
-what it brought delivers to those that have entered, or leaves a copy behind. A gather of small
-blocks goes through one joined copy, since one copy of much is cheaper than many of little.
+Data is copied directly from the sender's buffer to the receiver's buffer if both ranks are in the
+call at the same time. A rank that leaves before others have its data copies it to the ranks that
+have entered, or saves a copy. A gather of small blocks uses one joined copy, because one large copy
+is cheaper than many small ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pysmpi.mpi.communicators.communicator import Core
 # Blocks up to this many bytes are joined before they are stored.
 JOINED = 16384
 _NOTHING: list[Any] = []
-# Stands for what all have brought where that is folded, so that nobody needs it.
+# Replaces the contributions of all ranks if they are folded, so that no rank needs them.
 FOLDED: Any = ("folded",)
 
 
@@ -37,7 +37,7 @@ def transfer(source: Any, target: Message) -> int:
 
 
 def copied(source: memoryview | None, target: memoryview | None) -> bool:
-    """Copy from memory to memory; False where that is not all there is to it."""
+    """Copy from memory to memory; return False if more is needed."""
     if source is None or target is None or source.nbytes != target.nbytes:
         return False
     if not (PAYLOAD.active and PAYLOAD.stays(source, target)):
@@ -51,20 +51,20 @@ def packed(source: Any) -> Any:
 
 
 def saved(source: Any) -> Any:
-    """A copy of the packed data of a message, or the packed data that it already is.
+    """A copy of the packed data of a message, or its packed data itself.
 
-    The message itself where its data stays where it is.
+    The message itself if its data is not copied.
     """
     return snapshot(source) if source.__class__ is Message else source
 
 
 def _folded(source: Any) -> bool:
-    """Whether what a rank brings is in memory that all ranks share."""
+    """Whether a rank's contribution is in memory that all ranks share."""
     return source.__class__ is Message and PAYLOAD.folded(source)
 
 
 def merged(blocks: Blocks) -> Message | None:
-    """All blocks as one message, where they lie in order without gaps."""
+    """All blocks as one message, if they are in order without gaps."""
     counts = blocks.counts
     if blocks.types is not None or not len(counts):
         return None
@@ -81,12 +81,12 @@ def merged(blocks: Blocks) -> Message | None:
 
 
 def is_equal(blocks: Blocks) -> bool:
-    """Whether the blocks are equal and consecutive, of an operation that says so."""
+    """Whether the blocks are equal and consecutive, for operations with this property."""
     return blocks.offsets.__class__ is range
 
 
 class Broadcast(Part):
-    """The root's message goes to everybody else."""
+    """The root's message goes to all other ranks."""
 
     __slots__ = ("message", "sends")
 
@@ -104,7 +104,7 @@ class Broadcast(Part):
             self.error = transfer(origin.message, self.message)
 
     def release(self) -> None:
-        """Deliver to all, or leave a copy for those that have not entered."""
+        """Deliver to all, or save a copy for ranks that have not entered."""
         if self.sends and self.message.nbytes:
             if self.complete():
                 for part in self.values.values():
@@ -140,7 +140,7 @@ class Gather(Part):
             self.take(rank, part)
 
     def _join(self, blocks: Blocks) -> bool:
-        """Store all blocks at once; False if they do not fit that."""
+        """Store all blocks in one copy; False if they do not fit this form."""
         parts = self.values
         sent = [parts[rank].message for rank in range(len(parts))]
         sizes = [len(m) if m.__class__ is not Message else m.nbytes for m in sent]
@@ -162,7 +162,7 @@ class Gather(Part):
                 self.error = transfer(message, blocks.block(rank)) or self.error
 
     def release(self) -> None:
-        """Deliver a large block if the root has entered, else leave a copy."""
+        """Deliver a large block if the root has entered, else save a copy."""
         if self.blocks is not None or self.delivered or self.call.root < 0:
             return
         root = self.values.get(self.call.root)
@@ -186,7 +186,7 @@ class Scatter(Part):
         self.kept: dict[int, Any] = {}
 
     def collect(self) -> None:
-        """Copy one's own block."""
+        """Copy the own block."""
         message = self.message
         if message is None or self.call.root < 0:
             return
@@ -221,8 +221,8 @@ class Scatter(Part):
 class Allgather(Part):
     """Every rank's message goes to a block of every rank.
 
-    The first rank that is done joins what all have brought, for all; nobody has left by then.
-    `exempt` is one whose data moves in any case.
+    The first rank that is done joins all contributions, for all ranks; no rank has left by then.
+    The data of `exempt` is always copied.
     """
 
     __slots__ = ("blocks", "exempt", "message")
@@ -239,7 +239,7 @@ class Allgather(Part):
         if PAYLOAD.active and not self.exempt and self._stays():
             return
         if not self.complete():
-            # Ranks that bring nothing need not have entered.
+            # Ranks without data may not have entered.
             for rank, nbytes in enumerate(blocks.sizes()):
                 if nbytes:
                     part = self.source(rank)
@@ -295,10 +295,10 @@ class Alltoall(Part):
         self.outgoing = outgoing  # None: in place
         self.incoming = incoming
         self.kept: list[Any] | None = None
-        self.folded = False  # what it brings
+        self.folded = False  # its contribution
 
     def begin(self, number: int) -> None:
-        """In place, what is brought would be overwritten: save it."""
+        """In place, the contribution would be overwritten: save it."""
         outgoing = self.outgoing
         if outgoing is None:
             blocks = self.incoming
@@ -309,14 +309,14 @@ class Alltoall(Part):
         super().begin(number)
 
     def block_for(self, rank: int) -> Any:
-        """What this rank brings for another."""
+        """The data of this rank for another."""
         if self.kept is not None:
             return self.kept[rank]
         assert self.outgoing is not None
         return self.outgoing.block(rank)
 
     def view_for(self, rank: int) -> memoryview | None:
-        """What this rank brings for another, where that is simply memory."""
+        """The data of this rank for another, if it is contiguous memory."""
         if self.kept is not None or self.outgoing is None:
             return None
         return self.outgoing.view(rank)
@@ -348,7 +348,7 @@ class Alltoall(Part):
         )
 
     def _join(self) -> bool:
-        """Take all blocks at once where they are equal and small; False if they are not."""
+        """Receive all blocks in one copy if they are equal and small; False if they are not."""
         incoming = self.incoming
         if not is_equal(incoming):
             return False
@@ -371,7 +371,7 @@ class Alltoall(Part):
         return True
 
     def area(self) -> Any:
-        """All blocks that this rank brings, in one piece; None where they are not."""
+        """All blocks of this rank as contiguous memory, or None."""
         if self.kept is not None:
             return b"".join(map(packed, self.kept))
         assert self.outgoing is not None
@@ -384,7 +384,7 @@ class Alltoall(Part):
             return
         parts = self.values
         if self.complete():
-            # From now on nobody needs what any rank has brought.
+            # From now on no rank needs the contributions.
             for part in parts.values():
                 part.deliver()
             for part in self.board.values.values():

@@ -1,9 +1,9 @@
-"""How a collective call passes time: its `Call`, its schedule, and whoever executes it.
+"""The time of a collective call: its `Call`, its schedule, and the execution.
 
-A `Part` is one rank's share of one collective call. It holds the `Call` from which algorithms
-build the rank's schedule, and the data that the rank brings and takes. Time and data are
-separate: the kernel executes the schedule; when that has ended, every rank on which this one
-depends has entered the call, so the part takes what it needs straight from the other parts.
+A `Part` is one rank's share of one collective call. It holds the `Call` from which algorithms build
+the rank's schedule, and the rank's data. Time and data are separate: the kernel executes the
+schedule. At its end, every rank on which this one depends has entered the call, so the part copies
+its data directly from the other parts.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ ScheduleKey = tuple[object, ...]
 
 
 class Schedules:
-    """What a communicator keeps for the schedules of its calls.
+    """The state of a communicator for the schedules of its calls.
 
-    `latest` has them by call and rank, `levels` the node-level communicators that exist since a
-    call, by its number, `arrivals` what algorithms that decide while they run know of each other.
+    `latest` has the schedules by call and rank. `levels` has the node-level communicators that
+    exist since a call, by its number. `arrivals` is the shared information of algorithms that
+    decide while they run.
     """
 
     __slots__ = ("arrivals", "latest", "levels", "slots")
@@ -66,12 +67,12 @@ PATIENCE: StateSlot[Universe, Patience] = StateSlot(Universe)
 # Stands for the schedule of an algorithm that decides while it runs.
 UNDECIDED = Schedule()
 
-# Different calls whose schedules a communicator keeps at hand.
+# Number of different calls whose schedules a communicator caches.
 LATEST = 16
-# About how many schedules of its calls, a rank of each, a communicator keeps.
+# Approximate number of cached schedules of a communicator, counting each rank.
 KEPT = 1_000_000
 
-# What the message of an error says, by its class.
+# The message of an error, by its class.
 _DETAILS = {
     ERR_TRUNCATE: "more data has come than the receive buffer has room for",
     ERR_REVOKED: "the communicator was revoked during the call",
@@ -80,11 +81,11 @@ _DETAILS = {
 
 
 class Part:
-    """What one rank brings to one collective call, and what it takes from it.
+    """One rank's contribution to a collective call, and its results.
 
-    `collect` fills the receive buffer, once the schedule has ended; `release` saves what others
-    still have to read, since the program may change its buffer from then on. `values` are the
-    parts of the ranks that have entered; of the other side, for an intercommunicator.
+    `collect` fills the receive buffer after the end of the schedule. `release` saves data that
+    others still have to read, because the program may then change its buffer. `values` are the
+    parts of the ranks that have entered; for an intercommunicator, those of the other side.
     """
 
     __slots__ = ("board", "call", "collected", "context", "core", "error", "label", "me",
@@ -99,7 +100,8 @@ class Part:
         self.core = core
         self.me = me
         self.call = call
-        # Calls of different labels never meet: blocking ones meet no others (MPI 4.1, 6.12).
+        # Calls of different labels never match: blocking calls match only blocking ones (MPI 4.1,
+        # 6.12).
         self.label = call.op
         self.context: Context | None = None
         self.collected = False
@@ -113,19 +115,19 @@ class Part:
         self.values = other.values
 
     def finish(self) -> int:
-        """The schedule has ended: take the data, and leave. Returns the error class."""
+        """The schedule has ended: copy the data, and leave. Returns the error class."""
         if not self.collected:
             self.collected = True
             self.collect()
         other = self.other
         if other.left + (other is self.board) < self.core.remote.size:
-            self.release()  # a rank may still have to read what this one has brought
+            self.release()  # a rank may still have to read this rank's data
         self.core.exit(self.number, self.board)
         self.forget()
         return self.error
 
     def forget(self) -> None:
-        """Let go of the board, which refers to the part: without a cycle both are freed at once."""
+        """Release the board, which refers to the part: without a cycle both are freed at once."""
         del self.board, self.other, self.values
 
     def interrupted(self, rank: Rank) -> int:
@@ -139,10 +141,10 @@ class Part:
             self.collect()
 
     def collect(self) -> None:
-        """Take what this rank receives from the others."""
+        """Copy the data of this rank from the others."""
 
     def release(self) -> None:
-        """Save what others still have to read."""
+        """Save data that others still have to read."""
 
     def complete(self) -> bool:
         """Whether all ranks have entered."""
@@ -152,7 +154,7 @@ class Part:
         )
 
     def source(self, rank: int) -> Any:
-        """The part of a rank from which data comes; None, and an error, if it is not there."""
+        """The part of a sending rank; None, and an error, if it has not entered."""
         found = self.values.get(rank)
         if found is None:
             self.error = ERR_INTERN
@@ -165,19 +167,19 @@ class Meeting(Part):
     __slots__ = ()
 
     def begin(self, number: int) -> None:
-        """There is nothing to bring."""
+        """No contribution."""
         self.number = number
 
     def finish(self) -> int:
-        """There is nothing to take."""
+        """No result."""
         return SUCCESS
 
 
 def units(record: Type) -> tuple[int, int]:
-    """(units in an element, bytes of a unit) of a datatype, as algorithms count.
+    """(units in an element, bytes of a unit) of a datatype, for algorithms.
 
-    Ranks may describe the same data by different datatypes, yet have to cut it into the same
-    pieces: so a derived datatype counts as what it is made of.
+    Ranks may describe the same data by different datatypes, but must cut it into the same pieces: a
+    derived datatype therefore counts as its basic parts.
     """
     if record.unit:
         return 1, record.unit
@@ -232,9 +234,9 @@ def slots_of(core: Core) -> Nodes:
 
 
 def schedule_of(part: Part) -> tuple[Schedule, Context, int]:
-    """What a rank does in time, in which context, and as which rank of that.
+    """The schedule of a rank, its context, and its rank in the context.
 
-    The communicator keeps the schedules of its latest calls: all its ranks are about to make them.
+    The communicator caches the schedules of its latest calls: all its ranks will need them.
     """
     core, call = part.core, part.call
     call.selection = core.universe.selection
@@ -243,7 +245,7 @@ def schedule_of(part: Part) -> tuple[Schedule, Context, int]:
         schedule = schedule_between(core, call)
         return schedule, part.context or context, first + call.rank
     schedules = SCHEDULES.of(core)
-    # A persistent call counts where it was made.
+    # A persistent call counts at its creation.
     order = part.number if part.number >= 0 else -part.number >> 32
     before = ready_before(core, order) if schedules.levels else _NO_LEVELS
     if call.send_counts is None and call.recv_counts is None and not call.destinations:
@@ -282,7 +284,7 @@ def _find_schedule(core: Core, call: Call, order: int, before: frozenset[str]) -
 
 
 def reduced(part: Part) -> list[float]:
-    """The sizes (bytes) of what the calling rank combines in a call, by its algorithm."""
+    """The sizes (bytes) that the calling rank combines in a call, by its algorithm."""
     schedule, _, _ = schedule_of(part)
     return [
         schedule.amounts[where]
@@ -309,9 +311,9 @@ def decided(part: Part, context: Context, me: int, tag: int) -> Iterator[Schedul
 
 
 def ready_before(core: Core, order: int) -> frozenset[str]:
-    """The node-level communicators that the calls before this one have created.
+    """The node-level communicators that calls before this one have created.
 
-    What a later call of a faster rank has created does not count.
+    Those of a later call of a faster rank do not count.
     """
     ready: frozenset[str] = _NO_LEVELS
     for number, levels in SCHEDULES.of(core).levels:
@@ -346,10 +348,11 @@ def run(rank: Rank, subject: Any, part: Part) -> None:
 
 
 class CollectiveOperation(Operation):
-    """A non-blocking collective call: its schedule runs in a process of its own.
+    """A non-blocking collective call: its schedule runs in a separate process.
 
-    The data moves when the program learns that the call is complete, since only then may it look
-    at its buffers, and so that reductions call the program's functions in its own rank.
+    The data is copied when the program is told that the call is complete, because only then the
+    program may access its buffers, and because reductions then call the program's functions in its
+    own rank.
     """
 
     __slots__ = ("part", "finished", "error")
@@ -415,8 +418,8 @@ class CollectiveOperation(Operation):
 class PersistentCollective(CollectiveOperation):
     """A collective call that is started again and again (MPI 4.1, section 6.13).
 
-    Different ranks may start their persistent calls in different orders: each has a context and
-    numbers of its own, negative so that they meet no other call's.
+    Different ranks may start their persistent calls in different orders: each call has its own
+    context and numbers, negative so that they match no other call.
     """
 
     __slots__ = ("template", "identity", "starts")
@@ -437,7 +440,7 @@ class PersistentCollective(CollectiveOperation):
         self.begin(copy.copy(self.template), -(self.identity << 32 | self.starts))
 
     def release(self) -> None:
-        """The rank will not start the call again; the last one to say so ends its context."""
+        """The rank will not start the call again; the last rank ends its context."""
         contexts = _private_contexts(self.template.core)
         entry = contexts[self.identity]
         entry.holders -= 1

@@ -1,7 +1,7 @@
 """Neighbourhood collective calls (MPI 4.1, section 8.6), as a mixin of `Topocomm`.
 
-The neighbours are those that the communicator's `inoutedges` says. Blocks that belong to
-`PROC_NULL`, beyond the edge of a grid, are neither sent nor written.
+The neighbours are those of the communicator's `inoutedges`. Blocks for `PROC_NULL`, beyond the edge
+of a grid, are neither sent nor written.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class Neighbors:
     """The neighbours of one rank.
 
-    `sources` and `targets` may hold PROC_NULL; `heard` and `told` are the positions of the
-    others.
+    `sources` and `targets` may hold PROC_NULL; `heard` and `told` are the positions of the other
+    neighbours.
     """
 
     __slots__ = ("heard", "sources", "targets", "told")
@@ -48,8 +48,9 @@ class Neighbors:
     def match(self, i: int, grid: bool, me: int, other: Neighbors) -> int:
         """The position among the targets of source i at which it sends to source position i.
 
-        On a grid, what goes in one direction arrives from the other, also where both neighbours
-        are the same process. On a graph, several edges between two processes are taken in order.
+        On a grid, data that is sent in one direction arrives from the opposite one, also if both
+        neighbours are the same process. On a graph, several edges between two processes are used in
+        order.
         """
         if grid:
             return i ^ 1
@@ -74,10 +75,10 @@ def neighbors_of(comm: Any, core: Core, me: int) -> Neighbors:
 
 
 class Neighborhood(Part):
-    """What a rank exchanges with its neighbours: messages, or pickled objects.
+    """The data of a rank for its neighbours: messages, or pickled objects.
 
-    `outgoing` is one message for all targets, or has one for each; so has `incoming` for each
-    source, None for objects, which end up in `objects`.
+    `outgoing` is one message for all targets, or has one for each. `incoming` has one for each
+    source; it is None for objects, which are stored in `objects`.
     """
 
     __slots__ = ("grid", "incoming", "kept", "neighbors", "objects", "outgoing")
@@ -100,7 +101,7 @@ class Neighborhood(Part):
         self.kept: dict[int, Any] | None = None
 
     def outgoing_at(self, position: int) -> Any:
-        """What this rank brings for the target at a position."""
+        """The data of this rank for the target at a position."""
         if self.kept is not None:
             return self.kept.get(position)
         outgoing = self.outgoing
@@ -109,7 +110,7 @@ class Neighborhood(Part):
         return outgoing[position] if outgoing.__class__ is list else outgoing
 
     def collect(self) -> None:
-        """Take what each source has brought."""
+        """Copy the data of each source."""
         neighbors, incoming = self.neighbors, self.incoming
         if incoming is None:
             self.objects = [b""] * len(neighbors.sources)
@@ -131,7 +132,7 @@ class Neighborhood(Part):
                 self.error = transfer(source, incoming.block(i)) or self.error
 
     def release(self) -> None:
-        """Deliver to the targets that can take it now, leave copies for the others."""
+        """Deliver to the targets that have entered, save copies for the others."""
         if self.incoming is None:
             return
         kept = {}

@@ -1,8 +1,9 @@
 """Collective calls with Python objects, lower-case as in mpi4py.
 
 The messages are those of mpi4py 4.1: a collective of the sizes (8 bytes each), then one of the
-pickled bytes; reductions send from rank to rank along binomial trees, and call the operation
-where and when a rank has both operands. Pickling and the operation are the program's own compute.
+pickled bytes. Reductions send from rank to rank along binomial trees, and call the operation on the
+rank and at the time at which it has both operands. Pickling and the operation are compute of the
+program.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from pysmpi.mpi.processes import environment
 
 SUM = PREDEFINED["SUM"]
 
-SIZE_BYTES = 8  # of a size that ranks tell each other
+SIZE_BYTES = 8  # of a size in the sizes' collective
 UNLIMITED = 1 << 62
 
 
@@ -49,7 +50,7 @@ def _locked(key: str) -> Callable[[Callable[..., Any]], Any]:
 
 
 class Objects(Part):
-    """The sizes' collective: what a rank brings is `data`, pickled once or once a rank."""
+    """The sizes' collective: a rank contributes `data`, pickled once or for each rank."""
 
     __slots__ = ("data",)
 
@@ -59,11 +60,11 @@ class Objects(Part):
         self.data = data
 
     def forget(self) -> None:
-        """What the others have brought is still to be read, see `_carry`."""
+        """The contributions of the others will be read by `_carry`."""
 
 
 def _exchange(comm: Any, op: str, data: Any, root: int = 0) -> Objects:
-    """Do the sizes' collective; what the others have brought is in the `values` of the part."""
+    """Execute the sizes' collective; `values` of the part then has the others' contributions."""
     core, me, _ = where(comm)
     part = Objects(core, me, op, data, root)
     run(current(), comm, part)
@@ -83,7 +84,7 @@ def _load(data: bytes) -> Any:
 
 
 def dump_each(items: Any, count: int) -> list[bytes]:
-    """The pickled items of a list, one a rank."""
+    """The pickled items of a list, one for each rank."""
     items = [None] * count if items is None else listed(items)
     if len(items) != count:
         raise ValueError(f"sendobj: expecting {count} items, got {len(items)}")
@@ -168,9 +169,9 @@ def traded(comm: Any, items: list[bytes]) -> list[bytes]:
 
 
 class Tree:
-    """A lower-case reduction: objects go from rank to rank, and are combined on the way.
+    """A lower-case reduction: objects are sent from rank to rank and combined at each.
 
-    With an intercommunicator, ranks are those of the own group unless said otherwise.
+    With an intercommunicator, ranks are those of the own group by default.
     """
 
     def __init__(self, comm: Any) -> None:
@@ -241,7 +242,7 @@ class Tree:
     def reduce(self, obj: Any, op: Callable[[Any, Any], Any], root: int) -> Any:
         """Combine along a binomial tree to rank 0, in the order of ranks; then to the root.
 
-        As in mpi4py, ranks that have passed on what they had still take part in later rounds.
+        As in mpi4py, ranks that have sent their object still take part in later rounds.
         """
         me = self.me
         result = _load(pickle.dumps(obj))
@@ -262,7 +263,7 @@ class Tree:
         return result if me == root else None
 
     def scan(self, obj: Any, op: Callable[[Any, Any], Any], exclusive: bool) -> Any:
-        """Combine by recursive doubling; `partial` holds what a block of ranks has brought."""
+        """Combine by recursive doubling; `partial` holds the result of a block of ranks."""
         me = self.me
         result = _load(pickle.dumps(obj))
         partial = result
@@ -288,7 +289,7 @@ class Tree:
 
 
 def _fast() -> bool:
-    """Whether `mpi4py.rc.fast_reduce` is set, as it is by default."""
+    """Whether `mpi4py.rc.fast_reduce` is set (the default)."""
     return environment.of_rank().options.fast_reduce
 
 
@@ -299,7 +300,7 @@ def _folded(items: list[Any], op: Callable[[Any, Any], Any]) -> Any:
 
 
 def _prefixes(comm: Any, sendobj: Any, op: Callable[[Any, Any], Any], exclusive: bool) -> Any:
-    """A scan without trees: rank 0 does all of it."""
+    """A scan without trees: rank 0 does all the work."""
     data = gathered(comm, sendobj, 0)
     items = None
     if data is not None:

@@ -1,7 +1,7 @@
-"""Reductions in the order in which the simulated algorithm combines (`--reduction-order`).
+"""Reductions in the order of the simulated algorithm (`--reduction-order`).
 
-Usually all contributions are combined in the order of ranks, whatever the algorithm. In the order
-of the algorithm, a sum of floating-point numbers has the very bits that the algorithm gives.
+By default all contributions are combined in the order of ranks, for every algorithm. In the order
+of the algorithm, a sum of floating-point numbers has exactly the bits of the algorithm.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def by_algorithm(part: Reduction | Prefix) -> bool:
-    """Whether the order of the algorithm is asked for; intercommunicators have that of ranks."""
+    """Whether the order of the algorithm is used; intercommunicators use that of ranks."""
     core = part.core
     if core.remote is not core or core.size == 1:
         return False
@@ -28,10 +28,10 @@ def by_algorithm(part: Reduction | Prefix) -> bool:
 
 
 def order_for(part: Reduction | Prefix) -> Order | None:
-    """The order in which the algorithm of a call combines; None for that of ranks.
+    """The combining order of a call's algorithm; None for the order of ranks.
 
-    That of ranks also holds for an operator that does not commute where the algorithm does not
-    keep their order, and where the algorithm cuts through elements.
+    The order of ranks also applies to an operator that does not commute if the algorithm does not
+    keep this order, and to algorithms that cut through elements.
     """
     if not by_algorithm(part):
         return None
@@ -54,7 +54,7 @@ def order_for(part: Reduction | Prefix) -> Order | None:
 
 
 class Evaluation:
-    """Applies an operator along trees; what several ranks or trees share is computed once."""
+    """Applies an operator along trees; shared results are computed once."""
 
     def __init__(
         self, order: Order, operator: Operator, streams: Sequence[Any], record: Type

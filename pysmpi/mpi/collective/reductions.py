@@ -1,7 +1,7 @@
-"""What data each rank gets from a reduction.
+"""The data that each rank gets from a reduction.
 
-Contributions are combined in the order of ranks, once for all ranks: by the first rank that is
-done and finds that all have entered, before any of them may change its buffer.
+Contributions are combined in the order of ranks, once for all ranks. The first rank that is done
+and finds that all have entered combines them, before any rank may change its buffer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHUNK = 1 << 24
 
 
 class Combining(Part):
-    """A call in which ranks combine what they bring; a user's function takes its time."""
+    """A call in which ranks combine their contributions; a user's function takes its time."""
 
     __slots__ = ("operator",)
 
@@ -43,9 +43,9 @@ class Combining(Part):
 class Reduction(Combining):
     """Reduce, Allreduce and the forms of Reduce_scatter.
 
-    `message` is what the rank brings, None where it brings nothing; `target` takes the bytes from
-    `start` to `stop` of the result, None where it takes nothing. `count` elements of the datatype
-    `record` are a whole contribution.
+    `message` is the rank's contribution, or None; `target` receives the bytes from `start` to
+    `stop` of the result, or is None. `count` elements of the datatype `record` are a whole
+    contribution.
     """
 
     __slots__ = ("count", "message", "record", "start", "stop", "target")
@@ -70,9 +70,9 @@ class Reduction(Combining):
         self.stop = whole.nbytes
 
     def combined(self, board: Board) -> tuple[int, Any]:
-        """What the ranks of one board have brought, combined; an error class before it.
+        """The combined contributions of one board, after an error class.
 
-        In the order of an algorithm, what each rank takes; else a result for all.
+        In the order of an algorithm, a result for each rank; else a result for all.
         """
         found: tuple[int, Any] | None = board.result
         if found is None:
@@ -94,7 +94,7 @@ class Reduction(Combining):
         return found
 
     def collect(self) -> None:
-        """Take the result, or a part of it."""
+        """Copy the result, or a part of it."""
         target = self.target
         if target is None or self.stop == self.start or (PAYLOAD.active and self._stays(target)):
             return
@@ -113,14 +113,14 @@ class Reduction(Combining):
             self.error = transfer(memoryview(result)[self.start : self.stop], target)
 
     def _stays(self, buffer: Any) -> bool:
-        """Whether nobody gets anything but what the buffers hold already."""
+        """Whether no rank's buffer changes."""
         message = self.message
         if self.count * self.record.layout.size > PAYLOAD.most:
             return True
         return message.__class__ is Message and PAYLOAD.folded(message) and PAYLOAD.folded(buffer)
 
     def release(self) -> None:
-        """Combine if all have entered, else leave a copy."""
+        """Combine if all have entered, else save a copy."""
         board = self.board
         message = self.message
         if message is None or board.result is not None:
@@ -134,9 +134,10 @@ class Reduction(Combining):
 
 
 class Prefix(Combining):
-    """Scan and Exscan: rank r takes what ranks 0 to r, or r - 1, have brought.
+    """Scan and Exscan: rank r gets the result of ranks 0 to r, or r - 1.
 
-    Whoever is done first combines as far as ranks have entered, and delivers to all of them.
+    The first rank that is done combines for all consecutive ranks that have entered, and delivers
+    their results.
     """
 
     __slots__ = ("exclusive", "kept", "message", "record", "target")
@@ -159,14 +160,14 @@ class Prefix(Combining):
         self.exclusive = exclusive
 
     def begin(self, number: int) -> None:
-        """In the order of an algorithm each rank combines for itself, so what it needs is kept."""
+        """In the order of an algorithm each rank combines separately, so its inputs are kept."""
         self.kept = None
         if by_algorithm(self):
             self.kept = snapshot(self.message)
         super().begin(number)
 
     def combine_as_algorithm(self, order: Order) -> None:
-        """What this rank gets in the order of its algorithm."""
+        """The result of this rank in the order of its algorithm."""
         parts = self.board.values
         streams = []
         for rank in range(self.me + (not self.exclusive)):
@@ -181,7 +182,7 @@ class Prefix(Combining):
             self.store(trees.of_rank(self.me))
 
     def collect(self) -> None:
-        """Combine up to this rank at least, and further where that is possible."""
+        """Combine at least up to this rank, and further if possible."""
         board = self.board
         message = self.message
         nbytes = message.nbytes
@@ -217,6 +218,6 @@ class Prefix(Combining):
             board.result = (following, last)
 
     def store(self, result: bytes | None) -> None:
-        """Take the result; there is none for rank 0 of Exscan."""
+        """Copy the result; rank 0 of Exscan has none."""
         if result is not None:
             self.error = transfer(result, self.target)

@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Comm", "COMM_NULL"]
 
-CONTEXT_BYTES = 8  # what ranks tell each other to agree on a new communicator
+CONTEXT_BYTES = 8  # bytes of messages to agree on a new communicator
 
 
 class Everyone:
-    """What a predefined communicator points to: which core it is depends on the rank."""
+    """The object of a predefined communicator: its core depends on the rank."""
 
     __slots__ = ("name", "find", "__weakref__")
 
@@ -65,7 +65,7 @@ SELF = Everyone("MPI_COMM_SELF", self_core)
 
 
 class Local:
-    """What one rank says of a communicator: its name and its hints."""
+    """One rank's settings of a communicator: its name and its hints."""
 
     __slots__ = ("name", "info")
 
@@ -267,7 +267,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
 
     @classmethod
     def _plain(cls) -> type[Comm]:
-        """The class of what is made from such communicators."""
+        """The class of communicators made from this one."""
         return Comm
 
     def _derived(self, rank: Rank, core: Core | None) -> Comm:
@@ -298,7 +298,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         """Return the parent intercommunicator for this process."""
         from pysmpi.mpi.communicators.intercomm import Intercomm
 
-        # One handle a rank: freeing it makes it null wherever the program has kept it.
+        # One handle for each rank: freeing it makes it null wherever the program has stored it.
         rank = current()
         core = parent_of(rank)
         parent = PARENT.of(rank)
@@ -326,7 +326,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
             agree(rank, core, "comm_disconnect", None, 0, lambda *values: True, self)
         self.Free()
 
-    # What it is called and how it is to be used.
+    # Names and hints.
 
     @mpi.local("7.8")
     def Get_name(self) -> str:
@@ -471,14 +471,14 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
 
 COMM_NULL = Comm._define("COMM_NULL", None, 0x04000000)
 
-# The class of a handle: by what the core is. Chapters that follow add theirs.
+# The class of a handle depends on the kind of core. Chapters that follow add theirs.
 _classes: list[tuple[Any, type[Comm]]] = []
 
 
 def use_class(fits: Any, cls: type[Comm]) -> None:
-    """Make `cls` the class of handles to communicators of which `fits` is true.
+    """Make `cls` the class of handles to communicators for which `fits` is true.
 
-    Later classes are tried first: they are the more special ones.
+    Later classes are tried first, because they are more special.
     """
     _classes.insert(0, (fits, cls))
 
@@ -527,7 +527,7 @@ def _create_between(
 ) -> dict[int, Core]:
     """The sides of the new intercommunicator, for each process that is on one of them.
 
-    All ranks of a group bring the same group; if one of the two is empty there is nothing new.
+    All ranks of a group pass the same group; if one of the two is empty, no communicator is made.
     """
     sides = []
     for values in (mine, theirs):
@@ -550,7 +550,7 @@ def _split_all(
 ) -> dict[int, tuple[Core, Core]]:
     """The sides of the new communicator of each color; one and the same without a remote group.
 
-    Between two groups only colors that both have make a communicator.
+    Between two groups, only common colors make a communicator.
     """
     near = _by_color(mine)
     if theirs is None:

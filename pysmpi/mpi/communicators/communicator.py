@@ -1,9 +1,9 @@
-"""Communicators as all their ranks share them.
+"""Communicators, shared by all their ranks.
 
-A `Core` is one communicator: who belongs to it, the two contexts in which its messages travel
-(point-to-point and collective), and the boards on which collective calls meet. Handles of all
-ranks point to the same core. The core of an intercommunicator is one side of it, `remote` the
-other; of an intracommunicator, `remote` is the core itself.
+A `Core` is one communicator: its members, the two contexts of its messages (point-to-point and
+collective), and the boards of its collective calls. Handles of all ranks point to the same core.
+The core of an intercommunicator is one side of it, `remote` the other; for an intracommunicator,
+`remote` is the core itself.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ NOBODY: frozenset[int] = frozenset()
 
 
 class Board:
-    """Where the ranks of one collective call leave what they bring.
+    """The shared data of the ranks of one collective call.
 
-    `values[i]` is what rank i brought, `result` what is made of it once, `left` counts the ranks
-    that are done.
+    `values[i]` is the contribution of rank i, `result` the common result, `left` the number of
+    ranks that are done.
     """
 
     __slots__ = ("operation", "values", "result", "left", "remote")
@@ -39,7 +39,7 @@ class Board:
 
 
 class Core(Owner):
-    """What the ranks of a communicator share.
+    """The shared state of the ranks of a communicator.
 
     `group` holds the pids of the members by rank.
     """
@@ -68,7 +68,7 @@ class Core(Owner):
         group = self.group = pids if isinstance(pids, Members) else Members.of(pids)
         self.size = len(group)
         self.remote: Core = self
-        # The pid of rank 0 where the others follow it, else -1.
+        # The pid of rank 0 if the pids are consecutive, else -1.
         run = group.parts[0] if len(group.parts) == 1 else None
         self.first = run.start if isinstance(run, range) and run.step == 1 else -1
         processes = universe.processes
@@ -79,11 +79,11 @@ class Core(Owner):
         self.topology: Any = None
         self.boards: dict[tuple[int, str], Board] = {}
         self.calls: dict[int, int] = {}  # collective calls begun, by rank
-        self.nodes: Any = None  # the node of each rank, once an algorithm has asked
+        self.nodes: Any = None  # the node of each rank, after an algorithm has used it
         self.ready: frozenset[str] = frozenset()  # node-level communicators that exist
         self.state = []
-        self.kind = "comm"  # what reports call it if it has no name: a window's is "window"
-        self.leaders: Context | None = None  # in which leaders of groups introduce themselves
+        self.kind = "comm"  # name in reports if it has no name: a window's is "window"
+        self.leaders: Context | None = None  # for leaders of groups to exchange their groups
         self.revoked: Any = NOBODY  # pids of the members that know of its revocation
 
     @property
@@ -104,10 +104,10 @@ class Core(Owner):
         return number
 
     def enter(self, number: int, operation: str, me: int, value: Any) -> Board:
-        """Bring `value` to the collective call of this number; return its board.
+        """Contribute `value` to the collective call of this number; return its board.
 
-        Ranks that are in different operations at the same point of the program have no board in
-        common, and wait for each other in vain, as they would in a real library.
+        Ranks in different operations at the same point of the program have no common board, and
+        wait for each other without end, as in a real library.
         """
         key = (number, operation)
         board = self.boards.get(key)
@@ -140,12 +140,12 @@ class PrivateContext:
 
 # Contexts of persistent calls by the identity of the call.
 PERSISTENT: StateSlot[Core, dict[int, PrivateContext]] = StateSlot(Core, dict)
-# Communicators of groups whose members are about to make one, by purpose and groups.
+# Communicators of groups that are being made, by purpose and groups.
 MEETINGS: StateSlot[Universe, dict[object, Core]] = StateSlot(Universe, dict)
 
 
 def check_revoked(comm: Any, core: Core) -> None:
-    """An error if the calling rank knows that a communicator is revoked."""
+    """Raise an error if the calling rank knows that a communicator is revoked."""
     if current().pid in core.revoked:
         fail(ERR_REVOKED, "the communicator is revoked", comm)
 

@@ -1,10 +1,10 @@
 """Revocation, agreement and shrinking (MPI 5.0's user-level failure mitigation), as a mixin of
 `Comm`.
 
-Ranks of a simulation do not fail: an abort ends the job. So no group of failed processes has
-members. What is left is real: `Revoke` travels from rank to rank along a binomial tree, and where
-it arrives it ends what that rank waits for on the communicator with ERR_REVOKED; agreements and
-shrinking go on working then, over contexts of their own.
+Ranks of a simulation do not fail: an abort ends the job. A group of failed processes therefore has
+no members. The rest is implemented in full: `Revoke` travels from rank to rank along a binomial
+tree. At its arrival, the rank's operations on the communicator end with ERR_REVOKED. Agreements and
+shrinking still work then, over separate contexts.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
     from pysmpi.mpi.communicators.comm import Comm
 
-NOTICE_BYTES = 8  # of the message that says that a communicator is revoked
+NOTICE_BYTES = 8  # of the notice that a communicator is revoked
 FLAG_BYTES = 4  # of the integer that ranks agree on
-CONTEXT_BYTES = 8  # what ranks tell each other to agree on a new communicator
+CONTEXT_BYTES = 8  # bytes of messages to agree on a new communicator
 
 
 class FaultTolerance:
@@ -137,10 +137,10 @@ class FaultTolerance:
 
 
 class Revocation:
-    """What a communicator keeps for its revocation.
+    """The state of a communicator for its revocation.
 
-    `shadow` is a communicator of the same processes that nobody can revoke; `told` says whether
-    the notices are on their way.
+    `shadow` is a communicator of the same processes that cannot be revoked; `told` is true if the
+    notices have been sent.
     """
 
     __slots__ = ("shadow", "told")
@@ -154,7 +154,7 @@ REVOCATION = StateSlot(Core, Revocation)
 
 
 def shadow(core: Core) -> Core:
-    """A communicator of the same processes that nobody can revoke."""
+    """A communicator of the same processes that cannot be revoked."""
     kept = REVOCATION.of(core)
     if kept.shadow is None:
         kept.shadow, other = _twin(core)
@@ -186,19 +186,19 @@ def _both(*groups: Flags) -> list[tuple[int, int]]:
 
 
 def _seen(core: Core, made: list[tuple[int, int]]) -> int:
-    """What a rank is told: the remote group's flags, if there is one."""
+    """The result for a rank: the remote group's flags, if there is one."""
     if core.inter:
         made = [entry for entry in made if entry[0] not in core.group]
     return made[0][1]
 
 
-# How a communicator is revoked.
+# Revocation.
 
 
 def revoke(rank: Rank, core: Core) -> None:
-    """Tell all members that a communicator is revoked; the calling rank knows it at once.
+    """Notify all members that a communicator is revoked; the calling rank knows it at once.
 
-    The first to revoke it sends the notices, so several that do the same send no more of them.
+    Only the first rank that revokes it sends notices.
     """
     pids = [*core.group, *core.remote.group] if core.inter else list(core.group)
     me = core.rank_of(rank.pid)
@@ -217,7 +217,7 @@ def revoke(rank: Rank, core: Core) -> None:
 def _notify(
     universe: Universe, core: Core, pids: list[int], notices: Context, member: int, root: int
 ) -> None:
-    """Have a member wait for the notice, hand it on and learn from it."""
+    """Make a member wait for the notice, forward it and process it."""
     size = len(pids)
     place = (member - root) % size
     schedule = Schedule()
@@ -238,14 +238,14 @@ def _notify(
 
 
 def learn(core: Core, pid: int) -> None:
-    """A member learns that a communicator is revoked: it waits for nothing there any more."""
+    """A member gets the notice of a revocation: its waits on the communicator end."""
     side = core if pid in core.group else core.remote
     if pid in side.revoked:
         return
     if not side.revoked:
         side.revoked = set()
     side.revoked.add(pid)
-    # Calls no longer take the short way to their rank, on which nothing is checked.
+    # Calls no longer use the short path to their rank, which checks nothing.
     side.first = -1
     me = side.group.rank_of(pid)
     now = core.universe.engine.now
@@ -277,9 +277,9 @@ def _collective_contexts(side: Core, me: int) -> Iterable[tuple[Context, int]]:
 
 
 def withdraw(context: Context, receiver: int | None, sender: int | None, now: float) -> None:
-    """End the receives of one rank in a context, and the sends of one that nobody has taken.
+    """End the receives of one rank in a context, and its unmatched sends.
 
-    Who waits for them finds that they hold no message, or that the message has not arrived.
+    Waiting calls find that they have no message, or that the message has not arrived.
     """
     if receiver is not None and receiver in context.mailboxes:
         box = context.mailboxes[receiver]

@@ -1,9 +1,9 @@
 """Groups: ordered sets of processes (MPI 4.1, section 7.3).
 
-The members of a group are process ids, kept as `Members`: a few ranges where that is possible, so
-that the group of a world of a million ranks, of its even ranks, or of all but three of them, is
-as small as that of four. All set operations work on ranges, and cost as much as the smaller of
-the two groups has members, or as there are ranges.
+The members of a group are process ids, stored as `Members`: a few ranges if possible. The group of
+a world of a million ranks, of its even ranks, or of all but three of them, is therefore as small as
+a group of four. All set operations work on ranges; their cost is proportional to the smaller
+group's number of members, or to the number of ranges.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Group", "GROUP_NULL", "GROUP_EMPTY"]
 
-# A list of members that does not fold into this many ranges is kept as it is.
+# A list of members that cannot be stored as this number of ranges stays a list.
 MAX_RANGES = 16
 
 
 class Members(Sequence[int]):
     """An immutable sequence of different process ids.
 
-    `parts` are ranges, or one tuple where the ids follow no pattern.
+    `parts` are ranges, or one tuple if the ids have no pattern.
     """
 
     __slots__ = ("parts", "_starts", "_size", "_ranks", "__weakref__")
@@ -138,7 +138,7 @@ class Members(Sequence[int]):
             return [part[::-1] for part in reversed(self._cut(ranks[::-1]))]
         cuts = []
         for part, start in zip(self.parts, self._starts):
-            # The first of `ranks` that lies in this part.
+            # The first of `ranks` in this part.
             first = ranks.start
             if first < start:
                 first += -((first - start) // ranks.step) * ranks.step
@@ -199,7 +199,7 @@ def fold(values: Sequence[int]) -> list[range] | None:
         end = position + 1
         while end < size and values[end] - values[end - 1] == step:
             end += 1
-        # Two neighbours at any distance are a sequence: leave the second to the next one.
+        # Two neighbours at any distance are a sequence: leave the second for the next one.
         if end - position == 2 and abs(step) != 1:
             end, step = position + 1, 1
         parts.append(range(first, first + (end - position) * step, step))
@@ -227,7 +227,7 @@ EMPTY = Members()
 
 
 class GroupImpl:
-    """What a handle of a group points to: two groups with the same members are different."""
+    """The object of a group handle: two groups with the same members are different."""
 
     __slots__ = ("members",)
 
@@ -417,7 +417,7 @@ def _integers(ranks: Sequence[int]) -> Sequence[int]:
 
 
 def _check(numbers: Sequence[int], size: int, code: int = ERR_RANK) -> None:
-    """Refuse ranks outside the group and ranks that come twice."""
+    """Refuse ranks outside the group and repeated ranks."""
     if not len(numbers):
         return
     low, high = min(numbers), max(numbers)

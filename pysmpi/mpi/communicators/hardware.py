@@ -1,8 +1,8 @@
-"""The hardware that processes run on, and splits of communicators along it.
+"""The hardware of processes, and splits of communicators along it.
 
 MPI 4.1, sections 7.4.2 (MPI_Comm_split_type) and 9.1.2 (MPI_Get_hw_resource_info). The names are
-those of hwloc. A rank is placed on one core of one host of the platform, so it stays within one
-instance of every kind of resource.
+those of hwloc. A rank is placed on one core of one host of the platform, so it uses one instance of
+every kind of resource.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _MOST = 1 << 16
 
 
 def resources(rank: Rank) -> dict[str, int]:
-    """The resources of a rank, from the largest on: their kinds, and the number of its own.
+    """The resources of a rank, from the largest on: their kinds, and the number of its instance.
 
-    Numbers are different for different instances, also of different hosts.
+    Different instances have different numbers, also on different hosts.
     """
     host = rank.host
     if host is None:
@@ -50,7 +50,7 @@ def resources(rank: Rank) -> dict[str, int]:
 
 
 def split_color(rank: Rank, core: Core, split_type: int, info: Info) -> int | None:
-    """The color of a rank in `Split_type`; None if there is no such type of split."""
+    """The color of a rank in `Split_type`; None for an unknown type of split."""
     if split_type == UNDEFINED:
         return UNDEFINED
     own = resources(rank)

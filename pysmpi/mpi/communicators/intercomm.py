@@ -1,4 +1,4 @@
-"""Intercommunicators: two groups that talk to each other (MPI 4.1, section 7.6).
+"""Intercommunicators: two groups that communicate with each other (MPI 4.1, section 7.6).
 
 The core that a handle points to is the calling rank's side; `core.remote` is the other one.
 """

@@ -1,7 +1,7 @@
-"""How two groups become an intercommunicator, and an intercommunicator one group.
+"""Creating an intercommunicator from two groups, and merging it into one.
 
-`Create_intercomm` needs no communicator that holds both groups: their leaders tell each other who
-is in the groups, and then their own group (MPI 4.1, section 7.6.2).
+`Create_intercomm` needs no communicator that contains both groups: their leaders exchange the
+members of the groups, and then inform their own groups (MPI 4.1, section 7.6.2).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PROCESS_BYTES = 4  # to name a process
 
 
 class Half:
-    """What the leader of one group tells the other: its group. `side` is what becomes of it."""
+    """The message of one leader to the other: its group. `side` is the result."""
 
     __slots__ = ("members", "side")
 
@@ -120,7 +120,7 @@ def _swap(
 
 
 def _told(rank: Rank, comm: Any, core: Core, leader: int, half: Half | None) -> Core | None:
-    """The leader tells its group who the others are, first how many."""
+    """The leader sends the remote members to its group, first their number."""
     me = core.rank_of(rank.pid)
     number = core.next_call(me)
     board = core.enter(number, "intercomm_create", me, None)
@@ -138,7 +138,7 @@ def _told(rank: Rank, comm: Any, core: Core, leader: int, half: Half | None) -> 
 
 
 def broadcast(rank: Rank, core: Core, me: int, root: int, nbytes: int, tag: int) -> None:
-    """Take part in the messages of a broadcast, whose data goes another way."""
+    """Take part in the messages of a broadcast without data."""
     call = Call("bcast", me, core.size, root, nbytes, selection=rank.universe.selection)
     rank.process.execute(schedule_for(call), core.coll, me, tag)
 
@@ -150,7 +150,7 @@ def _pair(core: Core, mine: Members, theirs: Members) -> tuple[Core, Core]:
 
 
 def meet(rank: Rank, purpose: str, mine: Members, theirs: Members) -> Core:
-    """An intercommunicator of two groups that know each other: all of them agree on it."""
+    """An intercommunicator of two groups that know each other: all members agree on it."""
     first, second = (mine, theirs) if mine[0] < theirs[0] else (theirs, mine)
     meetings = MEETINGS.of(rank.universe)
     key = (purpose, first, second)
@@ -159,7 +159,7 @@ def meet(rank: Rank, purpose: str, mine: Members, theirs: Members) -> Core:
         meeting = meetings[key] = Core(rank.universe, [*first, *second])
 
     def make(values: dict[int, Any]) -> tuple[Core, Core]:
-        # The next call with the same purpose is another meeting.
+        # The next call with the same purpose is independent.
         if meetings.get(key) is meeting:
             del meetings[key]
         return _pair(meeting, first, second)
@@ -170,10 +170,10 @@ def meet(rank: Rank, purpose: str, mine: Members, theirs: Members) -> Core:
 
 
 def join(core: Core, mine: dict[int, bool], theirs: dict[int, bool]) -> Core | None:
-    """One communicator of both groups; the one that says `high` comes last.
+    """One communicator of both groups; the group with `high` comes last.
 
-    If both say the same, the one that is first in the machine comes first. None if the ranks of
-    a group do not say the same.
+    If both pass the same value, the group that is first in the machine comes first. None if the
+    ranks of a group pass different values.
     """
     one, other = set(mine.values()), set(theirs.values())
     if len(one) > 1 or len(other) > 1:

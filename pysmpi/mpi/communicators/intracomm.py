@@ -83,7 +83,7 @@ def _members(group: Any) -> Members:
 
 
 def _gather(rank: Rank, purpose: Any, members: Members) -> Core | None:
-    """A new communicator of processes of which only these take part in making it."""
+    """A new communicator; only these processes take part in making it."""
     if rank.pid not in members:
         return None
     meetings = MEETINGS.of(rank.universe)
@@ -93,7 +93,7 @@ def _gather(rank: Rank, purpose: Any, members: Members) -> Core | None:
         meeting = meetings[key] = Core(rank.universe, members)
 
     def make(values: dict[int, Any]) -> Core:
-        # The next call with the same purpose is another meeting.
+        # The next call with the same purpose is independent.
         if meetings.get(key) is meeting:
             del meetings[key]
         return Core(rank.universe, members)

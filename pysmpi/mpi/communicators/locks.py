@@ -9,14 +9,14 @@ from typing import Any
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 
-# By what a communicator's handle points to, then by what the lock is for.
+# By the object of a communicator's handle, then by purpose.
 LOCKS: StateSlot[Rank, dict[object, dict[Hashable, threading.Lock]]] = StateSlot(Rank, dict)
 
-at_forget: list[Callable[[Rank, object], None]] = []  # told of communicators that are freed
+at_forget: list[Callable[[Rank, object], None]] = []  # notified of freed communicators
 
 
 def locks_of(comm: Any) -> dict[Hashable, threading.Lock]:
-    """The calling rank's locks of a communicator, by what they are for."""
+    """The calling rank's locks of a communicator, by purpose."""
     tables = LOCKS.of(current())
     table = tables.get(comm._impl)
     if table is None:

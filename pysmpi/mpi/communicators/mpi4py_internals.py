@@ -1,7 +1,7 @@
-"""What mpi4py's own Python code shares with its compiled module: locks and hidden communicators.
+"""Objects of the compiled module that mpi4py's own Python code uses: locks, communicators.
 
-`mpi4py.util.pkl5` takes a lock for calls that take several messages, and sends in a duplicate of
-the program's communicator, made once, with a tag of its own for each call.
+`mpi4py.util.pkl5` takes a lock for calls with several messages. It sends in a duplicate of the
+program's communicator, made once, with a separate tag for each call.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pysmpi.mpi.communicators.locks import at_forget, lock_of, locks_of
 
 __all__ = ["_comm_lock", "_comm_lock_table", "_commctx_intra", "_commctx_inter"]
 
-CONTEXT_BYTES = 8  # what ranks tell each other to agree on a new communicator
-TAGS = 1 << 30  # after so many calls their tags come again
+CONTEXT_BYTES = 8  # bytes of messages to agree on a new communicator
+TAGS = 1 << 30  # after this number of calls tags repeat
 
 
 class Hidden:
@@ -73,7 +73,7 @@ def _hidden(comm: Any) -> Hidden:
 
 
 def _duplicate(core: Core) -> list[tuple[Core, Core]]:
-    """For each group, its side of the duplicate, and a communicator of its own."""
+    """For each group, its side of the duplicate, and a separate communicator."""
     new = Core(core.universe, core.group)
     if not core.inter:
         return [(new, new)]
