@@ -17,6 +17,7 @@ from pysmpi.text import shortened
 # The module of each subcommand; it is imported when it is used.
 COMMANDS = {
     "run": ("pysmpi.cli.run", "Run a program on a simulated machine."),
+    "replay": ("pysmpi.cli.replay", "Predict the time of recorded runs on a machine."),
     "models": ("pysmpi.cli.models", "List the network models."),
     "collectives": ("pysmpi.cli.collectives", "List collective algorithms, or ask a selector."),
     "platform": ("pysmpi.cli.platform", "Check or show the description of a machine."),

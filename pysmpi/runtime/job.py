@@ -19,12 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from pysmpi.collectives import cache, order
-from pysmpi.collectives.selection import Selection
-from pysmpi.collectives.tuning import Tuner
 from pysmpi.errors import PysmpiError, UsageError
-from pysmpi.kernel.plan import Transport
-from pysmpi.memory.lines.machine import HostLines
-from pysmpi.memory.transfer.choice import over
+from pysmpi.machine import Machine
 from pysmpi.mpi.base.attributes import LAUNCH, PROGRAM
 from pysmpi.mpi.base.options import ENVIRONMENT
 from pysmpi.mpi.base.ranks import Rank, World
@@ -34,13 +30,8 @@ from pysmpi.mpi.buffers.payload import NEVER, PAYLOAD
 from pysmpi.mpi.files.disks import DISKS, Disks, disk_options
 from pysmpi.mpi.point_to_point import calls as pointtopoint
 from pysmpi.mpi.processes import environment, spawning
-from pysmpi.network.choice import DEFAULT as DEFAULT_MODEL
-from pysmpi.network.choice import choose
-from pysmpi.network.kinds.fluid import preset_name
-from pysmpi.options import Settings, canonical
-from pysmpi.platform.loader import DEFAULT, load
+from pysmpi.options import Settings
 from pysmpi.platform.model import Platform
-from pysmpi.platform.placement import place
 from pysmpi.platform.units import parse_size
 from pysmpi.runtime import collection
 from pysmpi.runtime.deadlock import Deadlock, find_deadlock
@@ -58,10 +49,6 @@ from pysmpi.runtime.verdict import USAGE, verdict
 
 # Of `Result.report`: raised when a key goes or changes its meaning.
 SCHEMA = 1
-
-# The default selectors: smpirun's on SimGrid's files.
-SELECTOR = "ompi5"
-SMPIRUN_SELECTOR = "default"
 
 
 def version() -> str:
@@ -212,24 +199,19 @@ class Job:
             raise UsageError(
                 f"--reduction-order: expected rank or algorithm, found {options.reduction_order!r}"
             )
-        cfg = {canonical(name, f"--cfg {name}"): value for name, value in options.cfg.items()}
-        if options.memory_model is not None:
-            cfg["memory/model"] = options.memory_model
-        self.platform = _platform(options.platform, cfg)
-        self.model, self.settings = choose(self.platform, cfg, options.model)
-        self.slots = place(self.platform, options.nprocs, options.hostfile, options.map_by)
-        self.selection = Selection.from_options(
-            self.settings.said,
-            options.selector,
-            options.coll,
-            SMPIRUN_SELECTOR if self.platform.simgrid else SELECTOR,
+        self.machine = machine = Machine(
+            options.nprocs,
+            platform=options.platform,
+            hostfile=options.hostfile,
+            map_by=options.map_by,
+            model=options.model,
+            memory_model=options.memory_model,
+            selector=options.selector,
+            coll=options.coll,
+            cfg=options.cfg,
         )
-        if any(slot.host.node is not None for slot in self.slots):
-            self.selection = self.selection.on_lines(HostLines(self.slots))
-        if self.selection.automatic:
-            self.selection = self.selection.tried_on(
-                Tuner(self._network, len(self.slots))
-            )
+        self.platform, self.settings = machine.platform, machine.settings
+        self.slots, self.selection = machine.slots, machine.selection
         self.compute = options.compute
         threshold = self.settings.number("smpi/cpu-threshold")
         if not self.settings.flag("smpi/simulate-computation") or threshold == math.inf:
@@ -264,12 +246,7 @@ class Job:
         begun = time.perf_counter()
         self.hosts = [slot.host for slot in self.slots]
         self.places = list(self.slots)
-        transport = over(
-            self.model.build(self.platform, self.hosts, self.settings),
-            self.places,
-            self.settings,
-            whereabouts.locate,
-        )
+        transport = self.machine.transport(self.hosts, self.places, whereabouts.locate)
         simulation = Simulation(transport, self.slots, self._deadlock)
         self.simulation = simulation
         universe = simulation.universe
@@ -343,13 +320,6 @@ class Job:
             return self._live(rank, part.program)
 
         return main
-
-    def _network(self) -> Transport:
-        """The network between the ranks' places, unused."""
-        network = self.model.build(
-            self.platform, [slot.host for slot in self.slots], self.settings
-        )
-        return over(network, self.slots, self.settings)
 
     def start_world(self, parts: Sequence[Part]) -> World:
         """Start ranks in the places of some parts; they first wait for their command."""
@@ -434,8 +404,8 @@ class Job:
             wall=wall,
             hosts=len({slot.host.name for slot in self.slots}),
             platform=self.platform.name,
-            model=self.model.name,
-            preset=self._preset(),
+            model=self.machine.model.name,
+            preset=self.machine.preset(),
             selector=self.selection.selector,
             seed=self.options.seed,
             compute=str(self.compute),
@@ -454,12 +424,6 @@ class Job:
             steady=self.timing.report() if isinstance(self.timing, SteadyTiming) else None,
             data=self.options.data,
         )
-
-
-    def _preset(self) -> str | None:
-        if self.model.name != DEFAULT_MODEL:
-            return None
-        return preset_name(self.platform, self.settings)
 
 
 class Equipment:
@@ -497,12 +461,6 @@ class Equipment:
         if part.appnum:
             PROGRAM.of(rank).appnum = part.appnum
         rank.timer = self.job.timing.timer(rank.pid, host.speed)
-
-
-def _platform(wanted: str | Path | Platform | None, cfg: Mapping[str, str]) -> Platform:
-    if isinstance(wanted, Platform):
-        return wanted
-    return load(DEFAULT if wanted is None else wanted, cfg)
 
 
 def _arrive() -> None:

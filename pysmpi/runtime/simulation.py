@@ -18,6 +18,7 @@ from greenlet import GreenletExit, getcurrent
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import PlanBook, Transport
 from pysmpi.kernel.process import Core, Process
+from pysmpi.machine import UNKNOWN_SPEED
 from pysmpi.mpi.base.options import ENVIRONMENT
 from pysmpi.mpi.base.ranks import Aborted, Fiber, FreeTransport, Rank, Universe, World, current
 from pysmpi.mpi.collective import agreement
@@ -33,8 +34,6 @@ from pysmpi.runtime.tools import begin_fiber, named
 
 Main = Callable[[Rank], Any]
 
-# Speed of cores without a speed in the platform (flop/s): a unit for shared cores.
-UNKNOWN_SPEED = 1e9
 
 
 class State(Enum):

@@ -100,7 +100,7 @@ def test_binary_file(status, tmp_path: Path):
 @pytest.mark.parametrize(
     "words, message",
     [
-        ([], "expected a command: run, models"),
+        ([], "expected a command: run, replay, models"),
         (["walk"], "found no command 'walk'"),
         (["modles"], "did you mean models?"),
         (["ok.py"], "did you mean pysmpi run ok.py?"),

@@ -153,8 +153,9 @@ def test_a_rank_finds_itself_in_proc(program, capsys):
             except FileNotFoundError as error:
                 other = error.filename
             print(pages > 100, pathlib.Path(me, "status").read_text().count("VmRSS"),
-                  os.readlink(me + "/exe") == os.readlink("/proc/self/exe"), "0" in os.listdir(me + "/fd"),
-                  other == f"/proc/{os.getpid() + 1}/statm", os.open in os.supports_dir_fd, len(os.listdir()) > 0)
+                  os.readlink(me + "/exe") == os.readlink("/proc/self/exe"),
+                  "0" in os.listdir(me + "/fd"), other == f"/proc/{os.getpid() + 1}/statm",
+                  os.open in os.supports_dir_fd, len(os.listdir()) > 0)
             """
         ),
         2,

@@ -1,0 +1,94 @@
+"""`pysmpi replay`: predict the time of recorded runs on a machine."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pysmpi import text
+from pysmpi.cli.arguments import pairs
+from pysmpi.cli.machine_options import machine_options
+from pysmpi.errors import UsageError
+
+if TYPE_CHECKING:
+    from pysmpi.replay import ReplayResult
+
+
+@click.command("replay")
+@click.argument("traces", nargs=-1, metavar="TRACE...")
+@machine_options
+@click.option("--begin", "begins", multiple=True, metavar="TIME",
+              help="When a trace begins, such as 2.5s; once for each trace (default: 0s).")
+@click.option("--core-speed", metavar="FLOPS",
+              help="Speed of every core, such as 4Gf (default: that of the machine's hosts).")
+@click.option("--report", metavar="FILE.json", help="Write the figures of the replay as JSON.")
+@click.option("--quiet", "-q", is_flag=True, help="No summary.")
+def command(
+    traces: tuple[str, ...], begins: tuple[str, ...], core_speed: str | None,
+    report: str | None, quiet: bool, coll: tuple[str, ...], cfg: tuple[str, ...], **rest: Any,
+) -> int:
+    """Replay time-independent traces of SMPI on a simulated machine, without their programs.
+
+    TRACE is an index that names a file for each rank, as smpirun -trace-ti writes it, or one
+    file in which each line begins with its rank. The ranks of several traces share the machine.
+    """  # fmt: skip
+    from pysmpi.options import parse
+    from pysmpi.output import Target
+    from pysmpi.platform.units import parse_speed, parse_time
+    from pysmpi.replay import Replay
+
+    if not traces:
+        raise UsageError("replay: expected a time-independent trace")
+    if len(begins) not in (0, len(traces)):
+        raise UsageError(
+            f"--begin: found {text.count(len(begins), 'time')} for "
+            f"{text.count(len(traces), 'trace')}, expected one for each"
+        )
+    dates = [_value("--begin", begin, parse_time) for begin in begins] or [0.0] * len(traces)
+    speed = None if core_speed is None else _value("--core-speed", core_speed, parse_speed)
+    replay = Replay(
+        list(zip(traces, dates)), core_speed=speed,
+        cfg=parse(cfg), coll=pairs(coll, "--coll", "bcast=binomial_tree"), **rest,
+    )  # fmt: skip
+    if report is None:
+        result = replay.run()
+    else:
+        with Target("--report", report) as target:
+            result = replay.run()
+            with open(target.path, "w", encoding="utf-8") as stream:
+                json.dump(result.report(), stream, indent=1)
+                stream.write("\n")
+            target.keep()
+    if not quiet:
+        click.echo(summary(result), err=True)
+    return 0
+
+
+def _value(option: str, word: str, parse: Any) -> float:
+    try:
+        value: float = parse(word)
+    except ValueError as error:
+        raise UsageError(f"{option} {word}: {error}") from None
+    return value
+
+
+def summary(result: ReplayResult) -> str:
+    """The lines on standard error: the prediction, the machine, the cost of the replay."""
+    rate = result.events / result.wall if result.wall > 0.0 else 0.0
+    lines = [
+        f"predicted time {text.seconds(result.seconds)}: {text.count(result.nprocs, 'rank')} "
+        f"on {result.platform}",
+        f"model {result.model}, selector {result.selector}",
+        f"replayed in {result.wall:.3g} s "
+        f"({text.count(result.events, 'event')}, {rate:,.0f} a second)",
+        f"{text.count(result.messages, 'message')}, {text.size(result.bytes)}",
+    ]
+    if len(result.instances) > 1:
+        for one in result.instances:
+            lines.append(
+                f"{one['trace']}: {text.count(one['ranks'], 'rank')}, from "
+                f"{text.seconds(one['begin_seconds'])} to {text.seconds(one['end_seconds'])}"
+            )
+    return "\n".join(f"pysmpi: {line}" for line in lines)

@@ -1,0 +1,87 @@
+"""A simulated machine with ranks in their places: what every kind of run needs of its options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pysmpi.collectives.selection import Selection
+from pysmpi.collectives.tuning import Tuner
+from pysmpi.kernel.plan import Transport
+from pysmpi.memory.lines.machine import HostLines
+from pysmpi.memory.transfer.choice import Locate, over
+from pysmpi.network.choice import DEFAULT as DEFAULT_MODEL
+from pysmpi.network.choice import choose
+from pysmpi.network.kinds.fluid import preset_name
+from pysmpi.options import canonical
+from pysmpi.platform.loader import DEFAULT, load
+from pysmpi.platform.model import Host, Platform
+from pysmpi.platform.placement import Slot, place
+
+# The default selectors: smpirun's on SimGrid's files.
+SELECTOR = "ompi5"
+SMPIRUN_SELECTOR = "default"
+# Speed of cores without a speed in the platform (flop/s): a unit for shared cores.
+UNKNOWN_SPEED = 1e9
+
+
+class Machine:
+    """The platform, the network model, the places of `nprocs` ranks and the selection.
+
+    The arguments are the command line's options by their names. Raises UsageError for an option
+    or a file that is wrong.
+    """
+
+    def __init__(
+        self,
+        nprocs: int,
+        platform: str | Path | Platform | None = None,
+        hostfile: str | Path | None = None,
+        map_by: str | None = None,
+        model: str | None = None,
+        memory_model: str | None = None,
+        selector: str | None = None,
+        coll: Mapping[str, str] | None = None,
+        cfg: Mapping[str, str] | None = None,
+    ) -> None:
+        options = {
+            canonical(name, f"--cfg {name}"): value for name, value in (cfg or {}).items()
+        }
+        if memory_model is not None:
+            options["memory/model"] = memory_model
+        if not isinstance(platform, Platform):
+            platform = load(DEFAULT if platform is None else platform, options)
+        self.platform = platform
+        self.model, self.settings = choose(platform, options, model)
+        self.slots: list[Slot] = place(platform, nprocs, hostfile, map_by)
+        selection = Selection.from_options(
+            self.settings.said,
+            selector,
+            coll or {},
+            SMPIRUN_SELECTOR if platform.simgrid else SELECTOR,
+        )
+        if any(slot.host.node is not None for slot in self.slots):
+            selection = selection.on_lines(HostLines(self.slots))
+        if selection.automatic:
+            selection = selection.tried_on(Tuner(self._fresh, len(self.slots)))
+        self.selection = selection
+
+    def transport(
+        self, hosts: Sequence[Host], places: Sequence[Slot], locate: Locate | None = None
+    ) -> Transport:
+        """What carries the messages of a run between `places`, which are on `hosts`.
+
+        Both lists may be extended during the run. `locate` says where a payload lies in memory.
+        """
+        network = self.model.build(self.platform, hosts, self.settings)
+        return over(network, places, self.settings, locate)
+
+    def preset(self) -> str | None:
+        """The name of the factors of model hybrid; None under other models."""
+        if self.model.name != DEFAULT_MODEL:
+            return None
+        return preset_name(self.platform, self.settings)
+
+    def _fresh(self) -> Transport:
+        """The network between the ranks' places, unused."""
+        return self.transport([slot.host for slot in self.slots], self.slots)

@@ -1,0 +1,12 @@
+"""Replay of time-independent traces: the kernel executes what ranks did, without their programs.
+
+A time-independent trace says what each rank computed (flop) and sent (bytes), not when. `sources`
+finds the lines of each rank, `actions` reads a line, `player` turns the lines of a rank into
+schedules, and `replay` runs the players of all ranks on a machine.
+"""
+
+from __future__ import annotations
+
+from pysmpi.replay.replay import Replay, ReplayResult
+
+__all__ = ["Replay", "ReplayResult"]

@@ -1,0 +1,369 @@
+"""A player: executes the actions of one rank, as a process of the kernel.
+
+It reads ahead and puts actions into a schedule until a collective call, or until there are enough
+of them; the kernel executes that without coming back to Python, then the player reads on. Only
+requests that are still open go from one schedule to the next.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pysmpi.collectives.cache import schedule_for
+from pysmpi.collectives.call import Call
+from pysmpi.errors import UsageError
+from pysmpi.kernel.matching import ANY
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Request
+from pysmpi.kernel.schedule import IRECV, ISEND, MOST_TAGS, RECV, SEND, WAIT, Schedule
+from pysmpi.replay.actions import Reader
+from pysmpi.replay.sources import Line, Source
+
+if TYPE_CHECKING:
+    from pysmpi.replay.replay import Instance
+
+# Steps of a schedule after which it ends as soon as no request is open, and at the latest.
+ENOUGH, MOST = 512, 4096
+TEST = 1e-4  # seconds that a test takes (SimGrid: smpi/test)
+UNLIMITED = 1 << 62
+# Collective calls, each with its own tags: of the operation, and of the number of the call.
+OPERATIONS = (
+    "barrier", "bcast", "reduce", "allreduce", "alltoall", "alltoallv", "gather", "gatherv",
+    "allgather", "allgatherv", "scatter", "scatterv", "reduce_scatter", "scan", "exscan",
+)  # fmt: skip
+CODES = {name: code for code, name in enumerate(OPERATIONS)}
+# Says nothing about time.
+IGNORED = frozenset(("comm_size", "comm_split", "comm_dup"))
+# Written by smpirun's tracer and refused by its replay.
+NOT_REPLAYED = frozenset(
+    "bsend ibsend Ssend ISsend ssend issend waitAny waitany testany testall testsome waitsome "
+    "Start Startall start startall ibarrier ibcast iallreduce ireduce ialltoall ialltoallv "
+    "igather igatherv iallgather iallgatherv iscatter iscatterv ireducescatter iscan iexscan "
+    "put get accumulate rput rget raccumulate".split()
+)
+
+
+class Player:
+    """Executes the actions of one rank of an instance.
+
+    `line` is the number of the line that is executed; `where()` names it for messages.
+    """
+
+    def __init__(self, instance: Instance, source: Source, process: Process) -> None:
+        self.instance = instance
+        self.source = source
+        self.process = process
+        self.rank = source.rank
+        self.reader = Reader(source.name, instance.size)
+        self.done = False
+        self.date = 0.0
+        self.calls = 0  # collective calls
+        self._lines: Iterator[Line] = source.lines()
+        self._left: Line | None = None  # a line that was read and does not fit here
+        self._open: dict[tuple[int, int, int], deque[int]] = {}  # slots of requests, by key
+        self._slots: list[Request | None] = []  # of the schedule that is executed
+        self._numbers: list[int] = []  # line of each of its steps
+        self._schedule = Schedule()
+        self._next = 0  # slot
+        self._after = 0.0  # flops to execute after a collective call
+        self._test: tuple[int, int, int] | None = None
+
+    def start(self, seconds: float) -> None:
+        """Begin at a date."""
+        self.process.resume = self.go_on
+        if seconds > 0.0:
+            self.process.follow([self.process.engine.alarm(seconds)])
+        else:
+            self.process.launch()
+
+    def where(self) -> str:
+        """The file and line of what the rank is doing."""
+        step = self.process.step
+        numbers = self._numbers
+        number = numbers[step] if step < len(numbers) else self.reader.number
+        return f"{self.source.name}, line {number}"
+
+    def go_on(self) -> None:
+        """What was given to the kernel is done: give it the next."""
+        if self._test is not None:
+            self._tested(self._test)
+            self._test = None
+        if self._read():
+            self.process.launch()
+        else:
+            self.done = True
+            self.date = self.process.engine.now
+
+    def _read(self) -> bool:
+        """Load the process with what comes next; False at the end of the trace."""
+        schedule = self._renew()
+        if self._after > 0.0:
+            self._numbers.append(self.reader.number)
+            schedule.compute(self._after)
+            self._after = 0.0
+        while True:
+            line = self._left
+            if line is None:
+                line = next(self._lines, None)
+            self._left = None
+            if line is None:
+                break
+            steps = len(schedule)
+            if steps >= ENOUGH and (not self._open or steps >= MOST):
+                self._left = line
+                break
+            if not self._action(schedule, line, steps == 0):
+                if steps:
+                    self._left = line
+                    break
+                return True
+            self._numbers.extend([line[0]] * (len(schedule) - steps))
+            if self._test is not None:
+                break
+        if not len(schedule):
+            return False
+        self._load(schedule)
+        return True
+
+    def _renew(self) -> Schedule:
+        """A new schedule, in which the open requests have the first slots."""
+        kept: list[Request | None] = []
+        for slots in self._open.values():
+            for i, slot in enumerate(slots):
+                slots[i] = len(kept)
+                kept.append(self._slots[slot])
+        self._slots = kept
+        self._next = len(kept)
+        self._numbers = []
+        schedule = self._schedule = Schedule()
+        schedule.slots = self._next
+        return schedule
+
+    def _load(self, schedule: Schedule) -> None:
+        process = self.process
+        schedule.slots = self._next
+        process.prepare(schedule, self.instance.point_to_point, self.rank, 0)
+        kept = self._slots
+        slots = self._slots = process.slots
+        slots[: len(kept)] = kept
+        process.next_slot = len(kept)
+
+    def _action(self, schedule: Schedule, line: Line, first: bool) -> bool:
+        """Append an action; False for a collective call, which is loaded if it is the first."""
+        reader = self.reader
+        number, words = line
+        reader.begin(number, words)
+        if not words:
+            raise reader.wrong("the end of the line", "an action")
+        name = words[0]
+        if name in ("send", "isend", "recv", "irecv"):
+            self._message(schedule, name)
+        elif name == "compute":
+            schedule.compute(reader.real("flops"))
+        elif name == "wait":
+            self._wait(schedule)
+        elif name in ("waitall", "waitAll"):
+            if reader.more():
+                reader.whole("a number of requests")
+            schedule.waitall(0, self._next)
+            self._open.clear()
+        elif name == "sleep":
+            schedule.sleep(reader.real("seconds"))
+        elif name in ("sendRecv", "sendrecv"):
+            self._exchange(schedule)
+        elif name == "test":
+            self._test = self._key(reader)
+            schedule.sleep(TEST)
+        elif name == "init":
+            reader.choose_default()
+            return True
+        elif name == "location":
+            return True
+        elif name == "finalize" or name in IGNORED:
+            return True
+        elif name.replace("_", "").lower() in _COLLECTIVES:
+            if not first:
+                return False
+            self._collective(_COLLECTIVES[name.replace("_", "").lower()])
+            reader.end()
+            return False
+        elif name in NOT_REPLAYED:
+            raise UsageError(
+                f"{reader.name}, line {number}: found action {name!r}, which smpirun records and "
+                "no replay knows, expected a trace of calls that can be replayed"
+            )
+        else:
+            raise UsageError(f"{reader.name}, line {number}: found no such action: {name!r}")
+        reader.end()
+        return True
+
+    def _step(self, schedule: Schedule, code: int, peer: int, nbytes: int, tag: int) -> None:
+        # The tags are the program's: a schedule's own checks are for those of algorithms.
+        schedule.codes.append(code)
+        schedule.peers.append(peer)
+        schedule.sizes.append(nbytes)
+        schedule.tags.append(tag)
+
+    def _message(self, schedule: Schedule, name: str) -> None:
+        reader = self.reader
+        sends = name in ("send", "isend")
+        if sends:
+            peer = reader.rank("a destination")
+        else:
+            peer = reader.whole("a source", -555, reader.ranks - 1)
+        tag = reader.whole("a tag", -1_000_000_007, (1 << 31) - 1)
+        count = reader.whole("a size", 0 if sends else -1)
+        nbytes = count * reader.size()
+        if sends:
+            key = self.rank, peer, tag
+        else:
+            key = peer, self.rank, tag
+            peer = ANY if peer < 0 else peer
+            tag = ANY if tag < 0 else tag
+            if count < 0:
+                nbytes = UNLIMITED
+        if name == "send":
+            self._step(schedule, SEND, peer, nbytes, tag)
+        elif name == "recv":
+            self._step(schedule, RECV, peer, nbytes, tag)
+        else:
+            self._step(schedule, ISEND if sends else IRECV, peer, nbytes, tag)
+            slots = self._open.get(key)
+            if slots is None:
+                slots = self._open[key] = deque()
+            slots.append(self._next)
+            self._next += 1
+
+    def _exchange(self, schedule: Schedule) -> None:
+        reader = self.reader
+        out = reader.whole("a count to send")
+        destination = reader.rank("a destination")
+        back = reader.whole("a count to receive")
+        source = reader.rank("a source")
+        out *= reader.size()
+        back *= reader.size()
+        self._step(schedule, ISEND, destination, out, 0)
+        self._step(schedule, IRECV, source, back, 0)
+        schedule.waitall(self._next, self._next + 2)
+        self._next += 2
+
+    def _key(self, reader: Reader) -> tuple[int, int, int]:
+        source = reader.whole("a source", -555, reader.ranks - 1)
+        destination = reader.rank("a destination")
+        return source, destination, reader.whole("a tag", -1_000_000_007, (1 << 31) - 1)
+
+    def _wait(self, schedule: Schedule) -> None:
+        key = self._key(self.reader)
+        slots = self._open.get(key)
+        if slots is None:
+            return  # a test has found it complete
+        slot = slots.popleft()
+        if not slots:
+            del self._open[key]
+        self._step(schedule, WAIT, slot, slot + 1, 0)
+
+    def _tested(self, key: tuple[int, int, int]) -> None:
+        """Let go of the request of a test if it is complete."""
+        slots = self._open.get(key)
+        if slots is not None:
+            request = self._slots[slots[0]]
+            if request is None or request.done:
+                slots.popleft()
+                if not slots:
+                    del self._open[key]
+
+    def _collective(self, operation: str) -> None:
+        """Load the process with a collective call."""
+        call = self._call(operation)
+        instance = self.instance
+        number = self.calls
+        self.calls += 1
+        self._numbers = []
+        instance.meet(number, operation, self)
+        tag = (number * len(OPERATIONS) + CODES[operation]) * MOST_TAGS
+        call.selection = instance.selection
+        call.nodes = instance.nodes
+        call.slots = instance.slots
+        call.ready = instance.ready_before(number)
+        schedule = schedule_for(call)
+        instance.prepared(number, call.ready)
+        self._numbers = [self.reader.number] * len(schedule)
+        # Its slots are its own: the open requests wait aside.
+        self._slots = list(self._slots)
+        self.process.prepare(schedule, instance.collective, self.rank, tag)
+
+    def _call(self, op: str) -> Call:
+        reader, size = self.reader, self.instance.size
+        call = Call(op, self.rank, size)
+        if op == "barrier":
+            return call
+        if op == "bcast":
+            call.count = reader.whole("a count")
+            call.root = reader.root()
+            call.type_size = reader.size()
+        elif op in ("reduce", "allreduce", "scan", "exscan"):
+            call.count = reader.whole("a count")
+            self._after = reader.real("flops")
+            if op == "reduce":
+                call.root = reader.root()
+            call.type_size = reader.size()
+        elif op == "reduce_scatter":
+            counts = reader.counts("the count")
+            self._after = reader.real("flops")
+            call.type_size = reader.size()
+            call.recv_counts = tuple(counts)
+            call.count = counts[self.rank]
+        elif op in ("gather", "scatter"):
+            send, receive = reader.whole("a count to send"), reader.whole("a count to receive")
+            call.root = reader.root()
+            sent, received = reader.size(), reader.size()
+            root = self.rank == call.root
+            call.count, call.type_size = (
+                (receive, received) if root == (op == "gather") else (send, sent)
+            )
+        elif op in ("allgather", "alltoall"):
+            call.count = reader.whole("a count to send")
+            reader.whole("a count to receive")
+            call.type_size = reader.size()
+            reader.size()
+        else:
+            self._unequal(call)
+        return call
+
+    def _unequal(self, call: Call) -> None:
+        """The arguments of an operation with a count a rank."""
+        reader, op = self.reader, call.op
+        if op == "alltoallv":
+            reader.whole("the size of the send buffer")
+            send = reader.counts("the count to send")
+            reader.whole("the size of the receive buffer")
+            receive = reader.counts("the count to receive")
+            sent, received = reader.size(), reader.size()
+            call.send_counts = tuple(n * sent for n in send)
+            call.recv_counts = tuple(n * received for n in receive)
+            return
+        if op == "scatterv":
+            counts = reader.counts("the count")
+            own = reader.whole("a count to receive")
+            call.root = reader.root()
+            sent, received = reader.size(), reader.size()
+            if self.rank == call.root:
+                call.send_counts = tuple(n * sent for n in counts)
+            call.count = own * received
+            return
+        own = reader.whole("a count to send")
+        counts = reader.counts("the count to receive")
+        if op == "gatherv":
+            call.root = reader.root()
+        sent, received = reader.size(), reader.size()
+        call.count = own * sent
+        if op == "allgatherv" or self.rank == call.root:
+            call.recv_counts = tuple(n * received for n in counts)
+        if op == "allgatherv" and reader.more():
+            reader.counts("the displacement")
+
+
+_COLLECTIVES = {name.replace("_", ""): name for name in OPERATIONS}
+

@@ -1,0 +1,173 @@
+"""The files of a time-independent trace, and the lines of each rank.
+
+A trace is either an index, which names a file a rank in the order of the ranks, or one file in
+which each line begins with the number of its rank. Lines are read as they are needed.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pysmpi.errors import UsageError
+
+# A line of a trace: its number in its file, and its words after the rank.
+Line = tuple[int, list[str]]
+_COMMON = 1 << 20  # bytes read at once of a file of all ranks
+
+
+class Source:
+    """Where the lines of one rank come from. `name` is the file, for messages."""
+
+    name: str
+    rank: int
+
+    def lines(self) -> Iterator[Line]:
+        """The lines of the rank, without comments and empty lines."""
+        raise TypeError("a source of lines has to say which")
+
+
+class OwnFile(Source):
+    """A file of one rank."""
+
+    def __init__(self, rank: int, path: Path, name: str) -> None:
+        self.rank = rank
+        self.path = path
+        self.name = name
+
+    def lines(self) -> Iterator[Line]:
+        """The lines; UsageError for a line of another rank."""
+        own = str(self.rank)
+        with _opened(self.path, self.name) as stream:
+            for number, line in enumerate(stream, 1):
+                words = line.split("#", 1)[0].split()
+                if not words:
+                    continue
+                if words[0] != own:
+                    raise UsageError(
+                        f"{self.name}, line {number}: found rank {words[0]!r} in the file of rank "
+                        f"{own}, expected {own}"
+                    )
+                yield number, words[1:]
+
+
+class CommonFile(Source):
+    """The lines of one rank in a file of all; `runs` holds where its runs of lines are.
+
+    A run is three numbers: the offset of its first byte, its number of bytes, the number of its
+    first line.
+    """
+
+    def __init__(self, rank: int, path: Path, name: str) -> None:
+        self.rank = rank
+        self.path = path
+        self.name = name
+        self.runs = array("q")
+
+    def lines(self) -> Iterator[Line]:
+        """The lines."""
+        runs = self.runs
+        with open(self.path, "rb") as stream:
+            for i in range(0, len(runs), 3):
+                offset, end, number = runs[i], runs[i] + runs[i + 1], runs[i + 2]
+                rest = b""
+                while offset < end or rest:
+                    stream.seek(offset)
+                    data = rest + stream.read(min(_COMMON, end - offset))
+                    offset = min(end, offset + _COMMON)
+                    cut = len(data) if offset == end else data.rfind(b"\n") + 1
+                    rest = data[cut:]
+                    for line in data[:cut].decode("utf-8", "replace").splitlines():
+                        words = line.split("#", 1)[0].split()
+                        if words:
+                            yield number, words[1:]
+                        number += 1
+
+
+def sources(path: str | os.PathLike[str]) -> list[Source]:
+    """The sources of a trace's ranks, by rank. Raises UsageError for files that are wrong."""
+    file = Path(path)
+    name = str(path)
+    with _opened(file, name) as stream:
+        for line in stream:
+            words = line.split("#", 1)[0].split()
+            if words:
+                if words[0].isdigit() and len(words) > 1:
+                    return _common(file, name)
+                break
+        else:
+            raise UsageError(f"{name}: found no line, expected a time-independent trace")
+    return _indexed(file, name)
+
+
+def _indexed(file: Path, name: str) -> list[Source]:
+    found: list[Source] = []
+    with _opened(file, name) as stream:
+        for number, line in enumerate(stream, 1):
+            word = line.split("#", 1)[0].strip()
+            if not word:
+                continue
+            # smpirun writes names as seen from where it ran.
+            places = [file.parent / word, Path(word)]
+            for place in places:
+                if place.is_file():
+                    found.append(OwnFile(len(found), place, word))
+                    break
+            else:
+                raise UsageError(
+                    f"{name}, line {number}: found no file {word!r} for rank {len(found)}, "
+                    "expected a trace with 'RANK ACTION ...' lines, or one file name a line"
+                )
+    if len(found) == 1:
+        return _common(found[0].path, found[0].name)  # type: ignore[attr-defined]
+    return found
+
+
+def _common(file: Path, name: str) -> list[Source]:
+    """The ranks of one file: a pass over it finds where the lines of each are."""
+    found: dict[int, CommonFile] = {}
+    last: CommonFile | None = None
+    offset = number = 0
+    with open(file, "rb") as stream:
+        for line in stream:
+            number += 1
+            words = line.split(None, 1)
+            if words and not words[0].startswith(b"#"):
+                try:
+                    rank = int(words[0])
+                except ValueError:
+                    rank = -1
+                if rank < 0:
+                    raise UsageError(
+                        f"{name}, line {number}: found {words[0].decode('utf-8', 'replace')!r}, "
+                        "expected the number of a rank"
+                    )
+                if last is None or rank != last.rank:
+                    last = found.get(rank)
+                    if last is None:
+                        last = found[rank] = CommonFile(rank, file, name)
+                    last.runs.extend((offset, 0, number))
+            if last is not None:
+                last.runs[-2] += len(line)
+            offset += len(line)
+    missing = next((rank for rank in range(len(found)) if rank not in found), None)
+    if missing is not None:
+        raise UsageError(
+            f"{name}: found lines of rank {max(found)} and none of rank {missing}, expected "
+            "lines of all ranks"
+        )
+    return [found[rank] for rank in range(len(found))]
+
+
+def _opened(path: Path, name: str):  # type: ignore[no-untyped-def]
+    try:
+        return open(path, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(f"{name}: cannot be read: {error.strerror}") from None
+
+
+def joined(instances: Sequence[Sequence[Source]]) -> int:
+    """The number of ranks of several traces together."""
+    return sum(len(ranks) for ranks in instances)
