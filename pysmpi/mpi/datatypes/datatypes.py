@@ -19,7 +19,7 @@ from pysmpi.mpi.datatypes import records as typerecords
 from pysmpi.mpi.datatypes.layouts import Layout
 from pysmpi.mpi.datatypes.records import Type
 
-NAMES: StateSlot[Rank, dict[Type, str]] = StateSlot(Rank, dict)  # that a rank has given
+NAMES: StateSlot[Rank, dict[Type, str]] = StateSlot(Rank, dict)  # given by a rank
 
 
 class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
@@ -58,7 +58,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         layout: Layout = self._live().layout
         return layout
 
-    # What a datatype is like.
+    # Properties.
 
     @mpi.local("5.1.7")
     def Get_size(self) -> int:
@@ -302,7 +302,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         else:
             self._impl = None
 
-    # How it was made.
+    # Contents.
 
     @mpi.local("5.1.13")
     def Get_envelope(self) -> tuple[int, int, int, int, int]:
@@ -445,7 +445,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         """Free an attribute key for datatypes."""
         return _attributes.free_keyval(cls, keyval)
 
-    # Names. They belong to the rank, those of predefined datatypes too.
+    # Names. They belong to the rank, also those of predefined datatypes.
 
     @mpi.local("7.8")
     def Get_name(self) -> str:
@@ -520,7 +520,7 @@ def checked(obj: Any, argument: str) -> Datatype:
 
 
 def integers(values: Sequence[int], count: int | None = None) -> list[int]:
-    """A list of integers, of a given length where there is one."""
+    """A list of integers, of a given length if there is one."""
     numbers = [integer(value) for value in sequence(values)]
     if count is not None and len(numbers) != count:
         raise ValueError(f"{named(values)}expecting {count} items, got {len(numbers)}")
@@ -539,7 +539,7 @@ def handles(values: Sequence[Datatype], count: int) -> list[Datatype]:
 
 
 def _reference(record: Type) -> Datatype:
-    """One more handle of a datatype, that the program frees if the datatype is derived."""
+    """Another handle of a datatype; the program frees it if the datatype is derived."""
     record.references += 1
     made = object.__new__(Datatype)
     made._impl = record

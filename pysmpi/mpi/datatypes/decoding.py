@@ -1,4 +1,4 @@
-"""How a datatype was made, as the named arguments of the call that made it."""
+"""Decoding of a datatype: the named arguments of the call that made it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _block_lists(counts: tuple[int, ...]) -> dict[str, Any]:
     return {"blocklength": counts[1], "displacements": list(counts[2:])}
 
 
-# How the arguments are read off the counts, where these hold all of them.
+# Readers of the arguments from the counts, if the counts hold all of them.
 _ARGUMENTS: dict[int, Callable[[tuple[int, ...]], dict[str, Any]]] = {
     c.COMBINER_CONTIGUOUS: lambda counts: {"count": counts[0]},
     c.COMBINER_VECTOR: _strided,

@@ -1,11 +1,10 @@
 """The layout of a datatype in memory, flattened to a few strided runs.
 
 An MPI datatype is a *typemap*: a sequence of (basic type, byte displacement).
-A `Layout` keeps the same information as a handful of `Run` and `Blocks`, each of which says where
-bytes lie in memory and where they lie in the packed stream.
-Because both positions are written down, repeating a layout only adds one dimension to each of its
-parts, however irregular it is, and a copy is one numpy assignment a part: a Python loop over
-elements, or over the rows of a subarray, never happens.
+A `Layout` stores the same information as a few `Run` and `Blocks`. Each of them has the places of
+its bytes in memory and in the packed stream. Because both places are stored, repeating a layout
+only adds one dimension to each of its parts, also for irregular layouts. A copy is one numpy
+assignment for each part, without a Python loop over elements or over the rows of a subarray.
 
 Lower and upper bounds follow MPI 4.1 section 5.1; the padding of structures to their alignment
 (the epsilon of equation 5.1) follows the C compiler of x86-64 and AArch64, as MPICH does.
@@ -20,17 +19,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# A level of repetition: (how often, stride in memory, stride in the packed stream), in bytes.
+# A level of repetition: (number, stride in memory, stride in the packed stream), in bytes.
 Dimension = tuple[int, int, int]
 
-# What the packed stream holds: items of (count, basic type) or (count, nested signature).
+# Contents of the packed stream: items of (count, basic type) or (count, nested signature).
 Signature = tuple[tuple[int, Any], ...]
 
 # Fewer scattered blocks than this are left as single runs: an index array would not pay.
 FEW_BLOCKS = 8
 # Blocks at least this long on average (bytes) are copied one by one instead of through an index.
 LONG_BLOCK = 256
-# Plans kept per layout, for the counts that a program uses.
+# Number of cached plans per layout, for the counts of a program.
 PLANS_KEPT = 16
 
 
@@ -60,8 +59,8 @@ class Layout:
 
     `size` is the number of data bytes, `lb` and `ub` the bounds of the datatype, `true_lb` and
     `true_ub` those of its data, `align` the alignment of its strictest member, all in bytes.
-    `dense` is true where any number of consecutive elements is one block of memory that starts at
-    the address given.
+    `dense` is true if any number of consecutive elements is one block of memory that starts at the
+    given address.
     """
 
     __slots__ = ("_plans", "align", "dense", "lb", "parts", "signature", "size",
@@ -89,7 +88,7 @@ class Layout:
         return self.ub - self.lb
 
     def plan(self, count: int) -> Plan:
-        """How to copy `count` consecutive elements."""
+        """The plan to copy `count` consecutive elements."""
         plan = self._plans.get(count)
         if plan is None:
             if len(self._plans) >= PLANS_KEPT:
@@ -238,7 +237,7 @@ def _tidy(part: Part, outer: Dimension) -> Part:
 
 
 def _merge(parts: list[Part]) -> tuple[Part, ...]:
-    """Neighbouring parts joined where they are contiguous or regular."""
+    """Neighbouring parts, joined if they are contiguous or regular."""
     if len(parts) < 2:
         return tuple(parts)
     joined: list[Part] = [parts[0]]
@@ -261,7 +260,7 @@ def _merge(parts: list[Part]) -> tuple[Part, ...]:
 
 
 def _sequence(runs: list[Run], dims: tuple[Dimension, ...]) -> list[Part]:
-    """Runs of equal dimensions as one part, where that is shorter."""
+    """Runs of equal dimensions as one part, if that is shorter."""
     first, second = runs[0], runs[1]
     step, packed_step = second.offset - first.offset, second.packed - first.packed
     if all(run.length == first.length
@@ -291,8 +290,8 @@ def _blocks(offsets: np.ndarray, packed: np.ndarray, lengths: np.ndarray,
 class Plan:
     """Copies between memory and the packed stream for a whole message.
 
-    `nbytes` is the length of the stream; `low` and `high` bound the bytes of memory it touches,
-    relative to the address of the message. `pieces` counts the blocks that lie apart there.
+    `nbytes` is the length of the stream; `low` and `high` bound the accessed bytes of memory,
+    relative to the address of the message. `pieces` is the number of separate blocks in memory.
     """
 
     __slots__ = ("high", "layout", "low", "moves", "nbytes", "pieces")
@@ -334,7 +333,7 @@ class Plan:
         target[where - self.low] = np.frombuffer(stream, np.uint8, nbytes)
 
     def positions(self) -> np.ndarray:
-        """Where in memory each byte of the stream lies, relative to the address."""
+        """The place in memory of each byte of the stream, relative to the address."""
         where = np.empty(self.nbytes, dtype=np.int64)
         for part in self.layout.parts:
             runs = [part] if isinstance(part, Run) else [
@@ -426,7 +425,7 @@ def _ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def leaves(signature: Signature) -> dict[Any, int]:
-    """How many members of each basic type a signature holds."""
+    """The number of members of each basic type in a signature."""
     total: dict[Any, int] = {}
     for n, what in signature:
         if isinstance(what, tuple):
@@ -438,13 +437,13 @@ def leaves(signature: Signature) -> dict[Any, int]:
 
 
 def members(signature: Signature) -> int:
-    """How many basic members a signature holds."""
+    """The number of basic members in a signature."""
     return sum(n * (members(what) if isinstance(what, tuple) else 1) for n, what in signature)
 
 
 def subarray(base: Layout, sizes: Sequence[int], subsizes: Sequence[int],
              starts: Sequence[int]) -> Layout:
-    """A part of an array whose last dimension varies fastest."""
+    """A part of an array in which the last dimension varies fastest."""
     extent = stride = base.extent
     layout = base
     offset = 0
@@ -457,7 +456,7 @@ def subarray(base: Layout, sizes: Sequence[int], subsizes: Sequence[int],
 
 def distributed(base: Layout, sizes: Sequence[int],
                 pieces: Sequence[tuple[int, int, int, int]]) -> Layout:
-    """A process's part of an array whose last dimension varies fastest.
+    """A process's part of an array in which the last dimension varies fastest.
 
     For each dimension `pieces` holds (first index, block length, step between blocks, number of
     indices owned); the last block may be shorter.

@@ -1,7 +1,7 @@
 """The predefined datatypes (MPI 4.1, sections 3.2.2 and 5.1), as data.
 
 Handles, names and sizes are those of the MPICH ABI on a 64-bit Linux machine. Datatypes that this
-ABI lacks, such as MPI_INTEGER16, exist as names of DATATYPE_NULL, as they do in mpi4py there.
+ABI lacks, such as MPI_INTEGER16, are names of DATATYPE_NULL, as in mpi4py with MPICH.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ NULL = 0x0C000000
 class Named(NamedTuple):
     """A predefined datatype.
 
-    `kind` says what reductions are defined on it; `code` is what `tocode` answers and `char` what
-    `typechar` answers; `numpy` is the dtype of its elements, empty where numpy has none.
+    `kind` determines the reductions that are defined on it; `code` is the result of `tocode` and
+    `char` the result of `typechar`; `numpy` is the dtype of its elements, empty if numpy has none.
     """
 
     name: str

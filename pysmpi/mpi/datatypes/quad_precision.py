@@ -1,7 +1,7 @@
 """Arithmetic on IEEE binary128 numbers, which numpy lacks: for MPI_REAL16 and MPI_COMPLEX32.
 
-Finite numbers are handled as exact fractions and rounded once, to nearest even, as the standard
-asks for; infinities and NaNs go through Python's own floats, which have the same rules.
+Finite numbers are computed as exact fractions and rounded once, to nearest even, as the standard
+requires. Infinities and NaNs use Python's floats, which have the same rules.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _float(value: Number) -> float:
 
 
 def _settled(value: tuple[Number, bool]) -> tuple[Number, bool]:
-    """Rounded to what can be stored."""
+    """The nearest number that can be stored."""
     return decode(encode(*value))
 
 

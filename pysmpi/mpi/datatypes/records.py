@@ -1,14 +1,12 @@
-"""What stands behind a datatype handle: how it was made, and its layout.
+"""The object of a datatype handle: its constructor, and its layout.
 
-A `Type` never changes once made, so every rank, every pending message and every datatype derived
-from it shares one; freeing a datatype only drops a handle.
-The layout is worked out when first needed: programs make many intermediate datatypes that never
-carry data.
+A `Type` never changes after its creation, so every rank, every pending message and every derived
+datatype shares one; freeing a datatype only releases a handle. The layout is computed at its first
+use, because programs make many intermediate datatypes that never carry data.
 
-The constructors take checked integers (counts of elements, displacements in elements or bytes as
-MPI says) and are those of MPI 4.1, section 5.1.
-Their contents are reported in the large-count form, as mpi4py sees them under MPICH: what can be
-large is in the counts.
+The constructors take checked integers (counts of elements, displacements in elements or bytes, as
+in MPI) and are those of MPI 4.1, section 5.1. Their contents are reported in the large-count form,
+as mpi4py gets them from MPICH: arguments that may be large are in the counts.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from pysmpi.mpi.datatypes import layouts as typemaps
 from pysmpi.mpi.datatypes import predefined as typetable
 from pysmpi.mpi.datatypes.layouts import Layout
 
-# Layouts kept for datatypes that are made again, and the longest list of counts of such a one.
+# Number of cached layouts of repeated datatypes, and the longest list of counts of one.
 LAYOUTS_KEPT = 512
 LONGEST_SHARED = 64
 
@@ -35,10 +33,10 @@ _layouts: dict[tuple[Any, ...], Layout] = {}
 class Type:
     """A datatype.
 
-    `combiner`, `integers`, `counts` and `types` say how it was made; `kind`, `dtype`, `code` and
-    `char` are those of the predefined types and of what is equivalent to one (see
-    typetable.Named), None for others. `references` counts the handles that a program has to free,
-    `committed` whether it may be used in communication.
+    `combiner`, `integers`, `counts` and `types` describe its constructor. `kind`, `dtype`, `code`
+    and `char` are those of the predefined types and of equivalent ones (see typetable.Named), None
+    for others. `references` is the number of handles that a program must free; `committed` tells
+    whether it may be used in communication.
     """
 
     __slots__ = ("_build", "_layout", "char", "code", "combiner", "committed", "counts", "dtype",
@@ -60,7 +58,7 @@ class Type:
         self.references = 1
         # MPI owns these: a program cannot free them.
         self.predefined = self.committed = combiner in _OWNED
-        # Whether a rank has given it a name, an attribute or a number: what Free has to forget.
+        # Whether a rank has given it a name, an attribute or a number, which Free must remove.
         self.marked = False
         # Bytes of an element of a predefined type without gaps, 0 for other types.
         self.unit = 0
@@ -92,7 +90,7 @@ class Type:
         return layout
 
     def like(self, other: Type) -> Type:
-        """Take over what makes a predefined type usable in reductions and in numpy."""
+        """Copy the properties of a predefined type for reductions and numpy."""
         self.kind, self.dtype, self.code, self.char = \
             other.kind, other.dtype, other.code, other.char
         return self
@@ -168,7 +166,7 @@ def contiguous(base: Type, count: int) -> Type:
 
 
 def vector(base: Type, count: int, blocklength: int, stride: int, in_bytes: bool = False) -> Type:
-    """MPI_Type_vector, and MPI_Type_create_hvector where the stride is in bytes."""
+    """MPI_Type_vector, and MPI_Type_create_hvector if the stride is in bytes."""
     _counted("count", count)
     _counted("blocklength", blocklength)
 
@@ -214,7 +212,7 @@ def _scattered(base: Type, lengths: Sequence[int], displacements: Sequence[int],
 
 
 def _alike(types: Sequence[Type]) -> bool:
-    """Whether MPICH takes them all for one datatype."""
+    """Whether MPICH treats all of them as one datatype."""
     if len(types) < 2:
         return True
     first = _original(types[0])
@@ -222,7 +220,7 @@ def _alike(types: Sequence[Type]) -> bool:
 
 
 def _original(record: Type) -> object:
-    """What a datatype is apart from its name: duplicates and predefined types have equals."""
+    """The identity of a datatype without its name: duplicates and predefined types have equals."""
     while record.combiner == c.COMBINER_DUP or (
         record.combiner == c.COMBINER_CONTIGUOUS and record.counts == (1,)
     ):
@@ -288,7 +286,7 @@ def darray(base: Type, size: int, rank: int, gsizes: Sequence[int], distribs: Se
     if any(p < 1 for p in psizes) or prod(psizes) != size:
         fail(c.ERR_ARG, f"psizes {list(psizes)} make no grid of size {size}")
     _check_order(order)
-    # The grid of processes is in row-major order whatever the order of the array.
+    # The grid of processes is in row-major order for every order of the array.
     coordinates: list[int] = []
     rest = rank
     for extent in reversed(psizes):
@@ -384,7 +382,7 @@ _value_index = {(PREDEFINED[value], PREDEFINED[index]): PREDEFINED[name]
 
 
 def value_index(value: Type, index: Type) -> Type | None:
-    """MPI_Type_get_value_index: the pair for MINLOC and MAXLOC, None where there is none."""
+    """MPI_Type_get_value_index: the pair for MINLOC and MAXLOC, None if there is none."""
     return _value_index.get((value, index))
 
 

@@ -1,10 +1,10 @@
-"""Accesses to a file under way: what they do to the data, and how long they take.
+"""Active accesses to a file: their data and their time.
 
 An `Access` is one process's reading or writing of one message. Its bytes pass the simulated disk,
-and at the end of that the file is read or written for real. In a collective access the processes
-first tell each other which parts of the file they want. If these interleave, they exchange data so
-that each has to access one piece (two-phase I/O; Thakur et al., "Data sieving and collective I/O
-in ROMIO"); else each goes its own way.
+and at the end of this the real file is read or written. In a collective access the processes first
+exchange the ranges of the file that they want. If these interleave, they exchange data so that each
+accesses one piece (two-phase I/O; Thakur et al., "Data sieving and collective I/O in ROMIO");
+otherwise each accesses its range independently.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from pysmpi.mpi.files.storage import FileError
 from pysmpi.mpi.files.views import Pieces
 from pysmpi.mpi.point_to_point.operations import Operation
 
-# What a process says of its part: where in the file it begins and ends.
+# The message of a process about its part: its begin and end in the file.
 RANGE_BYTES = 16
 
 
 class Access(Operation):
     """Reads or writes a message at a position (bytes) of the stream of a view.
 
-    `got` is how much of the message was transferred, in bytes of the file.
+    `got` is the amount of the message that was transferred, in bytes of the file.
     """
 
     __slots__ = (
@@ -67,7 +67,7 @@ class Access(Operation):
             except FileError as error:
                 self.refuse(error)
 
-    # How it begins. The process has entered its call, and owes no compute.
+    # The begin. The process has entered its call, and has no pending compute.
 
     def begin(self, position: int) -> None:
         """Start at a position of the stream; the request completes at the end."""
@@ -80,7 +80,7 @@ class Access(Operation):
         self.pieces = self.side.view.pieces(position, self.nbytes)
 
     def way(self) -> list[Step]:
-        """What the disk has to do."""
+        """The work of the disk."""
         side = self.side
         sieving = side.hints["romio_ds_write" if self.write else "romio_ds_read"]
         return side.disk.steps(self.pieces, self.write, sieving)
@@ -113,7 +113,7 @@ class Access(Operation):
         self.complete()
 
     def refuse(self, error: FileError) -> None:
-        """Remember what went wrong for the rank to hear of."""
+        """Store an error for the rank."""
         self.error = error.code
         self.detail = error.detail
 
@@ -140,10 +140,10 @@ class Access(Operation):
         if not direct:
             self.stream = stream[: self.got]
 
-    # How it ends, in the rank.
+    # The end, in the rank.
 
     def fill(self, status: Status | None) -> int:
-        """Store what was read, the first time; describe it in `status`."""
+        """Store the data that was read, once; describe it in `status`."""
         representation = self.side.representation
         if not self.settled:
             self.settled = True
@@ -167,7 +167,7 @@ class Named(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Which collective call of which group of processes an access is."""
+    """The collective call of an access, and its group of processes."""
 
     core: Core
     number: int
@@ -178,7 +178,7 @@ class CollectiveAccess(Access):
     """One process's part of a collective access.
 
     `name` is that of the operation. With an `order`, the processes access one after the other:
-    that makes the positions (etypes) of all out of the numbers of etypes that they access.
+    `order` computes the positions (etypes) of all from the numbers of etypes that they access.
     """
 
     __slots__ = ("block", "name", "number", "order", "part")
@@ -235,14 +235,14 @@ class CollectiveAccess(Access):
         return super().way()
 
     def complete(self) -> None:
-        """It is over, once the others have what was read for them."""
+        """It ends after the others have the data that was read for them."""
         if self.block and not self.write:
             self.exchange(super().complete)
         else:
             super().complete()
 
     def exchange(self, then: Callable[[], Any]) -> None:
-        """Move data between the processes, those that want them and those that access them."""
+        """Move data between the processes that want it and the processes that access it."""
         rank, side = self.rank, self.side
         core = side.file.core
         call = Call("alltoall", side.me, core.size, count=self.block,
@@ -258,8 +258,8 @@ class CollectiveAccess(Access):
 def interleave(values: dict[int, tuple[int, int, int, str]]) -> int:
     """The bytes of a block of the exchange that precedes or follows a collective access.
 
-    There is none, and the answer 0, where each process accesses its part of the file after that of
-    the process before it.
+    There is no exchange, and the result is 0, if each process accesses its part of the file after
+    the part of the previous process.
     """
     size = len(values)
     hint = values[0][3]

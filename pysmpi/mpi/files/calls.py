@@ -1,8 +1,8 @@
-"""Data access (MPI 4.1, section 14.4): the many names of reading and writing a file.
+"""Data access (MPI 4.1, section 14.4): all calls that read or write a file.
 
-A call says where it accesses the file, by an explicit offset, the process's own pointer, or the
-shared one, singly or in the order of the ranks; whether all processes make it together; and
-whether it waits, gives a request, or is split into begin and end.
+Calls differ in the position (an explicit offset, the process's own pointer, or the shared one,
+singly or in the order of the ranks), in whether all processes make the call together, and in
+whether the call waits, returns a request, or is split into begin and end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pysmpi.mpi.point_to_point.requests import Request
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec
 
-# Where a call accesses the file, beside an explicit offset.
+# The position of an access, besides an explicit offset.
 INDIVIDUAL, SHARED, ORDERED = "individual", "shared", "ordered"
 
 OFFSET_MAX = (1 << 63) - 1
@@ -37,7 +37,7 @@ def offset_argument(value: Any) -> int:
 
 
 def check_access(file: Any, side: Side, write: bool, where: Any) -> None:
-    """Refuse what the access mode does not allow."""
+    """Raise an error for calls that the access mode does not allow."""
     amode = side.file.amode
     if write and amode & c.MODE_RDONLY:
         fail(c.ERR_READ_ONLY, "a write to a file that was opened with MODE_RDONLY", file)
@@ -82,7 +82,7 @@ def new_access(
     if where is INDIVIDUAL:
         return access, side.pointer
     if where is SHARED:
-        # Whoever moves the shared pointer has to read and write it where it is kept.
+        # A call that moves the shared pointer must read and write it in its place.
         rank.process.wait_until(rank.engine.now + side.disk.latency)
         position = side.file.pointer
         side.file.pointer = position + access.nbytes // unit
@@ -138,7 +138,7 @@ def run(
         finish(file, access, status)
     finally:
         if where is INDIVIDUAL and access.got < access.nbytes:
-            # The pointer goes where the data end.
+            # The pointer moves to the end of the data.
             unit = access.side.view.unit
             access.side.pointer -= access.nbytes // unit - access.got // unit
 
@@ -152,7 +152,7 @@ def later(file: Any, write: bool, where: Any, buf: Any, name: str | None = None)
 
 
 def begin(file: Any, write: bool, where: Any, buf: Any, name: str) -> None:
-    """The first half of a split collective access, of which a process has one at a time."""
+    """The first half of a split collective access; a process has at most one at a time."""
     side: Side = file._live()
     if side.split is not None:
         fail(c.ERR_IO, f"{name}_begin while a {side.split[0]} has begun on the same file", file)

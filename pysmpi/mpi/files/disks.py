@@ -1,12 +1,11 @@
-"""The simulated disk: how long reading and writing takes.
+"""The simulated disk: the times of reading and writing.
 
-By default one parallel file system serves all hosts of the machine; with `disk/scope:host` each
-host has a disk of its own, over which its ranks share, the first that the platform gives it if it
-gives any. An access waits for the latency, then its
-bytes share the bandwidth with all accesses under way. As on SimGrid's disks, reads and writes
-have a bandwidth each, and together no more than the larger of the two.
+By default all hosts of the machine share one parallel file system. With `disk/scope:host` each host
+has a disk, which its ranks share: the host's first disk in the platform, if there is one. An access
+waits for the latency, then its bytes share the bandwidth with all active accesses. As on SimGrid's
+disks, reads and writes each have a bandwidth, and together no more than the larger of the two.
 
-Storage is beside the network: its traffic does not compete with messages.
+Storage is separate from the network: its traffic does not compete with messages.
 """
 
 from __future__ import annotations
@@ -59,16 +58,16 @@ class Disk:
         )  # fmt: skip
 
     def seconds(self, steps: list[Step]) -> float:
-        """How long steps take where nobody else uses the disk."""
+        """The time of steps if the disk has no other accesses."""
         return sum(step.latency + step.nbytes / self.bandwidths[step.write] for step in steps)
 
     def steps(self, pieces: Pieces, write: bool, sieving: str = "automatic") -> list[Step]:
-        """How an access to pieces of a file is done.
+        """The method of an access to pieces of a file.
 
         Scattered pieces are accessed one by one, each with its latency, or by data sieving (Thakur
         et al., "Data sieving and collective I/O in ROMIO"): all bytes from the first to the last
-        are read, and for a write, written back. `sieving` is the hint romio_ds_read or
-        romio_ds_write; automatic takes what is faster.
+        are read and, for a write, written back. `sieving` is the hint romio_ds_read or
+        romio_ds_write; automatic uses the faster method.
         """
         count = pieces.count
         each = [Step(write, count * self.latency, pieces.nbytes)]
@@ -85,7 +84,7 @@ class Disk:
 
 @dataclass(slots=True)
 class DiskOptions:
-    """Whose disks there are, and what they do: bytes/s and s."""
+    """The scope of the disks, and their bandwidths and latency: bytes/s and s."""
 
     scope: str = MACHINE
     read_bandwidth: float = 1e9

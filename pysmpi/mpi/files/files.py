@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FILE_NULL", "File", "Register_datarep"]
 
-# What processes tell each other in calls that only have to agree, and when they open a file; not
-# the length of its name, which would let the time of a run depend on where it runs.
+# Bytes of messages of calls that only agree, and of opening a file; not the length of its name,
+# because the time of a run must not depend on its directory.
 WORD = 8
 NAME = 256
 
@@ -60,9 +60,9 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
     def _together(
         self, call: str, value: Any, make: Callable[[Any], None], check: FileError | None = None
     ) -> None:
-        """Have all processes make a call with the same `value`, of which `make` runs once.
+        """Make a collective call with the same `value` on all processes; `make` runs once.
 
-        What the calling rank finds wrong with its arguments (`check`) is raised first.
+        An error of the calling rank's arguments (`check`) is raised first.
         """
         if check is not None:
             self._raise(check)
@@ -83,7 +83,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
             self._raise(error)
 
     def _visit(self) -> None:
-        """Let pass what it takes to ask the file system something."""
+        """Let the time of a request to the file system pass."""
         side = self._live()
         rank = current()
         process = rank.process
@@ -205,7 +205,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         """Size (in bytes)."""
         return self.Get_size()
 
-    # What it was opened with.
+    # Arguments of Open.
 
     @mpi.local("14.2.7")
     def Get_amode(self) -> int:
@@ -302,7 +302,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         side.hint(hints)
 
     def _committed(self, name: str, datatype: Datatype) -> Any:
-        """What is behind an argument that has to be a committed datatype."""
+        """The object of an argument that must be a committed datatype."""
         if not isinstance(datatype, Datatype):
             raise wrong_type(name, Datatype, datatype)
         record = datatype._sync()
@@ -311,7 +311,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         return record
 
     def _displacement(self, disp: int) -> int:
-        """Where a view begins: in a sequential file that can only be where it is."""
+        """The begin of a view: in a sequential file only the current position is possible."""
         side = self._live()
         if side.file.amode & c.MODE_SEQUENTIAL:
             if disp != c.DISPLACEMENT_CURRENT:
@@ -431,7 +431,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
     @mpi.file("14.6.1")
     def Sync(self) -> None:
         """Causes all previous writes to be transferred to the storage device."""
-        # What was written is there already: it takes the agreement, and a word from the device.
+        # Written data is already in the file: the call takes an agreement and one latency.
         self._together("sync", None, lambda value: None)
         self._visit()
 
@@ -476,7 +476,7 @@ def _permissions(hints: dict[str, str]) -> int:
 def _opened(
     universe: Universe, members: Members, values: dict[int, tuple[str, int, int]]
 ) -> OpenFile | FileError:
-    """Open a file for all processes; rank 0 says which."""
+    """Open a file for all processes, by the name of rank 0."""
     path, amode, permissions = values[0]
     try:
         for mode in {value[1] for value in values.values()}:

@@ -1,7 +1,7 @@
-"""What the processes of a file share, and what each has for itself: pointers, views, hints.
+"""The shared and the private state of the processes of a file: pointers, views, hints.
 
-An `OpenFile` is made once for all by `File.Open`; each process has a `Side` of it, which is what
-its handles point to. Pointers count etypes, relative to the view.
+An `OpenFile` is made once for all by `File.Open`; each process has a `Side` of it, to which its
+handles point. Pointers count etypes, relative to the view.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pysmpi.mpi.files.storage import FileError, Storage
 from pysmpi.mpi.files.views import View
 
 # The hints that have an effect: their defaults and the values that they may have. Others are
-# ignored, as MPI asks (MPI 4.1, section 14.2.8).
+# ignored, as MPI requires (MPI 4.1, section 14.2.8).
 HINTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "collective_buffering": ("true", ("true", "false")),
     "romio_cb_read": ("automatic", SIEVING),
@@ -46,7 +46,7 @@ class Claim:
 
 
 class Claims:
-    """The accesses in atomic mode: those that conflict go one after the other."""
+    """The accesses in atomic mode: conflicting ones run one after the other."""
 
     __slots__ = ("held",)
 
@@ -114,7 +114,7 @@ class Side:
     def look(
         self, disp: int, etype: Type, filetype: Type, representation: Representation
     ) -> None:
-        """Take a view; FileError if it can be none."""
+        """Set a view; FileError if it is not valid."""
         unit = representation.layout(etype).size
         layout = representation.layout(filetype)
         if unit == 0:
@@ -134,7 +134,7 @@ class Side:
         self.representation = representation
 
     def hint(self, pairs: dict[str, str]) -> None:
-        """Take over the hints that are known and make sense."""
+        """Set the hints that are known and valid."""
         for name, value in pairs.items():
             if name in HINTS and value in HINTS[name][1]:
                 self.hints[name] = value
@@ -145,7 +145,7 @@ class Side:
         return view.position_after(self.file.storage.size()) // view.unit
 
     def sought(self, offset: int, whence: int, pointer: int) -> int:
-        """Where a seek leads; FileError if it leads before the begin of the view."""
+        """The target of a seek; FileError if it is before the begin of the view."""
         if whence == c.SEEK_CUR:
             offset += pointer
         elif whence == c.SEEK_END:

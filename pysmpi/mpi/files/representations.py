@@ -1,11 +1,11 @@
-"""How data are represented in a file (MPI 4.1, section 14.5).
+"""Representation of data in a file (MPI 4.1, section 14.5).
 
 `native` is the memory of this machine, and so is `internal`: all simulated hosts are alike.
-`external32` is MPI's portable representation. Programs may register others, each of which says
-how large a predefined datatype is in the file and converts to and from it.
+`external32` is MPI's portable representation. Programs may register others, which define the size
+of a predefined datatype in the file and the conversions.
 
-A derived datatype has in the file the layout that its constructors give it over predefined types
-of the file's sizes, so it is made again, over those.
+In the file, a derived datatype has the layout of its constructors over predefined types with the
+sizes of the file; it is made again over these types.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class Representation:
         return memoryview(message.pack())
 
     def decode(self, message: Message, stream: memoryview) -> None:
-        """Store what was read into the memory of a message."""
+        """Store data that was read into the memory of a message."""
         message.unpack(stream)
 
 
 class Converted(Representation):
-    """A representation in which predefined types may have other sizes than in memory."""
+    """A representation in which predefined types may have different sizes than in memory."""
 
     __slots__ = ("kept",)
 
@@ -146,7 +146,7 @@ class External32(Converted):
         return memoryview(stream)
 
     def decode(self, message: Message, stream: memoryview) -> None:
-        """Convert from external32; a last element of which a part is missing, as far as it goes."""
+        """Convert from external32; an incomplete last element is converted as far as possible."""
         if not stream:
             return
         element = self._element(message)
@@ -162,8 +162,8 @@ class External32(Converted):
 class UserRepresentation(Converted):
     """A representation that the program has registered.
 
-    A conversion function is called once a message, with all its data items. It runs in the rank
-    whose message it is, and what it raises becomes ERR_CONVERSION.
+    A conversion function is called once for each message, with all its data items. It runs in the
+    rank of the message, and its exceptions become ERR_CONVERSION.
     """
 
     __slots__ = ("extent_fn", "read_fn", "write_fn")
@@ -198,8 +198,8 @@ class UserRepresentation(Converted):
     def _convert(self, function: Any, message: Message, memory: Any, stream: bytearray) -> None:
         """Call a conversion function.
 
-        Both buffers are packed, so the datatype that describes the program's own is that of the
-        data items, or as many bytes if they differ.
+        Both buffers are packed, so the datatype of the program's own buffer is that of the data
+        items, or the same number of bytes if they differ.
         """
         record = message.datatype._live()
         items = message.count * members(record.layout.signature)
@@ -220,7 +220,7 @@ class UserRepresentation(Converted):
 
 
 def _packed_type(record: Type) -> Datatype:
-    """A datatype whose copies, one after the other, are the packed data of `record`."""
+    """A datatype; its consecutive copies are the packed data of `record`."""
     basics = list(leaves(record.layout.signature))
     if len(basics) == 1:
         made: Datatype = Datatype._wrap(basics[0])
@@ -270,7 +270,7 @@ REPRESENTATIONS: StateSlot[Rank, dict[str, Representation]] = StateSlot(Rank, di
 
 
 def find(name: str) -> Representation | None:
-    """The representation of this name, as the calling rank knows it."""
+    """The representation with this name, in the calling rank."""
     own = REPRESENTATIONS.of(current())
     return own.get(name) or _KNOWN.get(name) or _KNOWN.get(name.lower())
 

@@ -1,7 +1,7 @@
 """The real file behind an MPI file: opened once for all its processes, read and written in place.
 
-Everything here happens at an instant of simulated time; when that is, is decided elsewhere. What
-the operating system refuses becomes a `FileError`, which carries MPI's class of the error.
+All operations here happen at an instant of simulated time, which other modules determine. Errors of
+the operating system become a `FileError` with MPI's class of the error.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _CLASSES = {
 
 
 class FileError(builtins.Exception):
-    """What went wrong with a file: `code` is the error class of MPI."""
+    """An error of a file; `code` is the error class of MPI."""
 
     def __init__(self, code: int, detail: str) -> None:
         super().__init__(detail)
@@ -95,7 +95,7 @@ def delete(path: str) -> None:
 
 
 class Storage:
-    """An open file: its descriptor, its path, and how it may be accessed."""
+    """An open file: its descriptor, its path, and its access mode."""
 
     __slots__ = ("amode", "fd", "path", "readable")
 
@@ -120,7 +120,7 @@ class Storage:
             raise refused(error, path) from None
 
     def _open_writable(self, path: str, flags: int, permissions: int) -> int:
-        # Writing scattered pieces takes reading, even where the program only writes.
+        # Writing scattered pieces requires reading, also if the program only writes.
         self.readable = True
         try:
             return _open(path, flags | os.O_RDWR, permissions)
@@ -134,7 +134,7 @@ class Storage:
         self.close()
 
     def close(self) -> None:
-        """Give the file back; what a program forgets to close is closed with the simulation."""
+        """Close the file; at the end of the simulation all open files are closed."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
@@ -162,10 +162,10 @@ class Storage:
             raise refused(error, f"{self.path}: to set its size to {nbytes}") from None
 
     def reserve(self, nbytes: int) -> None:
-        """Let the file have this many bytes at least.
+        """Extend the file to at least this number of bytes.
 
-        They are not allocated for real: what a program reads is the same, and a simulation may
-        reserve more than this computer has.
+        They are not allocated on disk: a program reads the same data, and a simulation may reserve
+        more than this computer has.
         """
         if self.size() < nbytes:
             self.resize(nbytes)
@@ -173,7 +173,7 @@ class Storage:
     # Its bytes.
 
     def read(self, pieces: Pieces, stream: memoryview) -> int:
-        """Read pieces one after the other into `stream`; the bytes until the end of the file."""
+        """Read pieces in order into `stream`; return the bytes until the end of the file."""
         try:
             if not _scattered(pieces):
                 return self._read_each(pieces, stream)
@@ -274,5 +274,5 @@ def _windows(pieces: Pieces) -> list[Pieces]:
 
 
 def _plan(part: Pieces) -> Plan:
-    """How to copy between a window that begins with the first piece and the packed stream."""
+    """The plan to copy between a window that begins with the first piece and the packed stream."""
     return Plan(indexed(_BYTES, part.lengths.tolist(), (part.offsets - part.low).tolist()))

@@ -1,10 +1,10 @@
-"""File views: which bytes of a file a process sees (MPI 4.1, section 14.3).
+"""File views: the bytes of a file that a process sees (MPI 4.1, section 14.3).
 
-A view is a displacement, and from there on copies of a filetype one after the other. The bytes
-that the filetype has data in, strung together, are the stream that the process reads and writes;
-positions in it count bytes here, and etypes in the calls of MPI. A filetype becomes three arrays,
-where its runs of bytes begin in the stream and in the file and how long they are, so that a part
-of the stream is mapped to the file by array arithmetic, however long it is.
+A view is a displacement, followed by copies of a filetype one after the other. The data bytes of
+the filetype, in order, form the stream that the process reads and writes. Positions in it count
+bytes here, and etypes in the calls of MPI. A filetype becomes three arrays: the begin of its runs
+of bytes in the stream and in the file, and their lengths. Array arithmetic then maps a part of the
+stream of any length to the file.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class Pieces:
         return zip(self.offsets.tolist(), self.lengths.tolist())
 
     def ascending(self) -> bool:
-        """Whether each begins where the one before has ended, or later."""
+        """Whether each begins at the end of the previous one, or later."""
         return bool((self.offsets[1:] >= (self.offsets + self.lengths)[:-1]).all())
 
     def bytes_below(self, offset: int) -> int:
-        """How many of the bytes lie before an offset of the file."""
+        """The number of the bytes before an offset of the file."""
         return int(np.clip(offset - self.offsets, 0, self.lengths).sum())
 
 
@@ -103,7 +103,7 @@ class Tile:
         self.starts = np.cumsum(self.lengths) - self.lengths
 
     def flaw(self, writable: bool) -> str:
-        """What keeps it from being a filetype; empty if nothing does."""
+        """The reason why it is not a valid filetype; empty if it is valid."""
         offsets = self.offsets
         if len(offsets) == 0 or self.dense:
             return ""
@@ -117,7 +117,7 @@ class Tile:
 
 
 class View:
-    """Where the stream of a process lies in the file.
+    """The places of the stream of a process in the file.
 
     `unit` is the size of an etype in the file, in bytes.
     """
@@ -130,7 +130,7 @@ class View:
         self.tile = Tile(filetype)
 
     def pieces(self, position: int, nbytes: int) -> Pieces:
-        """Where `nbytes` bytes of the stream lie, from a position in it on."""
+        """The places of `nbytes` bytes of the stream, from a position in it on."""
         tile = self.tile
         if nbytes == 0 or tile.size == 0:
             return Pieces(_NONE, _NONE)
@@ -152,15 +152,14 @@ class View:
         return Pieces(*_joined(offsets, lengths))
 
     def _run_at(self, position: int) -> tuple[int, int]:
-        """The run that holds a byte of the stream, counted through all copies of the filetype,
-        and which byte of it that is."""
+        """The run of a byte of the stream, counted through all copies, and its offset there."""
         tile = self.tile
         copy, rest = divmod(position, tile.size)
         run = int(np.searchsorted(tile.starts, rest, "right")) - 1
         return copy * len(tile.starts) + run, rest - int(tile.starts[run])
 
     def offset_of(self, position: int) -> int:
-        """Where in the file a byte of the stream lies."""
+        """The place in the file of a byte of the stream."""
         if self.tile.size == 0:
             return self.disp
         return self.pieces(position, 1).low
@@ -174,7 +173,7 @@ class View:
         if tile.extent <= 0:
             position = Pieces(tile.offsets, tile.lengths).bytes_below(inside)
         else:
-            # Copies whose data end after those of the next begins are counted one by one.
+            # Copies with data that end after the begin of the next are counted one by one.
             reach = int((tile.offsets + tile.lengths).max())
             whole = max(0, (inside - reach) // tile.extent + 1)
             position = whole * tile.size
