@@ -1,12 +1,12 @@
 """The arithmetic of reductions (MPI 4.1, section 6.9), vectorised.
 
-Data come in two forms. In memory, elements are an extent apart and what a user's function sees;
-in a packed stream they follow each other without gaps, which is how contributions of other ranks
-arrive. For most datatypes the two are the same.
+Data has two forms. In memory, elements are an extent apart; a user's function gets this form. In a
+packed stream they follow each other without gaps; contributions of other ranks have this form. For
+most datatypes the two are the same.
 
-Contributions are always combined in the order of ranks, x0 op x1 op x2..., from the left. So a
-sum of floating-point numbers does not depend on the algorithm that is simulated: it is
-reproducible where a real library's is not.
+Contributions are always combined in the order of ranks, x0 op x1 op x2..., from the left. A sum of
+floating-point numbers therefore does not depend on the simulated algorithm: it is reproducible,
+unlike that of a real library.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ STACKED = 1 << 16
 
 
 class Meter:
-    """What one application of a user's function takes, by the bytes that it combines.
+    """The time of one application of a user's function, by the number of combined bytes.
 
-    Contributions are combined once for all ranks, so the function runs in one of them, and the
-    functions of all ranks that have the same code are measured together. Each rank
-    is charged for the applications that are its own by the algorithm: as many as were measured,
-    or, where the function has not run yet, once it has.
+    Contributions are combined once for all ranks, so the function runs in one rank, and the
+    functions of all ranks with the same code are measured together. Each rank is charged for its
+    own applications in the algorithm, at the measured time; if the function has not run yet, it is
+    charged later.
     """
 
     __slots__ = ("measured", "owed")
@@ -64,17 +64,16 @@ class Meter:
             process.debt += sum(map(self.flops, sizes)) / process.core.speed
 
     def flops(self, nbytes: float) -> float:
-        """What an application on so many bytes takes, going by the nearest size measured."""
+        """The time of an application on this number of bytes, from the nearest measured size."""
         nearest = min(self.measured, key=lambda size: abs(size - nbytes))
         flops, applications = self.measured[nearest]
         return flops / applications * (nbytes / nearest)
 
 
 class Operator:
-    """What an `Op` stands for: a predefined operation, or a user's function.
+    """The object of an `Op`: a predefined operation, or a user's function.
 
-    `kinds` are the kinds of datatype (typetable.Named) on which a predefined operation is
-    defined.
+    `kinds` are the kinds of datatype (typetable.Named) for which a predefined operation is defined.
     """
 
     __slots__ = ("commutative", "freed", "function", "kinds", "meter", "name", "ufunc")
@@ -123,9 +122,9 @@ def check(operator: Operator, record: Type) -> None:
 
 
 def element(record: Type) -> Type | None:
-    """The one basic type that a datatype is made of, None where there are several.
+    """The only basic type of a datatype, None if there are several.
 
-    Accumulate operations of windows combine element by element, through any layout.
+    Accumulate operations of windows combine element by element, for any layout.
     """
     kinds = list(leaves(record.layout.signature))
     if record.kind == "pair":
@@ -171,7 +170,7 @@ def _packed(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def _locate(operator: Operator, dtype: np.dtype[Any], invec: Any, inoutvec: Any,
             count: int) -> None:
     """MAXLOC and MINLOC: of equal values, the one with the lower index."""
-    # The gap behind the last element may lie beyond the buffer.
+    # The gap after the last element may be beyond the buffer.
     size = dtype.itemsize
     def fields(buf: Any) -> tuple[np.ndarray, np.ndarray]:
         made = []
@@ -272,7 +271,7 @@ def _stacked(operator: Operator, streams: Sequence[Any], count: int, dtype: np.d
         results = results.astype(dtype)
     found = [row.tobytes() for row in results]
     if keep:
-        # Nothing is combined with the first: it stays as it is, logical or not.
+        # The first contribution is not combined: it does not change, logical or not.
         found[0] = bytes(streams[0])
     return found
 

@@ -39,8 +39,7 @@ METERS: StateSlot[Universe, dict[object, Meter]] = StateSlot(Universe, dict)
 class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
     """Reduction operation."""
 
-    # A handle that came from Create, or is a copy of one, knows the function; one that came from
-    # an integer only stands for it.
+    # A handle from Create, or a copy of one, has the function; a handle from an integer does not.
     __slots__ = ("_user",)
 
     _impl: Operator | None
@@ -165,7 +164,7 @@ def _best(better: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
     return choose
 
 
-# What predefined operations do with Python objects, as the lower-case reductions use them.
+# Predefined operations on Python objects, for the lower-case reductions.
 _OBJECTS: dict[str, Callable[[Any, Any], Any]] = {
     "MAX": lambda x, y: y if y > x else x,
     "MIN": lambda x, y: y if y < x else x,

@@ -1,8 +1,8 @@
 """Sends in buffered mode, and the memory that a program attaches for them.
 
 MPI 4.1, sections 3.4 and 3.6. A communicator's own buffer is used first, then that of the session,
-which stands in for the process. A buffered send completes at once; its message takes room until it
-has been transferred.
+which represents the process. A buffered send completes at once; its message uses space until it has
+been transferred.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pysmpi.mpi.point_to_point.requests import Prequest, Request
 
 __all__ = ["Attach_buffer", "Detach_buffer", "Flush_buffer", "Iflush_buffer"]
 
-PROCESS = "process"  # stands for the process among the owners of attached buffers
+PROCESS = "process"  # represents the process among the owners of attached buffers
 
 
 class Attached:
@@ -58,7 +58,7 @@ def _table(rank: Rank) -> dict[Any, Attached]:
 
 
 def attach(owner: Any, buf: Any, subject: Any = None) -> None:
-    """Attach memory to an owner; None lets buffered sends take what memory they need."""
+    """Attach memory to an owner; None: buffered sends allocate memory as needed."""
     table = _table(current())
     nbytes = float("inf") if buf is None else acquire(buf, writable=True).memory.nbytes
     if owner in table:

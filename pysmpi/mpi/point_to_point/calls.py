@@ -1,9 +1,9 @@
 """Point-to-point communication (MPI 4.1, chapter 3), in both forms of mpi4py.
 
-A message is an envelope for the kernel, which decides when, and a payload that stays here. The
-payload of a buffer call describes memory; that of a lower-case call is the pickled bytes. `deliver`
-moves it when the kernel has matched a send with a receive, straight from the one buffer to the
-other; `keep` saves it where the sender may go on before that.
+A message has an envelope for the kernel, which determines its time, and a payload, which is kept
+here. The payload of a buffer call describes memory; that of a lower-case call is the pickled bytes.
+When the kernel has matched a send with a receive, `deliver` copies the payload directly from the
+send buffer to the receive buffer. `keep` saves the payload if the sender may continue before that.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from pysmpi.mpi.point_to_point.polling import poll
 from pysmpi.mpi.point_to_point.requests import Prequest, Request
 
 TAG_UB = 0x7FFFFFFF
-# What `irecv` offers when the program gives no buffer: as in mpi4py, a longer message fails.
+# The buffer size of `irecv` without a buffer: as in mpi4py, a longer message fails.
 IRECV_BYTES = 1 << 15
 UNLIMITED = 1 << 62
 
 
 class Landing:
-    """Where the bytes of a lower-case receive arrive."""
+    """The buffer of a lower-case receive."""
 
     __slots__ = ("data", "buffer")
 
@@ -81,7 +81,7 @@ def deliver(send: Send, receive: Receive) -> None:
 
 
 def keep(send: Send) -> None:
-    """Save the data of a message whose sender goes on before it is matched."""
+    """Save the data of a message if its sender continues before the match."""
     if send.payload.__class__ is Memory:
         send.payload = snapshot(send.payload)
 
@@ -121,7 +121,7 @@ def check_source(comm: Any, core: Core, source: Any, tag: Any) -> None:
 
 
 def _tag_of(direction: str) -> str:
-    """How the program's call names the tag of a message: some calls have two."""
+    """The name of the tag argument of the program's call: some calls have two."""
     name = f"{direction}tag"
     frame: Any = sys._getframe(2)
     while frame is not None and frame.f_globals["__name__"].startswith("pysmpi.mpi."):
@@ -186,9 +186,9 @@ def unpickle(landing: Landing) -> Any:
 
 
 def landing_for(buf: Any, source: int) -> tuple[Landing, int]:
-    """Where a lower-case receive puts its bytes, and how many it takes.
+    """The buffer of a lower-case receive, and its size.
 
-    A program may give the memory, or an integer that says how much there is to be.
+    A program may pass the memory, or an integer for the size.
     """
     if buf is None or source == PROC_NULL:
         return Landing(), UNLIMITED

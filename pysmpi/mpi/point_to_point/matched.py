@@ -27,7 +27,7 @@ __all__ = ["Message", "MESSAGE_NULL", "MESSAGE_NO_PROC"]
 
 
 class Match:
-    """A message that a matched probe took: nobody else will receive it."""
+    """A message that a matched probe has removed: no other call can receive it."""
 
     __slots__ = ("comm", "send")
 

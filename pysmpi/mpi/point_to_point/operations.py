@@ -1,4 +1,4 @@
-"""Operations: what a request stands for, from its start to its status (MPI 4.1, section 3.7)."""
+"""Operations: the objects of requests, from start to status (MPI 4.1, section 3.7)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from pysmpi.mpi.base.status import Status
 
 
 class Operation:
-    """What a request stands for.
+    """The object of a request.
 
-    `request` is the kernel's part of it, None while nothing is under way (a persistent
-    operation that is not started). `subject` is the handle that errors concern.
+    `request` is the kernel's request, None if the operation is not active (a persistent operation
+    that has not been started). `subject` is the handle for errors.
     """
 
     __slots__ = ("rank", "subject", "request", "__weakref__")
@@ -43,7 +43,7 @@ class Operation:
         fail(ERR_REQUEST, "only a persistent request can be started", self.subject)
 
     def done(self) -> bool:
-        """Whether it is complete, as far as the kernel knows."""
+        """Whether it is complete in the kernel."""
         return self.request is None or self.request.done
 
     def fill(self, status: Status | None) -> int:
@@ -60,7 +60,7 @@ class Operation:
         """Withdraw it if it has not been matched."""
 
     def release(self) -> None:
-        """The handle is freed while the operation may go on."""
+        """Free the handle; the operation may continue."""
 
 
 class NoOperation(Operation):

@@ -1,10 +1,10 @@
 """Partitioned point-to-point communication (MPI 4.1, section 4.2), as a mixin of `Comm`.
 
 A send and a receive that were initialized for each other share a `Channel` for all their starts.
-It cuts the data into as many messages as the numbers of partitions on both sides have for greatest
-common divisor: a message leaves when the last of its partitions is ready, so nothing waits longer
-than it must, and both sides know which partitions a message holds. Before both are initialized
-nothing can leave, since nobody knows how the other side is divided; real libraries need a
+The number of messages is the greatest common divisor of the numbers of partitions on both sides. A
+message leaves when the last of its partitions is ready, so no partition waits longer than
+necessary, and both sides know the partitions of a message. Before both sides are initialized, no
+message can leave, because the partitions of the other side are unknown; real libraries need a
 handshake for that.
 """
 
@@ -60,7 +60,7 @@ class Channel:
         self.context = Context(core.universe.next_context(), core.p2p.members)
         self.source = sender.me
         self.destination = receiver.me
-        # Where the sizes differ only the whole can be compared.
+        # If the sizes differ, only the whole can be compared.
         same = sender.nbytes == receiver.nbytes
         self.messages = gcd(sender.partitions, receiver.partitions) if same else 1
 
@@ -68,8 +68,8 @@ class Channel:
 class Partitioned(Operation):
     """One side of a partitioned communication.
 
-    `pieces` are the kernel's requests of the messages of this start, once the other side is
-    known. `peer` and `tag` say with whom.
+    `pieces` are the kernel's requests of the messages of this start, if the other side is known.
+    `peer` and `tag` identify the other side.
     """
 
     __slots__ = ("blocks", "channel", "core", "interrupted", "kept", "me", "nbytes",
@@ -93,7 +93,7 @@ class Partitioned(Operation):
         self.kept: Blocks | None = None  # the data, a block for each message
         self.pieces: list[Any] = []
         self.interrupted = False
-        # Whoever revokes the communicator has to find what is under way.
+        # A revocation of the communicator must find active operations.
         STARTED.of(core).add(self)
 
     def start(self) -> None:
@@ -124,7 +124,7 @@ class Partitioned(Operation):
         follower.follow(self.pieces)
 
     def interrupt(self) -> None:
-        """The communicator is revoked: end what has not met its other side."""
+        """The communicator is revoked: end operations without their other side."""
         whole = self.request
         if whole is None or whole.done:
             return
@@ -163,7 +163,7 @@ class Partitioned(Operation):
         fail(ERR_REQUEST, "Parrived on a request that does not receive", self.subject)
 
     def release(self) -> None:
-        """Nobody will meet an operation that was freed before the other side came."""
+        """Remove an operation that was freed before the other side was known."""
         if self.channel is None:
             _forget(self)
 
@@ -219,7 +219,7 @@ class PartitionedSend(Partitioned):
             if current() is self.rank:
                 self.rank.process.start(self.pieces[i])
             else:
-                # The receiver has come late, and the sender is elsewhere by now.
+                # The receiver is late, and the sender has continued.
                 send = self.pieces[i]
                 send.expect(self.rank.process)
                 send.post(self.rank.process)
@@ -279,7 +279,7 @@ class PartitionedNothing(NoOperation):
         self.partitions = partitions
 
     def ready(self, partitions: Sequence[int]) -> None:
-        """There is nobody to tell."""
+        """There is no other side."""
 
     def arrived(self, partition: int) -> bool:
         """Nothing is always there."""
@@ -343,7 +343,7 @@ def _init(
     return request  # type: ignore[no-any-return]
 
 
-# Operations that wait for their other side are kept at the receiver's side of the communicator,
+# Operations without their other side are kept at the receiver's side of the communicator,
 # by (source, destination, tag); all in one queue are of the same kind.
 Queue = deque[Partitioned]
 Envelope = tuple[int, int, int]

@@ -1,8 +1,8 @@
-"""Tests that find nothing: what they cost, and when they are all that happens.
+"""Failed tests: their costs, and the detection of livelocks.
 
-A program that tests for what will never come runs for ever, under a real MPI as here. Where all
-ranks that still run do nothing but test in vain, and nothing is under way that could end it, the
-run is ended with a report.
+A program that tests for an event that never happens runs for ever, under a real MPI and in a
+simulation. If all running ranks only test without success, and no active operation could end this,
+the run ends with a report.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pysmpi.kernel.process import Process
 from pysmpi.mpi.base.ranks import Rank, Universe
 from pysmpi.mpi.base.state import StateSlot
 
-MOST = 1_000_000  # tests in vain, of all ranks, after which somebody looks
+MOST = 1_000_000  # number of failed tests, of all ranks, after which the state is checked
 COMPUTE = 0.05  # the share of its time from which on a rank that tests is at work
 
 
 class Watch:
-    """Counts the tests of a run that find nothing while nothing else happens.
+    """Counts the failed tests of a run while no other event happens.
 
-    `hopeless(pids)` is called with the ranks that test, once it is certain that nothing will
-    come of it. A program may still leave such a loop by itself, after some number of tests or by
-    the clock; `most` is beyond what programs try.
+    `hopeless(pids)` is called with the ranks that test, if it is certain that the tests can never
+    succeed. A program may still leave such a loop by itself, after some number of tests or by the
+    clock; `most` is more than programs usually try.
     """
 
     __slots__ = ("most", "hopeless", "polls", "posted", "seen")
@@ -39,7 +39,7 @@ class Watch:
         self.seen: dict[int, tuple[float, float]] = {}
 
     def failed(self, rank: Rank) -> None:
-        """A test of a rank is about to find nothing, as far as is known."""
+        """A test of a rank will probably fail."""
         engine = rank.engine
         if engine.order != self.posted:
             self.posted = engine.order
@@ -59,10 +59,10 @@ class Watch:
                 self.hopeless(pids)
 
     def _certain(self, rank: Rank) -> bool:
-        """Whether nothing is under way but the tests of these ranks, which do nothing else."""
+        """Whether the only activity is the tests of these ranks, which do nothing else."""
         engine = rank.engine
         if engine.before is not None or engine.left > 0:
-            return False  # somebody waits for the world outside, or more happens at this instant
+            return False  # a rank waits for the world outside, or more happens at this instant
         for pid, (compute, date) in self.seen.items():
             computed = rank.universe.ranks[pid].process.compute_seconds - compute
             if computed > COMPUTE * (engine.now - date):
@@ -88,7 +88,7 @@ WATCH = StateSlot(Universe, Watch)
 
 
 def poll(rank: Rank, *, probe: bool = False) -> None:
-    """Charge for a test, more after each that found nothing, and let others go on."""
+    """Charge for a test, more after each failure, and run other ranks."""
     rank.polls += 1
     universe = rank.universe
     if rank.polls > 1000:

@@ -1,7 +1,7 @@
 """Requests and matched messages (MPI 4.1, sections 3.7 to 3.9).
 
-A handle points to an `Operation` (see `operations.py`); the methods wait for one or for several,
-and end those that are complete.
+A handle points to an `Operation` (see `operations.py`); the methods wait for one or several
+operations, and finish those that are complete.
 """
 
 from __future__ import annotations
@@ -603,7 +603,7 @@ def _take(rank: Rank, handle: Request, operation: Operation, status: Status | No
 
 
 def _keep_results(operations: list[Any]) -> Callable[[int], Any]:
-    """The objects of operations whose handles become null when they complete."""
+    """The objects of operations with handles that become null at completion."""
 
     def result(i: int) -> Any:
         return None if operations[i] is None else operations[i].result()

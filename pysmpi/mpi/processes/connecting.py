@@ -1,8 +1,8 @@
-"""How groups without a common communicator meet: accept and connect at a port, join at a socket
+"""Connecting groups without a common communicator: accept and connect at a port, join at a socket
 (MPI 4.1, sections 11.9.2 and 11.10.4).
 
-The roots of both groups find each other, exchange who they are in two messages, and tell their
-groups; what comes of it is an intercommunicator.
+The roots of both groups find each other, exchange their groups in two messages, and inform their
+groups; the result is an intercommunicator.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ def check_root(comm: Any, core: Core, root: Any) -> int:
 def tell(
     rank: Rank, core: Core, root: int, operation: str, found: tuple[int, Any] | None
 ) -> tuple[int, Any]:
-    """The root tells its group what came out: an error class with a text, or (0, its side).
+    """The root sends the result to its group: an error class with a text, or (0, its side).
 
-    Where there is a remote group, its members are named, too.
+    If there is a remote group, its members are included.
     """
     me = core.rank_of(rank.pid)
     number = core.next_call(me)
@@ -108,7 +108,7 @@ def tell(
 
 
 def _meet(rank: Rank, half: Half, ours: deque[Caller], theirs: deque[Caller]) -> Core:
-    """Wait for whoever comes to the other end, and exchange groups; the side that this makes."""
+    """Wait for the other end, and exchange groups; return the side of the result."""
     me = Caller(rank, half)
     if theirs:
         _introduce(me, theirs.popleft())
@@ -123,7 +123,7 @@ def _meet(rank: Rank, half: Half, ours: deque[Caller], theirs: deque[Caller]) ->
 
 
 def _introduce(one: Caller, other: Caller) -> None:
-    """Let two processes know of each other: they meet now."""
+    """Connect two processes that have found each other."""
     universe = one.rank.universe
     members = [universe.processes[caller.rank.pid] for caller in (other, one)]
     context = Context(universe.next_context(), members)
@@ -134,7 +134,7 @@ def _introduce(one: Caller, other: Caller) -> None:
 
 
 def _talk(me: Caller) -> Core:
-    """Two roots tell each other their groups, first the sizes."""
+    """Two roots exchange their groups, first the sizes."""
     partner = me.partner
     assert partner is not None
     universe = me.rank.universe
@@ -155,7 +155,7 @@ def _talk(me: Caller) -> Core:
     return me.half.side
 
 
-# The pairs of callers that wait for each other, by what both ends of a socket have in common.
+# The pairs of callers that wait for each other, by the common key of both ends of a socket.
 Callers = tuple[deque[Caller], deque[Caller]]
 JOINS: StateSlot[Universe, dict[Any, Callers]] = StateSlot(Universe, dict)
 
@@ -174,7 +174,7 @@ def join(fd: int) -> Core:
 
 
 def _pairing(fd: int, meetings: dict[Any, Any]) -> tuple[Any, bool]:
-    """What both ends of a socket have in common, and whether this end is the first of them."""
+    """The common key of both ends of a socket, and whether this end is the first of them."""
     try:
         end = socket.socket(fileno=os.dup(fd))
     except OSError as error:
@@ -186,7 +186,7 @@ def _pairing(fd: int, meetings: dict[Any, Any]) -> tuple[Any, bool]:
             fail(ERR_ARG, f"fd {fd}: {error.strerror}, expected a connected socket")
         if mine != other:
             return tuple(sorted((mine, other), key=repr)), repr(mine) < repr(other)
-        # The ends of a pair of local sockets have no names: who comes first leaves a token.
+        # The ends of a pair of local sockets have no names: the first caller leaves a token.
         return _token(end, meetings)
 
 
@@ -206,10 +206,10 @@ def _token(end: socket.socket, meetings: dict[Any, Any]) -> tuple[Any, bool]:
 
 @dataclass(slots=True)
 class Origin:
-    """How a world was spawned: its side of the communicator with its parents, and `launcher`.
+    """The origin of a spawned world: its side of the communicator with its parents, and `launcher`.
 
-    The latter is the communicator of the process that spawned it and all its ranks, in which a
-    command of `nbytes` travels.
+    `launcher` is the communicator of the process that spawned it and all its ranks; the command of
+    `nbytes` is sent in it.
     """
 
     parent: Core | None = None

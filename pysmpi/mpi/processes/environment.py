@@ -41,16 +41,16 @@ __all__ = [
     "_set_abort_status",
 ]
 
-# The standard whose calls are there; VERSION and SUBVERSION say what the names were compiled for.
+# The supported standard; VERSION and SUBVERSION are those of the names.
 MPI_VERSION = (4, 1)
 
-# The clock counts in double-precision seconds: what a program can tell apart after days.
+# The clock has double-precision seconds: this is its resolution after days.
 TICK = 1e-9
 
 # Called by Finalize with the rank, the newest first, while MPI can still be used.
 at_finalize: list[Callable[[Rank], None]] = []
 
-# What the option `errors` asks for; None: the handlers that MPI gives to new objects.
+# The value of the option `errors`; None: MPI's default handlers for new objects.
 _ACTIONS: dict[str, errhandlers.Action | None] = {
     "default": None,
     "exception": errhandlers.RETURN,
@@ -70,7 +70,7 @@ def of_rank() -> Environment:
 
 
 def start(rc: Any = None, environ: Mapping[str, str] | None = None) -> Environment:
-    """The calling rank imports `mpi4py.MPI`: read its options, initialize if they say so.
+    """The calling rank imports `mpi4py.MPI`: read its options, and initialize if requested.
 
     `rc` is the rank's `mpi4py.rc`, `environ` its environment variables.
     """
@@ -86,7 +86,7 @@ def start(rc: Any = None, environ: Mapping[str, str] | None = None) -> Environme
 
 
 def finish() -> int:
-    """The calling rank has ended: finalize if that is still to do.
+    """The calling rank has ended: finalize if necessary.
 
     Returns the status with which `python -m mpi4py.run` wants all ranks aborted, usually 0.
     """
@@ -101,7 +101,7 @@ def _initialize(environment: Environment, thread_level: int) -> None:
     environment.initialized = True
     environment.thread_level = thread_level
     environment.main_thread = current().thread()
-    # mpi4py sets this handler on every communicator, window, file and session that it meets.
+    # mpi4py sets this handler on every communicator, window, file and session that it returns.
     handlers = errhandlers.of_rank()
     action = _ACTIONS[environment.options.errors]
     handlers.chosen = action is not None
@@ -145,7 +145,8 @@ def Init_thread(required: int = THREAD_MULTIPLE) -> int:
 class Finalized:
     """Refuses calls of a rank after `MPI.Finalize`.
 
-    To sleep and to ask for the time stays possible, as do sessions, which do not depend on it.
+    Sleeping and reading the time are still allowed, and so are sessions, which are independent of
+    it.
     """
 
     __slots__ = ()
@@ -162,7 +163,7 @@ class Finalized:
         """Nothing to do."""
 
 
-# What does not need the world model, or says itself what it needs.
+# Calls that do not need the world model, or check it themselves.
 _LASTING = frozenset(
     "Init Init_thread Finalize Attach_buffer Detach_buffer Flush_buffer Iflush_buffer Open_port "
     "Close_port Publish_name Unpublish_name Lookup_name".split()
@@ -307,7 +308,7 @@ def Get_processor_name() -> str:
 @mpi.local("9.1.2")
 def Get_hw_resource_info() -> Info:
     """Obtain information about the hardware platform of the calling processor."""
-    # "true" says that the process stays within one instance of the kind of resource.
+    # "true" means that the process stays within one instance of the kind of resource.
     return Info.Create(dict.fromkeys(resources(current()), "true"))
 
 

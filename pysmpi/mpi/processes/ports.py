@@ -1,7 +1,7 @@
-"""Ports and service names (MPI 4.1, sections 11.9.2 and 11.9.4): where processes find each other.
+"""Ports and service names (MPI 4.1, sections 11.9.2 and 11.9.4): meeting points of processes.
 
-They are known to all ranks of a simulation, whichever world they belong to, and cost no time:
-asking a name server is no communication between processes.
+All ranks of a simulation know them, in every world. They cost no time: a request to a name server
+is not communication between processes.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = [
 
 
 class Caller:
-    """A process that waits at a port until one comes to the other end of it.
+    """A process that waits at a port for a process at the other end.
 
-    `half` is what it tells that process; `partner` is the other end's caller, once it is there.
+    `half` is its data for that process; `partner` is the other end's caller, when it has arrived.
     """
 
     __slots__ = ("rank", "half", "gate", "partner", "context", "place")
@@ -39,12 +39,12 @@ class Caller:
         self.half = half
         self.gate = KernelRequest()
         self.partner: Caller | None = None
-        self.context: Any = None  # in which the two talk
-        self.place = 0  # this one's rank in that
+        self.context: Any = None  # of the two processes
+        self.place = 0  # rank of this one in it
 
 
 class Port:
-    """An address at which one group accepts what another connects to."""
+    """An address at which one group accepts connections of another."""
 
     __slots__ = ("name", "accepting", "connecting")
 

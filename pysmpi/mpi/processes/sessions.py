@@ -20,8 +20,8 @@ from pysmpi.mpi.processes import environment
 
 __all__ = ["Session", "SESSION_NULL"]
 
-# The process sets that exist, and who is in them. Names are compared without regard to case, as
-# those of the scheme mpi:// are (MPI 4.1, section 11.3.2).
+# The existing process sets, and their members. Names are compared without regard to case, like
+# those of the scheme mpi:// (MPI 4.1, section 11.3.2).
 PSETS: dict[str, Callable[[], Members]] = {
     "mpi://WORLD": world,
     "mpi://SELF": lambda: Members((range(current().pid, current().pid + 1),)),
@@ -30,7 +30,7 @@ _BY_FOLDED_NAME = {name.casefold(): members for name, members in PSETS.items()}
 
 
 class SessionImpl:
-    """What a handle of a session points to."""
+    """The object of a session handle."""
 
     __slots__ = ("hints",)
 

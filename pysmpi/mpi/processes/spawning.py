@@ -1,13 +1,13 @@
 """Starting processes (MPI 4.1, section 11.8): `Spawn` and `Spawn_multiple`, as a mixin of
 `Intracomm`.
 
-What a command is, and on which part of the machine it runs, is the business of whoever runs the
-simulation: `SPAWN` of a universe is a function that takes the calling rank and a list of
-`Command`, and returns the world of new ranks, which have not begun, or raises `CannotSpawn`. The
-new ranks call `arrive` before their program begins.
+The creator of the simulation defines the meaning of a command, and its place on the machine:
+`SPAWN` of a universe is a function that takes the calling rank and a list of `Command`. It returns
+the world of new ranks, which have not begun, or raises `CannotSpawn`. The new ranks call `arrive`
+before their program begins.
 
-In time, the command goes to the new processes as a broadcast by the root does; the parents go on
-when they have heard of it from the root.
+In simulated time, the root broadcasts the command to the new processes. The parents continue when
+they have the result from the root.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from pysmpi.mpi.processes.ports import check_info
 if TYPE_CHECKING:
     from pysmpi.mpi.communicators.intercomm import Intercomm
 
-COMMAND_BYTES = 256  # what a launcher sends besides the words of the command
+COMMAND_BYTES = 256  # data of a launcher besides the words of the command
 _LAUNCH = 0  # tag of the broadcast of the command, the only one in its communicator
 
 
 @dataclass
 class Command:
-    """A program to start: its words, in how many processes, and the hints of the caller."""
+    """A program to start: its words, its number of processes, and the hints of the caller."""
 
     command: str
     arguments: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Command:
 
 
 class CannotSpawn(builtins.Exception):
-    """No process was started; the argument says why."""
+    """No process was started; the argument is the reason."""
 
 
 class Spawning:
@@ -138,12 +138,12 @@ class Spawning:
         return handle
 
 
-# What starts the processes of a universe.
+# Starts the processes of a universe.
 SPAWN: StateSlot[Universe, Callable[[Rank, list[Command]], World]] = StateSlot(Universe)
 
 
 def _started(rank: Rank, core: Core, commands: list[Command]) -> tuple[int, Any]:
-    """Start processes; the parents' side of the new communicator, or what was wrong."""
+    """Start processes; return the parents' side of the new communicator, or the error."""
     for command in commands:
         if command.maxprocs < 0:
             return ERR_ARG, f"maxprocs is {command.maxprocs}, expected one that is not negative"
@@ -159,7 +159,7 @@ def _started(rank: Rank, core: Core, commands: list[Command]) -> tuple[int, Any]
     connect(ours, theirs)
     origin = ORIGIN.of(world)
     origin.parent = theirs
-    # The launcher's own communicator: the root, then all that it starts.
+    # The launcher's own communicator: the root, then all started processes.
     launcher = Core(rank.universe, [rank.pid, *children])
     nbytes = COMMAND_BYTES + sum(command.nbytes for command in commands)
     origin.launcher, origin.nbytes = launcher, nbytes

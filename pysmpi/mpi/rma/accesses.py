@@ -1,22 +1,22 @@
-"""One-sided operations under way: when they travel, and what they do on arrival.
+"""Active one-sided operations: their time, and their effects on arrival.
 
-An `Access` is what one call does to the memory of another process. Its bytes flow between the two
-processes without a receive, and the data move when the last byte is there. An access to a
-process's own memory takes effect at once and costs nothing, as in SMPI.
+An `Access` is the effect of one call on the memory of another process. Its bytes flow between the
+two processes without a receive, and the data is copied when the last byte has arrived. An access to
+a process's own memory takes effect at once and costs nothing, as in SMPI.
 
 - Put and Accumulate are one flow to the target; Get is one flow from it.
-- An operation that fetches and changes is a flow to the target, where it does both at one
-  instant, and a flow back with what it has fetched.
+- An operation that fetches and changes is a flow to the target, where it does both at one instant,
+  and a flow back with the fetched data.
 
-So each takes as long as in SMPI; but the accumulating calls do not hold their caller until they
-are done, nor does one that fetches lock the target while it is under way, as they do there.
+Each operation takes the same time as in SMPI. In SMPI, however, the accumulating calls block their
+caller until they are done, and a fetching call locks the target until its end; here they do not.
 
-The accumulating operations of one origin take effect at one target in the order of the calls
-(MPI 4.1, section 12.7.2), even where a short one arrives before a long one.
+The accumulating operations of one origin take effect at one target in the order of the calls (MPI
+4.1, section 12.7.2), also if a short one arrives before a long one.
 
-Under a lock, libraries access memory of the same host at the call, and programs rely on it: what
-fetches data has them at once then, after what the process has written there before. The time that
-they take passes as for others. MPI promises the data only when the access is completed.
+Under a lock, libraries access memory of the same host at the call, and programs rely on it. A
+fetching call then has its data at once, after earlier writes of the process there. Its time passes
+as for other accesses. MPI promises the data only when the access is completed.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from pysmpi.mpi.rma.window import Side
 
 # The pids of the ranks that `_late` notes.
 LATE: StateSlot[Universe, set[int]] = StateSlot(Universe, set)
-_COMPARED = 4096  # bytes: what is longer counts as changed
+_COMPARED = 4096  # bytes: longer data counts as changed
 
 
 def _late(access: Access, result: Message, data: Message | Any) -> None:
-    """Note that data of an access under a lock come after its call, if that makes a difference.
+    """Record that data of an access under a lock arrives after its call, if that matters.
 
-    A program that looks at them before it completes the access sees what was there before.
+    A program that reads the data before it completes the access gets the old data.
     """
     rank = access.origin.rank
     pids = LATE.of(rank.universe)
@@ -57,15 +57,15 @@ def _late(access: Access, result: Message, data: Message | Any) -> None:
 class Access:
     """An operation of `origin` on `memory` of `target`.
 
-    `exposed` says that the target takes part in the epoch: then it waits for the access, else the
-    origin does. `cost` is what the arrival takes from whoever waits for it (s).
+    `exposed` is true if the target takes part in the epoch: then it waits for the access, otherwise
+    the origin does. `cost` is the time (s) of the arrival for the process that waits for it.
     """
 
     __slots__ = (
         "origin", "target", "memory", "exposed", "effective", "done", "arrived", "cost", "watchers",
     )  # fmt: skip
 
-    returns = False  # whether data come back to the origin
+    returns = False  # whether data returns to the origin
     ordered = False  # whether it takes effect in the order of calls
 
     def __init__(self, origin: Side, target: Side, memory: Message, exposed: bool) -> None:
@@ -110,7 +110,7 @@ class Access:
         return Transfer(self.origin.window.core.p2p, source, destination, nbytes, landed)
 
     def land(self, transfer: Transfer) -> None:
-        """The first flow is there: take effect, after those that have to come before."""
+        """The first flow has arrived: take effect, after preceding accesses."""
         assert transfer.plan is not None
         self.cost = transfer.plan.recv_cost
         chain = self.origin.chains.get(self.target.me) if self.ordered else None
@@ -142,7 +142,7 @@ class Access:
         """Save the origin's data: the program may change its buffer from now on."""
 
     def finish(self) -> None:
-        """It has taken effect: whoever waits may go on."""
+        """It has taken effect: waiting processes may continue."""
         self.done = True
         origin, target = self.origin, self.target
         mine = origin.outgoing[target.me]
@@ -214,7 +214,7 @@ class Get(Access):
         self.result = result
 
     def flow(self) -> Transfer:
-        """From the target: what asks for the data costs nothing."""
+        """From the target: the request for the data costs nothing."""
         return self.transfer(True, self.memory.nbytes, self.land)
 
     def apply(self) -> None:
@@ -280,7 +280,7 @@ class Accumulate(Put):
 
 
 class GetAccumulate(Accumulate):
-    """Fetches what is there, then combines; the result comes back by a second flow."""
+    """Fetches the target's data, then combines; the result returns by a second flow."""
 
     __slots__ = ("result", "fetched", "early")
 
@@ -314,7 +314,7 @@ class GetAccumulate(Accumulate):
         super().apply()
 
     def act(self) -> None:
-        """Take effect at the target, and send back what was there."""
+        """Take effect at the target, and send the old data back."""
         if not self.effective:
             self.effective = True
             self.change()
@@ -332,7 +332,7 @@ class GetAccumulate(Accumulate):
 
 
 class CompareAndSwap(GetAccumulate):
-    """Fetches what is there, and replaces it if it is what the origin expects."""
+    """Fetches the target's data, and replaces it if it is equal to the expected value."""
 
     __slots__ = ("expected",)
 

@@ -45,10 +45,10 @@ _SWAPPABLE = frozenset(("integer", "fortran", "multi", "logical", "byte"))
 
 
 class AccessOperation(Operation):
-    """The request of `Rput` and its relatives.
+    """The request of `Rput` and similar calls.
 
-    What only writes is complete once the origin's buffer may change, which is at once: the data
-    are saved when the program learns of it. What reads is complete when the data are there.
+    A call that only writes is complete when the origin's buffer may change, which is at once: the
+    data is saved when the program is told. A call that reads is complete when the data has arrived.
     """
 
     __slots__ = ("access",)
@@ -74,10 +74,10 @@ class OneSided:
     __slots__ = ()
 
     if TYPE_CHECKING:
-        # What a handle of a window points to.
+        # The object of a window handle.
         def _live(self) -> Side: ...
 
-    # What an access needs before it can begin.
+    # Preconditions of an access.
 
     def _reach(self, rank: int, where: Target) -> tuple[Side, Side, Message, bool]:
         """The two sides, the memory at the target, and whether the target is in the epoch."""
@@ -167,7 +167,7 @@ class OneSided:
         return operator
 
     def _element(self, operator: Operator, data: Message, memory: Message) -> Type | None:
-        """The basic type that an operation combines; origin and target must be made of it."""
+        """The basic type that an operation combines; origin and target must consist of it."""
         if operator is REPLACE or operator is NO_OP or memory.nbytes == 0:
             return None
         basic = element(memory.datatype._live())

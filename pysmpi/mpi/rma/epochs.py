@@ -1,9 +1,9 @@
 """Synchronisation of one-sided communication (MPI 4.1, section 12.5).
 
 In the active forms, origin and target both take part: a fence is two barriers, with the wait for
-all accesses in between; Post, Start, Complete and Wait exchange empty messages. In the passive
-form the origin alone takes a lock, whose queue is in `windowlocks`: asking for one costs nothing
-but the wait for its turn, as in SMPI.
+all accesses in between; Post, Start, Complete and Wait exchange empty messages. In the passive form
+the origin alone takes a lock, whose queue is in `windowlocks`: as in SMPI, a request for a lock
+only costs the wait for its turn.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Synchronization:
     __slots__ = ()
 
     if TYPE_CHECKING:
-        # What a handle of a window points to.
+        # The object of a window handle.
         def _live(self) -> Side: ...
 
     # Fence.
@@ -248,7 +248,7 @@ class Synchronization:
         rank = current()
         side.glimpse(rank)
 
-    # What the calls have in common.
+    # Common to all calls.
 
     def _assertion(self, assertion: int, modes: int) -> int:
         given = cint(assertion)
@@ -275,7 +275,7 @@ class Synchronization:
         return side, side.exposure
 
     def _claim(self, side: Side, target: int, exclusive: bool, given: int) -> Claim | None:
-        """Take a lock when its turn comes; with MODE_NOCHECK there is none."""
+        """Wait for the turn and take a lock; with MODE_NOCHECK there is none."""
         if given & MODE_NOCHECK:
             return None
         rank = current()
@@ -320,7 +320,7 @@ def _accesses_of(side: Side, exposure: Exposure) -> list[Access]:
 
 
 def _signal(side: Side, rank: int, tag: int) -> Send:
-    """An empty message that nobody has to wait for."""
+    """An empty message that does not block its sender."""
     signal = Send(side.window.core.p2p, side.me, rank, tag, 0, BUFFERED)
     signal.immediate = True
     return signal
@@ -333,7 +333,7 @@ def _flush(rank: Rank, side: Side, accesses: Iterable[Access]) -> None:
 
 
 def _settle_locally(rank: Rank, side: Side, accesses: Iterable[Access]) -> bool:
-    """Wait for what accesses bring back; save what others still have to read."""
+    """Wait for returning data of accesses; save data that others still have to read."""
     fetching = []
     for access in accesses:
         if access.returns:

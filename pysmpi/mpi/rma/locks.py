@@ -1,8 +1,8 @@
-"""Locks of windows: who holds them, and who waits (MPI 4.1, section 12.5.3).
+"""Locks of windows: their holders, and waiting ranks (MPI 4.1, section 12.5.3).
 
-Each process of a window has a lock that is held by one process exclusively or shared by several,
-and `Lock_all` is a shared lock on all of them at once. Whoever asks is served in turn: a shared
-lock does not overtake an exclusive one that was asked for earlier, so nobody waits for ever.
+Each process of a window has a lock that one process holds exclusively or several processes share.
+`Lock_all` is a shared lock on all of them at once. Requests are granted in order: a shared lock
+does not overtake an earlier request for an exclusive one, so no process waits for ever.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Claim:
 
 
 class Queue:
-    """The lock of one process: how it is held, and the claims in their order."""
+    """The lock of one process: its current holders, and the claims in their order."""
 
     __slots__ = ("holders", "exclusive", "waiting")
 
@@ -58,15 +58,15 @@ class Locks:
     def __init__(self, group: Sequence[int]) -> None:
         self.group = group
         self.queues: dict[int, Queue] = {}
-        self.queued: dict[int, None] = {}  # targets for which somebody waits
+        self.queued: dict[int, None] = {}  # targets with waiting claims
         self.everywhere: dict[int, Claim] = {}  # holders of a lock on all
-        self.waiting: deque[Claim] = deque()  # those who wait for a lock on all
+        self.waiting: deque[Claim] = deque()  # claims for a lock on all
         self.exclusives = 0  # locks that are held exclusively
         self.patient: dict[int, None] = {}  # orders of the exclusive claims that wait
         self.order = 0
 
     def claim(self, origin: int, target: int, exclusive: bool, now: float) -> Claim:
-        """Ask for a lock; `target` may be `ALL`. It may be granted at once, at date `now` (s)."""
+        """Request a lock; `target` may be `ALL`. It may be granted at once, at date `now` (s)."""
         self.order += 1
         claim = Claim(self, origin, target, exclusive, self.order)
         if target == ALL:
@@ -106,7 +106,7 @@ class Locks:
         self._serve_all(now)
 
     def ahead(self, claim: Claim) -> list[int]:
-        """The ranks for which a claim waits: those who hold what it asks for, or come first."""
+        """The ranks for which a claim waits: current holders, and earlier claims."""
         found: dict[int, None] = {}
         queues = self.queues if claim.target == ALL else [claim.target]
         for target in queues:
@@ -122,7 +122,7 @@ class Locks:
         return sorted(found)
 
     def _serve(self, target: int, now: float) -> None:
-        """Grant what can be granted of one process, in order."""
+        """Grant the possible claims of one process, in order."""
         queue = self.queues[target]
         while queue.waiting:
             claim = queue.waiting[0]
@@ -140,13 +140,13 @@ class Locks:
             del self.queues[target]
 
     def _free(self, queue: Queue, claim: Claim) -> bool:
-        """Whether nobody holds the lock of a process, nor should get it first."""
+        """Whether the lock of a process is free, without earlier claims."""
         if queue.holders or self.everywhere:
             return False
         return not self.waiting or self.waiting[0].order > claim.order
 
     def _serve_all(self, now: float) -> None:
-        """Grant locks on all processes, unless an exclusive one is held or comes first."""
+        """Grant locks on all processes, unless an exclusive one is held or was claimed earlier."""
         while self.waiting and self.exclusives == 0:
             claim = self.waiting[0]
             if self.patient and next(iter(self.patient)) < claim.order:

@@ -1,7 +1,7 @@
-"""Windows as all their processes share them.
+"""Windows, shared by all their processes.
 
-A `Window` is made once for all; each process has a `Side` of it, which is what its handles point
-to: the memory that it offers, the epochs that it is in, and what it has under way.
+A `Window` is made once for all; each process has a `Side` of it, to which its handles point: its
+memory, its epochs, and its active accesses.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pysmpi.mpi.rma.locks import Claim, Locks
 if TYPE_CHECKING:
     from pysmpi.mpi.rma.accesses import Access
 
-# What a synchronisation call takes that has nothing to wait for (s): who polls must get on.
+# The time (s) of a synchronisation call without a wait: polling loops must progress.
 GLANCE = 1e-7
 NOTHING = memoryview(bytearray())
 
@@ -59,7 +59,7 @@ class Exposure:
 
 
 class Window:
-    """What the processes of a window share: their communicator, their sides, the locks."""
+    """The shared state of the processes of a window: their communicator, their sides, the locks."""
 
     __slots__ = ("core", "flavor", "sides", "locks")
 
@@ -74,10 +74,10 @@ class Window:
 class Side:
     """One process of a window.
 
-    `memory` begins at `address` and is measured in units of `unit` bytes; a dynamic window has
-    `regions` instead. `outgoing` are the accesses of this process that have not taken effect yet,
-    by target, `incoming` those to its memory; `chains` orders its accumulate operations to each
-    target. `owed` is the time (s) that finished ones still cost whoever waits next.
+    `memory` begins at `address` and has units of `unit` bytes; a dynamic window has `regions`
+    instead. `outgoing` are the accesses of this process that have not taken effect yet, by target,
+    `incoming` those to its memory; `chains` orders its accumulate operations to each target. `owed`
+    is the time (s) of finished accesses that the next wait must pay.
     """
 
     __slots__ = (
@@ -115,7 +115,7 @@ class Side:
         self.glance = 0.0
         self.looked = 0.0
 
-    # Where an access goes, and whether it may.
+    # Targets of accesses, and checks.
 
     def target(self, win: Any, rank: int) -> Side:
         """The side of a process, by its rank in the window."""
@@ -144,7 +144,7 @@ class Side:
         return True
 
     def idle(self, win: Any, call: str) -> None:
-        """Refuse to begin an access epoch while there is another."""
+        """Raise an error if an access epoch is already open."""
         if self.lock_all is not None or self.locks:
             fail(ERR_RMA_SYNC, f"{call} while the process holds a lock of the window", win)
         if self.started is not None:
@@ -206,9 +206,9 @@ class Side:
         return True
 
     def glimpse(self, rank: Rank) -> None:
-        """Let a little time pass in a call that has nothing to wait for.
+        """Let a little time pass in a call without a wait.
 
-        It is more each time for a program that does nothing else in between.
+        The time increases if a program makes only such calls.
         """
         now = rank.engine.now + rank.process.debt
         if now - self.looked > self.glance:

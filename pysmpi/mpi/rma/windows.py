@@ -53,9 +53,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Win", "WIN_NULL"]
 
-POINTER = 8  # bytes that processes tell each other about their memory
+POINTER = 8  # bytes of messages about the memory of processes
 
-# What MPI assumes where a program gives no hints (MPI 4.1, section 12.2.1).
+# MPI's defaults for programs without hints (MPI 4.1, section 12.2.1).
 _HINTS = {
     "no_locks": "false",
     "accumulate_ordering": "rar,raw,war,waw",
@@ -371,7 +371,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
 
 
 def _arguments(info: Any, comm: Any) -> Core:
-    """Check what all ways to make a window take; return the core of the communicator."""
+    """Check the common arguments of window constructors; return the core of the communicator."""
     check_info(info)
     if not isinstance(comm, Intracomm):
         raise wrong_type("comm", Intracomm, comm)
@@ -394,7 +394,7 @@ def _together(rank: Rank, other: Rank) -> bool:
 
 
 def _storage(nbytes: int) -> np.ndarray:
-    """Cleared memory; at least a byte, so that each allocation has an address of its own."""
+    """Cleared memory; at least one byte, so that each allocation has a different address."""
     return np.zeros(max(nbytes, 1), np.uint8)
 
 
@@ -424,7 +424,7 @@ def _join(core: Core, values: dict[int, tuple[Side, int]]) -> Window:
 
 
 def _share(sides: list[Side]) -> None:
-    """One piece of memory, a part for each process in turn; `address` says how large."""
+    """One piece of memory, with a part for each process in order; `address` gives the size."""
     sizes = [side.address for side in sides]
     storage = _storage(sum(sizes))
     first = 0

@@ -1,7 +1,7 @@
-"""How communicators get a topology (MPI 4.1, section 8.5), as a mixin of `Intracomm`.
+"""Creation of topologies of communicators (MPI 4.1, section 8.5), as a mixin of `Intracomm`.
 
-A topology is agreed on as any new communicator is. Where a program allows it, the ranks are
-reordered for the machine that they run on.
+The agreement on a topology is that of any new communicator. If a program allows it, the ranks are
+reordered for the machine.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pysmpi.mpi.topologies.reordering import order_for
 if TYPE_CHECKING:
     from pysmpi.mpi.topologies.topologies import Cartcomm, Distgraphcomm, Graphcomm
 
-CONTEXT_BYTES = 8  # what ranks tell each other to agree on a new communicator
+CONTEXT_BYTES = 8  # bytes of messages to agree on a new communicator
 EDGE_BYTES = 12  # source, destination and weight of an edge
 
 # The classes of handles by the kind of their topology; the chapter of topologies adds them.
@@ -161,12 +161,12 @@ class TopologyCreation:
         return _mapped(core, graph)
 
 
-# From each rank to each other one: the number of edges that it has to tell it.
+# From each rank to each other one: the number of edges in its message.
 Traffic = dict[int, dict[int, int]]
 
 
 def integers(values: Sequence[int], count: int | None = None) -> list[int]:
-    """A list of C integers, of a given length where there is one."""
+    """A list of C integers, of a given length if there is one."""
     numbers = [cint(integer(value)) for value in sequence(values)]
     if count is not None and len(numbers) != count:
         raise ValueError(f"{named(values)}expecting {count} items, got {len(numbers)}")
@@ -223,7 +223,7 @@ def _check_ranks(comm: Any, core: Core, argument: str, ranks: list[int]) -> None
 
 
 def _weights(weights: Any, count: int) -> list[int] | None:
-    """The weights of edges; None where the graph has none."""
+    """The weights of edges; None if the graph has none."""
     if weights is None or (type(weights) is int and weights == UNWEIGHTED):
         return None
     if type(weights) is int and weights == WEIGHTS_EMPTY:
@@ -296,7 +296,7 @@ def _handle(comm: Any, new: Core, rank: Rank) -> Any:
 
 
 def _gathered(size: int, values: dict[int, Any]) -> tuple[DistGraph, Traffic]:
-    """The graph whose edges the ranks have declared, and who has to tell whom."""
+    """The graph with the edges that the ranks have declared, and the necessary messages."""
     table = [Edges() for _ in range(size)]
     traffic: Traffic = {}
     for teller in range(size):
@@ -313,7 +313,7 @@ def _gathered(size: int, values: dict[int, Any]) -> tuple[DistGraph, Traffic]:
 
 
 def _exchange(rank: Rank, core: Core, traffic: Traffic) -> None:
-    """Spend the time in which ranks tell each other the edges that they have declared."""
+    """Let the time pass in which ranks exchange their declared edges."""
     me = core.rank_of(rank.pid)
     number = core.next_call(me)
     schedule = Schedule()

@@ -1,4 +1,4 @@
-"""The topologies of communicators as data: grids, graphs, and graphs that each rank knows in part.
+"""The topologies of communicators as data: grids, graphs, and distributed graphs.
 
 MPI 4.1, chapter 8. A topology belongs to all ranks of a communicator. `sources(rank)` and
 `destinations(rank)` are its neighbours in the order of the neighbourhood collectives.
@@ -35,9 +35,9 @@ class Grid:
         return [rank // stride % dim for stride, dim in zip(self.strides, self.dims)]
 
     def rank(self, coords: Sequence[int]) -> int:
-        """The rank at some coordinates, wrapped where the grid is periodic.
+        """The rank at some coordinates, wrapped around in periodic dimensions.
 
-        PROC_NULL if they lie outside.
+        PROC_NULL if they are outside.
         """
         rank = 0
         for coord, dim, periodic, stride in zip(coords, self.dims, self.periods, self.strides):
@@ -77,7 +77,7 @@ class Grid:
         return Grid([self.dims[i] for i in kept], [self.periods[i] for i in kept])
 
     def slice_of(self, rank: int, remain: Sequence[bool]) -> tuple[int, ...]:
-        """What the ranks of one lower-dimensional grid have in common: the other coordinates."""
+        """The common coordinates of the ranks of one lower-dimensional grid."""
         return tuple(coord for coord, keep in zip(self.coords(rank), remain) if not keep)
 
 
@@ -121,7 +121,7 @@ class Edges:
 
 
 class DistGraph:
-    """A graph of which each rank knows its own edges."""
+    """A graph in which each rank knows its own edges only."""
 
     __slots__ = ("edges", "weighted", "size")
 

@@ -1,19 +1,19 @@
-"""Which process gets which rank of a topology, where the program lets MPI choose (`reorder`).
+"""The ranks of processes in a topology, if the program lets MPI choose (`reorder`).
 
-The processes are where they are; to reorder is to give neighbours to processes that are near. The
-machine says what near is: the time that its network model gives to a message of `PROBE` bytes.
-Three orders are compared, by the sum of these times over all edges, times their weights:
+Processes do not move; reordering gives neighbouring ranks to processes that are near each other.
+The distance is the time of a message of `PROBE` bytes in the network model. Three orders are
+compared, by the sum of these times over all edges, times their weights:
 
-- the one in which the processes are;
-- for grids on hosts with equally many processes each, a block of the grid for each host, with the
-  smallest surface (W. Gropp, Using node information to implement MPI Cartesian topologies,
-  EuroMPI 2018);
-- a region for each host, grown vertex by vertex along the heaviest edges, next to the regions that
-  are there (after T. Hoefler and M. Snir, Generic topology mapping strategies for large-scale
-  parallel architectures, ICS 2011).
+- the current order of the processes;
+- for grids on hosts with the same number of processes, a block of the grid for each host, with the
+  smallest surface (W. Gropp, Using node information to implement MPI Cartesian topologies, EuroMPI
+  2018);
+- a region for each host, grown vertex by vertex along the heaviest edges, next to existing regions
+  (after T. Hoefler and M. Snir, Generic topology mapping strategies for large-scale parallel
+  architectures, ICS 2011).
 
-The first of the best is taken, so the same ranks on the same machine always get the same order,
-and reordering never makes that sum larger.
+The first of the best orders is used. The same ranks on the same machine therefore always get the
+same order, and reordering never increases the sum.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from typing import Any
 from pysmpi.mpi.communicators.communicator import Core
 from pysmpi.mpi.topologies.graphs import Grid
 
-PROBE = 4096  # bytes of the message whose time is the distance of two hosts
+PROBE = 4096  # bytes of the message for the distance of two hosts
 MANY_HOSTS = 256  # beyond this, hosts are taken in their order instead of by distance
 
 
 class Places:
-    """The hosts of the first ranks of a communicator, and how far they are from each other."""
+    """The hosts of the first ranks of a communicator, and their distances."""
 
     def __init__(self, core: Core, size: int) -> None:
         ranks = core.universe.ranks
         self.engine = core.universe.engine
-        self.host: list[int] = []  # of each rank, numbered as they come
+        self.host: list[int] = []  # of each rank, numbered in order
         self.ranks: list[list[int]] = []  # of each host
         numbers: dict[Any, int] = {}
         for rank in range(size):
@@ -109,7 +109,7 @@ def in_blocks(places: Places, topology: Any) -> list[int] | None:
 
 
 def _best_block(grid: Grid, volume: int) -> tuple[int, ...] | None:
-    """The block of a volume, dividing a grid, between whose copies the fewest edges go."""
+    """The block of a given volume that divides a grid, with the fewest edges between copies."""
     dims = grid.dims
     best: tuple[int, ...] | None = None
     least = grid.size * len(dims) + 1
@@ -138,7 +138,7 @@ def _best_block(grid: Grid, volume: int) -> tuple[int, ...] | None:
 
 
 class Region:
-    """The vertices of a graph that have no process yet, and how they hang on those that have."""
+    """The vertices of a graph without a process, and their edges to vertices with one."""
 
     def __init__(self, neighbors: list[dict[int, int]]) -> None:
         self.neighbors = neighbors
@@ -148,7 +148,7 @@ class Region:
         self.heap.sort()
 
     def seed(self) -> int:
-        """The free vertex that hangs most on the placed ones; if none does, the heaviest."""
+        """The free vertex with the heaviest edges to placed ones; if it has none, the heaviest."""
         while True:
             pull, _, vertex = heappop(self.heap)
             if self.free[vertex] and -pull == self.pull[vertex]:
