@@ -13,6 +13,7 @@ from typing import Any
 
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.process.descriptors import STANDARD
 from pysmpi.runtime.surroundings import Surroundings, here
 
 # Above the numbers of an operating system (Linux: 4194304), so that no real process has them.
@@ -218,7 +219,10 @@ def _patch_pid(patches: Patches) -> None:
 
 
 def _patch_proc(patches: Patches) -> None:
-    """Let a rank find itself in `/proc` under its number; it is the simulator there."""
+    """Let a rank find itself in `/proc` under its number; it is the simulator there.
+
+    Files that it opens over a standard descriptor, as `open(0)`, leave that open when they close.
+    """
     fspath = os.fspath
 
     def of_path(real: Any) -> Any:
@@ -236,11 +240,16 @@ def _patch_proc(patches: Patches) -> None:
                     root, proc, pid, *rest = name.split("/")
                     if pid == mine:
                         path = "/".join((root, proc, "self", *rest))
+            elif real is opens and path.__class__ is int and path in STANDARD and len(args) < 6:
+                # The file would close the descriptor of all ranks.
+                if kwargs.get("closefd", True) and here() is not None:
+                    kwargs = {**kwargs, "closefd": False}
             return real(path, *args, **kwargs)
 
         return like(real, call)
 
-    replaced = of_path(builtins.open)
+    opens = builtins.open
+    replaced = of_path(opens)
     patches.set(io, "open", replaced)
     patches.set(builtins, "open", replaced)
     for name in ("open", "listdir", "readlink"):

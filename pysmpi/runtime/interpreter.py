@@ -35,6 +35,7 @@ from pysmpi.runtime.outside import forks
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process import contents, facets
 from pysmpi.runtime.process.exchange import MISSING, Exchange
+from pysmpi.runtime.process.restoring import Restoring
 from pysmpi.runtime.process.versions import version_of
 from pysmpi.runtime.program_errors import strip
 from pysmpi.runtime.rules import Rules
@@ -116,6 +117,8 @@ class Interpreter:
 
     def _install(self) -> None:
         patches = self.patches
+        restoring = Restoring()
+        patches.call_back(restoring.restore)  # the last thing, when nothing is replaced any more
         if self.shadowing is not None:
             self.program.rewriter = self.shadowing.rewriter
         self.program.prepare()
@@ -133,6 +136,7 @@ class Interpreter:
         self.exchange = exchange = Exchange(table, outer, version_of)
         imports = ImportSystem(self.rules, exchange, self.stopwatch)
         if self.mpi is not None:
+            patches.entry(vars(self.mpi), "__spec__", self.mpi.__spec__)  # imports set it
             mpi4py_package.provide(imports, self.mpi, self.arrive or (lambda: None))
         clock.install(patches, self.poll_cost)
         exits.install(patches, imports)
@@ -165,6 +169,10 @@ class Interpreter:
         imports.install(patches)
         self.shared_state = SharedState(imports)
         imports.end_shared.append(self.shared_state.note)
+        imports.end_shared.append(restoring.note)
+        generators = randomness.SharedGenerators()
+        imports.begin_shared.append(generators.begin)
+        imports.end_shared.append(generators.end)
         if self.shadowing is not None:
             self.shadowing.install(patches, imports, exchange)
         contents.install(exchange, imports, partial(_also, imports))

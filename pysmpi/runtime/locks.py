@@ -24,6 +24,12 @@ _TURN = 256  # locks that threads may take before others have their turn
 _taken = 0
 
 
+def begin_turns() -> None:
+    """A run begins: threads have their turns the same whatever ran before in this process."""
+    global _taken
+    _taken = 0
+
+
 def give_way() -> None:
     """Let a little time pass in the running rank, after a test without success."""
     rank = ranks.current()

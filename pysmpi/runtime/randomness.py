@@ -2,13 +2,15 @@
 
 The module-level functions of `random` and `numpy.random` use one hidden generator; during a run,
 each rank that draws numbers has its own. Generators without a seed (`Random()`,
-`numpy.random.default_rng()`) are seeded in the same way, so that a run is repeatable.
+`numpy.random.default_rng()`, `RandomState()`, `PCG64()`) are seeded in the same way, so that a run
+is repeatable.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from random import Random
 from types import ModuleType
 from typing import Any
 
@@ -18,10 +20,37 @@ from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.surroundings import Surroundings
 
 
+_SHARED = 1 << 31  # numbers of generators from here on are of shared modules
+
+
 def _next_seed(surroundings: Surroundings) -> int:
     """A seed for the next generator of a rank that the program does not seed."""
     surroundings.generators += 1
     return (surroundings.distinct_seed << 32) + surroundings.generators
+
+
+class SharedGenerators:
+    """Generators that shared modules make while they are imported.
+
+    Some rank imports them in the first run of a process and none in the next: what a rank draws
+    does not depend on it.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[Surroundings, int] = {}
+
+    def begin(self) -> None:
+        """The rank that is running imports a shared module."""
+        surroundings = ranks.current().program
+        if surroundings is not None:
+            self._before[surroundings] = surroundings.generators
+            surroundings.generators += _SHARED
+
+    def end(self) -> None:
+        """It has imported the module."""
+        surroundings = ranks.current().program
+        if surroundings in self._before:
+            surroundings.generators = self._before.pop(surroundings)
 
 
 def patch_random(patches: Patches, module: ModuleType) -> None:
@@ -95,8 +124,9 @@ def patch_numpy(patches: Patches, module: ModuleType) -> None:
         if surroundings is None:
             real_seed(seed)
         else:
-            chosen = _next_seed(surroundings) % 2**32 if seed is None else seed
-            own(surroundings).seed(chosen)
+            if seed is None:
+                seed = Random(_next_seed(surroundings)).getrandbits(32)
+            own(surroundings).seed(seed)
 
     real_default_rng = module.default_rng
 
@@ -125,3 +155,15 @@ def patch_numpy(patches: Patches, module: ModuleType) -> None:
     OfRank.__name__, OfRank.__qualname__ = kind.__name__, kind.__qualname__
     OfRank.__module__ = kind.__module__
     patches.set(low, "_rand", OfRank(0))
+
+    # Where all generators without a seed get their numbers: RandomState(), PCG64(), SeedSequence().
+    source = sys.modules["numpy.random.bit_generator"]
+    real_bits = source.randbits
+
+    def randbits(k: int) -> int:
+        surroundings = current().program
+        if surroundings is None:
+            return int(real_bits(k))
+        return Random(_next_seed(surroundings)).getrandbits(k)
+
+    patches.set(source, "randbits", like(real_bits, randbits))

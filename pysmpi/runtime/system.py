@@ -7,12 +7,14 @@ exchanged at switches of ranks (see `process/exchange.py`).
 from __future__ import annotations
 
 import builtins
+import contextlib
 import os
 import sys
 from types import ModuleType
 from typing import Any
 
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.process.descriptors import duplicate
 from pysmpi.runtime.process.exchange import Exchange
 from pysmpi.runtime.surroundings import Surroundings
 
@@ -69,7 +71,7 @@ class _Stdin:
             return common
         if self.nothing is None or self.nothing.closed:
             self.nothing = open(
-                os.devnull,
+                _nothing(),
                 encoding=getattr(common, "encoding", None),
                 errors=getattr(common, "errors", None),
             )
@@ -79,7 +81,19 @@ class _Stdin:
     def close(self) -> None:
         """Close the empty streams of ranks."""
         if self.nothing is not None:
-            self.nothing.close()
+            with contextlib.suppress(OSError):  # a rank has closed its descriptor
+                self.nothing.close()
+
+
+def _nothing() -> int:
+    """A descriptor that reads nothing, and none of a standard stream that a rank has closed."""
+    found = os.open(os.devnull, os.O_RDONLY)
+    if found > 2:
+        return found
+    try:
+        return duplicate(found)
+    finally:
+        os.close(found)
 
 
 def install(patches: Patches, exchange: Exchange) -> None:

@@ -21,6 +21,7 @@ import threading
 import traceback
 import weakref
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import _bootstrap
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -30,7 +31,7 @@ from greenlet import GreenletExit, getcurrent
 
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime import thread_locals
-from pysmpi.runtime.locks import RankLock, RankRLock, ThreadLock, give_way
+from pysmpi.runtime.locks import RankLock, RankRLock, ThreadLock, begin_turns, give_way
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.outside import forks
 from pysmpi.runtime.patches import Patches
@@ -41,16 +42,26 @@ StartThread = Callable[[Any, Callable[[], Any]], Any]
 _SPACE = 1 << 30  # bytes of addresses for the numbers of threads
 
 
+@cache
+def _zeros() -> Any:
+    """Zeros at the addresses that are numbers of threads; None where there are none.
+
+    Pages that are only read take no memory.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    return np.frombuffer(mmap.mmap(-1, _SPACE, flags, mmap.PROT_READ), np.uint8)
+
+
 def _numbers() -> Iterator[int]:
-    """Numbers for threads: addresses, like the numbers of real threads.
+    """Numbers for threads, the same in each run: addresses, like the numbers of real threads.
 
     Libraries pass them to C functions such as `pthread_setname_np`, which read the memory there.
-    They find zeros, and report that the thread does not exist. Pages that are only read take no
-    memory.
+    They find zeros, and report that the thread does not exist.
     """
-    flags = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
-    if sys.platform.startswith("linux"):
-        zeros = np.frombuffer(mmap.mmap(-1, _SPACE, flags, mmap.PROT_READ), np.uint8)
+    zeros = _zeros()
+    if zeros is not None:
         first = int(zeros.ctypes.data)
         yield from range(first, first + _SPACE - (1 << 16), 16)
     # Beyond the addresses that Python uses for real threads.
@@ -303,8 +314,11 @@ def _chooser(real: Callable[..., Any], own: Callable[[], Any]) -> Callable[..., 
 
 def install(patches: Patches, start_fiber: StartThread) -> Threads:
     """Let ranks have threads until the patches are undone."""
+    global _idents
+    _idents = _numbers()
     threads = Threads(start_fiber)
     patches.call_back(threads.close)
+    begin_turns()
     # The import system distinguishes real threads: ranks may be switched during an import.
     patches.set(_bootstrap, "_thread", SimpleNamespace(**vars(_thread)))
     low: dict[str, Callable[..., Any]] = {

@@ -46,6 +46,28 @@ def test_random_numbers_differ_between_ranks_and_not_between_runs(program, capsy
     assert lines(capsys) == once
 
 
+@pytest.mark.parametrize(
+    "draw",
+    [
+        "RandomState().rand()",
+        "Generator(PCG64()).random()",
+        "MT19937().random_raw()",
+        "SeedSequence().entropy",
+        "seed() or rand()",
+    ],
+)
+def test_unseeded_generators_of_numpy_repeat_and_differ_between_ranks(program, capsys, draw):
+    text = f"""
+    from numpy.random import *
+    print({draw}, {draw})
+    """
+    run(program(text), 3)
+    once = lines(capsys)
+    assert len({number for line in once for number in line.split()}) == 6
+    run(program(text), 3)
+    assert lines(capsys) == once
+
+
 def test_the_seed_of_the_run_changes_random_numbers():
     seeds = {Surroundings(rank, seed=seed).distinct_seed for rank in range(50) for seed in (0, 1)}
     assert len(seeds) == 100

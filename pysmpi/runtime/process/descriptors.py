@@ -123,7 +123,7 @@ class Descriptors(Facet):
         except OSError:
             return None
         for kept in known:
-            if kept is not None and kept.inheritable == inheritable and _same(fd, kept.number):
+            if kept is not None and kept.inheritable == inheritable and same_file(fd, kept.number):
                 return kept
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         least = _HIGH if soft == resource.RLIM_INFINITY else min(_HIGH, soft // 2)
@@ -157,7 +157,7 @@ class Descriptors(Facet):
 
     def show(self, last: State, state: State) -> None:
         if self.name in last.facets and any(
-            _is_open(fd) is not (self.actual[fd] is not None) for fd in STANDARD
+            is_open(fd) is not (self.actual[fd] is not None) for fd in STANDARD
         ):
             self._note(last)  # a file took the number of one that was closed, or C code closed it
         wanted: Kepts = state.facets.get(self.name, self.base)
@@ -209,7 +209,7 @@ def _is_ours(stream: Any) -> bool:
         return False
 
 
-def _is_open(fd: int) -> bool:
+def is_open(fd: int) -> bool:
     try:
         _get_inheritable(fd)
     except OSError:
@@ -217,7 +217,7 @@ def _is_open(fd: int) -> bool:
     return True
 
 
-def _same(one: int, other: int) -> bool:
+def same_file(one: int, other: int) -> bool:
     """Whether two descriptors refer to the same open file description, not just the same file."""
     first, second = _fstat(one), _fstat(other)
     if (first.st_dev, first.st_ino) != (second.st_dev, second.st_ino):
@@ -256,7 +256,7 @@ def make_room(fd: int) -> None:
 def _discard(stream: Any) -> None:
     """Discard the buffer of a stream whose descriptor accepts no more data."""
     fd = stream.fileno()
-    saved = duplicate(fd) if _is_open(fd) else None
+    saved = duplicate(fd) if is_open(fd) else None
     nothing = _open(os.devnull, os.O_WRONLY)
     try:
         if nothing != fd:

@@ -1,0 +1,199 @@
+"""What programs change in the process for good, put back when the run is over.
+
+Ranks share the modules of the standard library: what a program assigns in them, in their classes
+or in their registries holds for all ranks, and would hold for the next run. So do settings that the
+operating system or C code keeps and that are not a rank's own. Packages of other distributions
+stay as a program leaves them, as they stay loaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
+
+from pysmpi.runtime.process.descriptors import STANDARD, duplicate, is_open, same_file
+
+_MISSING = object()
+
+# Modules whose names are exchanged or belong to the interpreter's own bookkeeping.
+_NOT_OURS = frozenset({"sys", "__main__", "weakref", "_thread", "_weakrefset"})
+# Modules of which only the public names are: the others count threads that go on.
+_PUBLIC_ONLY = frozenset({"threading"})
+# Registries under private names; those under public names are found.
+_REGISTRIES = {
+    "_csv": ("_dialects",),
+    "copyreg": ("_extension_registry", "_inverted_registry", "_extension_cache"),
+    "logging": ("_levelToName", "_nameToLevel"),
+    "shutil": ("_ARCHIVE_FORMATS", "_UNPACK_FORMATS"),
+    "webbrowser": ("_browsers",),
+}
+# What Python itself adds to classes and modules that are used.
+_CACHES = frozenset({"__warningregistry__", "__annotations__", "__abstractmethods__"})
+
+
+class Restoring:
+    """The standard library and the settings of a process as they are when this is made.
+
+    `note` looks for modules that were loaded since; `restore` puts everything back.
+    """
+
+    def __init__(self) -> None:
+        self._spaces: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+        self._classes: list[tuple[type, dict[str, Any]]] = []
+        self._registries: list[tuple[Any, Any]] = []
+        self._known: set[str] = set()
+        self._lists = [(name, vars(sys)[name]) for name in ("meta_path", "path_hooks")]
+        self._streams = [
+            (stream, _settings(stream))
+            for stream in dict.fromkeys((sys.__stdin__, sys.__stdout__, sys.__stderr__))
+        ]
+        self._undo = list(_of_process())
+        self.note()
+
+    def note(self) -> None:
+        """Remember the modules of the standard library that are not known yet."""
+        for name in sys.modules.keys() - self._known:
+            self._known.add(name)
+            module = sys.modules.get(name)
+            standard = name.partition(".")[0] in sys.stdlib_module_names
+            if standard and name not in _NOT_OURS and type(module) is ModuleType:
+                self._note_module(name, module)
+
+    def _note_module(self, name: str, module: ModuleType) -> None:
+        space = vars(module)
+        names = dict(space)
+        if name in _PUBLIC_ONLY:
+            names = {entry: value for entry, value in names.items() if entry[0] != "_"}
+        self._spaces.append((name, space, names))
+        private = _REGISTRIES.get(name, ())
+        for entry, value in names.items():
+            kind = type(value)
+            if kind is dict or kind is list or kind is set:
+                if not entry.startswith("_") or entry in private:
+                    self._registries.append((value, kind(value)))
+            elif kind is type or isinstance(value, type):
+                own = vars(value)
+                if own.get("__module__") == name and type(value).__setattr__ in _PLAIN:
+                    self._classes.append((value, dict(own)))
+
+    def restore(self) -> None:
+        """Put back what has changed."""
+        for name, space, names in self._spaces:
+            _restore_names(name, space, names)
+        for kind, names in self._classes:
+            _restore_class(kind, names)
+        for thing, held in self._registries:
+            if thing != held:
+                if isinstance(thing, list):
+                    thing[:] = held
+                else:
+                    thing.clear()
+                    thing.update(held)
+        for name, kept in self._lists:
+            now = vars(sys)[name]
+            if now is not kept:
+                kept[:] = now
+                setattr(sys, name, kept)
+        for stream, settings in self._streams:
+            if settings is not None and _settings(stream) not in (None, settings):
+                with contextlib.suppress(ValueError, OSError):
+                    stream.reconfigure(**settings)
+        for undo in self._undo:
+            undo()
+
+
+_PLAIN = (type.__setattr__,)  # what sets attributes of classes without more ado: not those of enums
+
+
+def _restore_names(module: str, space: dict[str, Any], names: dict[str, Any]) -> None:
+    for name, value in names.items():
+        if space.get(name, _MISSING) is not value:
+            space[name] = value
+    private = module in _PUBLIC_ONLY
+    if len(space) > len(names):
+        for name in space.keys() - names.keys():
+            added = space[name]
+            part = isinstance(added, ModuleType) and f"{module}.{name}" in sys.modules
+            if not part and name not in _CACHES and not (private and name[0] == "_"):
+                del space[name]
+
+
+def _restore_class(kind: type, names: dict[str, Any]) -> None:
+    now = vars(kind)
+    for name, value in names.items():
+        if now.get(name, _MISSING) is not value:
+            with contextlib.suppress(AttributeError, TypeError):
+                setattr(kind, name, value)
+    if len(now) > len(names):
+        for name in now.keys() - names.keys():
+            if not (name.startswith("__") and name.endswith("__")):
+                with contextlib.suppress(AttributeError, TypeError):
+                    delattr(kind, name)
+
+
+def _settings(stream: Any) -> dict[str, Any] | None:
+    """What `reconfigure` may have changed of a stream; None if it has no such function."""
+    if stream is None or not hasattr(stream, "reconfigure"):
+        return None
+    try:
+        return {
+            name: getattr(stream, name)
+            for name in ("encoding", "errors", "line_buffering", "write_through")
+        }
+    except (AttributeError, ValueError):
+        return None
+
+
+def _of_process() -> Iterable[Callable[[], Any]]:
+    """Functions that put settings of the process back to what they are now."""
+    import faulthandler
+    import signal
+    import tracemalloc
+
+    traced, watched = tracemalloc.is_tracing(), faulthandler.is_enabled()
+
+    def tools() -> None:
+        if tracemalloc.is_tracing() and not traced:
+            tracemalloc.stop()
+        if faulthandler.is_enabled() and not watched:
+            faulthandler.disable()
+
+    yield tools
+    yield _descriptors()
+    if hasattr(os, "setpriority"):
+        priority = os.getpriority(os.PRIO_PROCESS, 0)
+
+        def restore_priority() -> None:
+            if os.getpriority(os.PRIO_PROCESS, 0) != priority:
+                with contextlib.suppress(PermissionError):  # nobody but root may go first again
+                    os.setpriority(os.PRIO_PROCESS, 0, priority)
+
+        yield restore_priority
+    if hasattr(signal, "setitimer"):
+        kinds = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+        unused = [kind for kind in kinds if signal.getitimer(kind) == (0.0, 0.0)]
+
+        def stop_timers() -> None:
+            for kind in unused:
+                if signal.getitimer(kind) != (0.0, 0.0):
+                    signal.setitimer(kind, 0.0)
+
+        yield stop_timers
+
+
+def _descriptors() -> Callable[[], Any]:
+    """Restore descriptors 0 to 2 where C code has closed them unseen, as `open(0)` does."""
+    kept = {fd: duplicate(fd) for fd in STANDARD if is_open(fd)}
+    inheritable = {fd: os.get_inheritable(fd) for fd in kept}
+
+    def restore() -> None:
+        for fd, number in kept.items():
+            if not (is_open(fd) and same_file(fd, number)):
+                os.dup2(number, fd, inheritable[fd])
+            os.close(number)
+
+    return restore
