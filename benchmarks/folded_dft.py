@@ -98,7 +98,7 @@ def large(chosen: argparse.Namespace, sampled: list[str], directory: Path) -> in
     print(title(chosen))
     print(
         f"arrays of {record['folding']['needed_bytes'] / 2**30:.1f} GiB in "
-        f"{measurement.peak / 1e6:,.0f} MB, predicted {record['simulated_seconds']:.3f} s, "
+        f"{measurement.peak / 1e6:,.0f} MB, predicted {record['seconds']:.3f} s, "
         f"took {measurement.fastest:.1f} s"
     )
     write_json(chosen.json, "folded_dft_large", [measurement.record()])
@@ -123,7 +123,7 @@ def compare(chosen: argparse.Namespace, sampled: list[str], directory: Path) -> 
         take_slices([own, folded], [chosen.slice, chosen.slice])
         last.run()
         for name, measurement in measured.items():
-            whole = json.loads(reports[name].read_text())["simulated_seconds"]
+            whole = json.loads(reports[name].read_text())["seconds"]
             found[name].append((measurement.figure("time"), whole))
 
     middle = {name: [*map(median, zip(*times, strict=True))] for name, times in found.items()}

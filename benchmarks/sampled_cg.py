@@ -64,7 +64,7 @@ def measure(name: str, command: list[str], words: list[str], program: list[str])
             [*command, *words, "--report", str(report), *program], statuses=(0, 1)
         )
         measurement.run(timeout=7200.0)
-        whole = json.loads(report.read_text())["simulated_seconds"]
+        whole = json.loads(report.read_text())["seconds"]
     found = REPORTED.search(measurement.output)
     if found is None:
         raise BenchmarkError(f"{name}: CG did not come to its end")

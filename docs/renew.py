@@ -23,16 +23,58 @@ def options_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+def report_table(*path: str) -> str:
+    """The keys of a report, or of a part of it, as a table."""
+    import json
+
+    import pysmpi
+
+    home = Path(pysmpi.__file__).parent / "runtime" / "report.schema.json"
+    part = json.loads(home.read_text(encoding="utf-8"))
+    for name in path:
+        part = part[name]
+    rows = ["| key | meaning |", "| --- | --- |"]
+    for key, about in part["properties"].items():
+        rows.append(f"| `{key}` | {about.get('description', '')} |")
+    return "\n".join(rows) + "\n"
+
+
+def parameters_table() -> str:
+    """The options of `pysmpi.run` and `Options`, as a table."""
+    from pysmpi.runtime.options import DEFAULTS, FIELDS
+
+    rows = ["| option | type | default | meaning |", "| --- | --- | --- | --- |"]
+    for name, one in FIELDS.items():
+        about = one.metadata
+        choices = " \\| ".join(f'"{choice}"' for choice in about["kind"].choices)
+        kind = choices or about["kind"].expected
+        text = about["help"].replace("|", "\\|").replace("; repeatable", "")
+        rows.append(f"| `{name}` | {kind} | `{DEFAULTS[name]!r}` | {text} |")
+    return "\n".join(rows) + "\n"
+
+
+def _between(text: str, begin: str, table: str) -> str:
+    head, _, rest = text.partition(begin)
+    return f"{head}{begin}{table}{END}{rest.partition(END)[2]}"
+
+
 def pages() -> dict[Path, str]:
     """The text of each page that is made from the code, in whole or in part."""
     from pysmpi import diagnostics
 
-    path = DOCS / "cli.md"
-    head, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-    tail = rest.partition(END)[2]
+    path, api = DOCS / "cli.md", DOCS / "api.md"
+    text = _between(path.read_text(encoding="utf-8"), BEGIN, options_table())
+    text = _between(text, "<!-- report: docs/renew.py -->\n", report_table())
+    rank = report_table("properties", "ranks", "items")
+    text = _between(text, "<!-- report of a rank: docs/renew.py -->\n", rank)
     return {
         DOCS / "diagnostics.md": diagnostics.page(),
-        path: f"{head}{BEGIN}{options_table()}{END}{tail}",
+        path: text,
+        api: _between(
+            api.read_text(encoding="utf-8"),
+            "<!-- options: docs/renew.py -->\n",
+            parameters_table(),
+        ),
     }
 
 

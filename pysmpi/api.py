@@ -2,46 +2,119 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+import os
 from _thread import allocate_lock, get_ident
-from collections.abc import Callable, Sequence
-from dataclasses import fields
-from difflib import get_close_matches
-from os import PathLike
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base import ranks
-from pysmpi.runtime.argument_types import check_arguments, check_options, shown
-from pysmpi.runtime.job import Job, Options, ProgramError, Result
+from pysmpi.output import Target
+from pysmpi.runtime.job import Job
 from pysmpi.runtime.loader import FunctionProgram, Program, find_program
+from pysmpi.runtime.options import (
+    FIELDS,
+    MapBy,
+    OnDeadlock,
+    Options,
+    Path,
+    ReductionOrder,
+    check,
+    check_arguments,
+    check_names,
+    shown,
+)
+from pysmpi.runtime.result import ProgramError, Result, write_report
 from pysmpi.runtime.spawning import Segment
+from pysmpi.runtime.verdict import USAGE
 from pysmpi.trace import recording
+
+if TYPE_CHECKING:
+    from pysmpi.platform.model import Platform
 
 __all__ = ["Options", "ProgramError", "Result", "run"]
 
+_Parameters = ParamSpec("_Parameters")
+_Value = TypeVar("_Value")
 
+
+def _with_options(function: Callable[_Parameters, _Value]) -> Callable[_Parameters, _Value]:
+    """Let an `Options` object stand for the keyword arguments that are not given.
+
+    Wrong names and numbers of arguments are UsageErrors.
+    """
+    signature = inspect.signature(function)
+    known = [name for name in signature.parameters if name not in FIELDS]
+
+    @functools.wraps(function)
+    def call(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Value:
+        check_names(name for name in kwargs if name not in known)
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise UsageError(f"pysmpi.run: {error}") from None
+        options = given.pop("options", None)
+        if options is not None:
+            if not isinstance(options, Options):
+                raise UsageError(
+                    f"pysmpi.run: options: found {shown(options)}, expected pysmpi.Options(...)"
+                )
+            given = {**vars(options), **given}
+        return function(**given)  # type: ignore[call-arg]
+
+    return call
+
+
+@_with_options
 def run(
-    main: Callable[..., Any] | str | Path | Sequence[tuple[Any, ...]],
+    main: Callable[..., Any] | Path | Sequence[tuple[Any, ...]],
     nprocs: int = 1,
     *,
     args: Sequence[Any] = (),
     check: bool = True,
-    **options: Any,
+    options: Options | None = None,
+    platform: Path | Platform | None = None,
+    hostfile: Path | None = None,
+    map_by: MapBy | None = None,
+    model: str | None = None,
+    memory_model: str | None = None,
+    selector: Path | None = None,
+    coll: Mapping[str, str] = {},  # noqa: B006 - it is not changed
+    cfg: Mapping[str, str] = {},  # noqa: B006
+    compute: Path | float = "native",
+    record_compute: Path | None = None,
+    host_speed: str | float = "auto",
+    reduction_order: ReductionOrder = "rank",
+    seed: int = 0,
+    trace: Path | None = None,
+    report: Path | None = None,
+    on_deadlock: OnDeadlock = "report",
+    private: Sequence[str] = (),
+    shared: Sequence[str] = (),
+    sample: Sequence[str] | str = (),
+    once: Sequence[str] | str = (),
+    fold: Sequence[str] | str = (),
+    data: str = "all",
 ) -> Result:
     """Run a program on a simulated machine.
 
     `main` is a function that every rank calls with `args`, or the path of a script that gets
     them as its arguments. Several programs in one world are a list of them with their numbers of
     ranks: `[("ocean.py", 2), ("air.py", 6, ["--fast"])]`; all are functions, or all
-    scripts. The other options are those of the command line: `platform`, `hostfile`, `map_by`,
-    `model`, `memory_model`, `selector`, `coll`, `cfg`, `compute`, `record_compute`, `host_speed`,
-    `reduction_order`, `seed`, `on_deadlock`, `private`, `shared`, `trace`, `sample`, `once`,
-    `fold`, `data`.
+    scripts.
 
-    Returns a `Result`. Raises UsageError for wrong options, and ProgramError when the program
+    `options` is an `Options` object; the other keyword arguments are its fields, which are the
+    options of `pysmpi run`, and take precedence over it. See docs/api.md.
+
+    Returns a `Result`. Raises UsageError for wrong arguments, and ProgramError when the program
     fails, unless `check` is False. One program runs at a time: calls in other threads wait.
     """
+    given = dict(locals())
+    chosen = Options(**{name: given[name] for name in FIELDS})
     if ranks.current().program is not None:
         raise UsageError(
             f"pysmpi.run: called in rank {ranks.current().index} of a program that is being "
@@ -53,7 +126,7 @@ def run(
             "time can run"
         )
     try:
-        return _run(main, nprocs, args, check, options)
+        return _run(main, args, check, chosen)
     finally:
         _let_next()
 
@@ -68,31 +141,51 @@ def _let_next() -> None:
     _turn.release()
 
 
-def _run(
-    main: Any, nprocs: int, args: Sequence[Any], check: bool, options: dict[str, Any]
-) -> Result:
+def _run(main: Any, args: Sequence[Any], must_succeed: bool, options: Options) -> Result:
     global _owner
     _owner = get_ident()
-    known = [field.name for field in fields(Options)]
-    for name in options:
-        if name not in known:
-            close = get_close_matches(name, known, 1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise UsageError(f"pysmpi.run: unknown option {name!r}{hint}")
-    chosen = Options(**check_options({"nprocs": nprocs, **options}))
+    options = check(options)
     if isinstance(main, (list, tuple)):
         segments = _segments(main)
-        chosen.nprocs = sum(segment.ranks for segment in segments)
-        job = Job(segments[0].program, chosen, segments)
+        total = sum(segment.ranks for segment in segments)
+        if options.nprocs not in (1, total):
+            raise UsageError(
+                f"pysmpi.run: nprocs: found {options.nprocs}, expected nothing, since the programs "
+                f"have {total} ranks"
+            )
+        job = Job(segments[0].program, check(replace(options, nprocs=total)), segments)
     else:
-        job = Job(_program(main, args), chosen)
-    if chosen.trace is None:
-        result = job.run()
-    else:
-        with recording(job, chosen.trace):
-            result = job.run()
-    if check and result.exit_status:
+        job = Job(_program(main, args), options)
+    result = run_job(job)
+    if must_succeed and result.exit_status:
         raise ProgramError(result.error or f"exit status {result.exit_status}", result)
+    return result
+
+
+def run_job(job: Job) -> Result:
+    """Run a job and write its timeline and report.
+
+    Raises UsageError before the run if a file cannot be written. A report that cannot be completed
+    is an error of the result.
+    """
+    trace, report = job.options.trace, job.options.report
+    with ExitStack() as stack:
+        target = None
+        if report is not None and report != "-":
+            target = stack.enter_context(Target("--report", os.fspath(report)))
+        if trace is not None:
+            stack.enter_context(recording(job, trace))
+        result = job.run()
+        if report is not None:
+            try:
+                write_report(result.report(), "-" if target is None else target.path)
+            except OSError as error:
+                what = f"pysmpi: error: --report {report}: cannot be written: {error.strerror}"
+                result.error = what if result.error is None else f"{result.error}\n{what}"
+                result.exit_status = result.exit_status or USAGE
+            else:
+                if target is not None:
+                    target.keep()
     return result
 
 
@@ -100,7 +193,7 @@ def _program(main: Any, args: Sequence[Any]) -> Program:
     check_arguments(args)
     if callable(main):
         return FunctionProgram(main, args)
-    if not isinstance(main, (str, PathLike)):
+    if not isinstance(main, (str, os.PathLike)):
         raise UsageError(
             f"pysmpi.run: found {shown(main)}, expected a function, the path of a script, or a "
             "list of (program, ranks)"
@@ -113,14 +206,17 @@ def _segments(parts: Sequence[tuple[Any, ...]]) -> list[Segment]:
     for part in parts:
         if not isinstance(part, (list, tuple)) or len(part) not in (2, 3):
             raise UsageError(
-                f"pysmpi.run: expected (program, ranks) or (program, ranks, args), found {part!r}"
+                f"pysmpi.run: found {shown(part)}, expected (program, ranks) or "
+                "(program, ranks, args)"
             )
         program, ranks = part[0], part[1]
         if not isinstance(ranks, int) or isinstance(ranks, bool) or ranks < 1:
-            raise UsageError(f"pysmpi.run: {program}: expected at least 1 rank, found {ranks!r}")
+            raise UsageError(
+                f"pysmpi.run: {program}: found {shown(ranks)}, expected at least 1 rank"
+            )
         found.append(Segment(_program(program, part[2] if len(part) == 3 else ()), ranks))
     if not found:
-        raise UsageError("pysmpi.run: expected at least one program, found an empty list")
+        raise UsageError("pysmpi.run: found an empty list, expected at least one program")
     if len({isinstance(segment.program, FunctionProgram) for segment in found}) > 1:
-        raise UsageError("pysmpi.run: expected functions only or scripts only, found both")
+        raise UsageError("pysmpi.run: found both, expected functions only or scripts only")
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from pysmpi.errors import UsageError
 from pysmpi.runtime.command_lines import is_python, split_program
@@ -60,7 +61,8 @@ class Line:
     `kind` is "script", "module" (`-m`) or "command" (`-c`); `target` is None if the line names no
     program. `environment` holds variables to set, or None for variables to pass on; `own` holds
     those for the ranks of this program only. `flags` are flags of a Python interpreter before the
-    program, and `directory` is the initial working directory.
+    program, and `directory` is the initial working directory. `groups` are the words before the
+    program: each option with its values.
     """
 
     options: list[str]
@@ -72,6 +74,13 @@ class Line:
     flags: list[str] = field(default_factory=list)
     own: dict[str, str | None] = field(default_factory=dict)
     directory: str | None = None
+    groups: list[list[str]] = field(default_factory=list)
+
+    def without(self, words: Sequence[str], names: Sequence[str]) -> list[str]:
+        """The words of a command line that begins with this one, without some of its options."""
+        begin = sum(map(len, self.groups))
+        kept = [group for group in self.groups if group[0].partition("=")[0] not in names]
+        return [*chain.from_iterable(kept), *words[begin:]]
 
 
 def segments(args: Sequence[str]) -> list[list[str]]:
@@ -89,8 +98,9 @@ def split(args: Sequence[str], arity: Mapping[str, int]) -> Line:
     """Parse a command line; `arity` is the number of words after each option of `run`."""
     own: dict[str, str | None] = {}
     directory: list[str] = []
-    line = _split(args, arity, own, directory)
-    line.own = own
+    groups: list[list[str]] = []
+    line = _split(args, arity, own, directory, groups)
+    line.own, line.groups = own, groups
     if directory:
         line.directory = directory[-1]
     return line
@@ -128,6 +138,7 @@ def _split(
     arity: Mapping[str, int],
     own: dict[str, str | None],
     directory: list[str],
+    groups: list[list[str]],
 ) -> Line:
     options: list[str] = []
     ignored: list[str] = []
@@ -157,6 +168,7 @@ def _split(
         else:
             taken = 1 if equals else 1 + arity.get(word, 0)
             options += rest[:taken]
+        groups.append(rest[:taken])
         del rest[:taken]
     return Line(options, "script", None, [], ignored, environment)
 

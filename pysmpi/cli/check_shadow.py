@@ -11,8 +11,9 @@ import click
 from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
-    from pysmpi.runtime.job import Options, Result
+    from pysmpi.runtime.options import Options
     from pysmpi.runtime.loader import Program
+    from pysmpi.runtime.result import Result
     from pysmpi.trace.comparison import Sequences
 
 # With these options a program runs in full; its annotations of arrays have no effect either.
@@ -35,7 +36,6 @@ def check(
     program: Callable[[], Program],
     options: Options,
     limit: float,
-    report: str | None,
     quiet: bool,
 ) -> int:
     """Run both ways and print the verdict; the exit status.
@@ -43,6 +43,7 @@ def check(
     `program` finds the program anew.
     """
     from pysmpi.output import Target
+    from pysmpi.runtime.result import write_report
     from pysmpi.runtime.timing import MEASURED
     from pysmpi.trace.comparison import compare
 
@@ -58,15 +59,14 @@ def check(
     if not verdict.passed and options.compute in MEASURED:
         again, calls = _run(program(), unsampled, "in full once more, since it failed", dry=True)
         verdict.again = compare(full, again, one, calls, limit)
-    if report is not None:
-        import json
-
-        with Target("--report", report) as target:
-            with open(target.path, "w", encoding="utf-8") as stream:
-                figures = {**shadow.report(), "check": verdict.report()}
-                json.dump(figures, stream, indent=1)
-                stream.write("\n")
-            target.keep()
+    if options.report is not None:
+        figures = {**shadow.report(), "check": verdict.report()}
+        if options.report == "-":
+            write_report(figures, "-")
+        else:
+            with Target("--report", str(options.report)) as target:
+                write_report(figures, target.path)
+                target.keep()
     if not quiet:
         from pysmpi.cli.summary import summary
 

@@ -6,7 +6,6 @@ import contextlib
 import os
 import shlex
 import sys
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pysmpi.cli.arguments import Line, pairs, segments, split, split_later
+from pysmpi.cli.run_options import with_options
 from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
-    from pysmpi.runtime.job import Job, Options, Result
+    from pysmpi.runtime.job import Job
     from pysmpi.runtime.loader import Program
+    from pysmpi.runtime.result import Result
+    from pysmpi.runtime.spawning import Segment
 
 ERROR, USAGE = 1, 2
-MOST_RANKS = 10_000_000  # a rank takes some 20 kB: no computer can hold more
 
 
 class Run(click.Command):
@@ -46,68 +47,11 @@ class Run(click.Command):
 
 
 @click.command("run", cls=Run)
-@click.option("-n", "-np", "--np", "nprocs", type=int, default=1, show_default=True,
-              metavar="N", help="Number of ranks.")
-@click.option("--platform", "-platform", metavar="FILE|NAME",
-              help="The machine: a pysmpi YAML file, a SimGrid XML file, or a name from pysmpi "
-              "platform list (default: cluster).")
-@click.option("--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f", metavar="FILE",
-              help="Hosts of the machine to use, and the number of ranks on each.")
-@click.option("--map-by", "-map-by", type=click.Choice(["core", "socket", "node"]),
-              help="Order in which ranks fill the machine (default: core).")
-@click.option("--model", metavar="NAME",
-              help="Network model, instead of the machine's model (default: hybrid); see "
-              "pysmpi models.")
-@click.option("--memory-model", metavar="NAME",
-              help="Model of messages inside described nodes; see pysmpi models.")
-@click.option("--selector", metavar="NAME|FILE",
-              help="Library whose choice of collective algorithms is used, or a selection file "
-              "(default: ompi5).")
-@click.option("--coll", multiple=True, metavar="OP=ALGORITHM",
-              help="Algorithm of one collective; repeatable. See pysmpi collectives.")
-@click.option("--cfg", "-cfg", multiple=True, metavar="KEY:VALUE",
-              help="A SimGrid option; repeatable. --cfg help lists them.")
-@click.option("--help-cfg", is_flag=True, help="List the options that --cfg takes.")
-@click.option("--compute", metavar="native|steady|none|SECONDS|FILE", default="native",
-              show_default=True, help="Time of the program's own computation.")
-@click.option("--record-compute", metavar="FILE",
-              help="Record the measured times, for --compute FILE.")
-@click.option("--host-speed", metavar="auto|FLOPS", default="auto", show_default=True,
-              help="Speed of this computer, e.g. 8Gf.")
-@click.option("--reduction-order", type=click.Choice(["rank", "algorithm"]), default="rank",
-              show_default=True,
-              help="Combine in the order of ranks, or in the order of the collective's algorithm.")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="K",
-              help="Seed of the ranks' random numbers.")
-@click.option("--trace", metavar="FILE",
-              help="Write a timeline: .json or .json.gz for ui.perfetto.dev, .csv for pandas.")
-@click.option("--report", metavar="FILE.json", help="Write the figures of the run as JSON.")
-@click.option("--on-deadlock", type=click.Choice(["report", "raise"]), default="report",
-              show_default=True, help="End with a report, or raise MPI.Exception in the ranks.")
-@click.option("--private", multiple=True, metavar="NAME",
-              help="Load this module or package once for each rank; repeatable.")
-@click.option("--shared", multiple=True, metavar="NAME",
-              help="Load this module or package once for all ranks; repeatable.")
-@click.option("--sample", multiple=True, metavar="MODULE:FUNCTION[:OPTION=VALUE,...]|auto|none",
-              help="Measure calls of a function a few times, then skip them; repeatable.")
-@click.option("--once", multiple=True, metavar="MODULE:FUNCTION|files",
-              help="Run a function once and share its result with all ranks; repeatable.")
-@click.option("--check-shadow", is_flag=True,
-              help="Run without and with the shadow options, and compare times and MPI calls.")
-@click.option("--check-tolerance", metavar="PERCENT", default="5%", show_default=True,
-              help="Largest difference of times that --check-shadow allows.")
-@click.option("--fold", multiple=True, metavar="SIZE|MODULE:FUNCTION|none",
-              help="Let ranks share arrays of at least SIZE, or the arrays of a function; "
-              "repeatable.")
-@click.option("--data", metavar="all|none|SIZE", default="all", show_default=True,
-              help="Messages that carry data: all, none, or those of up to SIZE. For programs "
-              "that do not depend on the data.")
-@click.option("--quiet", "-q", is_flag=True, help="No summary, progress or notes.")
+@with_options
 @click.pass_context
 def command(
     ctx: click.Context, /, nprocs: int, help_cfg: bool, quiet: bool,
-    check_shadow: bool, check_tolerance: str,
-    trace: str | None, report: str | None, cfg: tuple[str, ...], coll: tuple[str, ...],
+    check_shadow: bool, check_tolerance: str, cfg: tuple[str, ...], coll: tuple[str, ...],
     **rest: Any,
 ) -> int:
     """Run PROGRAM, an mpi4py script, on a simulated machine. A colon adds another program (MPMD).
@@ -124,8 +68,6 @@ def command(
     line: Line = ctx.meta["line"]
     settings = parse(cfg)
     algorithms = pairs(coll, "--coll", "bcast=binomial_tree")
-    if nprocs > MOST_RANKS:
-        raise UsageError(f"-n: expected at most {MOST_RANKS:,} ranks, got {nprocs}")
     if not line.target:
         raise UsageError("run: expected a program: a file, -m MODULE or -c CODE")
     if line.ignored and not quiet:
@@ -135,38 +77,44 @@ def command(
         line.environment.update(line.own)
     _set_variables(line)
     _one_thread_a_rank()
-    from pysmpi.runtime.job import Job, Options
+    from pysmpi.runtime.job import Job
+    from pysmpi.runtime.options import FIELDS, OUTPUTS, Options, check, on_command_line
 
     find = partial(_find, line)
     program = find()
-    options: Options = Options(nprocs=nprocs, cfg=settings, coll=algorithms, **rest)
+    options = check(
+        Options(nprocs=nprocs, cfg=settings, coll=algorithms, **rest), on_command_line
+    )
     if check_shadow and (later or line.directory):
         raise UsageError("--check-shadow: expected one program in the working directory")
     if check_shadow:
-        from pysmpi.cli.check_shadow import check, tolerance
+        from pysmpi.cli.check_shadow import check as compare
+        from pysmpi.cli.check_shadow import tolerance
 
         limit = tolerance(check_tolerance)
         if line.target == "-" and line.kind == "script":
             raise UsageError("--check-shadow: runs a program twice, expected a file, found -")
-        return check(find, replace(options, trace=trace), limit, report, quiet)
-    again = shlex.join(["pysmpi", "run", *ctx.meta["words"]])
-    if not later and line.directory is None:
-        return _simulate(Job(program, options), again, trace, report, quiet)
-    from pysmpi.runtime.spawning import Segment
+        return compare(find, options, limit, quiet)
+    programs: list[Segment] = []
+    if later or line.directory is not None:
+        from pysmpi.runtime.spawning import Segment
 
-    options.nprocs += sum(count for count, _ in later)
-    if options.nprocs > MOST_RANKS:
-        raise UsageError(f"-n: expected at most {MOST_RANKS:,} ranks, got {options.nprocs}")
-    parts = [
-        Segment(
-            program if words is line else _find(words),
-            count,
-            words.directory,
-            _own_variables(words) if later else {},
-        )
-        for count, words in [(nprocs, line), *later]
-    ]
-    return _simulate(Job(program, options, parts), again, trace, report, quiet)
+        total = nprocs + sum(count for count, _ in later)
+        options = check(replace(options, nprocs=total), on_command_line)
+        programs = [
+            Segment(
+                program if words is line else _find(words),
+                count,
+                words.directory,
+                _own_variables(words) if later else {},
+            )
+            for count, words in [(nprocs, line), *later]
+        ]
+    job = Job(program, options, programs)
+    outputs = [name for one in OUTPUTS for name in FIELDS[one].metadata["spellings"]]
+    words = line.without(ctx.meta["words"], [*outputs, "-q", "--quiet"])
+    job.command = shlex.join(["pysmpi", "run", *words])
+    return _simulate(job, shlex.join(["pysmpi", "run", *ctx.meta["words"]]), quiet)
 
 
 def _find(line: Line) -> Program:
@@ -218,10 +166,9 @@ def _launched_from() -> str | None:
     return sys.path[0] if os.path.realpath(sys.path[0]) == place else None
 
 
-def _simulate(
-    job: Job, again: str, trace: str | None, report: str | None, quiet: bool
-) -> int:
-    """Run a job and write the requested files; return the exit status."""
+def _simulate(job: Job, again: str, quiet: bool) -> int:
+    """Run a job and write what is asked for; its exit status."""
+    from pysmpi.api import run_job
     from pysmpi.cli.interrupts import Interrupts
     from pysmpi.cli.progress import Progress
     from pysmpi.runtime import system
@@ -244,7 +191,7 @@ def _simulate(
     try:
         try:
             with interrupts:
-                result = _run(job, trace, report)
+                result = run_job(job)
         finally:
             if progress is not None:
                 progress.close()
@@ -265,29 +212,6 @@ def _simulate(
     return result.exit_status
 
 
-def _run(job: Job, trace: str | None, report: str | None) -> Result:
-    """Run a job and write its files; fail before the run if a file cannot be written."""
-    from pysmpi.output import Target
-
-    with ExitStack() as stack:
-        target = None if report is None else stack.enter_context(Target("--report", report))
-        if trace is not None:
-            from pysmpi.trace import recording
-
-            stack.enter_context(recording(job, trace))
-        result = job.run()
-        if target is not None:
-            try:
-                _write_report(result, target.path)
-            except OSError as error:
-                what = f"--report {report}: cannot be written: {error.strerror}"
-                click.echo(f"pysmpi: error: {what}", err=True)
-                result.exit_status = result.exit_status or USAGE
-            else:
-                target.keep()
-    return result
-
-
 def _conclude(result: Result, quiet: bool) -> None:
     """Print the errors and the summary of a run."""
     # Closed by the program, or by the shell; ValueError if the file is closed.
@@ -302,28 +226,6 @@ def _conclude(result: Result, quiet: bool) -> None:
     from pysmpi.cli.summary import summary
 
     click.echo(summary(result), err=True)
-
-
-def _write_report(result: Result, path: str) -> None:
-    """Write the figures; if compute is not measured, leave out those that differ between runs."""
-    import json
-    from copy import deepcopy
-
-    from pysmpi.runtime.timing import MEASURED
-
-    figures = deepcopy(result.report())
-    if result.compute not in MEASURED:
-        figures["wall_seconds"] = None
-        for part in ("sampled", "once", "not_sampled"):
-            for place in (figures["shadow"] or {}).get(part, ()):
-                for name in ("saved_seconds", "host_seconds"):
-                    if name in place:
-                        place[name] = None
-        if figures["folding"] is not None:
-            figures["folding"]["resident_bytes"] = figures["folding"]["job_bytes"] = None
-    with open(path, "w", encoding="utf-8") as stream:
-        json.dump(figures, stream, indent=1)
-        stream.write("\n")
 
 
 def _set_variables(line: Line) -> None:

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 from pysmpi import text
 
 if TYPE_CHECKING:
-    from pysmpi.runtime.job import Result
+    from pysmpi.runtime.result import Result
 
 
 def summary(result: Result) -> str:
     """The lines of the summary: the prediction, the machine, and the cost of the simulation."""
-    rate = result.events / result.wall if result.wall > 0.0 else 0.0
+    rate = result.events / result.wall_seconds if result.wall_seconds > 0.0 else 0.0
     lines = [
         f"{_outcome(result)} {text.seconds(result.seconds)}: {text.count(result.nprocs, 'rank')} "
         f"on {text.count(result.hosts, 'host')} of {result.platform}",
         f"model {result.model}" + (f", preset {result.preset}" if result.preset else "")
         + f", selector {result.selector}, compute {_compute(result)}",
-        f"simulated in {result.wall:.3g} s "
+        f"simulated in {result.wall_seconds:.3g} s "
         f"({text.count(result.events, 'event')}, {rate:,.0f} a second)",
         f"{text.count(result.messages, 'message')}, {text.size(result.bytes)}",
     ]

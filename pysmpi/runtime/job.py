@@ -12,14 +12,13 @@ import time
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from pysmpi.collectives import cache, order
-from pysmpi.errors import PysmpiError, UsageError
+from pysmpi.errors import UsageError
 from pysmpi.machine import Machine
 from pysmpi.mpi.base.attributes import LAUNCH, PROGRAM
 from pysmpi.mpi.base.options import ENVIRONMENT
@@ -39,6 +38,8 @@ from pysmpi.runtime.exits import HardExit
 from pysmpi.runtime.folding.setup import Folding
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import Program
+from pysmpi.runtime.options import Options
+from pysmpi.runtime.result import Result, plain
 from pysmpi.runtime.shadow.setup import Shadowing
 from pysmpi.runtime.simulation import Simulation
 from pysmpi.runtime.spawning import Part, Segment, Spawner
@@ -46,136 +47,6 @@ from pysmpi.runtime.surroundings import Surroundings
 from pysmpi.runtime.timing import NativeTiming, PlaybackTiming, SteadyTiming, find_timing
 from pysmpi.runtime.touching import followed_by
 from pysmpi.runtime.verdict import USAGE, verdict
-
-# Of `Result.report`: raised when a key goes or changes its meaning.
-SCHEMA = 1
-
-
-def version() -> str:
-    """The version of pysmpi."""
-    from pysmpi import __version__
-
-    return __version__
-
-
-class ProgramError(PysmpiError, RuntimeError):
-    """The program failed: an exception in some ranks, an abort, a deadlock.
-
-    `result` is the `Result` of the run so far; the message is the report.
-    """
-
-    def __init__(self, message: str, result: Result) -> None:
-        super().__init__(message)
-        self.result = result
-        self.exit_status = result.exit_status
-
-
-@dataclass
-class Options:
-    """The options of a job, by their names on the command line."""
-
-    nprocs: int = 1
-    platform: str | Path | Platform | None = None
-    hostfile: str | Path | None = None
-    map_by: str | None = None
-    model: str | None = None
-    memory_model: str | None = None
-    selector: str | None = None
-    coll: Mapping[str, str] = field(default_factory=dict)
-    cfg: Mapping[str, str] = field(default_factory=dict)
-    compute: str | float = "native"
-    record_compute: str | None = None
-    host_speed: str | float = "auto"
-    seed: int = 0
-    reduction_order: str = "rank"
-    on_deadlock: str = "report"
-    private: Sequence[str] = ()
-    shared: Sequence[str] = ()
-    trace: str | Path | None = None
-    sample: Sequence[str] | str = ()
-    once: Sequence[str] | str = ()
-    fold: Sequence[str] | str = ()
-    data: str = "all"
-
-
-@dataclass
-class Result:
-    """The result of a run: its prediction, and how it ended.
-
-    `seconds` is the makespan in simulated seconds, `wall` the wall time of the simulation.
-    `returns` holds the return value of each rank's function, `ranks` the figures of each rank in
-    seconds. `preset` names the factors of model hybrid, None under other models. `host_speed` is
-    that of the computer that measured compute (flop/s), None if nothing was scaled by it.
-    `compute_factor` is the factor that scaled measured compute, None if none was measured or cores
-    of several speeds have several factors.
-    """
-
-    nprocs: int
-    seconds: float
-    wall: float
-    hosts: int
-    platform: str
-    model: str
-    preset: str | None
-    selector: str
-    seed: int
-    compute: str
-    host_speed: float | None
-    compute_factor: float | None
-    messages: int
-    bytes: int
-    events: int
-    returns: list[Any]
-    ranks: list[dict[str, Any]]
-    exit_status: int = 0
-    error: str | None = None
-    deadlock: Deadlock | None = None
-    shadow: dict[str, Any] | None = None
-    folding: dict[str, Any] | None = None
-    steady: dict[str, float] | None = None
-    data: str = "all"
-
-    def __str__(self) -> str:
-        """One line: the end of the run, the prediction, the return values."""
-        ended = "ended" if self.exit_status == 0 else f"failed with exit status {self.exit_status}"
-        returns = ", ".join(map(repr, self.returns[:8])) + (", ..." if self.nprocs > 8 else "")
-        return (
-            f"{self.nprocs} ranks on {self.hosts} hosts of {self.platform} {ended} "
-            f"after {self.seconds:.9g} simulated seconds; they returned [{returns}]"
-        )
-
-    def report(self) -> dict[str, Any]:
-        """The figures as plain data, for `--report FILE.json`.
-
-        If compute is not measured, all figures except `wall_seconds` are the same in each run.
-        """
-        return {
-            "schema": SCHEMA,
-            "pysmpi": version(),
-            "simulated_seconds": self.seconds,
-            "wall_seconds": self.wall,
-            "ranks": self.nprocs,
-            "hosts": self.hosts,
-            "platform": self.platform,
-            "model": self.model,
-            "preset": self.preset,
-            "selector": self.selector,
-            "seed": self.seed,
-            "compute": self.compute,
-            "host_speed": self.host_speed,
-            "compute_factor": self.compute_factor,
-            "messages": self.messages,
-            "bytes": self.bytes,
-            "events": self.events,
-            "shadow": self.shadow,
-            "folding": self.folding,
-            "steady": self.steady,
-            "data": self.data,
-            "exit_status": self.exit_status,
-            "error": self.error,
-            "per_rank": self.ranks,
-        }
-
 
 class Job:
     """One run of a program: `run` returns its `Result`, also if the program fails.
@@ -189,16 +60,6 @@ class Job:
         self.program = program
         self.options = options
         self.segments = list(segments) or [Segment(program, options.nprocs)]
-        if options.nprocs < 1:
-            raise UsageError(f"-n: expected at least 1 rank, got {options.nprocs}")
-        if options.on_deadlock not in ("report", "raise"):
-            raise UsageError(
-                f"--on-deadlock: expected report or raise, found {options.on_deadlock!r}"
-            )
-        if options.reduction_order not in ("rank", "algorithm"):
-            raise UsageError(
-                f"--reduction-order: expected rank or algorithm, found {options.reduction_order!r}"
-            )
         self.machine = machine = Machine(
             options.nprocs,
             platform=options.platform,
@@ -230,6 +91,7 @@ class Job:
         self.folding = Folding(options.fold, self.timing.stopwatch)
         self.most_data = _most_data(options.data)
         self.deadlock: Deadlock | None = None
+        self.command: str | None = None  # what starts the run once more, as a command line
         self.on_start: Callable[[Simulation], Any] | None = None
         self._locals: dict[str, int] = {}
 
@@ -401,7 +263,7 @@ class Job:
         return Result(
             nprocs=self.options.nprocs,
             seconds=max((outcome.date for outcome in outcomes), default=engine.now),
-            wall=wall,
+            wall_seconds=wall,
             hosts=len({slot.host.name for slot in self.slots}),
             platform=self.platform.name,
             model=self.machine.model.name,
@@ -423,6 +285,8 @@ class Job:
             folding=self.folding.report(),
             steady=self.timing.report() if isinstance(self.timing, SteadyTiming) else None,
             data=self.options.data,
+            options=plain(self.options.given()),
+            command=self.command,
         )
 
 

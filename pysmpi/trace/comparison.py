@@ -12,7 +12,8 @@ from pysmpi.trace.events import Call, Place, Transfer
 from pysmpi.trace.recorder import Recorder
 
 if TYPE_CHECKING:
-    from pysmpi.runtime.job import Job, Result
+    from pysmpi.runtime.job import Job
+    from pysmpi.runtime.result import Result
     from pysmpi.runtime.simulation import Simulation
 
 # The number of polls depends on time, which may differ a little.
@@ -138,7 +139,7 @@ class Comparison:
         found = [
             f"check: simulated {text.seconds(full.seconds)} in full, "
             f"{text.seconds(shadow.seconds)} with shadow options: {self.error:+.2%}, "
-            f"tolerance {self.tolerance:.3g}; wall time {full.wall:.3g} s and {shadow.wall:.3g} s"
+            f"tolerance {self.tolerance:.3g}; wall time {full.wall_seconds:.3g} s and {shadow.wall_seconds:.3g} s"
         ]
         if self.first is None:
             found.append(f"check: every rank made the same MPI calls, {self.calls:,} in all")

@@ -72,5 +72,5 @@ def test_several_functions_from_python():
     assert result.returns == [["one", "one", "two 5"]] * 3
     with pytest.raises(pysmpi.UsageError, match="functions only or scripts only"):
         pysmpi.run([(one, 1), (__file__, 1)])
-    with pytest.raises(pysmpi.UsageError, match="at least 1 rank, found 0"):
+    with pytest.raises(pysmpi.UsageError, match="found 0, expected at least 1 rank"):
         pysmpi.run([(one, 0)])

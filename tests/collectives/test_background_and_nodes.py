@@ -12,7 +12,8 @@ import pysmpi
 from pysmpi.collectives import registry
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.selection import Selection
-from pysmpi.runtime.job import Job, Options
+from pysmpi.runtime.job import Job
+from pysmpi.runtime.options import Options
 from pysmpi.runtime.loader import FunctionProgram
 
 RANKS = 6

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from typing import Any
 
 import pytest
 
 import pysmpi
-from pysmpi.runtime.argument_types import _TYPES
 
 
 def program() -> None:
@@ -58,10 +56,6 @@ def test_so_are_entries(name: str, key: str) -> None:
 def test_so_is_what_is_no_program(main: Any) -> None:
     with pytest.raises(pysmpi.UsageError, match="^pysmpi.run: found (3|None), expected a function"):
         pysmpi.run(main, compute="none")
-
-
-def test_every_option_has_a_type() -> None:
-    assert set(_TYPES) == {field.name for field in fields(pysmpi.Options)}
 
 
 def test_numbers_of_numpy_are_whole_numbers() -> None:

@@ -97,7 +97,8 @@ def test_two_runs_in_one_process_leave_nothing_behind(write):
         import numpy
         import pysmpi
         from pysmpi.runtime.loader import ScriptProgram
-        from pysmpi.runtime.job import Job, Options
+        from pysmpi.runtime.job import Job
+        from pysmpi.runtime.options import Options
 
         def variables_of_c():
             with open("/proc/self/environ"):

@@ -47,10 +47,8 @@ class Restoring:
         self._registries: list[tuple[Any, Any]] = []
         self._known: set[str] = set()
         self._lists = [(name, vars(sys)[name]) for name in ("meta_path", "path_hooks")]
-        self._streams = [
-            (stream, _settings(stream))
-            for stream in dict.fromkeys((sys.__stdin__, sys.__stdout__, sys.__stderr__))
-        ]
+        streams: list[Any] = [sys.__stdin__, sys.__stdout__, sys.__stderr__]
+        self._streams = [(stream, _settings(stream)) for stream in dict.fromkeys(streams)]
         self._undo = list(_of_process())
         self.note()
 
@@ -77,7 +75,7 @@ class Restoring:
                     self._registries.append((value, kind(value)))
             elif kind is type or isinstance(value, type):
                 own = vars(value)
-                if own.get("__module__") == name and type(value).__setattr__ in _PLAIN:
+                if own.get("__module__") == name and _is_plain(value):
                     self._classes.append((value, dict(own)))
 
     def restore(self) -> None:
@@ -106,7 +104,10 @@ class Restoring:
             undo()
 
 
-_PLAIN = (type.__setattr__,)  # what sets attributes of classes without more ado: not those of enums
+def _is_plain(kind: type) -> bool:
+    """Whether attributes of a class are set without more ado, unlike those of enums."""
+    setter: Any = type(kind).__setattr__
+    return bool(setter == type.__setattr__)
 
 
 def _restore_names(module: str, space: dict[str, Any], names: dict[str, Any]) -> None:

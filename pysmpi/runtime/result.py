@@ -1,0 +1,142 @@
+"""The result of a run, and its report: the same figures under the same names."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from pysmpi.errors import PysmpiError
+from pysmpi.runtime.deadlock import Deadlock
+
+# Of reports: raised when a key goes or changes its meaning. `report.schema.json` describes them.
+SCHEMA = 2
+
+# Attributes of a `Result` that hold objects of Python, which no report has.
+_OBJECTS = ("returns", "deadlock")
+
+
+class ProgramError(PysmpiError, RuntimeError):
+    """The program failed: an exception in some ranks, an abort, a deadlock.
+
+    `result` is the `Result` of the run so far; the message is the report of the failure.
+    """
+
+    def __init__(self, message: str, result: Result) -> None:
+        super().__init__(message)
+        self.result = result
+        self.exit_status = result.exit_status
+
+
+@dataclass(repr=False)
+class Result:
+    """The result of a run: its prediction, and how it ended.
+
+    `seconds` is the predicted time: when the last rank ends (simulated seconds). `wall_seconds` is
+    the wall time of the simulation. `returns` holds the return value of each rank's function,
+    `ranks` the figures of each rank in seconds. `preset` names the factors of model hybrid, None
+    under other models. `host_speed` is that of the computer that measured compute (flop/s), None if
+    nothing was scaled by it. `compute_factor` is the factor that scaled measured compute, None if
+    none was measured or cores of several speeds have several factors. `options` are those that
+    differ from their defaults.
+    """
+
+    nprocs: int
+    seconds: float
+    wall_seconds: float
+    hosts: int
+    platform: str
+    model: str
+    preset: str | None
+    selector: str
+    seed: int
+    compute: str
+    host_speed: float | None
+    compute_factor: float | None
+    messages: int
+    bytes: int
+    events: int
+    returns: list[Any]
+    ranks: list[dict[str, Any]]
+    exit_status: int = 0
+    error: str | None = None
+    deadlock: Deadlock | None = None
+    shadow: dict[str, Any] | None = None
+    folding: dict[str, Any] | None = None
+    steady: dict[str, float] | None = None
+    data: str = "all"
+    options: dict[str, Any] = field(default_factory=dict)
+    command: str | None = None
+
+    def __str__(self) -> str:
+        """One line: the end of the run, the prediction, the return values."""
+        returns = ", ".join(map(repr, self.returns[:8])) + (", ..." if self.nprocs > 8 else "")
+        return f"{self._ended()}; they returned [{returns}]"
+
+    def __repr__(self) -> str:
+        return f"<Result: {self._ended()}>"
+
+    def _ended(self) -> str:
+        ended = "ended" if self.exit_status == 0 else f"failed with exit status {self.exit_status}"
+        return (
+            f"{self.nprocs} ranks on {self.hosts} hosts of {self.platform} {ended} "
+            f"after {self.seconds:.9g} simulated seconds"
+        )
+
+    def report(self) -> dict[str, Any]:
+        """The figures as plain data, as `--report FILE.json` writes them.
+
+        The keys are the attributes of the result, and `schema` and `pysmpi`, the versions of the
+        report and of pysmpi. Where compute is not measured, two runs give the same report: what
+        differs between runs, such as `wall_seconds`, is None.
+        """
+        from pysmpi import __version__
+        from pysmpi.runtime.timing import MEASURED
+
+        figures: dict[str, Any] = {"schema": SCHEMA, "pysmpi": __version__}
+        for one in fields(self):
+            if one.name not in _OBJECTS:
+                figures[one.name] = deepcopy(getattr(self, one.name))
+        if self.compute not in MEASURED:
+            figures["wall_seconds"] = None
+            for part in ("sampled", "once", "not_sampled"):
+                for place in (figures["shadow"] or {}).get(part, ()):
+                    for name in ("saved_seconds", "host_seconds"):
+                        if name in place:
+                            place[name] = None
+            if figures["folding"] is not None:
+                figures["folding"]["resident_bytes"] = figures["folding"]["job_bytes"] = None
+        return figures
+
+
+def plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a run as data that JSON can hold; a platform is its name."""
+    found: dict[str, Any] = {}
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            value = dict(value)
+        elif isinstance(value, (set, frozenset)):
+            value = sorted(value)
+        elif isinstance(value, (list, tuple)):
+            value = list(value)
+        elif isinstance(value, os.PathLike):
+            value = os.fspath(value)
+        elif not isinstance(value, (str, int, float)) and value is not None:
+            value = value.name
+        found[name] = value
+    return found
+
+
+def write_report(figures: Mapping[str, Any], path: str) -> None:
+    """Write a report as JSON; `-` is the standard output."""
+    text = json.dumps(figures, indent=1) + "\n"
+    if path == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    with open(path, "w", encoding="utf-8") as stream:
+        stream.write(text)
