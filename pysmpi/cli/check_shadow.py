@@ -11,8 +11,8 @@ import click
 from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
-    from pysmpi.runtime.options import Options
     from pysmpi.runtime.loader import Program
+    from pysmpi.runtime.options import Options
     from pysmpi.runtime.result import Result
     from pysmpi.trace.comparison import Sequences
 

@@ -11,10 +11,9 @@ import sys
 import time
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 from pysmpi.collectives import cache, order
@@ -30,7 +29,6 @@ from pysmpi.mpi.files.disks import DISKS, Disks, disk_options
 from pysmpi.mpi.point_to_point import calls as pointtopoint
 from pysmpi.mpi.processes import environment, spawning
 from pysmpi.options import Settings
-from pysmpi.platform.model import Platform
 from pysmpi.platform.units import parse_size
 from pysmpi.runtime import collection
 from pysmpi.runtime.deadlock import Deadlock, find_deadlock
@@ -47,6 +45,7 @@ from pysmpi.runtime.surroundings import Surroundings
 from pysmpi.runtime.timing import NativeTiming, PlaybackTiming, SteadyTiming, find_timing
 from pysmpi.runtime.touching import followed_by
 from pysmpi.runtime.verdict import USAGE, verdict
+
 
 class Job:
     """One run of a program: `run` returns its `Result`, also if the program fails.

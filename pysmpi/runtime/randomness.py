@@ -19,7 +19,6 @@ from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.surroundings import Surroundings
 
-
 _SHARED = 1 << 31  # numbers of generators from here on are of shared modules
 
 

@@ -139,7 +139,8 @@ class Comparison:
         found = [
             f"check: simulated {text.seconds(full.seconds)} in full, "
             f"{text.seconds(shadow.seconds)} with shadow options: {self.error:+.2%}, "
-            f"tolerance {self.tolerance:.3g}; wall time {full.wall_seconds:.3g} s and {shadow.wall_seconds:.3g} s"
+            f"tolerance {self.tolerance:.3g}; wall time {full.wall_seconds:.3g} s and "
+            f"{shadow.wall_seconds:.3g} s"
         ]
         if self.first is None:
             found.append(f"check: every rank made the same MPI calls, {self.calls:,} in all")

@@ -94,7 +94,7 @@ def test_an_options_object_and_what_takes_precedence() -> None:
     ("call", "message"),
     [
         (lambda: pysmpi.run(rank, options={"seed": 1}), "options: found {'seed': 1}, expected"),
-        (lambda: pysmpi.run(rank, platfrom="x"), "unknown option 'platfrom'; did you mean platform"),
+        (lambda: pysmpi.run(rank, platfrom="x"), "unknown option 'platfrom'; did you mean"),
         (lambda: pysmpi.run(), "missing a required argument: 'main'"),
         (lambda: pysmpi.run(rank, 1, 2), "too many positional arguments"),
         (lambda: pysmpi.run([(rank, 2)], 3), "nprocs: found 3, expected nothing"),

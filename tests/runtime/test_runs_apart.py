@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import pysmpi
-
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 PROCESS = ROOT / "tests" / "programs" / "what_a_process_owns.py"
