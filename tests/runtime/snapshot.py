@@ -1,8 +1,8 @@
 """What a process holds that a run could leave changed, as flat data that can be compared.
 
 `take()` gives a dictionary from a name, such as `module json.encoder: JSONEncoder.default`, to what
-is there: plain values by their text, other objects by their identity. The snapshot keeps these objects
-alive, so that no identity is used twice. `changes(before, after)` lists the differences.
+is there: plain values by their text, other objects by their identity. The snapshot keeps these
+objects alive, so that no identity is used twice. `changes(before, after)` lists the differences.
 """
 
 from __future__ import annotations
