@@ -61,25 +61,25 @@ class Job:
         self.segments = list(segments) or [Segment(program, options.nprocs)]
         self.machine = machine = Machine(
             options.nprocs,
-            platform=options.platform,
-            hostfile=options.hostfile,
+            platform=_text(options.platform),
+            hostfile=_text(options.hostfile),
             map_by=options.map_by,
             model=options.model,
             memory_model=options.memory_model,
-            selector=options.selector,
+            selector=_text(options.selector),
             coll=options.coll,
             cfg=options.cfg,
         )
         self.platform, self.settings = machine.platform, machine.settings
         self.slots, self.selection = machine.slots, machine.selection
-        self.compute = options.compute
+        self.compute: str | float = _text(options.compute)
         threshold = self.settings.number("smpi/cpu-threshold")
         if not self.settings.flag("smpi/simulate-computation") or threshold == math.inf:
             self.compute = "none"
         speed: str | float = options.host_speed
         if speed == "auto" and self.settings.text("smpi/host-speed"):
             speed = self.settings.text("smpi/host-speed")
-        self.timing = find_timing(self.compute, speed, options.record_compute, threshold)
+        self.timing = find_timing(self.compute, speed, _text(options.record_compute), threshold)
         if isinstance(self.timing, NativeTiming):
             # Here no rank runs, so the clock and the host name are the real ones.
             for known in {slot.host.speed for slot in self.slots}:
@@ -341,6 +341,11 @@ def _finalize(rank: Rank, leave: SystemExit | None = None) -> None:
             if leave is not None and not isinstance(leave.code, int | None):
                 print(leave.code, file=sys.stderr)
             rank.abort(status)
+
+
+def _text(value: Any) -> Any:
+    """A path as text, anything else as it is."""
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def _most_data(text: str) -> int:
