@@ -52,14 +52,8 @@ KNOWN_SHARED = frozenset(
     numpy scipy pandas matplotlib mpl_toolkits pylab torch torchvision torchaudio triton functorch
     torchgen jax jaxlib tensorflow tensorboard keras numba llvmlite cupy cupyx cupy_backends sklearn
     skimage sympy mpmath h5py tables netCDF4 cftime pyarrow polars duckdb numexpr bottleneck
-<<<<<<< HEAD
-    numcodecs sparse statsmodels patsy networkx PIL imageio tifffile cv2 lxml cffi pycparser
-    cython Cython
-    astropy erfa shapely pyproj geopandas zmq tornado pydantic pydantic_core annotated_types
-=======
     numcodecs sparse statsmodels patsy networkx PIL imageio tifffile cv2 lxml cffi pycparser cython
     Cython astropy erfa shapely pyproj geopandas zmq tornado pydantic pydantic_core annotated_types
->>>>>>> f00bd77 (Long lines)
     sqlalchemy requests joblib
     urllib3 certifi idna charset_normalizer aiohttp cryptography psutil yaml google grpc ray onnx
     onnxruntime transformers tokenizers datasets accelerate lightning pytorch_lightning spacy nltk

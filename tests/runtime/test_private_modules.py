@@ -794,13 +794,8 @@ def test_a_shared_module_that_cannot_be_imported_fails_in_every_rank(site, write
             try:
                 import compiled
             except ImportError as error:
-<<<<<<< HEAD
-                left = (name for name in sys.modules if name.startswith("compiled."))
-                print(error.name, sorted(left))
-=======
                 inside = [name for name in sys.modules if name.startswith("compiled.")]
                 print(error.name, sorted(inside))
->>>>>>> f00bd77 (Long lines)
             MPI.give_way()
         """,
     )
