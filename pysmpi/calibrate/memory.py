@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pysmpi.calibrate.accesses import LINE, Arena, Chain, Library, calls
 from pysmpi.calibrate.partner import Partner, pin
@@ -97,7 +98,7 @@ class Bench:
 
     def timed(
         self, prepare: Callable[[], None], function: Callable[..., None],
-        full: tuple[int, ...], nothing: tuple[int, ...], rounds: int, often: int = 1,
+        full: tuple[Any, ...], nothing: tuple[Any, ...], rounds: int, often: int = 1,
     ) -> tuple[float, float, float] | None:  # fmt: skip
         """Quartiles of the seconds of a call, minus those of an empty call.
 

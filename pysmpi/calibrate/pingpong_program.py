@@ -8,9 +8,13 @@ sender, of the receiver, both (`fresh`) or none (`reuse`). New buffers come in t
 is larger than any cache. With PYSMPI_PIN=CPU,CPU in the environment each rank is pinned to its CPU.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -29,20 +33,20 @@ TOGETHER = 4  # exchanges in one measurement; reduces the effect of the start
 class Buffers:
     """Buffers of one size: always the same one, or the next one of the pool."""
 
-    def __init__(self, pool, nbytes, fresh):
+    def __init__(self, pool: np.ndarray, nbytes: int, fresh: bool) -> None:
         self.pool = pool
         self.nbytes = nbytes
         self.stride = -(-max(nbytes, 1) // 4096) * 4096
         self.count = len(pool) // self.stride if fresh else 1
         self.next = 0
 
-    def take(self):
+    def take(self) -> np.ndarray:
         begin = self.next * self.stride
         self.next = (self.next + 1) % self.count
         return self.pool[begin : begin + self.nbytes]
 
 
-def pingpong(comm, sends, receives):
+def pingpong(comm: MPI.Intracomm, sends: Buffers, receives: Buffers) -> float:
     other = 1 - comm.rank
     outgoing, incoming = sends.take(), receives.take()
     begin = MPI.Wtime()
@@ -55,7 +59,7 @@ def pingpong(comm, sends, receives):
     return (MPI.Wtime() - begin) / 2
 
 
-def exchange(comm, sends, receives):
+def exchange(comm: MPI.Intracomm, sends: Buffers, receives: Buffers) -> float:
     other = 1 - comm.rank
     pairs = [(sends.take(), receives.take()) for _ in range(TOGETHER)]
     comm.Barrier()
@@ -65,25 +69,27 @@ def exchange(comm, sends, receives):
     return (MPI.Wtime() - begin) / TOGETHER
 
 
-OPERATIONS = {"pingpong": pingpong, "exchange": exchange}
+OPERATIONS: dict[str, Callable[[MPI.Intracomm, Buffers, Buffers], float]] = {
+    "pingpong": pingpong, "exchange": exchange,
+}
 
 
-def rounds(nbytes):
+def rounds(nbytes: int) -> int:
     return max(16, min(200, (16 << 20) // max(nbytes, 1)))
 
 
-def lower_quartile(values):
+def lower_quartile(values: list[float]) -> float:
     return sorted(values)[len(values) // 4]
 
 
-def main():
+def main() -> None:
     comm = MPI.COMM_WORLD
     pinned = os.environ.get("PYSMPI_PIN")
     if pinned:
         os.sched_setaffinity(0, {int(pinned.split(",")[comm.rank])})
     output, pool_bytes, patterns, operations, *sizes = sys.argv[1:]
     pools = [np.ones(int(pool_bytes), "u1") for _ in range(2)]
-    found = []
+    found: list[list[Any]] = []
     for nbytes in map(int, sizes):
         for pattern in patterns.split(","):
             fresh_send, fresh_receive = PATTERNS[pattern]

@@ -50,7 +50,7 @@ def find_topology(root: Path = CPUS, allowed: set[int] | None = None) -> Topolog
         if not hasattr(os, "sched_getaffinity"):
             raise UsageError("calibrate memory: expected Linux, which can pin processes to cores")
         allowed = os.sched_getaffinity(0)
-    places = {}
+    places: dict[tuple[int, int, int], int] = {}
     for cpu in sorted(allowed):
         package, core = _number(root, cpu, "physical_package_id"), _number(root, cpu, "core_id")
         # The first hardware thread represents its core.

@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pysmpi.collectives.building import named_schedules
 from pysmpi.collectives.call import Call
@@ -52,7 +53,8 @@ def pieces_of(place: object, nbytes: int, what: str) -> list[tuple[int, int]]:
         )
     if isinstance(place, int):
         return [(place, nbytes)]
-    found = list(place() if callable(place) else place)  # type: ignore[call-overload]
+    pieces: Any = place() if callable(place) else place
+    found: list[tuple[int, int]] = list(pieces)
     if sum(n for _, n in found) != nbytes:
         raise PysmpiError(f"{what}: its pieces have {sum(n for _, n in found)} of {nbytes} bytes")
     return found

@@ -264,11 +264,13 @@ def call_of(fiber: Any) -> Call | None:
     """The call in which a fiber is, running or suspended."""
     record = getattr(fiber, "record", None)
     if record is None:
-        return fiber.rank.call
-    if record.__class__ is not Call:
-        record = fiber.record = Call(record[0], fiber.rank, record[1])
-        record.fiber = fiber
-    return record
+        call: Call | None = fiber.rank.call
+        return call
+    if isinstance(record, Call):
+        return record
+    made = fiber.record = Call(record[0], fiber.rank, record[1])
+    made.fiber = fiber
+    return made
 
 
 class computing:
@@ -300,13 +302,13 @@ class computing:
 
 def begun(rank: Rank) -> None:
     """Tell the watchers of a rank that a call has begun: it is `rank.call`."""
-    for watcher in rank.watchers:
+    for watcher in rank.watchers or ():
         watcher.begun(rank)
 
 
 def ended(rank: Rank) -> None:
     """Tell the watchers of a rank that `rank.call` ends."""
-    for watcher in rank.watchers:
+    for watcher in rank.watchers or ():
         watcher.ended(rank)
 
 

@@ -66,8 +66,9 @@ def parse(text: str, option: str, default: float | None = None) -> Piecewise:
     for (one, _), (other, _) in zip(segments, segments[1:]):
         if one == other:
             raise UsageError(f"{option}: two segments begin at {one} bytes")
-    bounds, values = zip(*segments)
-    return Piecewise(bounds, values, values[0] if default is None else (default,))
+    bounds = tuple(bound for bound, _ in segments)
+    figures = tuple(found for _, found in segments)
+    return Piecewise(bounds, figures, figures[0] if default is None else (default,))
 
 
 def _number(text: str, option: str) -> float:

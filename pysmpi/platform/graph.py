@@ -125,7 +125,7 @@ def _point(name: str, data: Mapping[str, Any], where: str) -> HostDef | RouterDe
         return RouterDef(name, where)
     if kind != "host":
         raise UsageError(f'{where}: kind: expected "host" or "switch", got {kind!r}')
-    speeds = ()
+    speeds: tuple[float, ...] = ()
     if "speed" in data:
         speeds = (_quantity(data["speed"], parse_speed, where, "speed", zero=False),)
     try:

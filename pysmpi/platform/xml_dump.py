@@ -113,9 +113,10 @@ class _Writer:
         if config:
             _properties(etree.SubElement(top, "config"), config)
         root = definition.root
-        plain = all(isinstance(member, ZoneDef | ClusterDef) for member in root.members)
+        zones = [member for member in root.members if isinstance(member, ZoneDef | ClusterDef)]
+        plain = len(zones) == len(root.members)
         if plain and not root.routes and not root.attachments:
-            for member in root.members:
+            for member in zones:
                 self._member(top, member)
         else:
             name = definition.name

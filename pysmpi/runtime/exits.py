@@ -107,7 +107,7 @@ def _patch_finalize(patches: Patches, imports: ImportSystem) -> None:
         # Otherwise the first rank that makes a finalizer would register all of the process's.
         atexit.register(finalize._exitfunc)
         finalize._registered_with_atexit = True
-    plain = finalize._Info
+    plain: Any = finalize._Info
 
     class _Info(plain):  # type: ignore[misc]
         __slots__ = ("owner",)

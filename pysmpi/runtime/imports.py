@@ -269,7 +269,7 @@ class ImportSystem:
         path = loader.get_filename(name)
         try:
             stats = loader.path_stats(path)
-            key = (name, path, stats.get("mtime"), stats.get("size"))
+            key: tuple[Any, ...] = (name, path, stats.get("mtime"), stats.get("size"))
         except (AttributeError, OSError):
             key = (name, path)
         found = self._codes.get(key)

@@ -143,7 +143,7 @@ class Interpreter:
         environment.install(patches)
         facets.install(patches, exchange)
         warning_filters.install(patches, exchange, imports)
-        when_loaded = {
+        when_loaded: dict[str, Callable[..., Any]] = {
             **_WHEN_LOADED,
             **outside.install(patches, exchange, self.stopwatch),
             **(linked_mpi.install(patches) if self.mpi is not None else {}),

@@ -13,7 +13,9 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from types import BuiltinFunctionType, FrameType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _VARARGS_AND_KEYWORDS = 0x0001 | 0x0002
 
@@ -42,7 +44,7 @@ _new.restype = ctypes.py_object
 _new.argtypes = [ctypes.POINTER(_Definition), ctypes.py_object, ctypes.py_object]
 
 
-def builtin(real: Any, function: Callable[..., Any]) -> Any:
+def builtin(real: Any, function: F) -> F:
     """A built-in function with the name, module, docstring and signature of `real`.
 
     Calling it calls `function`. Its `__self__` looks like the module of `real`.
@@ -57,10 +59,11 @@ def builtin(real: Any, function: Callable[..., Any]) -> Any:
     # The function refers to its definition without owning it.
     stand.__dict__["definition"] = definition
     stand.__dict__["function"] = function
-    return _new(ctypes.byref(definition), stand, module)
+    made: F = _new(ctypes.byref(definition), stand, module)
+    return made
 
 
-def like(real: Any, function: Callable[..., Any]) -> Any:
+def like(real: Any, function: F) -> F:
     """`function` in the shape of `real`: a built-in if that is one, else a Python function."""
     if type(real) is BuiltinFunctionType:
         return builtin(real, function)

@@ -60,5 +60,5 @@ def disguise(function: Callable[..., Any]) -> Callable[..., Any]:
     `warnings.warn(stacklevel=...)`; our frames among them should be removed, too.
     """
     code = function.__code__.replace(co_filename="<frozen importlib._bootstrap>")
-    function.__code__ = code  # type: ignore[attr-defined]
+    function.__code__ = code
     return function

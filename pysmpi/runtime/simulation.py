@@ -155,7 +155,9 @@ class Simulation:
 
     def _begin(self) -> Any:
         """Start the rank of a process that runs for the first time."""
-        rank = self.universe.ranks[self.engine.current.pid]
+        current = self.engine.current
+        assert current is not None
+        rank = self.universe.ranks[current.pid]
         process = rank.process
         main, equip = rank.world.main, rank.world.equip
         assert main is not None

@@ -9,10 +9,10 @@ because it would hide the report.
 
 from __future__ import annotations
 
-import _signal
 import contextlib
 import ctypes
 import gc
+import importlib
 import sys
 import threading
 from _thread import allocate_lock, get_ident, start_new_thread
@@ -26,6 +26,8 @@ from typing import Any, NoReturn
 from greenlet import getcurrent
 
 from pysmpi.mpi.base.ranks import Rank, Stop
+
+_signal: Any = importlib.import_module("_signal")  # the interpreter's own, see `_late`
 
 MOST = 100  # number of times that `Stop` is raised: finally clauses and finalizers may call MPI
 GRACE = 3.0  # real time (s) for the end of one fiber
@@ -220,7 +222,7 @@ class Silence:
                 stream.flush()
             had = vars(stream).get("write") if hasattr(stream, "__dict__") else None
             try:
-                stream.write = len  # type: ignore[method-assign, assignment]
+                stream.write = len  # type: ignore[method-assign]
             except AttributeError:
                 continue
             self._undo.append(partial(_restore, stream, had))

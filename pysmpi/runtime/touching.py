@@ -18,6 +18,7 @@ def followed_by(transport: Transport) -> Iterator[None]:
     touch = getattr(transport, "touch", None)
 
     def touched(array: Any, write: bool) -> None:
+        assert touch is not None
         rank = current()
         process = rank.enter()
         place, nbytes = place_of(array)

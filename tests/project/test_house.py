@@ -21,7 +21,7 @@ def test_rooms_import_only_downwards():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_kernel_is_strictly_typed():
+def test_all_is_strictly_typed():
     done = run(sys.executable, "-m", "mypy")
     assert done.returncode == 0, done.stdout + done.stderr
 

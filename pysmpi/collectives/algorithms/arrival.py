@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pysmpi.collectives.algorithms.bcast_pipelined import SEGMENT, to_rank_zero
-from pysmpi.collectives.building import NOTHING, Builder
+from pysmpi.collectives.building import LOOK, NOTHING, Builder
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.registry import algorithm
-from pysmpi.collectives.running import LOOK, Lookout
+from pysmpi.collectives.running import Lookout
 
 INT = 4  # bytes
 LIST = 1024  # numbers of a list of ranks

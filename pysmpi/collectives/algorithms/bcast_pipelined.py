@@ -191,7 +191,7 @@ def split_binary(s: Builder, c: Call) -> None:
     else:
         for part in parts[half]:
             s.recv(parent, *part)
-    swap_halves(s, c, bytes_of, starts)
+    swap_halves(s, c, (bytes_of[0], bytes_of[1]), starts)
 
 
 def swap_halves(s: Builder, c: Call, sizes: tuple[int, int], starts: tuple[int, int]) -> None:

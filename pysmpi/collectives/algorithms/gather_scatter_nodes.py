@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pysmpi.collectives.algorithms.allgather_nodes import by_node
 from pysmpi.collectives.building import Builder
 from pysmpi.collectives.call import Call
@@ -33,7 +35,7 @@ def gather_two_level(s: Builder, c: Call) -> None:
     if c.leads:
         s.move(c.nbytes, c.input, start)
     s.on_node("gather", c.part(1, "mpich"), output=start)
-    places = {"root": home, "count": own, "input": start, "output": work}
+    places: dict[str, Any] = {"root": home, "count": own, "input": start, "output": work}
     if layout.uniform:
         s.on_leaders("gather", "ompi_basic_linear", **places)
     else:
@@ -72,7 +74,7 @@ def scatter_two_level(s: Builder, c: Call, among_leaders: str) -> None:
     own = counts[layout.leader_index[c.rank]]
     if c.rank == leader:
         s.move(own * c.type_size, work + sum(counts[:home]) * c.type_size, node)
-    places = {"root": home, "count": own, "input": work, "output": node}
+    places: dict[str, Any] = {"root": home, "count": own, "input": work, "output": node}
     if layout.uniform:
         s.on_leaders("scatter", among_leaders, **places)
     else:

@@ -242,6 +242,8 @@ class Fiber(greenlet):
     rank: Rank
     process: Process
     gate: Request | None
+    trace_number: int | None  # of the thread in its rank, once a trace has asked
+    pace: Any  # how fast it looks at what is outside, see runtime/outside/reactor.py
     record: Any  # the call it is in, while another thread of its rank runs
     state: Any  # the rank's own state of the interpreter, see runtime/process/
 
@@ -313,7 +315,7 @@ outside = _alone()
 def current() -> Rank:
     """The running rank; outside a simulation, a rank that is alone."""
     try:
-        return getcurrent().rank  # type: ignore[attr-defined]
+        return getcurrent().rank  # type: ignore[attr-defined, no-any-return]
     except (AttributeError, RuntimeError):  # the latter at the exit of Python
         return outside
 

@@ -72,10 +72,10 @@ def flat(view: memoryview) -> memoryview:
         raise BufferError("buffer is not contiguous")
     if view.nbytes == 0:
         empty = np.ndarray((0,), _BYTE, view if view.c_contiguous else b"")
-        return memoryview(empty)
+        return empty.data
     if not view.c_contiguous:
         array = np.asarray(view).T
-        return memoryview(np.ndarray((view.nbytes,), _BYTE, array))
+        return np.ndarray((view.nbytes,), _BYTE, array).data
     try:
         return view.cast("B")
     except (TypeError, ValueError):

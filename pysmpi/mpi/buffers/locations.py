@@ -20,7 +20,8 @@ def locate(payload: Any) -> Place | None:
         return None
     data = payload.data
     if data is not None:
-        owner, nbytes = data.obj, payload.nbytes
+        owner: object = data.obj
+        nbytes = payload.nbytes
         if owner.__class__ is ndarray and owner.nbytes == nbytes:
             whole = owner.base
             if whole is None:

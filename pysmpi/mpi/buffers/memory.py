@@ -66,7 +66,7 @@ class buffer:
             raise ValueError(f"nbytes: expecting non-negative size, got {size}")
         # Always cleared: reads of fresh memory then repeat from run to run.
         memory = np.zeros(size, np.uint8)
-        return _make(memoryview(memory), memory, address=address_of(memory))
+        return _make(memory.data, memory, address=address_of(memory))
 
     @staticmethod
     @mpi.local()
@@ -170,7 +170,8 @@ class buffer:
 
     def __buffer__(self, flags: int, /) -> memoryview:
         """Return a view of the memory."""
-        return memoryview(self._exporter)
+        exporter: Any = self._exporter
+        return memoryview(exporter)
 
     def __len__(self) -> int:
         return self._memory.nbytes
@@ -255,7 +256,8 @@ class _Special:
         return hash(self._value)
 
     def __eq__(self, value: object) -> bool:
-        return _same(self, value)
+        same: bool = _same(self, value)  # or NotImplemented
+        return same
 
     def __ne__(self, value: object) -> bool:
         equal = _same(self, value)
@@ -292,7 +294,7 @@ class BufferAutomaticType(_Special):
     _name, _value = "BUFFER_AUTOMATIC", -2
 
 
-def _same(constant: _Special, value: object) -> bool:
+def _same(constant: _Special, value: object) -> Any:
     if type(value) is type(constant):
         return True
     if isinstance(value, _Special):
@@ -346,7 +348,7 @@ def Alloc_mem(size: int, info: Info = INFO_NULL) -> buffer:
     storage = np.zeros(max(nbytes, 1), np.uint8)
     address = address_of(storage)
     _allocated()[address] = storage
-    return _make(memoryview(storage)[:nbytes], None, owner=storage, address=address)
+    return _make(storage.data[:nbytes], None, owner=storage, address=address)
 
 
 @mpi.local("9.2")

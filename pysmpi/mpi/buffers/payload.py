@@ -53,7 +53,7 @@ class Payload:
         """No memory is folded."""
         self.start = self.stop = 0
         self.least = NEVER
-        self._shared: Any = None
+        self._shared = None
         self._decide()
 
     def _decide(self) -> None:

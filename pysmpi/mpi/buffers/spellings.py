@@ -155,7 +155,8 @@ def _split(spec: Any, nested: tuple[type, ...]) -> tuple[Any, Any, Any, Any]:
             raise ValueError(f"{_where()}expecting 2 to 4 items, got {n}")
     displacements: Any = None
     if isinstance(counts, nested):
-        counts, displacements = counts
+        pair: Any = counts
+        counts, displacements = pair
     return obj, counts, displacements, datatype
 
 

@@ -293,7 +293,7 @@ def all_counts(comm: Any, count: int) -> list[int]:
     part: Any = allgather(comm, False, np.array([count], np.int64), counts)
     part.exempt = True
     run(current(), comm, part)
-    return counts.tolist()
+    return [int(count) for count in counts]
 
 
 def scan(comm: Any, sendbuf: Any, recvbuf: Any, op: Any, exclusive: bool) -> Part:

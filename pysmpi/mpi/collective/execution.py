@@ -257,8 +257,10 @@ def schedule_of(part: Part) -> tuple[Schedule, Context, int]:
             if len(kept) >= min(LATEST, 1 + KEPT // core.size):
                 kept.clear()
             found = kept[key] = {}
-        schedule = found.get(call.rank)
-        if schedule is None:
+        known = found.get(call.rank)
+        if known is not None:
+            schedule = known
+        else:
             schedule = _find_schedule(core, call, order, before)
             if call.ready == before:
                 found[call.rank] = schedule

@@ -196,7 +196,7 @@ class Prefix(Combining):
         most = max(1, CHUNK // nbytes)
         parts = board.values
         while following <= self.me:
-            chunk = []
+            chunk: list[Any] = []
             while len(chunk) < most and following + len(chunk) in parts:
                 chunk.append(parts[following + len(chunk)])
             if not chunk:

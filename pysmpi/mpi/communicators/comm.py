@@ -103,9 +103,11 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         if impl.__class__ is Core:
             return impl
         if impl is WORLD:
-            return current().world.core or WORLD.find(current())
+            known: Core | None = current().world.core
+            return known or world_core(current().world)
         impl = self._live()
-        return impl.find(current()) if impl.__class__ is Everyone else impl
+        found: Core = impl.find(current()) if impl.__class__ is Everyone else impl
+        return found
 
     def _usable(self) -> Core:
         """The core, for a call that communicates: an error if the communicator is revoked."""

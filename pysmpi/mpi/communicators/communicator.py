@@ -158,7 +158,7 @@ def connect(one: Core, other: Core) -> None:
 
 def world_core(world: World) -> Core:
     """The core of `COMM_WORLD`."""
-    core = world.core
+    core: Core | None = world.core
     if core is None:
         core = world.core = Core(world.universe, range(world.first, world.first + world.size))
     return core
@@ -166,7 +166,7 @@ def world_core(world: World) -> Core:
 
 def self_core(rank: Rank) -> Core:
     """The core of `COMM_SELF`."""
-    core = rank.self_core
+    core: Core | None = rank.self_core
     if core is None:
         core = rank.self_core = Core(rank.universe, range(rank.pid, rank.pid + 1))
     return core

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from pysmpi.mpi.base import errhandlers
 from pysmpi.mpi.base.constants import ERR_GROUP, ERR_TAG
@@ -54,7 +54,8 @@ class Intracomm(
         if number < 0:
             fail(ERR_TAG, f"tag is {number}, expected one that is not negative", self)
         new = _gather(rank, (core, number), members)
-        return self._derived(rank, new)
+        made: Any = self._derived(rank, new)
+        return cast(Intracomm, made)
 
     @classmethod
     @mpi.collective("7.4.2")
@@ -79,7 +80,8 @@ class Intracomm(
 def _members(group: Any) -> Members:
     if not isinstance(group, Group):
         raise wrong_type("group", Group, group)
-    return group._live().members
+    members: Members = group._live().members
+    return members
 
 
 def _gather(rank: Rank, purpose: Any, members: Members) -> Core | None:
@@ -98,7 +100,7 @@ def _gather(rank: Rank, purpose: Any, members: Members) -> Core | None:
             del meetings[key]
         return Core(rank.universe, members)
 
-    new = agree(rank, meeting, "comm_create_group", None, CONTEXT_BYTES, make)
+    new: Core | None = agree(rank, meeting, "comm_create_group", None, CONTEXT_BYTES, make)
     return new
 
 

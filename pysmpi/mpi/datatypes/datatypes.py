@@ -453,7 +453,8 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         record = self._sync()
         if record is None:
             return "MPI_DATATYPE_NULL"
-        return NAMES.of(current()).get(record, record.name)
+        name: str = record.name
+        return NAMES.of(current()).get(record, name)
 
     @mpi.local("7.8")
     def Set_name(self, name: str) -> None:

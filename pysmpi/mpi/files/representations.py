@@ -107,7 +107,8 @@ class Converted(Representation):
             return message.nbytes
         record = message.datatype._live()
         whole, rest = divmod(nbytes, self._element(message))
-        return whole * record.layout.size + self._inside(record.layout.signature, rest)[0]
+        size: int = record.layout.size
+        return whole * size + self._inside(record.layout.signature, rest)[0]
 
     def _inside(self, signature: Signature, nbytes: int) -> tuple[int, int]:
         """(bytes in memory, bytes in the file) of the whole members in `nbytes` of the file."""

@@ -73,13 +73,12 @@ class Tile:
         self.size = layout.size
         self.extent = layout.extent
         self.dense = layout.dense
-        if len(layout.parts) == 1 and isinstance(layout.parts[0], Run):
-            (part,) = layout.parts
-            if not part.dims:
-                self.starts = np.zeros(1, np.int64)
-                self.offsets = np.array([part.offset], np.int64)
-                self.lengths = np.array([part.length], np.int64)
-                return
+        only = layout.parts[0] if len(layout.parts) == 1 else None
+        if isinstance(only, Run) and not only.dims:
+            self.starts = np.zeros(1, np.int64)
+            self.offsets = np.array([only.offset], np.int64)
+            self.lengths = np.array([only.length], np.int64)
+            return
         starts, offsets, lengths = [_NONE], [_NONE], [_NONE]
         for part in layout.parts:
             if isinstance(part, Blocks):

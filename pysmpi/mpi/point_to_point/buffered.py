@@ -7,7 +7,7 @@ been transferred.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.kernel.requests import BUFFERED, Send
 from pysmpi.kernel.requests import Request as KernelRequest
@@ -19,6 +19,7 @@ from pysmpi.mpi.buffers.exporting import acquire
 from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.buffers.spellings import send as send_message
 from pysmpi.mpi.calls import mpi
+from pysmpi.mpi.communicators.communicator import Core
 from pysmpi.mpi.point_to_point.calls import check_destination, new_send
 from pysmpi.mpi.point_to_point.operations import (
     NoOperation,
@@ -118,6 +119,11 @@ class BufferedSends:
 
     __slots__ = ()
 
+    if TYPE_CHECKING:  # the class that this one is mixed into has them
+
+        def _core(self) -> Core: ...
+        def _live(self) -> Any: ...
+
     @mpi.point_to_point("3.6")
     def Attach_buffer(self, buf: Any) -> None:
         """Attach a user-provided buffer for sending in buffered mode."""
@@ -146,7 +152,8 @@ class BufferedSends:
     @mpi.point_to_point("3.7.2")
     def Ibsend(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in buffered mode."""
-        return self._bsend(send_message(buf, dest), dest, tag, True)
+        request: Request = self._bsend(send_message(buf, dest), dest, tag, True)
+        return request
 
     @mpi.point_to_point("3.4")
     def bsend(self, obj: Any, dest: int, tag: int = 0) -> None:
@@ -156,7 +163,8 @@ class BufferedSends:
     @mpi.point_to_point("3.7.2")
     def ibsend(self, obj: Any, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in buffered mode."""
-        return self._bsend(pickle.dumps(obj), dest, tag, True)
+        request: Request = self._bsend(pickle.dumps(obj), dest, tag, True)
+        return request
 
     @mpi.point_to_point("3.9")
     def Bsend_init(self, buf: Any, dest: int, tag: int = 0) -> Request:
@@ -170,6 +178,7 @@ class BufferedSends:
 
         def make() -> Any:
             send = new_send(self, rank, core, message, message.nbytes, dest, tag, BUFFERED)
+            assert send is not None
             send.immediate = True
             reserve(rank, self, send)
             return send

@@ -15,6 +15,7 @@ from typing import Any
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.matching import ANY, mailbox_of
 from pysmpi.kernel.requests import STANDARD, SYNCHRONOUS, Receive, Send
+from pysmpi.kernel.requests import Request as KernelRequest
 from pysmpi.mpi.base.constants import (
     ANY_SOURCE,
     ANY_TAG,
@@ -257,7 +258,7 @@ class PointToPoint:
             if receive is None:
                 process.exchange([send], [send])
             else:
-                both = [send, receive]
+                both: list[KernelRequest] = [send, receive]
                 process.exchange(both, both)
         elif receive is not None:
             process.start_and_wait(receive)
@@ -449,6 +450,7 @@ class PointToPoint:
 
         def make() -> Any:
             send = new_send(self, rank, core, message, message.nbytes, dest, tag, mode)
+            assert send is not None
             send.immediate = True
             return send
 
@@ -539,14 +541,16 @@ class PointToPoint:
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message:
         """Blocking test for a matched message."""
-        return Message.Probe(self, source, tag, status)
+        found: Message = Message.Probe(self, source, tag, status)
+        return found
 
     @mpi.point_to_point("3.8.2")
     def Improbe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message | None:
         """Non-blocking test for a matched message."""
-        return Message.Iprobe(self, source, tag, status)
+        found: Message | None = Message.Iprobe(self, source, tag, status)
+        return found
 
     # Lower-case: any Python object, pickled.
 
@@ -653,14 +657,16 @@ class PointToPoint:
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message:
         """Blocking test for a matched message."""
-        return Message.probe(self, source, tag, status)
+        found: Message = Message.probe(self, source, tag, status)
+        return found
 
     @mpi.point_to_point("3.8.2")
     def improbe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message | None:
         """Non-blocking test for a matched message."""
-        return Message.iprobe(self, source, tag, status)
+        found: Message | None = Message.iprobe(self, source, tag, status)
+        return found
 
 
 def revoked(comm: Any) -> None:

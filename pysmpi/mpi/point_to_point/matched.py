@@ -74,6 +74,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         box = mailbox_of(probe)
         while (send := box.peek(probe, rank.engine.now)) is None:
             probe = new_receive(comm, rank, core, None, UNLIMITED, source, tag)
+            assert probe is not None
             rank.engine.post_probe(probe)
             process.wait([probe])
         return cls._taken(rank, comm, box.take(send), probe, status)
@@ -187,6 +188,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         send = match.send
         comm = match.comm
         receive = new_receive(comm, rank, comm._core(), payload, nbytes, send.source, send.tag)
+        assert receive is not None
         operation = ReceiveOperation(rank, comm, None, unpickle)
         operation.request = receive
         rank.engine.join(send, receive)

@@ -97,12 +97,13 @@ class SendOperation(Operation):
 
     __slots__ = ("make", "cancelled")
 
-    def __init__(self, rank: Rank, subject: Any, make: Callable[[], KernelRequest]) -> None:
+    def __init__(self, rank: Rank, subject: Any, make: Callable[[], KernelRequest] | None) -> None:
         super().__init__(rank, subject)
         self.make = make
         self.cancelled = False
 
     def start(self) -> None:
+        assert self.make is not None
         request = self.make()
         self.cancelled = False
         self.request = request
@@ -135,7 +136,7 @@ class ReceiveOperation(Operation):
         self,
         rank: Rank,
         subject: Any,
-        make: Callable[[], KernelRequest],
+        make: Callable[[], KernelRequest] | None,
         unpickle: Callable[[Any], Any] | None = None,
     ) -> None:
         super().__init__(rank, subject)
@@ -144,6 +145,7 @@ class ReceiveOperation(Operation):
         self.unpickle = unpickle
 
     def start(self) -> None:
+        assert self.make is not None
         request = self.make()
         self.cancelled = False
         self.request = request

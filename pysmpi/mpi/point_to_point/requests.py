@@ -33,6 +33,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
 
     __slots__ = ("ob_buf",)
 
+    ob_buf: Any
+
     def __new__(cls, request: Request | None = None) -> Any:
         """Make a copy of a handle."""
         self = object.__new__(cls)
@@ -90,7 +92,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             return True
         rank = current()
         poll(rank)
-        flag = operation.done()
+        flag: bool = operation.done()
         if flag:
             rank.polls = 0
             operation.fill(status)
@@ -128,7 +130,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         process.wait_any([operation.request for _, operation in active])
         found = _first_done(rank, active)
         _end_one(rank, items, found, status)
-        return found[0]
+        number: int = found[0]
+        return number
 
     @classmethod
     @mpi.point_to_point("3.7.5")
@@ -476,7 +479,7 @@ class Prequest(Request):
     @mpi.point_to_point("4.2.2")
     def Parrived(self, partition: int) -> bool:
         """Test partial completion of a partitioned receive operation."""
-        return self._partitioned().arrived(cint(partition))
+        return bool(self._partitioned().arrived(cint(partition)))
 
     def _partitioned(self) -> Any:
         operation = self._live()

@@ -18,7 +18,7 @@ from pysmpi.kernel.requests import Context, Receive, Send
 from pysmpi.mpi.base import errhandlers
 from pysmpi.mpi.base.constants import ERR_ARG, ERR_PORT, ERR_ROOT, SUCCESS
 from pysmpi.mpi.base.exceptions import cint, cstring, fail
-from pysmpi.mpi.base.info import INFO_NULL, Info
+from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, Universe, World, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
@@ -27,7 +27,7 @@ from pysmpi.mpi.communicators.communicator import Core, connect
 from pysmpi.mpi.communicators.groups import Members
 from pysmpi.mpi.communicators.intercomm_creation import HEAD_BYTES, PROCESS_BYTES, Half, broadcast
 from pysmpi.mpi.point_to_point.calls import Landing
-from pysmpi.mpi.processes.ports import Caller, check_info, directory
+from pysmpi.mpi.processes.ports import Caller, directory
 
 if TYPE_CHECKING:
     from pysmpi.mpi.communicators.intercomm import Intercomm
@@ -152,7 +152,8 @@ def _talk(me: Caller) -> Core:
         me.half.side = Core(universe, me.half.members)
         partner.half.side = Core(universe, partner.half.members)
         connect(me.half.side, partner.half.side)
-    return me.half.side
+    side: Core = me.half.side
+    return side
 
 
 # The pairs of callers that wait for each other, by the common key of both ends of a socket.

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pysmpi.mpi.base import errhandlers
 from pysmpi.mpi.base.constants import ERR_ARG, ERR_SPAWN, SUCCESS
 from pysmpi.mpi.base.exceptions import cint, fail
-from pysmpi.mpi.base.info import INFO_NULL, Info, pairs
+from pysmpi.mpi.base.info import INFO_NULL, Info, check_info, pairs
 from pysmpi.mpi.base.ranks import Rank, Universe, World, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.spellings import is_integral
@@ -29,7 +29,6 @@ from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.communicator import Core, connect
 from pysmpi.mpi.communicators.intercomm_creation import broadcast
 from pysmpi.mpi.processes.connecting import ORIGIN, check_root, tell
-from pysmpi.mpi.processes.ports import check_info
 
 if TYPE_CHECKING:
     from pysmpi.mpi.communicators.intercomm import Intercomm

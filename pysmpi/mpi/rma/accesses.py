@@ -48,7 +48,7 @@ def _late(access: Access, result: Message, data: Message | Any) -> None:
     if access.exposed or rank.pid in pids:
         return
     if result.nbytes <= _COMPARED:
-        new = data.pack() if data.__class__ is Message else data
+        new: Any = data.pack() if data.__class__ is Message else data
         if bytes(result.pack()) == bytes(new):
             return
     pids.add(rank.pid)

@@ -14,6 +14,8 @@ from __future__ import annotations
 import contextvars
 import ctypes
 from _thread import interrupt_main, start_new_thread
+from collections.abc import Callable
+from importlib import import_module
 from time import sleep
 from typing import Any, Protocol
 
@@ -73,9 +75,9 @@ class _Numpy:
 
     def __init__(self) -> None:
         try:
-            from numpy._core import _multiarray_umath as core
+            core = import_module("numpy._core._multiarray_umath")
         except ImportError:  # numpy 1
-            from numpy.core import _multiarray_umath as core
+            core = import_module("numpy.core._multiarray_umath")
         pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
         pointer_of.restype, pointer_of.argtypes = _pointer, [ctypes.py_object, ctypes.c_char_p]
         new = ctypes.pythonapi.PyCapsule_New
@@ -84,8 +86,10 @@ class _Numpy:
         self.new_capsule = new
         table = pointer_of(core._ARRAY_API, None)
         functions = (_pointer * (_GET_HANDLER + 1)).from_address(table)
-        self.set = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(functions[_SET_HANDLER])
-        self.get = ctypes.PYFUNCTYPE(ctypes.py_object)(functions[_GET_HANDLER])
+        set_handler, get_handler = functions[_SET_HANDLER], functions[_GET_HANDLER]
+        assert set_handler is not None and get_handler is not None
+        self.set = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(set_handler)
+        self.get = ctypes.PYFUNCTYPE(ctypes.py_object)(get_handler)
         # The handler of a fresh context is numpy's own.
         default = contextvars.Context().run(self.get)
         found = _Handler.from_address(pointer_of(default, _NAME))
@@ -147,7 +151,8 @@ def _functions(numpy: _Numpy, users: dict[int, Allocations]) -> tuple[Any, ...]:
     pass through numpy: if memory is missing they return a null pointer, and an interrupt is raised
     again a little later.
     """
-    malloc_, calloc_ = numpy.malloc, numpy.calloc
+    malloc_: Callable[[int | None, int], int | None] = numpy.malloc
+    calloc_: Callable[[int | None, int, int], int | None] = numpy.calloc
     context = numpy.context
     move = ctypes.memmove
     again = _again

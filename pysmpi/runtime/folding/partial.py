@@ -222,4 +222,5 @@ def array_at(
     nbytes = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
     memory = (ctypes.c_ubyte * nbytes).from_address(address)
     weakref.finalize(memory, free, *args).atexit = False
-    return np.frombuffer(memory, dtype).reshape(shape)
+    array: np.ndarray = np.frombuffer(memoryview(memory), dtype)
+    return array.reshape(shape)

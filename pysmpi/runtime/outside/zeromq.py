@@ -93,7 +93,8 @@ def patch_sockets(patches: Patches, module: ModuleType) -> None:
 
         return patiently(self, call, int(flags), "RCVTIMEO")
 
-    for name, new in {"send": send, "recv": recv, "recv_into": recv_into}.items():
+    methods: dict[str, Callable[..., Any]] = {"send": send, "recv": recv, "recv_into": recv_into}
+    for name, new in methods.items():
         patches.set(kind, name, like(getattr(kind, name), new))
 
 

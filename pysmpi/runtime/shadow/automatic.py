@@ -196,7 +196,7 @@ class Automatic:
     def report(self) -> list[dict[str, Any]]:
         """Functions that take a large part of the run but are not sampled, with the reason."""
         total = max(1, thread_time_ns() - self._since)
-        found = []
+        found: list[dict[str, Any]] = []
         for candidate in self.candidates.values():
             if candidate.chosen or candidate.host < PART * total:
                 continue

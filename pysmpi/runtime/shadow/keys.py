@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def _key(value: Any, values: bool, depth: int) -> Hashable:
         return kind, value.shape, value.dtype.str, value.flags.forc
     if isinstance(value, _CONSTANTS) or isinstance(value, Enum | np.integer):
         if not values or (isinstance(value, str | bytes) and len(value) > 256):
-            return kind
+            return cast(Hashable, kind)
         # Slices cannot be hashed before Python 3.12.
         return kind, repr(value) if kind is slice else value
     if kind in (tuple, list):

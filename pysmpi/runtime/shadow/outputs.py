@@ -51,7 +51,7 @@ def _sum(array: np.ndarray) -> int | None:
     if array.dtype.hasobject or array.dtype.itemsize == 0:
         return None
     # As bytes, since not every dtype has a buffer.
-    return zlib.crc32(np.asarray(array).ravel(order="K").view(np.uint8))
+    return zlib.crc32(np.asarray(array).ravel(order="K").view(np.uint8).data)
 
 
 class Watch:

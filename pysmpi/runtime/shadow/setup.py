@@ -57,8 +57,8 @@ class Shadowing:
             if text == "files":
                 replacements += [self._reader(name) for name in READERS]
             else:
-                target = parse_once(text)
-                replacements.append(Replacement(target.name, "--once", self._run_once(target)))
+                single = parse_once(text)
+                replacements.append(Replacement(single.name, "--once", self._run_once(single)))
         self.named = list(replacements)
         for target in self.targets:
             self._check(target.scope, f"--sample {target.name}")
