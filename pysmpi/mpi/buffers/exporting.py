@@ -80,7 +80,7 @@ def flat(view: memoryview) -> memoryview:
         return view.cast("B")
     except (TypeError, ValueError):
         # memoryview supports only native formats of one character.
-        return memoryview(np.ndarray((view.nbytes,), _BYTE, view))
+        return np.ndarray((view.nbytes,), _BYTE, view).data
 
 
 def _plain(obj: Any) -> Any:

@@ -61,6 +61,7 @@ class Payload:
 
     def folded(self, memory: Any) -> bool:
         """Whether a message, a buffer of blocks or a view is in memory that ranks share."""
+        view: Any
         if memory.__class__ is Message:
             view = memory.memory if memory.data is None else memory.data
         else:
