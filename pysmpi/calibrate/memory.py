@@ -177,7 +177,7 @@ class Bench:
         nothing = (library.key, chain.empty, library.order)
         found = self.timed(prepare, follow, full, nothing, rounds)
         if found is None:
-            raise PysmpiError(f"calibrate memory: this computer is too busy to see {access}")
+            raise PysmpiError(f"calibrate memory: this computer is too busy to measure {access}")
         low, middle, high = (seconds / chain.lines for seconds in found)
         return Figure(low, low, max(middle, high))
 

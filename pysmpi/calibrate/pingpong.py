@@ -85,7 +85,7 @@ def really(
             output.unlink()
     if not found:
         raise PysmpiError(
-            "calibrate memory: a line takes longer or shorter between the cores than it did; a "
+            "calibrate memory: the latency between the cores has changed; a "
             "virtual machine may have moved them: expected a steadier computer"
         )
     return {case: min(times[case] for times in found) for case in found[0]}

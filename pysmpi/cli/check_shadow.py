@@ -57,7 +57,7 @@ def check(
     shadow, other = _run(program(), options, "with shadow options", dry=False)
     verdict = compare(full, shadow, one, other, limit)
     if not verdict.passed and options.compute in MEASURED:
-        again, calls = _run(program(), unsampled, "in full once more, since it failed", dry=True)
+        again, calls = _run(program(), unsampled, "in full once more, because it failed", dry=True)
         verdict.again = compare(full, again, one, calls, limit)
     if options.report is not None:
         figures = {**shadow.report(), "check": verdict.report()}

@@ -131,7 +131,7 @@ def programs() -> None:
     help="Stop with an error above this number of states.",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print it as JSON: seconds, counts a message."
+    "--json", "as_json", is_flag=True, help="Print it as JSON: seconds, counts per message."
 )
 def study_command(
     program: str,

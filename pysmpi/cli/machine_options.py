@@ -10,11 +10,12 @@ import click
 _OPTIONS = (
     click.option(
         "--platform", "-platform", metavar="FILE|NAME",
-        help="The machine: pysmpi YAML, SimGrid XML, or a shipped name (default: cluster).",
+        help="The machine: a YAML or XML file, or a name from pysmpi platform list "
+        "(default: cluster).",
     ),
     click.option(
         "--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f", metavar="FILE",
-        help="Hosts of the machine to use, and how many ranks each may run.",
+        help="Hosts of the machine to use, and the number of ranks on each.",
     ),
     click.option(
         "--map-by", "-map-by", type=click.Choice(["core", "socket", "node"]),
@@ -22,12 +23,12 @@ _OPTIONS = (
     ),
     click.option(
         "--model", metavar="NAME",
-        help="Network model; the machine's own is not used then (default: hybrid); see "
+        help="Network model, instead of the machine's model (default: hybrid); see "
         "pysmpi models.",
     ),
     click.option(
         "--memory-model", metavar="NAME",
-        help="Model of messages inside nodes that are described; see pysmpi models.",
+        help="Model of messages inside described nodes; see pysmpi models.",
     ),
     click.option(
         "--selector", metavar="NAME|FILE",

@@ -19,9 +19,9 @@ COMMANDS = {
     "run": ("pysmpi.cli.run", "Run a program on a simulated machine."),
     "replay": ("pysmpi.cli.replay", "Predict the time of recorded runs on a machine."),
     "models": ("pysmpi.cli.models", "List the network models."),
-    "collectives": ("pysmpi.cli.collectives", "List collective algorithms, or ask a selector."),
+    "collectives": ("pysmpi.cli.collectives", "List collective algorithms and selectors."),
     "platform": ("pysmpi.cli.platform", "Check or show the description of a machine."),
-    "coherence": ("pysmpi.cli.coherence", "Study how the caches of a node work together."),
+    "coherence": ("pysmpi.cli.coherence", "Study the coherent caches of a node."),
     "calibrate": ("pysmpi.cli.calibrate", "Measure this computer, to describe it as a machine."),
     "explain": ("pysmpi.cli.explain", "Explain a diagnostic, such as PSM101."),
 }

@@ -49,7 +49,7 @@ def summary(result: Result) -> str:
         lines += _folding(result.folding)
     if result.data != "all":
         which = "messages" if result.data == "none" else f"messages above {result.data}"
-        lines.append(f"{which} carried no data: what the program computes from it is wrong")
+        lines.append(f"{which} carried no data: results that depend on it are wrong")
     return "\n".join(f"pysmpi: {line}" for line in lines)
 
 
@@ -75,7 +75,7 @@ def _steady(steady: dict[str, float]) -> str:
     measured, rare = steady["measured_seconds"], steady["rare_seconds"]
     return (
         f"steady: of {measured:.3g} s of compute {steady['charged_seconds']:.3g} s were charged; "
-        f"{rare:.3g} s were in blocks that took far more than usual"
+        f"{rare:.3g} s were in blocks that took far longer than usual"
     )
 
 
@@ -88,7 +88,7 @@ def _folding(folding: dict[str, Any]) -> list[str]:
     return [
         f"folded {text.size(folding['needed_bytes'])} of arrays into "
         f"{text.size(folding['taken_bytes'])}{whole}",
-        "folded arrays hold what any rank wrote last: the program's results are wrong unless "
+        "folded arrays hold the last values of any rank: the program's results are wrong unless "
         "they are the same on every rank",
     ]
 
@@ -106,8 +106,8 @@ def _shadow(result: Result, shadow: dict[str, Any]) -> list[str]:
         )
     if any(point["skipped"] for point in sampled):
         lines.append(
-            "what was skipped left behind what an earlier pass did: "
-            "the program's results are wrong, its time is an estimate"
+            "skipped passes left the values of earlier passes: "
+            "the program's results are wrong, and its time is an estimate"
             + ("; it may have failed because of that" if result.exit_status else "")
         )
     for one in shadow["once"]:
@@ -117,7 +117,7 @@ def _shadow(result: Result, shadow: dict[str, Any]) -> list[str]:
             + ("; all ranks hold the same object" if one["one_object_for_all"] else "")
         )
     for name in shadow["not_loaded"]:
-        lines.append(f"{name} was never loaded, so nothing of it was replaced")
+        lines.append(f"{name} was never loaded, so its functions were not replaced")
     for one in shadow.get("not_sampled", ())[:5]:
         lines.append(
             f"not sampled: {one['place']}, which {one['reason']} ({one['host_seconds']:.3g} s)"

@@ -7,7 +7,7 @@ class Event:
     """Something with a date. `fire` is called when the clock reaches it."""
 
     def fire(self) -> None:
-        raise RuntimeError("an event must say what it does")
+        raise RuntimeError("an event must define its action")
 
 
 class EventQueue:

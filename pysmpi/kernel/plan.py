@@ -151,7 +151,7 @@ class Transport:
 
     def plan(self, source: int, destination: int, nbytes: int) -> Plan:
         """Return the plan of a message of `nbytes` between two slots of the machine."""
-        raise RuntimeError("a transport must say what a message costs")
+        raise RuntimeError("a transport must define the cost of a message")
 
     def place(self, slot: int) -> int:
         """Return a number; slots with the same number have equal plans with all other slots."""

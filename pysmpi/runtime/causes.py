@@ -196,8 +196,8 @@ class Causes:
         if piece.any:
             dead = [pid for pid in piece.pids if pid in self.finished]
             if len(dead) >= len(piece.pids - {me}) > 0:
-                return [(5, "every other rank has finished: nobody is left to send")]
-            return [(9, f"nobody has a message left to send to rank {me}")]
+                return [(5, "every other rank has finished: no rank is left to send")]
+            return [(9, f"no rank has a message left to send to rank {me}")]
         lines = []
         for pid in sorted(piece.pids):
             if pid == me:
@@ -411,7 +411,7 @@ class Causes:
         if late:
             return (
                 f"hangs, unless it depends on what {text.ranks(sorted(late))} read under a lock "
-                "(Get, Fetch_and_op, ...) before Flush or Unlock: MPI leaves open when that comes."
+                "(Get, Fetch_and_op, ...) before Flush or Unlock: MPI leaves the time open."
             )
         return "hangs for ever."
 

@@ -185,7 +185,7 @@ def find_deadlock(simulation: Simulation) -> Deadlock:
             group.odd = False
             groups.insert(0, group)
         most = simulation.watch.most
-        reasons.insert(0, f"{most:,} tests in a row have found nothing, and nothing else happens")
+        reasons.insert(0, f"{most:,} tests in a row have failed, and no other event happens")
         outlook = "tests for ever."
     kind = Livelock if tests else Deadlock
     return kind(

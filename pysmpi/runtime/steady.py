@@ -73,7 +73,7 @@ class Tally:
     def __init__(self) -> None:
         self.measured = 0
         self.charged = 0
-        self.rare = 0  # measured, of blocks that took far more than usual
+        self.rare = 0  # measured, of blocks that took far longer than usual
 
 
 class SteadyTimer:

@@ -166,7 +166,7 @@ class Comparison:
         found = []
         if abs(again.error) > self.tolerance:
             found.append(
-                f"check: but two runs in full differ by {again.error:+.2%} themselves: "
+                f"check: but two full runs differ by {again.error:+.2%} themselves: "
                 "measure where the computer has less else to do, or allow more"
             )
         if again.first is not None:

@@ -125,7 +125,7 @@ def test_communicators_differ(stuck: Stuck):
 
 def test_nobody_is_left_to_send(stuck: Stuck):
     found = stuck("if rank == 0:\n    comm.recv()\n")
-    assert "every other rank has finished: nobody is left to send" in str(found)
+    assert "every other rank has finished: no rank is left to send" in str(found)
     assert not found.cycle
 
 

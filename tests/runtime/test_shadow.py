@@ -443,7 +443,7 @@ def test_what_differs_between_ranks_is_found_out(outcome):
         return MPI.COMM_WORLD.rank
     mine()
     """
-    with pytest.raises(pysmpi.ProgramError, match="gives something else on rank 1"):
+    with pytest.raises(pysmpi.ProgramError, match="gives a different result on rank 1"):
         outcome(text, once=["__main__:mine:iters=2"])
 
 

@@ -39,7 +39,7 @@ def pair(s: Builder, c: Call) -> None:
         s.sendrecv(peer, n, peer, n, own, c.output + peer * n)
 
 
-@algorithm("allgather", "NTSLR", "neighbour ring, forwards what came last; P-1 steps")
+@algorithm("allgather", "NTSLR", "neighbour ring, forwards the last block; P-1 steps")
 def neighbour_ring(s: Builder, c: Call) -> None:
     """The logical ring, independent of the topology (STAR-MPI; Thakur et al. 2005)."""
     right, left = (c.rank + 1) % c.size, (c.rank - 1) % c.size

@@ -182,7 +182,7 @@ def bcast_aware_wait(c: Call, look: Lookout) -> Parts:
         yield from look.call(c, "bcast", count=rest, output=c.output + pieces * size)
 
 
-@algorithm("bcast", "arrival_scatter", "pieces to arrived ranks, who pass them round a ring")
+@algorithm("bcast", "arrival_scatter", "pieces to arrived ranks, which send them round a ring")
 def bcast_scatter(c: Call, look: Lookout) -> Parts:
     """Rank 0 sends each arrived rank the list and its piece, then these ranks form a ring.
 

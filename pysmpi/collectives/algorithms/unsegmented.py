@@ -139,7 +139,7 @@ _as_reduce_scatter(
 _as_reduce_scatter("ompi_butterfly", "as reduce_scatter's: halves, nearest first")
 
 
-@algorithm("allgatherv", "neighbour_ring", "neighbour ring, forwards what came last; P-1 steps")
+@algorithm("allgatherv", "neighbour_ring", "neighbour ring, forwards the last block; P-1 steps")
 def allgatherv_ring(s: Builder, c: Call) -> None:
     """Open MPI's ring."""
     sizes, places = block_bytes(c), block_places(c)

@@ -300,7 +300,7 @@ def _alone() -> Rank:
         engine.stopped = False
         engine.run()
         if not engine.stopped:
-            raise RuntimeError("this call waits for a message that nobody can send any more")
+            raise RuntimeError("this call waits for a message that no rank can send any more")
         engine.stopped = False
 
     process.suspend = suspend

@@ -58,7 +58,7 @@ class StateSlot(Generic[O, T]):
             found = None
         if found is None:
             if self._make is None:
-                raise LookupError("nobody has given the owner this state")
+                raise LookupError("the owner has no such state")
             found = self._make()
             self.put(owner, found)
         return found

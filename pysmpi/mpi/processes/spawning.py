@@ -148,7 +148,7 @@ def _started(rank: Rank, core: Core, commands: list[Command]) -> tuple[int, Any]
             return ERR_ARG, f"maxprocs is {command.maxprocs}, expected one that is not negative"
     spawn = SPAWN.peek(rank.universe)
     if spawn is None:
-        return ERR_SPAWN, "no program that starts processes runs this simulation"
+        return ERR_SPAWN, "this simulation cannot start processes"
     try:
         world = spawn(rank, commands)
     except CannotSpawn as error:

@@ -100,8 +100,8 @@ _LINKS = (
     ("cross-traffic", "whether a flow takes 5 % of its rate from each link of the way back: "
      "network/crosstraffic"),
     ("os, ois, or", "overheads of the machine (s): smpi/os, smpi/ois, smpi/or"),
-    ("eager, detached", "sizes (bytes) below which a message flows before it is received, and its "
-     "sender goes on: smpi/async-small-thresh, smpi/send-is-detached-thresh"),
+    ("eager, detached", "sizes (bytes) below which a message starts before it is received, and its "
+     "sender continues: smpi/async-small-thresh, smpi/send-is-detached-thresh"),
 )  # fmt: skip
 _SHARES = "contention is shared fairly at once: large messages rather than bursts of small ones"
 
@@ -113,7 +113,7 @@ _SHARES = "contention is shared fairly at once: large messages rather than burst
         "os(s) or ois(s) of the sender, then " + _FLOW + ", then or(s) of the receiver of a "
         "detached message",
         (*_LINKS, ("smpi/lat-factor, smpi/bw-factor", "the factors of this model alone"),
-         ("network/preset", "whose factors hold where nothing else is said: neutral or smpi")),
+         ("network/preset", "default factors: neutral or smpi")),
         "Bedaride, Degomme, Genaud, Legrand, Markomanolis, Quinson, Stillwell, Suter, Videau: "
         "Toward Better Simulation of MPI Applications on Ethernet/TCP Networks. PMBS 2013; "
         "SimGrid's documentation of network/model",

@@ -127,8 +127,8 @@ _OVERHEADS = (
      "the machine (smpi/os, smpi/or)"),
     ("L", "latency (s): loggp/L, or the sum of the latencies of the route"),
 )  # fmt: skip
-_G = ("G", "gap a byte (s/byte): loggp/G, or the inverse of the route's smallest bandwidth")
-_g = ("g", "gap between messages of a card (s): loggp/g, 0 where none is given")
+_G = ("G", "gap per byte (s/byte): loggp/G, or the inverse of the route's smallest bandwidth")
+_g = ("g", "gap between messages of a card (s): loggp/g, or 0")
 
 
 class LogP(DelayTransport):
@@ -187,7 +187,7 @@ class LogGP(DelayTransport):
 
 @model(
     "loggp",
-    "LogGP: a gap a byte for long messages, overheads that do not depend on the size",
+    "LogGP: a gap per byte for long messages, overheads that do not depend on the size",
     Explanation(
         "T(k) = os + (k-1) G + L + or, for k bytes; the card of the sender, and then that of the "
         "receiver, is busy for (k-1) G + g",
@@ -246,7 +246,7 @@ class LogGPS(DelayTransport):
             ("o + k Os, o + k Or", "overheads of both sides (s): loggp/os and loggp/or, or those "
              "of the machine (smpi/os, smpi/or)"),
             _OVERHEADS[1],
-            ("g", "gap a byte of short messages (s/byte): loggps/g, or G"),
+            ("g", "gap per byte of short messages (s/byte): loggps/g, or G"),
             ("s", "bytes up to which g holds: loggps/s, or 0"),
             _G,
             ("S", "bytes from which on messages are synchronous: loggps/S, or "

@@ -14,7 +14,7 @@ from pysmpi.platform.zones.shortest import ShortestPathZone
 _REMEMBERED = 1024
 
 
-@zone_kind("dijkstra", "shortest ways over declared routes, one source at a time (Dijkstra)")
+@zone_kind("dijkstra", "shortest routes over declared routes, one source at a time (Dijkstra)")
 class DijkstraZone(ShortestPathZone):
     """Of ways with equally many links, the one through members that the routes name first."""
 

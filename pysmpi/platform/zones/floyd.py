@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-@zone_kind("floyd", "shortest ways over declared routes, all pairs at once (Floyd and Warshall)")
+@zone_kind("floyd", "shortest routes over declared routes, all pairs together (Floyd and Warshall)")
 class FloydZone(ShortestPathZone):
     """Of routes with the same number of links, the one that Floyd's order of members finds first.
 

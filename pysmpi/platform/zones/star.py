@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _Links = tuple[Link, ...]
 
 
-@zone_kind("star", "every member has a way up to a common centre and a way down from it")
+@zone_kind("star", "every member has a route up to a common centre and a route down from it")
 class StarZone(Zone):
     """Members around a centre. A member without an attachment reaches the centre at no cost."""
 

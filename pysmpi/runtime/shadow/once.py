@@ -172,8 +172,8 @@ class Once:
             pass
         elif not call.shared.same(result):
             raise self._refused(
-                f"gives something else on rank {rank.pid} than on the rank before, "
-                "expected a function that gives the same on every rank"
+                f"gives a different result on rank {rank.pid} than on the rank before, "
+                "expected a function with the same result on every rank"
             )
         return self._take(call, key, result)
 
