@@ -1,1 +1,1 @@
-"""The command line `pysmpi`: a file a subcommand."""
+"""The command line `pysmpi`, with one file for each subcommand."""

@@ -15,10 +15,10 @@ BEGIN, END = "<!-- table: {} -->\n", "<!-- end of the table -->\n"
 
 # Of each group of rows: what it is, and how it comes that it is a rank's own.
 GROUPS = {
-    "arguments": ("`sys.argv`, `sys.orig_argv`", "exchanged when another rank goes on"),
+    "arguments": ("`sys.argv`, `sys.orig_argv`", "exchanged when another rank continues"),
     "paths": (
         "`sys.path`, import hooks, installation paths",
-        "exchanged; a list that a rank changes in place becomes its own",
+        "exchanged; a list that a rank changes in place is copied for it",
     ),
     "modules": (
         "`sys.modules`, imports, names that are added to `sys` and `builtins`",
@@ -27,21 +27,21 @@ GROUPS = {
     ),
     "__main__": ("`__main__`, its classes, their pickling and source", "a module of each rank"),
     "functions": (
-        "what functions look like that pysmpi replaces: type, signature, `repr`, pickling",
-        "a built-in function stands in the place of a built-in function",
+        "appearance of replaced functions: type, signature, `repr`, pickling",
+        "built-in functions are replaced by built-in functions",
     ),
     "identity": (
         "process number, host name, user, session, `uuid`, `sys.flags`",
-        "answered for the rank that asks: process numbers from 5,000,000 on, the host of the "
+        "values of the calling rank: process numbers from 5,000,000 on, the host of the "
         "platform",
     ),
     "environment": (
         "environment variables, also those that C code and child processes see",
-        "a copy of the rank that sets one; C's are exchanged",
+        "a copy for a rank that sets one; C's are exchanged",
     ),
     "files": (
         "working directory, file mode mask, descriptors 0 to 2, standard streams, temporary files",
-        "exchanged from the first time on that a rank changes them; descriptors are duplicated",
+        "exchanged after the first change by a rank; descriptors are duplicated",
     ),
     "hooks": (
         "exception, display and breakpoint hooks, tracing, profiling, `faulthandler`",
@@ -49,27 +49,27 @@ GROUPS = {
     ),
     "limits": (
         "recursion limit, switch interval, digits of integers, `gc`, resource limits, priority",
-        "exchanged from the first time on that a rank changes them",
+        "exchanged after the first change by a rank",
     ),
     "registries": (
         "`copyreg`, `codecs`, `mimetypes`, `csv` and other registries of the standard library",
-        "what several ranks would register is the same in most programs",
+        "shared: most programs register the same in all ranks",
     ),
     "warnings": (
-        "filters, output functions, what was shown once",
+        "filters, output functions, warnings that were already shown",
         "exchanged; a registry of shown warnings for each rank",
     ),
     "logging": (
         "handlers, levels, filters, `logging.disable`, factories",
-        "attributes of loggers answer for the rank that asks",
+        "attributes of loggers have the values of the calling rank",
     ),
     "random": (
-        "`random` and `numpy.random`, seeded and not",
+        "`random` and `numpy.random`, with and without a seed",
         "generators of each rank, seeded from `--seed` and the rank",
     ),
     "numbers": (
         "decimal context, context variables, numpy's error state and print options, locale",
-        "context variables are those of the rank's thread; the locale is exchanged",
+        "context variables belong to the rank's thread; the locale is exchanged",
     ),
     "threads": (
         "threads, thread-local values, `multiprocessing`, `asyncio`, forks",
@@ -77,7 +77,7 @@ GROUPS = {
     ),
     "signals": (
         "handlers, signals that a process sends to itself, the signal mask",
-        "exchanged from the first time on that a rank changes them",
+        "exchanged after the first change by a rank",
     ),
     "sockets": ("default timeout of sockets", "exchanged"),
     "time": (
@@ -94,15 +94,15 @@ _SHARED = (
     "Modules of the standard library and compiled packages are loaded once: what a rank assigns "
     "in them, in their classes or registries holds for all ranks"
 )
-_STANDS = "A function stands in the place of a method of the one hidden generator or class"
+_STANDS = "A function replaces a method of the hidden generator or class"
 _OPERATING_SYSTEM = (
     "The operating system knows one process: its priority, timers and traces of memory "
     "are those of all ranks"
 )
-_COLLECTOR = "Python looks for reference cycles for all ranks at once, and more rarely"
+_COLLECTOR = "Python collects reference cycles for all ranks at the same time, and less often"
 _LOADED = "pysmpi has loaded modules before the program begins"
-_STREAM = "All ranks print to one stream object, whose settings are common"
-_STDIN = "Rank 0 has the standard input, the others read nothing, as with Open MPI"
+_STREAM = "All ranks print to one stream object with common settings"
+_STDIN = "Rank 0 has the standard input; the others read an empty file, as with Open MPI"
 
 # Why a row differs: expression, or beginning of a change.
 DIFFERS = {
@@ -115,13 +115,13 @@ DIFFERS = {
     "looks(numpy.random.default_rng)": _STANDS,
     "looks(datetime.datetime.now)": _STANDS,
     "time.time.__self__.__name__, os.getpid.__self__.__name__": (
-        "`__self__` of a replaced built-in function is of a class derived from the module class"
+        "`__self__` of a replaced built-in function has a class derived from the module class"
     ),
     "os.getpid() == int(os.path.basename": (
-        "`/proc/self` is the process in which all ranks run, whose number is not a rank's"
+        "`/proc/self` is the process of all ranks; its number is not that of a rank"
     ),
-    "same(os.getsid(0))": "All ranks run in one session; mpiexec gives each its own",
-    'socket.gethostname() == open("/proc': "Hosts have the names that the platform gives them",
+    "same(os.getsid(0))": "All ranks run in one session; under mpiexec each has its own session",
+    'socket.gethostname() == open("/proc': "Hosts have the names of the platform",
     "gc.isenabled(), gc.get_threshold()": _COLLECTOR,
     'os.environ.get("OMPI_COMM_WORLD_RANK")': (
         "Variables of several launchers are set: Open MPI's, MPICH's, PMIx's"
@@ -195,12 +195,12 @@ def _short(row: str) -> str:
 def tables() -> dict[str, str]:
     """The tables of the page, by their names."""
     all_rows = rows()
-    owned = ["| what | how it is a rank's own | rows |", "| --- | --- | --- |"]
+    owned = ["| state | how each rank gets its own | rows |", "| --- | --- | --- |"]
     for group, (what, how) in GROUPS.items():
         mine = [row for known, row in all_rows if known == group]
         same = sum(reason(row) is None for row in mine)
         owned.append(f"| {what} | {how} | {same} of {len(mine)} |")
-    differs = ["| not as in a process of its own | why |", "| --- | --- |"]
+    differs = ["| difference from a separate process | reason |", "| --- | --- |"]
     reasons: dict[str, list[str]] = {}
     for _, row in all_rows:
         why = reason(row)
