@@ -193,7 +193,7 @@ ROW, COLUMN, MARGIN, TOP = 30, 110, 64, 64
 
 
 def as_svg(picture: Picture) -> str:
-    """The picture as SVG: a line for each rank, a column for each step, an arrow for each message."""
+    """The picture as SVG: lines for ranks, columns for steps, arrows for messages."""
     steps, ranks = max(picture.steps, 1), picture.ranks
     sizes = sorted({arrow.nbytes for arrow in picture.arrows})
     legend = sizes[: len(COLOURS)]
