@@ -43,7 +43,7 @@ _Value = TypeVar("_Value")
 
 
 def _with_options(function: Callable[_Parameters, _Value]) -> Callable[_Parameters, _Value]:
-    """Let an `Options` object stand for the keyword arguments that are not given.
+    """Accept an `Options` object instead of the keyword arguments that are not given.
 
     Wrong names and numbers of arguments are UsageErrors.
     """

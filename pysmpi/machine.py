@@ -1,4 +1,4 @@
-"""A simulated machine with ranks in their places: what every kind of run needs of its options."""
+"""A simulated machine with placed ranks: the common part of all kinds of runs."""
 
 from __future__ import annotations
 
@@ -69,9 +69,10 @@ class Machine:
     def transport(
         self, hosts: Sequence[Host], places: Sequence[Slot], locate: Locate | None = None
     ) -> Transport:
-        """What carries the messages of a run between `places`, which are on `hosts`.
+        """The transport of messages between `places`, which are on `hosts`.
 
-        Both lists may be extended during the run. `locate` says where a payload lies in memory.
+        Both lists may be extended during the run. `locate` returns the place of a payload in
+        memory.
         """
         network = self.model.build(self.platform, hosts, self.settings)
         return over(network, places, self.settings, locate)

@@ -17,7 +17,7 @@ from pysmpi.errors import UsageError
 from pysmpi.platform.numbers import read_count
 from pysmpi.platform.units import parse_bandwidth, parse_size, parse_speed, parse_time
 
-# Parsers: the text of an option to its value; UsageError says what is expected and found.
+# Parsers: the text of an option to its value; a UsageError has the expected and the found value.
 
 
 def number(text: str) -> float:
@@ -309,7 +309,7 @@ def parse(settings: Iterable[str]) -> dict[str, str]:
     return found
 
 
-# The factors of model hybrid alone, and of all models: what was said last of a pair holds.
+# The factors of model hybrid alone, and of all models: the last setting of a pair applies.
 RIVALS = {
     "smpi/lat-factor": "network/latency-factor",
     "smpi/bw-factor": "network/bandwidth-factor",
@@ -317,7 +317,7 @@ RIVALS = {
 
 
 class Settings:
-    """The options of one run: what was said, over defaults.
+    """The options of one run: settings over defaults.
 
     `said` has the texts by name, those of later layers in place of earlier ones. Every value is
     read once, here; UsageError names an option that is unknown, or whose value is wrong.

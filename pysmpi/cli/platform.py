@@ -54,7 +54,7 @@ def convert(file: str, output: str | None, form: str | None) -> None:
     """Write FILE in the other format: the same hosts, links, routes, options.
 
     SimGrid's XML becomes pysmpi YAML, and pysmpi YAML or the name of a machine SimGrid's XML.
-    What SimGrid has no form for is left out, and named.
+    Parts that SimGrid's format cannot describe are left out and reported.
     """
     from pysmpi.errors import UsageError
     from pysmpi.platform import load
@@ -87,7 +87,7 @@ def convert(file: str, output: str | None, form: str | None) -> None:
 @click.argument("file")
 @click.option("-o", "--output", metavar="FILE.svg", help="Write to this file (default: print).")
 def draw(file: str, output: str | None) -> None:
-    """Draw FILE as SVG: its hosts, the places where links meet, its links by class.
+    """Draw FILE as SVG: its hosts, the points where links join, its links by class.
 
     Needs the package networkx.
     """

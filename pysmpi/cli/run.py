@@ -167,7 +167,7 @@ def _launched_from() -> str | None:
 
 
 def _simulate(job: Job, again: str, quiet: bool) -> int:
-    """Run a job and write what is asked for; its exit status."""
+    """Run a job and write the requested files; return its exit status."""
     from pysmpi.api import run_job
     from pysmpi.cli.interrupts import Interrupts
     from pysmpi.cli.progress import Progress

@@ -36,7 +36,7 @@ _ParamType: Any = click.ParamType  # generic in newer versions of click only
 
 
 class _Value(_ParamType):  # type: ignore[misc]
-    """A value as `Options` takes it; what is wrong is said as `pysmpi.run` says it."""
+    """A value for `Options`; errors have the text of `pysmpi.run`."""
 
     def __init__(self, option: str, kind: Kind) -> None:
         self.option = option

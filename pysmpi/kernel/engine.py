@@ -246,7 +246,7 @@ class Engine:
             if self.runs > MOST_RUNS:
                 raise RuntimeError(f"{self.runs} steps at t={self.now!r} s, and time stands still")
             process.run()
-        # Those that a stop has left go on when the engine does.
+        # Processes that a stop has left continue with the engine.
         del ready[: self.head]
         self.head = 0
 

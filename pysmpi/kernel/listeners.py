@@ -44,7 +44,7 @@ EVENTS: Final = (
 
 
 class Listeners:
-    """Who listens in one run: for each event the methods to call, or None."""
+    """The listeners of one run: for each event the methods to call, or None."""
 
     def __init__(self) -> None:
         self.all: list[Any] = []

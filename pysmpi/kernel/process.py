@@ -54,7 +54,7 @@ class Execution(Activity):
         self.alone: float = process.engine.now + flops / core.speed  # when it would end (s)
 
     def finish(self) -> None:
-        """Let the process go on."""
+        """Resume the process."""
         process = self.process
         late = process.engine.now - self.alone
         if late > 0.0:

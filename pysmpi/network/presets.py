@@ -18,7 +18,7 @@ ETHERNET, INFINIBAND, SLINGSHOT = "ethernet", "infiniband", "slingshot"
 class Preset:
     """Values of options: factors as segments by size, the other numbers in bytes.
 
-    `source` says where the values of a named preset come from.
+    `source` is the source of the values of a named preset.
     """
 
     line: str

@@ -1,4 +1,4 @@
-"""A picture of a machine as SVG: hosts, the places where links meet, and links by their class."""
+"""A drawing of a machine as SVG: hosts, the points where links join, and links by their class."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def levels(graph: nx.MultiGraph) -> dict[Any, int]:
 
 
 def _in_rows(graph: nx.MultiGraph, rows: Mapping[Any, int]) -> tuple[dict[Any, Position], float]:
-    """Hosts side by side in their order, everything else above the middle of what it joins."""
+    """Hosts side by side in their order, all other points above the middle of their neighbours."""
     top = max(rows.values())
     height = 2 * MARGIN + ROW * max(top, 1)
     places: dict[Any, Position] = {}

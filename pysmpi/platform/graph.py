@@ -193,14 +193,14 @@ def to_graph(platform: Platform) -> nx.MultiGraph:
 
 
 class _Ends:
-    """Which ends of links meet: a union of sets, of hosts and pairs (link, 0 or 1)."""
+    """The ends of links that join: a union of sets, of hosts and pairs (link, 0 or 1)."""
 
     def __init__(self) -> None:
         self._parents: dict[Hashable, Hashable] = {}
         self.links: dict[Link, None] = {}  # in the order in which they were seen
 
     def find(self, end: Hashable) -> Hashable:
-        """Which of the ends that meet there stands for all of them."""
+        """The representative of the ends that join there."""
         parents = self._parents
         root = end
         while root in parents:
@@ -212,7 +212,7 @@ class _Ends:
     def _join(self, one: Hashable, other: Hashable) -> None:
         one, other = self.find(one), self.find(other)
         if one != other:
-            # A host stands for all that meet there.
+            # A host represents all ends that join there.
             if isinstance(one, Host):
                 one, other = other, one
             self._parents[one] = other

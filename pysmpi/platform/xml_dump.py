@@ -44,7 +44,7 @@ ROUTINGS = {
 SHARINGS = {SHARED: "SHARED", FATPIPE: "FATPIPE", SPLIT: "SPLITDUPLEX"}
 TOPOLOGIES = ("flat", "fat_tree", "torus", "dragonfly")
 
-# What pysmpi's preset `neutral` is in SMPI's options.
+# pysmpi's preset `neutral` in SMPI's options.
 NEUTRAL = {
     "smpi/lat-factor": "0:1",
     "smpi/bw-factor": "0:1",
@@ -65,7 +65,7 @@ DOCTYPE = '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'
 
 
 def dump_xml(definition: PlatformDef, preset: Mapping[str, str] = NEUTRAL) -> str:
-    """The XML text of a definition. Raises UsageError for what the format has no form for.
+    """The XML text of a definition. Raises UsageError for parts that the format cannot describe.
 
     `preset` has, as options, the values of the definition's preset, unless that is `smpi`.
     """
@@ -73,7 +73,7 @@ def dump_xml(definition: PlatformDef, preset: Mapping[str, str] = NEUTRAL) -> st
 
 
 def leaves_out(definition: PlatformDef) -> list[str]:
-    """What of a machine its SimGrid file does not say, for a reader."""
+    """The parts of a machine that its SimGrid file leaves out, as text."""
     found = []
     hosts = list(_hosts(definition.root))
     if any(host.node is not None for host in hosts):

@@ -1,4 +1,4 @@
-"""Replay of time-independent traces: the kernel executes what ranks did, without their programs.
+"""Replay of time-independent traces: the kernel executes the actions of ranks, without programs.
 
 A time-independent trace says what each rank computed (flop) and sent (bytes), not when. `sources`
 finds the lines of each rank, `actions` reads a line, `player` turns the lines of a rank into

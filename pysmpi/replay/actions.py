@@ -111,5 +111,5 @@ class Reader:
         self.at = 1
 
     def choose_default(self) -> None:
-        """What `init` says of lines that name no datatype."""
+        """The datatype of lines without a datatype, set by `init`."""
         self.default = SIZES[DOUBLE if self.more() else BYTE]

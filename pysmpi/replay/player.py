@@ -79,14 +79,14 @@ class Player:
             self.process.launch()
 
     def where(self) -> str:
-        """The file and line of what the rank is doing."""
+        """The file and line of the rank's current action."""
         step = self.process.step
         numbers = self._numbers
         number = numbers[step] if step < len(numbers) else self.reader.number
         return f"{self.source.name}, line {number}"
 
     def go_on(self) -> None:
-        """What was given to the kernel is done: give it the next."""
+        """The kernel has executed its actions: pass the next."""
         if self._test is not None:
             self._tested(self._test)
             self._test = None
@@ -97,7 +97,7 @@ class Player:
             self.date = self.process.engine.now
 
     def _read(self) -> bool:
-        """Load the process with what comes next; False at the end of the trace."""
+        """Load the process with the next actions; return False at the end of the trace."""
         schedule = self._renew()
         if self._after > 0.0:
             self._numbers.append(self.reader.number)

@@ -23,7 +23,7 @@ from pysmpi.replay.sources import Source, sources
 
 
 class Instance:
-    """One trace that is replayed: its players, and what they have in common."""
+    """One replayed trace: its players, and their common state."""
 
     def __init__(self, name: str, begin: float, size: int, selection: Selection) -> None:
         self.name = name
@@ -36,7 +36,8 @@ class Instance:
         self.nodes: Nodes | None = None
         self.slots: Nodes | None = None
         self._ready: list[tuple[int, frozenset[str]]] = []
-        # Of collective calls that some ranks have still to make: who made it first, and how many.
+        # Collective calls that some ranks have still to make: the first caller, and the number of
+        # callers.
         self._met: dict[int, tuple[str, Player, str, int]] = {}
 
     def meet(self, number: int, operation: str, player: Player) -> None:
@@ -72,7 +73,7 @@ class Instance:
 
 @dataclass
 class ReplayResult:
-    """What a replay predicts: `seconds` is the makespan, `ends` the dates of all ranks (s)."""
+    """The result of a replay: `seconds` is the makespan, `ends` the dates of all ranks (s)."""
 
     nprocs: int
     seconds: float
@@ -200,7 +201,7 @@ class Replay:
 
 
 def _check(instance: Instance) -> None:
-    """Refuse a trace whose ranks wait for what never comes."""
+    """Refuse a trace whose ranks wait for ever."""
     stuck = [player for player in instance.players if not player.done]
     if stuck:
         places = "; ".join(f"rank {player.rank} at {player.where()}" for player in stuck[:3])

@@ -19,7 +19,7 @@ _COMMON = 1 << 20  # bytes read at once of a file of all ranks
 
 
 class Source:
-    """Where the lines of one rank come from. `name` is the file, for messages."""
+    """The source of the lines of one rank. `name` is the file, for messages."""
 
     name: str
     rank: int
@@ -109,7 +109,7 @@ def _indexed(file: Path, name: str) -> list[Source]:
             word = line.split("#", 1)[0].strip()
             if not word:
                 continue
-            # smpirun writes names as seen from where it ran.
+            # smpirun writes names relative to its working directory.
             places = [file.parent / word, Path(word)]
             for place in places:
                 if place.is_file():
@@ -126,7 +126,7 @@ def _indexed(file: Path, name: str) -> list[Source]:
 
 
 def _common(file: Path, name: str) -> list[Source]:
-    """The ranks of one file: a pass over it finds where the lines of each are."""
+    """The ranks of one file: a pass over the file finds the places of each rank's lines."""
     found: dict[int, CommonFile] = {}
     last: CommonFile | None = None
     offset = number = 0

@@ -247,7 +247,7 @@ class ImportSystem:
             if root not in KNOWN_SHARED and root not in sys.stdlib_module_names:
                 self.assigned.watch(module)
         except BaseException:
-            self.exchange.shared[name] = MISSING  # nobody is to find half of it
+            self.exchange.shared[name] = MISSING  # no rank must find a part of it
             raise
         finally:
             self._importers.pop(name, None)

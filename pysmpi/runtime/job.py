@@ -90,7 +90,7 @@ class Job:
         self.folding = Folding(options.fold, self.timing.stopwatch)
         self.most_data = _most_data(options.data)
         self.deadlock: Deadlock | None = None
-        self.command: str | None = None  # what starts the run once more, as a command line
+        self.command: str | None = None  # the command that repeats the run
         self.on_start: Callable[[Simulation], Any] | None = None
         self._locals: dict[str, int] = {}
 
@@ -344,7 +344,7 @@ def _finalize(rank: Rank, leave: SystemExit | None = None) -> None:
 
 
 def _text(value: Any) -> Any:
-    """A path as text, anything else as it is."""
+    """A path as text, any other object unchanged."""
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 

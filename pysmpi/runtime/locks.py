@@ -138,7 +138,7 @@ class RankLock:
             self._held = False
 
     def locked(self) -> bool:
-        """Whether somebody holds the lock."""
+        """Whether the lock is held."""
         return self._held
 
     def _is_owned(self) -> bool:
@@ -232,7 +232,7 @@ class RankRLock:
             self._count = 0
 
     def locked(self) -> bool:
-        """Whether somebody holds the lock."""
+        """Whether the lock is held."""
         return self._owner is not None
 
     def _is_owned(self) -> bool:

@@ -33,7 +33,7 @@ _short.maxlong = 30
 
 
 def shown(value: Any) -> str:
-    """A value as messages show it: short, with its type where that is not plain to see."""
+    """A value for messages: short, with its type if the type is not obvious."""
     try:
         text = _short.repr(value)
     except Exception:  # its own __repr__ fails, or it is a number too long for a decimal text
@@ -45,7 +45,7 @@ def shown(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Kind:
-    """What values an option takes: a test, words that say it, and how they are kept.
+    """The values of an option: a test, a description, and a conversion.
 
     `choices` are the only values, if there are any.
     """

@@ -102,7 +102,7 @@ class Simulation:
         self.aborted: Aborted | None = None
         self.abort_rank: Rank | None = None
         self.abort_site: CallSite | None = None
-        # Who called `os._exit` with which status while it used MPI, which ends the job.
+        # The rank that called `os._exit` while it used MPI, and the status; this ends the job.
         self.hard_exit: tuple[Rank, int, CallSite | None] | None = None
 
     def add_world(
@@ -501,7 +501,7 @@ def _thrower(fiber: Fiber, found: Any, usual: Callable[[], Any]) -> Callable[[],
 
 
 def _keeper(rank: Rank, fiber: Fiber, suspend: Callable[[], Any]) -> Callable[[], Any]:
-    """Suspend one thread of a rank that has several: each is in a call of its own."""
+    """Suspend one thread of a rank with several threads; each has its own call."""
 
     def keep() -> Any:
         fiber.record, rank.record = rank.record, None

@@ -110,7 +110,7 @@ def end(fiber: Any, once: bool = False) -> None:
 
 
 class _Limit:
-    """Ends fibers that go on computing, or that wait for something outside the simulation."""
+    """Ends fibers that continue to compute, or that wait for something outside the simulation."""
 
     def __init__(self) -> None:
         self.fiber: Any = None

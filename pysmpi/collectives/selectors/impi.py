@@ -1,9 +1,9 @@
 """Intel MPI 4.1.3's tables for Stampede, as SMPI carries them (selector `impi`).
 
-By the number of ranks a node (1, 2, 4, 8 or 16; others and unequal nodes as 1), then by ranks,
-then by bytes: one block for alltoall, allgather, gather and scatter, all blocks for
-reduce_scatter and allgatherv, the whole vector for bcast, reduce and allreduce. The numbers are
-Intel's; the legends name what SMPI runs for them.
+The tables depend on the number of ranks on a node (1, 2, 4, 8 or 16; others and unequal nodes count
+as 1), then on the number of ranks, then on bytes: one block for alltoall, allgather, gather and
+scatter, all blocks for reduce_scatter and allgatherv, the whole vector for bcast, reduce and
+allreduce. The numbers are Intel's; the legends name the algorithms that SMPI runs for them.
 """
 
 from __future__ import annotations

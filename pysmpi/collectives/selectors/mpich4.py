@@ -1,7 +1,7 @@
 """MPICH 4's default selection (selector `mpich4`).
 
-Release 4.3: the generic selection of algorithms, below the compositions of device ch4, which
-work in two levels where a communicator holds several ranks a node on more than one node.
+Release 4.3: the generic selection of algorithms, below the compositions of device ch4, which work
+in two levels if a communicator has several ranks on a node and more than one node.
 
 Source: maint/tuning/coll/mpir/generic.json and maint/tuning/coll/ch4/generic.json.
 """

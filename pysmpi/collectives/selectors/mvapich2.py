@@ -1,10 +1,10 @@
 """MVAPICH2 1.9's tables for Stampede, as SMPI carries them (selector `mvapich2`).
 
 Sizes are bytes: one block for alltoall, allgather, gather and scatter, the mean block for
-allgatherv, the whole vector for bcast, reduce and allreduce, all blocks for reduce_scatter. A
-star marks two levels; the table of what runs inside nodes stands beside. Where SMPI returns an
-error (allgather of up to 1 KiB with 16 ranks a node) we use recursive doubling; multicast
-entries, which need hardware, are left out as SMPI does.
+allgatherv, the whole vector for bcast, reduce and allreduce, all blocks for reduce_scatter. A star
+marks two levels; a second table has the algorithms inside nodes. If SMPI returns an error
+(allgather of up to 1 KiB with 16 ranks on a node), pysmpi uses recursive doubling. Multicast
+entries, which need hardware, are left out as in SMPI.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Sizes are bytes: the whole vector for bcast, reduce and allreduce, one block for alltoall,
 allgather, gather and scatter, the mean block for allgatherv, all blocks for reduce_scatter. The
-numbers are Open MPI's own of its algorithms; where SMPI has no twin of one, the legend names
-what SMPI runs instead.
+numbers are Open MPI's own numbers of its algorithms; if SMPI has no equivalent, the legend names
+the algorithm that SMPI runs instead.
 """
 
 from __future__ import annotations

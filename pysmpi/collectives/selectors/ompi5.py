@@ -1,9 +1,9 @@
 """Open MPI 5.0's fixed decisions of `coll/tuned`, with its own algorithms (selector `ompi5`).
 
-Release 5.0.9 decides as 4.1 did, so the tables are those of `ompi`, plus one for
-reduce_scatter_block. What differs from SMPI's port are the algorithms: the numbers mean Open
-MPI's own here, which send whole messages where no segment size is configured. On several ranks
-a node, release 5 prefers its hierarchical component `han`; choose `two_level` for that.
+The decisions of release 5.0.9 are those of 4.1, so the tables are those of `ompi`, plus one for
+reduce_scatter_block. The algorithms differ from SMPI's port: here the numbers are Open MPI's own
+algorithms, which send whole messages if no segment size is configured. With several ranks on a
+node, release 5 prefers its hierarchical component `han`; choose `two_level` for it.
 
 Source: ompi/mca/coll/tuned/coll_tuned_decision_fixed.c and coll_tuned_*_decision.c.
 """

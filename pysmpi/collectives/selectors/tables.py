@@ -4,11 +4,11 @@
     else     tree
 
 A line holds a condition on the number of ranks (`P == n`, `P < n`, `P <= n`, `else`) and the
-entries for growing sizes: `<n:name` (below n), `<=n:name` (up to n), and at the end
-`else:name`, or a bare name. K is 1024 and M is 1024 K. The first line and the first entry that
-hold are taken; a line that begins with an entry continues the one above. Where a library
-numbers its algorithms, a legend `1=ring 2=tree` gives names to the numbers. A star after a name
-is kept; it marks entries that work in two levels.
+entries for growing sizes: `<n:name` (below n), `<=n:name` (up to n), and at the end `else:name`, or
+a plain name. K is 1024 and M is 1024 K. The first line and the first entry that hold are used; a
+line that begins with an entry continues the previous one. If a library numbers its algorithms, a
+legend `1=ring 2=tree` gives names to the numbers. A star after a name is kept; it marks entries
+that work in two levels.
 """
 
 from __future__ import annotations

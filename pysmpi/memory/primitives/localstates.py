@@ -259,7 +259,7 @@ class LocalStates:
         try:
             hash(value)
         except TypeError:
-            # Only the same object is taken for the same. Kept, so that no other gets its identity.
+            # Only the same object is equal. Kept alive, so that no other object gets its identity.
             self._kept[id(value)] = value
             return ("object", id(value))
         return (type(value).__name__, value)

@@ -86,7 +86,7 @@ class _Simulation:
         return Simulated(latency, error, counts, self.wanted, self.engine.now)
 
     def begin(self, process: int, local: int) -> None:
-        """Let a process begin its next access now, and go on when that is done."""
+        """Begin the next access of a process now, and continue when it is done."""
         begun = self.machine.begin(process, local, self.memory, self.caches)
         if begun is None:
             return

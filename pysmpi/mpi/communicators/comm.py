@@ -123,7 +123,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         handle._impl = impl
         return handle
 
-    # Who belongs to it.
+    # Members.
 
     @mpi.local("7.4.1")
     def Get_group(self) -> Group:

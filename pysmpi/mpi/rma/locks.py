@@ -32,7 +32,7 @@ class Claim:
         self.request.payload = self
 
     def grant(self, now: float) -> None:
-        """Let the process go on with the lock."""
+        """Resume the process with the lock."""
         self.request.payload = None
         self.request.complete(now)
 

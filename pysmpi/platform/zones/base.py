@@ -149,7 +149,7 @@ class Zone(NetPoint):
         )
 
     def place(self, member: NetPoint, coordinates: Coordinates | None) -> None:
-        """Say where a member is; only kinds of zones that know of places look."""
+        """Set the place of a member; only kinds of zones with places use it."""
 
     def populate(self, cluster: ClusterDef, make: Makers) -> None:
         """Create the hosts and links of a cluster of this topology."""

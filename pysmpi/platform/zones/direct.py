@@ -1,6 +1,6 @@
-"""What topologies of routers that are joined directly have in common.
+"""The base of topologies of routers with direct links.
 
-Each router has `nodes` hosts, each with a link of its own. Hosts are numbered router by router.
+Each router has `nodes` hosts, each with its own link. Hosts are numbered router by router.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class DirectTopology(LeafZone):
             self._cables[a, b], self._cables[b, a] = there, back
 
     def _prepare(self) -> None:
-        """Work out what the shape implies; `_shape` is known."""
+        """Compute the values that the shape implies; `_shape` is set."""
 
     @abstractmethod
     def _pairs(self) -> Iterable[tuple[int, int]]:

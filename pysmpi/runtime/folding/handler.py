@@ -55,7 +55,7 @@ class _Handler(ctypes.Structure):
 
 
 class Allocations(Protocol):
-    """Who decides about the large arrays of one rank."""
+    """The interface that decides about the large arrays of one rank."""
 
     def allocate(self, nbytes: int, zero: bool) -> int:
         """The address for a new array; 0 if numpy should allocate it."""

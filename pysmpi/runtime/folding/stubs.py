@@ -105,7 +105,7 @@ def _inside(start: int, stop: int) -> bytes:
 
 
 def _note(queue: int) -> bytes:
-    """If below, note rdi and rsi in the queue, if it has room, and return; else go on.
+    """If below, put rdi and rsi into the queue, if it has room, and return; else continue.
 
     mov rax, queue; mov rcx, [rax]; cmp rcx, QUEUE; jae end; inc qword [rax]; shl rcx, 4;
     mov [rax + rcx + 8], rdi; mov [rax + rcx + 16], rsi; end: ret

@@ -264,7 +264,7 @@ def patch_subprocess(children: Children, module: ModuleType, replacements: Repla
 
 
 def install(patches: Patches, replacements: Replacements) -> Children:
-    """Let ranks wait for their children while others go on, until the patches are undone."""
+    """Let other ranks continue during waits for children, until the patches are undone."""
     children = Children()
     for name in ("fork", "forkpty", "posix_spawn", "posix_spawnp"):
         replacements.function(os, name, children.starter)

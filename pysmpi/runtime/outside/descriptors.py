@@ -46,7 +46,7 @@ def is_ready(fd: int, events: int) -> bool:
 
 
 def until_ready(found: Reactor, fd: int, events: int) -> None:
-    """Let others go on until a descriptor is ready."""
+    """Run other ranks until a descriptor is ready."""
     while not is_ready(fd, events):
         found.wait([(fd, events)])
 
@@ -236,7 +236,7 @@ def _file_methods() -> dict[str, Callable[..., Any]]:
 
 
 def install(patches: Patches, replacements: Replacements, own: Descriptors | None) -> None:
-    """Let waits for descriptors let others go on, until the patches are undone."""
+    """Let other ranks continue during waits for descriptors, until the patches are undone."""
     for name in ("read", "readv"):
         replacements.function(os, name, _reading)
     replacements.function(os, "write", _os_write)

@@ -25,7 +25,7 @@ def patch_events(patches: Patches, module: ModuleType) -> None:
     real_get, real_set = module._get_running_loop, module._set_running_loop
 
     def carrying(suspend: Callable[[], Any]) -> Callable[[], Any]:
-        """Lets others go on without the event loop of this fiber."""
+        """Runs other ranks without the event loop of this fiber."""
 
         def carry() -> Any:
             loop = real_get()

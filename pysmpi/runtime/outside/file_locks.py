@@ -24,7 +24,7 @@ _LOCK = struct.Struct("@hhqqi4x")
 
 
 def patch_locks(patches: Patches, module: ModuleType, replacements: Replacements) -> None:
-    """Let ranks wait for locks of files while others go on (module `fcntl`)."""
+    """Let other ranks continue during waits for locks of files (module `fcntl`)."""
     replacements.function(module, "flock", lambda real: _flock(real, module))
     if hasattr(module, "F_OFD_SETLK") and struct.calcsize("P") == 8:
         control = module.fcntl

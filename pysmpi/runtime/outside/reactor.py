@@ -122,7 +122,8 @@ class Reactor:
         look: Callable[[], Any] | None = None,
         side: Side | None = None,
     ) -> bool:
-        """Let others go on until a descriptor is ready or `look()` is true; whether that was so.
+        """Run other ranks until a descriptor is ready or `look()` is true; return whether it
+        happened.
 
         At most `timeout` seconds, in virtual time. It may return True without reason: look again.
         """
@@ -207,7 +208,7 @@ class Reactor:
     def before_change(self, rank: Any) -> None:
         """Bring the clock to the instant at which the rank that is running changes something.
 
-        Not in the middle of importing a shared module, half of which nobody else should see.
+        Not during the import of a shared module: no other rank should see a part of it.
         """
         if self.waits and not rank.program.importing:
             process = rank.enter()

@@ -28,7 +28,7 @@ def _side() -> Side:
 
 
 def patch_semaphores(patches: Patches, module: ModuleType) -> None:
-    """Let ranks wait for semaphores of `_multiprocessing` while others go on."""
+    """Let other ranks continue during waits for semaphores of `_multiprocessing`."""
     kind = getattr(module, "SemLock", None)
     if kind is None:
         return

@@ -90,7 +90,7 @@ def _set_wakeup_fd(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def install(replacements: Replacements) -> None:
-    """Let ranks wait for signals while others go on, until the patches are undone."""
+    """Let other ranks continue during waits for signals, until the patches are undone."""
     replacements.function(signal, "sigwait", _sigwait)
     replacements.function(signal, "sigwaitinfo", _sigwaitinfo)
     replacements.function(signal, "sigtimedwait", _sigtimedwait)

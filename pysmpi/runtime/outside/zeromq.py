@@ -25,7 +25,7 @@ _ending: WeakSet[Any] = WeakSet()  # contexts
 
 
 def _side(sockets: Iterable[Any]) -> Side:
-    """Who could end a wait for sockets."""
+    """The holders of the other ends of sockets."""
     inside = all(
         not isinstance(one, int)
         and hasattr(one, "last_endpoint")
@@ -36,14 +36,14 @@ def _side(sockets: Iterable[Any]) -> Side:
 
 
 def patch_sockets(patches: Patches, module: ModuleType) -> None:
-    """Let ranks wait for sockets of `zmq.sugar.socket` while others go on."""
+    """Let other ranks continue during waits for sockets of `zmq.sugar.socket`."""
     import zmq
 
     kind = module.Socket
     once = int(zmq.DONTWAIT)
 
     def patiently(self: Any, real: Callable[[int], Any], flags: int, option: str) -> Any:
-        """What `real(flags)` gives, once it does not have to wait."""
+        """The result of `real(flags)`, when it does not have to wait."""
         found = reactor()
         if found is None or self.closed:
             return real(flags)
@@ -99,7 +99,7 @@ def patch_sockets(patches: Patches, module: ModuleType) -> None:
 
 
 def _watched(sockets: Iterable[tuple[Any, int]]) -> list[tuple[int, int]]:
-    """The descriptors behind what is polled, and what they should be."""
+    """The descriptors of the polled objects, and the awaited events."""
     fds = []
     for one, events in sockets:
         if hasattr(one, "last_endpoint"):
@@ -130,7 +130,7 @@ def _poll(found: Reactor, real: Callable[..., Any], sockets: Any, timeout: int) 
 
 
 def patch_poll(patches: Patches, module: ModuleType) -> None:
-    """Let ranks poll sockets while others go on."""
+    """Let other ranks continue while a rank polls sockets."""
     real = module.zmq_poll
     if hasattr(real, "__wrapped__"):
         return
@@ -174,7 +174,7 @@ def patch_contexts(patches: Patches, module: ModuleType) -> None:
 
 
 def patch_backend(patches: Patches, module: ModuleType) -> None:
-    """Let the functions of `zmq.backend` wait while others go on."""
+    """Let other ranks continue during waits in functions of `zmq.backend`."""
     patch_poll(patches, module)
     real = module.proxy
 

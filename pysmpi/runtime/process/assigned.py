@@ -36,7 +36,7 @@ class Assigned:
             self.names[module.__name__] = found
             self.numbers += [self.exchange.watch(vars(module), name) for name in sorted(found)]
 
-    # What is assigned while a shared module is imported, which happens once, is for all ranks.
+    # Assignments during the import of a shared module, which happens once, are for all ranks.
 
     def begin_shared(self) -> None:
         """A shared module is about to be imported."""
@@ -99,7 +99,7 @@ def _stored(code: CodeType) -> Iterator[str]:
 
 
 class Borrowed:
-    """What an extension module has from modules that are private to ranks."""
+    """The objects of an extension module from modules that are private to ranks."""
 
     def __init__(self, exchange: Exchange, module: ModuleType) -> None:
         """`module` has been loaded by the rank that is running."""
@@ -129,7 +129,7 @@ class Borrowed:
 
 
 def _origin(private: dict[str, Any], value: Any) -> tuple[str, str | None] | None:
-    """The private module that a value is or comes from, and its path in there."""
+    """The private module of a value, and its path in the module."""
     kind = type(value)
     if issubclass(kind, ModuleType):
         name = vars(value).get("__name__", "")

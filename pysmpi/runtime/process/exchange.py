@@ -414,7 +414,7 @@ class Door:
         self.exchange: Optional[Exchange] = None
 
     def wait(self) -> None:
-        """Let others run, until the fiber that is running is to go on."""
+        """Run other fibers until the running one is due."""
         try:
             self.to_hub()
         finally:

@@ -1,4 +1,4 @@
-"""What programs change in the process for good, put back when the run is over.
+"""Lasting changes of the process by programs, undone at the end of a run.
 
 Ranks share the modules of the standard library: what a program assigns in them, in their classes
 or in their registries holds for all ranks, and would hold for the next run. So do settings that the
@@ -21,7 +21,7 @@ _MISSING = object()
 
 # Modules whose names are exchanged or belong to the interpreter's own bookkeeping.
 _NOT_OURS = frozenset({"sys", "__main__", "weakref", "_thread", "_weakrefset"})
-# Modules of which only the public names are: the others count threads that go on.
+# Modules with only their public names restored: others count threads that still run.
 _PUBLIC_ONLY = frozenset({"threading"})
 # Registries under private names; those under public names are found.
 _REGISTRIES = {
@@ -31,7 +31,7 @@ _REGISTRIES = {
     "shutil": ("_ARCHIVE_FORMATS", "_UNPACK_FORMATS"),
     "webbrowser": ("_browsers",),
 }
-# What Python itself adds to classes and modules that are used.
+# Attributes that Python itself adds to used classes and modules.
 _CACHES = frozenset({"__warningregistry__", "__annotations__", "__abstractmethods__"})
 
 
@@ -79,7 +79,7 @@ class Restoring:
                     self._classes.append((value, dict(own)))
 
     def restore(self) -> None:
-        """Put back what has changed."""
+        """Restore all changes."""
         for name, space, names in self._spaces:
             _restore_names(name, space, names)
         for kind, names in self._classes:
@@ -137,7 +137,7 @@ def _restore_class(kind: type, names: dict[str, Any]) -> None:
 
 
 def _settings(stream: Any) -> dict[str, Any] | None:
-    """What `reconfigure` may have changed of a stream; None if it has no such function."""
+    """The settings of a stream that `reconfigure` can change; None if it has no such function."""
     if stream is None or not hasattr(stream, "reconfigure"):
         return None
     try:
@@ -150,7 +150,7 @@ def _settings(stream: Any) -> dict[str, Any] | None:
 
 
 def _of_process() -> Iterable[Callable[[], Any]]:
-    """Functions that put settings of the process back to what they are now."""
+    """Functions that restore settings of the process to their current values."""
     import faulthandler
     import signal
     import tracemalloc
@@ -170,7 +170,7 @@ def _of_process() -> Iterable[Callable[[], Any]]:
 
         def restore_priority() -> None:
             if os.getpriority(os.PRIO_PROCESS, 0) != priority:
-                with contextlib.suppress(PermissionError):  # nobody but root may go first again
+                with contextlib.suppress(PermissionError):  # only root may raise the priority again
                     os.setpriority(os.PRIO_PROCESS, 0, priority)
 
         yield restore_priority

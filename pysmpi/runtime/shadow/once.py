@@ -93,7 +93,7 @@ class Shared:
         return data == self._pickle
 
     def close(self) -> None:
-        """Let go of the memory; arrays that ranks have go on living."""
+        """Release the memory; arrays of ranks stay valid."""
         for file in self._files:
             os.close(file)
         self._files.clear()
