@@ -13,6 +13,7 @@ from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
 import pysmpi
+from pysmpi.runtime.lookalike import stands_for
 from pysmpi.runtime.rules import Rules
 
 _OWN = os.path.join(os.path.dirname(os.path.abspath(pysmpi.__file__)), "")
@@ -72,6 +73,24 @@ def call_site(frame: FrameType | None) -> CallSite | None:
                 outer = frame
         frame = frame.f_back
     return None if outer is None else _site(outer)
+
+
+def innermost_call(frame: FrameType | None) -> tuple[str, CallSite | None]:
+    """The name of the function that the program's line calls, and the line, for a wait in it.
+
+    `frame` is the `gr_frame` of a suspended greenlet which waits outside of MPI calls, such as in
+    `time.sleep` or for a lock.
+    """
+    site = call_site(frame)
+    inner: FrameType | None = None
+    while frame is not None and site is not None:
+        code = frame.f_code
+        if code.co_filename == site.file and frame.f_lineno == site.line:
+            break
+        inner, frame = frame, frame.f_back
+    if inner is None:
+        return "a call", site
+    return stands_for(inner) or inner.f_code.co_name, site
 
 
 def error_site(error: BaseException) -> CallSite | None:

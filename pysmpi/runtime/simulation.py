@@ -19,6 +19,7 @@ from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import PlanBook, Transport
 from pysmpi.kernel.process import Core, Process
 from pysmpi.machine import UNKNOWN_SPEED
+from pysmpi.mpi import calls
 from pysmpi.mpi.base.options import ENVIRONMENT
 from pysmpi.mpi.base.ranks import Aborted, Fiber, FreeTransport, Rank, Universe, World, current
 from pysmpi.mpi.collective import agreement
@@ -33,6 +34,8 @@ from pysmpi.runtime.shared_state import SharedState
 from pysmpi.runtime.tools import begin_fiber, named
 
 Main = Callable[[Rank], Any]
+
+calls.locate = call_site
 
 
 

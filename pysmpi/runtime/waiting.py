@@ -6,31 +6,26 @@ kernel's requests and the communicators once somebody asks, which may take its t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import pysmpi.mpi
 from pysmpi import text
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Envelope, Receive, Request, Send
 from pysmpi.mpi.base.ranks import Fiber, Rank
-from pysmpi.mpi.calls import is_boundary
+from pysmpi.mpi.calls import Role, call_of
 from pysmpi.mpi.collective import agreement
 from pysmpi.mpi.communicators.comm import LOCALS, Comm, Everyone, local
 from pysmpi.mpi.communicators.communicator import Core
 from pysmpi.mpi.point_to_point.operations import Operation
 from pysmpi.mpi.rma.locks import Claim
-from pysmpi.runtime.lookalike import stands_for
-from pysmpi.runtime.program_errors import CallSite, call_site, is_ours
+from pysmpi.runtime.program_errors import CallSite, innermost_call
 
 if TYPE_CHECKING:
     from pysmpi.runtime.simulation import Simulation
 
-_MPI = os.path.join(os.path.dirname(os.path.abspath(pysmpi.mpi.__file__ or "")), "")
 # A capacity beyond this is that of a receive which takes whatever comes.
 _UNLIMITED = 1 << 60
 _SENDS = frozenset("Send Ssend Rsend Bsend send ssend bsend".split())
@@ -116,28 +111,37 @@ class Census:
         fibers = [] if rank.fiber is None else [rank.fiber]
         fibers += self._threads.get(rank.pid, ())
         return [
-            self._wait(rank, fiber, fiber.gr_frame, number)
+            self._wait(rank, fiber, number)
             for number, fiber in enumerate(fibers)
             if fiber.gr_frame is not None
         ]
 
-    def _wait(self, rank: Rank, fiber: Fiber, last: FrameType, thread: int) -> Wait:
-        frames = list(_own_frames(last))
-        call, frame = _called(frames)
-        wait = Wait(rank, call, call_site(last), thread=thread)
-        wait.own = any(_is_fiber(frame) for frame in frames)
+    def _wait(self, rank: Rank, fiber: Fiber, thread: int) -> Wait:
+        call = call_of(fiber)
+        if call is None:
+            name, site = innermost_call(fiber.gr_frame)
+            wait = Wait(rank, name, site, thread=thread)
+            operations: list[Operation] = []
+            handle = None
+        else:
+            wait = Wait(rank, call.name, call.site, thread=thread)
+            operations = [op for op in call.operations if isinstance(op, Operation)]
+            handle = next(
+                (one for one in call.having(Role.COMMUNICATOR).values() if isinstance(one, Comm)),
+                None,
+            )
+        wait.own = fiber.gate is not None
         process = fiber.process
-        handle, operations = _handles(frames)
         pending: list[Request] = list(process.pending())
         if process.schedule is not None and process.context is not None:
             core = self.core_of(process.context)
             wait.collective = self._collective(core, process, pending)
             if wait.collective is None:
-                wait.pieces = [self._piece(request, call) for request in pending]
+                wait.pieces = [self._piece(request, wait.call) for request in pending]
         else:
             for request in pending:
                 operation = next((op for op in operations if op.request is request), None)
-                wait.pieces.append(self._piece(request, call, operation))
+                wait.pieces.append(self._piece(request, wait.call, operation))
                 subject = getattr(operation, "subject", None)
                 if handle is None and isinstance(subject, Comm):
                     handle = subject
@@ -154,10 +158,10 @@ class Census:
             cores = [piece.core for piece in wait.pieces if piece.core is not None]
             if cores:
                 wait.core, wait.comm = cores[0], describe_core(rank, cores[0])
-        if frame is not None:
-            root = frame.f_locals.get("root")
-            if isinstance(root, int) and wait.core is not None:
-                wait.arguments["root"] = root
+        if call is not None and wait.core is not None:
+            for root in call.having(Role.ROOT).values():
+                if isinstance(root, int):
+                    wait.arguments["root"] = root
         return wait
 
     def _collective(
@@ -295,61 +299,3 @@ def _chains(heads: dict[int, Request]) -> Iterator[Request]:
 
 def _waits(call: str) -> bool:
     return call.lower().startswith("wait")
-
-
-def _own_frames(frame: FrameType | None) -> Iterator[FrameType]:
-    """The frames between the program's innermost one and the suspended one, innermost first."""
-    site = _site_frame(frame)
-    while frame is not None and frame is not site:
-        yield frame
-        frame = frame.f_back
-
-
-def _site_frame(frame: FrameType | None) -> FrameType | None:
-    site = call_site(frame)
-    while frame is not None and site is not None:
-        code = frame.f_code
-        if code.co_filename == site.file and frame.f_lineno == site.line and not is_ours(
-            code.co_filename
-        ):
-            return frame
-        frame = frame.f_back
-    return None
-
-
-def _called(frames: list[FrameType]) -> tuple[str, FrameType | None]:
-    """The name of what the program called, and its frame: MPI's, else whatever it is."""
-    outermost: FrameType | None = None
-    for frame in frames:
-        if frame.f_code.co_filename.startswith(_MPI) and not is_boundary(frame.f_code):
-            outermost = frame
-    if (outermost is None or _is_fiber(outermost)) and frames:
-        outermost = frames[-1]
-    if outermost is None:
-        return "a call", None
-    replaced = stands_for(outermost)
-    if replaced is not None:
-        return replaced, outermost
-    return outermost.f_code.co_name, outermost
-
-
-def _is_fiber(frame: FrameType) -> bool:
-    """Whether a frame is that in which threads wait for each other, which is no MPI call."""
-    return frame.f_code is Fiber.block.__code__
-
-
-def _handles(frames: list[FrameType]) -> tuple[Any, list[Operation]]:
-    """The communicator and the operations that MPI's frames hold."""
-    comm: Any = None
-    operations: dict[int, Operation] = {}
-    for frame in frames:
-        if not frame.f_code.co_filename.startswith(_MPI):
-            continue
-        for value in list(frame.f_locals.values()):
-            if isinstance(value, Comm):
-                comm = comm or value
-            for thing in value if isinstance(value, (list, tuple)) else (value,):
-                operation = getattr(thing, "_impl", thing)
-                if isinstance(operation, Operation):
-                    operations[id(operation)] = operation
-    return comm, list(operations.values())
