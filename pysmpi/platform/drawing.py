@@ -27,8 +27,8 @@ COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#7
 def draw(platform: Platform) -> str:
     """The picture of a machine, as the text of an SVG file.
 
-    Trees, fat trees among them, stand in rows above their hosts; other networks stand as springs
-    in the place of their links would arrange them. Raises UsageError for more than 1,024 hosts.
+    Trees, including fat trees, are drawn in rows above their hosts. Other networks are arranged as
+    if their links were springs. Raises UsageError for more than 1,024 hosts.
     """
     graph = to_graph(platform)
     rows = levels(graph)

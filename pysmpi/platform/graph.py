@@ -1,7 +1,7 @@
 """Machines from graphs, and graphs of machines (networkx).
 
-A graph of a machine has a vertex for each host and for each place where links meet, so networkx
-computes its diameter, its cuts, its components or a layout as for any graph.
+A graph of a machine has a vertex for each host and for each point where links join. networkx
+computes its diameter, cuts, components or a layout as for any graph.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pysmpi.platform.units import parse_bandwidth, parse_speed, parse_time
 if TYPE_CHECKING:
     import networkx as nx
 
-# A machine's graph is found from all its routes; beyond this many hosts they are too many.
+# The graph of a machine follows from all its routes; for more hosts they are too many.
 MOST_HOSTS = 1024
 
 
@@ -41,16 +41,16 @@ def from_graph(
     bandwidth: str = "bandwidth",
     weight: str | Callable[[Any, Any, Any], float] | None = None,
 ) -> Platform:
-    """The machine that a networkx graph is.
+    """The machine of a networkx graph.
 
     A vertex is a host, or with `kind="switch"` a point that runs no rank; a host may have `speed`
     (flop/s) and `cores`. An edge is a link with the attributes that `bandwidth` (bytes/s, required)
     and `latency` (s, 0) name; both, and the speed, may be texts with units. An edge of an
     undirected graph has its bandwidth in each direction.
 
-    Messages take the way with the fewest edges, or with `weight` the one whose edges add up to
-    the least: the name of an attribute (1 where an edge has none), or a function as networkx takes
-    it. Raises UsageError, which names the vertex or edge, for anything wrong.
+    Messages take the route with the fewest edges, or with `weight` the route with the smallest sum
+    over its edges: the name of an attribute (1 if an edge has none), or a function, as in networkx.
+    Raises UsageError with the vertex or edge for invalid graphs.
     """
     if graph.is_multigraph():
         raise UsageError(f"{name}: expected one edge between two vertices, got a multigraph")
@@ -97,7 +97,7 @@ def _add_lightest(
     cables: Mapping[tuple[Hashable, Hashable], Hop],
     zone: ZoneDef,
 ) -> None:
-    """Routes between all hosts, along the lightest ways."""
+    """Routes between all hosts, along the shortest paths."""
     import networkx
 
     hosts = [v for v, data in graph.nodes(data=True) if data.get("kind", "host") == "host"]
@@ -148,7 +148,7 @@ def _quantity(
 
 
 def to_graph(platform: Platform) -> nx.MultiGraph:
-    """The graph of a machine, as its routes show it.
+    """The graph of a machine, from its routes.
 
     A vertex is a host (`kind="host"`, `speed` in flop/s or None, `cores`) by its name, or a place
     where links meet (`kind="switch"`). An edge is a link, with `bandwidth` (bytes/s), `latency` (s)
@@ -171,7 +171,7 @@ def to_graph(platform: Platform) -> nx.MultiGraph:
                     links = platform.way(source, target)
                 except UsageError:
                     continue  # hosts need not reach each other
-                # A mere distance joins nothing.
+                # A link that is only a distance joins no points.
                 ends.follow(source, tuple(link for link in links if link.index >= 0), target)
     graph = networkx.MultiGraph(name=platform.name)
     for host in hosts:
@@ -218,14 +218,14 @@ class _Ends:
             self._parents[one] = other
 
     def follow(self, source: Host, links: tuple[Link, ...], target: Host) -> None:
-        """Take note of the ends that a route joins."""
+        """Record the ends that a route joins."""
         here: Hashable = source
         for i, link in enumerate(links):
             cable, near, far = link, 0, 1
             if link.opposite is not None and link.name.endswith("_DOWN"):
                 cable, near, far = link.opposite, 1, 0
             elif link.opposite is None and link in self.links:
-                # A link without directions is crossed from the end that is known to be here.
+                # A link without directions is crossed from its known end.
                 last = i == len(links) - 1
                 if self.find((link, 1)) == self.find(here) or (
                     last and self.find((link, 0)) == target

@@ -2,8 +2,8 @@
 
 The file has the same hosts, links, routes and options, so that SMPI prices messages between hosts
 as pysmpi's model hybrid does: the factors of the preset are written as options. SimGrid's format
-has no place for what is inside a node, for sockets and for options of single models; `leaves_out`
-says what of this a machine has.
+cannot describe the inside of a node, sockets, and options of single models; `leaves_out` lists
+these parts of a machine.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ NEUTRAL = {
     "smpi/async-small-thresh": "65536",
     "network/loopback-lat": repr(LOOPBACK_LATENCY),
 }
-# That of hosts whose platform gives none; with the same speed of the computer that simulates,
-# compute takes as long as there.
+# The speed of hosts without a speed in the platform; if this computer is assumed to have the same
+# speed, compute is not scaled.
 SPEED = 1e9
 
 # Options that only pysmpi has begin like this.

@@ -1,8 +1,8 @@
 """The actions of time-independent traces: their arguments, read strictly.
 
-An action's words are read by a `Reader`, which knows the file and line for messages. The table at
-the end has one function an action; each returns what the player does (`Deed`s of the kernel, or a
-collective call).
+A `Reader` reads the words of an action; it has the file and the line for messages. The table at the
+end has one function for each action. It returns the operations of the player (`Deed`s of the
+kernel, or a collective call).
 """
 
 from __future__ import annotations
@@ -94,11 +94,11 @@ class Reader:
         return SIZES[int(word)]
 
     def counts(self, what: str) -> list[int]:
-        """One count a rank."""
+        """One count for each rank."""
         return [self.whole(f"{what} of rank {rank}") for rank in range(self.ranks)]
 
     def end(self) -> None:
-        """Refuse words that are left."""
+        """Raise an error for further words."""
         if self.more():
             raise self.wrong(
                 repr(self.words[self.at]), f"the end of the line after {self.at - 1} arguments"

@@ -1,8 +1,8 @@
 """A player: executes the actions of one rank, as a process of the kernel.
 
 It reads ahead and puts actions into a schedule until a collective call, or until there are enough
-of them; the kernel executes that without coming back to Python, then the player reads on. Only
-requests that are still open go from one schedule to the next.
+actions. The kernel executes the schedule without returning to Python; then the player continues to
+read. Requests that are still open are carried over to the next schedule.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OPERATIONS = (
     "allgather", "allgatherv", "scatter", "scatterv", "reduce_scatter", "scan", "exscan",
 )  # fmt: skip
 CODES = {name: code for code, name in enumerate(OPERATIONS)}
-# Says nothing about time.
+# Actions without effect on time.
 IGNORED = frozenset(("comm_size", "comm_split", "comm_dup"))
 # Written by smpirun's tracer and refused by its replay.
 NOT_REPLAYED = frozenset(
@@ -61,7 +61,7 @@ class Player:
         self.date = 0.0
         self.calls = 0  # collective calls
         self._lines: Iterator[Line] = source.lines()
-        self._left: Line | None = None  # a line that was read and does not fit here
+        self._left: Line | None = None  # a line that has been read but belongs to the next schedule
         self._open: dict[tuple[int, int, int], deque[int]] = {}  # slots of requests, by key
         self._slots: list[Request | None] = []  # of the schedule that is executed
         self._numbers: list[int] = []  # line of each of its steps
@@ -265,7 +265,7 @@ class Player:
         self._step(schedule, WAIT, slot, slot + 1, 0)
 
     def _tested(self, key: tuple[int, int, int]) -> None:
-        """Let go of the request of a test if it is complete."""
+        """Release the request of a test if it is complete."""
         slots = self._open.get(key)
         if slots is not None:
             request = self._slots[slots[0]]

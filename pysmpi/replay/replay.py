@@ -41,7 +41,7 @@ class Instance:
         self._met: dict[int, tuple[str, Player, str, int]] = {}
 
     def meet(self, number: int, operation: str, player: Player) -> None:
-        """A rank makes a collective call; UsageError if others make another one in its place."""
+        """A rank makes a collective call; UsageError if others make a different call."""
         first = self._met.get(number)
         if first is None:
             first = operation, player, player.where(), 0
@@ -108,8 +108,8 @@ class ReplayResult:
 class Replay:
     """A replay of traces, each with the date (s) at which it begins.
 
-    `options` are those of `Machine`, which has a place for the ranks of all traces, in the order
-    of the traces. `core_speed` (flop/s) is used in place of the speeds of the hosts.
+    `options` are those of `Machine`, which has a place for the ranks of all traces, in the order of
+    the traces. `core_speed` (flop/s) replaces the speeds of the hosts.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The files of a time-independent trace, and the lines of each rank.
 
-A trace is either an index, which names a file a rank in the order of the ranks, or one file in
-which each line begins with the number of its rank. Lines are read as they are needed.
+A trace is either an index, which names one file for each rank, in the order of the ranks, or one
+file in which each line begins with the number of its rank. Lines are read when they are needed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class OwnFile(Source):
 
 
 class CommonFile(Source):
-    """The lines of one rank in a file of all; `runs` holds where its runs of lines are.
+    """The lines of one rank in a file of all; `runs` holds the places of its runs of lines.
 
     A run is three numbers: the offset of its first byte, its number of bytes, the number of its
     first line.
@@ -87,7 +87,7 @@ class CommonFile(Source):
 
 
 def sources(path: str | os.PathLike[str]) -> list[Source]:
-    """The sources of a trace's ranks, by rank. Raises UsageError for files that are wrong."""
+    """The sources of a trace's ranks, by rank. Raises UsageError for invalid files."""
     file = Path(path)
     name = str(path)
     with _opened(file, name) as stream:

@@ -1,8 +1,8 @@
 """The options of a run: one declaration for the command line and for `pysmpi.run`.
 
-Each field of `Options` says its type and default, how the command line spells it, its line of help
-and what values it takes. The command line makes its options from this, `pysmpi.run` has them as
-parameters, and `check` validates both, with the same message.
+Each field of `Options` has a type, a default, its name on the command line, a line of help and its
+allowed values. The command line makes its options from this, `pysmpi.run` has them as parameters,
+and `check` validates both, with the same message.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class Options:
     )  # fmt: skip
 
     def given(self) -> dict[str, Any]:
-        """The options that are not as they are by default, but for the files to write."""
+        """The options that differ from their defaults, except the files to write."""
         return {
             name: value
             for name, value in vars(self).items()
@@ -236,21 +236,21 @@ DEFAULTS: dict[str, Any] = {
 
 
 def in_python(name: str) -> str:
-    """How messages name an option of `pysmpi.run`."""
+    """The name of an option of `pysmpi.run` in messages."""
     return f"pysmpi.run: {name}"
 
 
 def on_command_line(name: str) -> str:
-    """How messages name an option of `pysmpi run`."""
+    """The name of an option of `pysmpi run` in messages."""
     spelling: str = FIELDS[name].metadata["spellings"][0]
     return spelling
 
 
 def check(options: Options, where: Callable[[str], str] = in_python) -> Options:
-    """The options of a run, once they are right.
+    """The checked options of a run.
 
-    Whole numbers become plain ones and paths become text. `where` says how messages name an
-    option; UsageError says which is wrong, what was found and what was expected.
+    Integers become plain integers and paths become text. `where` gives the name of an option in
+    messages. A UsageError has the option, the found value and the expected one.
     """
     checked = {name: check_value(name, getattr(options, name), where) for name in FIELDS}
     return replace(options, **checked)
@@ -278,14 +278,14 @@ def check_value(name: str, value: Any, where: Callable[[str], str] = in_python) 
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Refuse names that are of no option of `pysmpi.run`."""
+    """Refuse names that are not options of `pysmpi.run`."""
     for name in names:
         if name not in FIELDS:
             raise UsageError(f"pysmpi.run: unknown option {name!r}{_close(name, FIELDS)}")
 
 
 def check_arguments(args: Any) -> None:
-    """Refuse arguments of a program that are no sequence of arguments."""
+    """Refuse arguments of a program that are not a sequence of arguments."""
     if isinstance(args, (str, bytes)) or not isinstance(args, Iterable):
         raise _wrong(in_python("args"), args, "a list of arguments")
 

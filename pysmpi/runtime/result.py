@@ -13,7 +13,8 @@ from typing import Any
 from pysmpi.errors import PysmpiError
 from pysmpi.runtime.deadlock import Deadlock
 
-# Of reports: raised when a key goes or changes its meaning. `report.schema.json` describes them.
+# Version of reports: increased when a key is removed or changes its meaning. `report.schema.json`
+# describes them.
 SCHEMA = 2
 
 # Attributes of a `Result` that hold objects of Python, which no report has.
@@ -91,8 +92,8 @@ class Result:
         """The figures as plain data, as `--report FILE.json` writes them.
 
         The keys are the attributes of the result, and `schema` and `pysmpi`, the versions of the
-        report and of pysmpi. Where compute is not measured, two runs give the same report: what
-        differs between runs, such as `wall_seconds`, is None.
+        report and of pysmpi. If compute is not measured, two runs give the same report: figures
+        that differ between runs, such as `wall_seconds`, are None.
         """
         from pysmpi import __version__
         from pysmpi.runtime.timing import MEASURED

@@ -1,7 +1,7 @@
-"""What each rank waits for: its MPI call, the line of the program, the messages it lacks.
+"""The waits of ranks: the MPI call, the line of the program, the missing messages.
 
-Nothing of this is recorded while a program runs. It is read from the suspended greenlets, the
-kernel's requests and the communicators once somebody asks, which may take its time.
+None of this is recorded while a program runs. It is read from the suspended greenlets, the kernel's
+requests and the communicators when it is needed, which may take time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pysmpi.runtime.program_errors import CallSite, innermost_call
 if TYPE_CHECKING:
     from pysmpi.runtime.simulation import Simulation
 
-# A capacity beyond this is that of a receive which takes whatever comes.
+# A larger capacity means a receive that accepts any size.
 _UNLIMITED = 1 << 60
 _SENDS = frozenset("Send Ssend Rsend Bsend send ssend bsend".split())
 _RECEIVES = frozenset("Recv recv Probe probe Mprobe mprobe".split())
@@ -34,10 +34,10 @@ _RECEIVES = frozenset("Recv recv Probe probe Mprobe mprobe".split())
 
 @dataclass
 class Piece:
-    """One thing that a rank waits for, such as `Irecv(source=0, tag=7)`.
+    """One operation that a rank waits for, such as `Irecv(source=0, tag=7)`.
 
-    `pids` are the processes that could end the wait: all of them must, or, where `any` is set,
-    one of them.
+    `pids` are the processes that could end the wait: all of them must act, or, if `any` is set, one
+    of them.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Piece:
 class Collective:
     """The collective call that a rank is in: the `number`-th of its communicator.
 
-    `peers` are the processes whose messages its algorithm lacks at this moment.
+    `peers` are the processes whose messages its algorithm currently waits for.
     """
 
     core: Core
@@ -66,7 +66,7 @@ class Collective:
 class Wait:
     """One thread of a rank that waits.
 
-    `call` is what the program called, `site` where; `comm` names the communicator.
+    `call` is the program's call, `site` its place; `comm` names the communicator.
     """
 
     rank: Rank
@@ -87,7 +87,7 @@ class Wait:
 
 
 class Census:
-    """The communicators of a simulation, and what its suspended threads wait for."""
+    """The communicators of a simulation, and the waits of its suspended threads."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.universe = simulation.universe
@@ -107,7 +107,7 @@ class Census:
         return [member.pid for member in context.members]
 
     def waits(self, rank: Rank) -> list[Wait]:
-        """What the threads of a rank wait for; its main thread first."""
+        """The waits of the threads of a rank; its main thread first."""
         fibers = [] if rank.fiber is None else [rank.fiber]
         fibers += self._threads.get(rank.pid, ())
         return [
@@ -222,7 +222,7 @@ class Census:
 
 
 def _lock(request: Request, claim: Claim) -> Piece:
-    """A lock of a window that others hold, or have asked for before."""
+    """A lock of a window that others hold or have requested before."""
     locks = claim.locks
     name = "Lock_all" if claim.target < 0 else "Lock"
     arguments = {} if claim.target < 0 else {"rank": claim.target}
@@ -239,7 +239,7 @@ def decode(tag: int) -> tuple[int, str]:
 
 
 def name_comm(rank: Rank, handle: Any) -> tuple[Core | None, str]:
-    """The communicator of a handle, and how to call it."""
+    """The communicator of a handle, and its name in reports."""
     impl = handle._impl
     if impl is None:
         return None, "COMM_NULL"
@@ -251,7 +251,7 @@ def name_comm(rank: Rank, handle: Any) -> tuple[Core | None, str]:
 
 
 def describe_core(rank: Rank, core: Core) -> str:
-    """How to call a communicator that may have no name."""
+    """The name in reports of a communicator, which may have no name."""
     if core is rank.world.core:
         return "WORLD"
     if core is rank.self_core:
@@ -267,7 +267,7 @@ def describe_core(rank: Rank, core: Core) -> str:
 
 
 def unmatched_sends(context: Context) -> Iterator[Send]:
-    """The messages of a context that nobody has received, in the order of their posting."""
+    """The unreceived messages of a context, in the order of their posting."""
     found: list[Send] = []
     for box in context.mailboxes.values():
         found += [request for request in _chains(box.sends) if isinstance(request, Send)]

@@ -1,7 +1,8 @@
 """Dragonflies with Valiant routing: messages between groups go through a third one.
 
-The third group is a random one, the same for a pair of hosts in every run. It spreads patterns in
-which all hosts of a group send to one other group over all blue links, for twice the way.
+The third group is random, but the same for a pair of hosts in every run. If all hosts of a group
+send to one other group, this distributes the messages over all blue links, and doubles the length
+of routes.
 
 Sources: Valiant, A Scheme for Fast Parallel Communication (SIAM Journal on Computing, 1982); Kim,
 Dally, Scott and Abts, Technology-Driven, Highly-Scalable Dragonfly Topology (ISCA 2008), section 4.

@@ -39,7 +39,7 @@ class SlimFlyShape:
         return f"{self.q},{self.nodes}"
 
     def check(self) -> None:
-        """Raise UsageError where q is no odd prime."""
+        """Raise UsageError if q is not an odd prime."""
         q = self.q
         if q < 3 or q > 1000 or any(q % d == 0 for d in range(2, int(q**0.5) + 1)):
             raise UsageError(f"expected as q an odd prime below 1000, got {q}")
@@ -67,7 +67,7 @@ def generators(q: int) -> tuple[set[int], set[int]]:
 
 @zone_kind("slim_fly", "2 q^2 routers, any two at most two cables apart, routed minimally")
 class SlimFly(DirectTopology):
-    """A Slim Fly. Of several shortest ways a pair of routers takes always the same one."""
+    """A Slim Fly. A pair of routers always uses the same one of several shortest routes."""
 
     __slots__ = ("_neighbours", "_sets")
 

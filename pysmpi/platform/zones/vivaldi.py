@@ -22,7 +22,7 @@ from pysmpi.platform.zones.star import StarZone
 class VivaldiZone(StarZone):
     """Members with coordinates; their own links may be missing, as in SimGrid.
 
-    There is no way to a member without coordinates, such as a zone.
+    There is no route to a member without coordinates, such as a zone.
     """
 
     __slots__ = ("_coordinates",)

@@ -1,6 +1,6 @@
-"""Event loops that wait in C for the thread in which all ranks run: they are refused.
+"""Event loops that wait in C for the thread of all ranks: they are refused.
 
-A program that can do without them, as with an optional import, goes on without.
+A program that does not depend on them, as with an optional import, continues without them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _INSTEAD = {
 
 
 class ImportsLoop(UsageError, ImportError):
-    """A program imports an event loop that would keep all ranks waiting."""
+    """A program imports an event loop that would block all ranks."""
 
 
 def _imports(frame: FrameType, package: str) -> bool:

@@ -1,7 +1,7 @@
 """Sockets of ZeroMQ (`zmq`), which wait in C.
 
-Calls that would block are made without waiting, again each time that the socket's descriptor says
-that something has happened. Messages within a process (`inproc:`) come from other threads of the
+Blocking calls are replaced by calls without waiting, which are repeated whenever the socket's
+descriptor signals an event. Messages within a process (`inproc:`) come from other threads of the
 rank; others go through threads of the library, in real time.
 """
 
@@ -152,7 +152,7 @@ def _replace(patches: Patches, name: str, real: Any, new: Any) -> None:
 
 
 def patch_contexts(patches: Patches, module: ModuleType) -> None:
-    """Let a context end (`zmq.sugar.context`) once other threads have closed its sockets."""
+    """Let a context end (`zmq.sugar.context`) after other threads have closed its sockets."""
     kind = module.Context
     real = kind.term
 

@@ -1,9 +1,9 @@
-"""Names of modules that all ranks share, and of which each rank has another value.
+"""Names of shared modules with a different value in each rank.
 
 - Functions of a shared package assign to its global names (`global generator`): its generator of
-  random numbers, its settings, what it has connected to.
-- An extension module is loaded once. What it has imported from modules that each rank loads for
-  itself must be those of the rank that is running.
+  random numbers, its settings, its connections.
+- An extension module is loaded once. The objects that it has imported from private modules must be
+  those of the running rank.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Assigned:
 def _codes(module: ModuleType) -> Iterator[CodeType]:
     """The code of the functions of a module.
 
-    Only functions and classes are looked at: an object that is imported lazily imports itself then.
+    Only functions and classes are read: an object that is imported lazily would import itself.
     """
     for thing in list(vars(module).values()):
         if type(thing) is FunctionType:

@@ -1,9 +1,9 @@
 """Lasting changes of the process by programs, undone at the end of a run.
 
-Ranks share the modules of the standard library: what a program assigns in them, in their classes
-or in their registries holds for all ranks, and would hold for the next run. So do settings that the
-operating system or C code keeps and that are not a rank's own. Packages of other distributions
-stay as a program leaves them, as they stay loaded.
+Ranks share the modules of the standard library: assignments of a program in them, in their classes
+or in their registries apply to all ranks, and would apply to the next run. The same holds for
+settings in the operating system or C code that are not separate for each rank. Packages of other
+distributions stay as a program leaves them, because they stay loaded.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Restoring:
 
 
 def _is_plain(kind: type) -> bool:
-    """Whether attributes of a class are set without more ado, unlike those of enums."""
+    """Whether attributes of a class can be set directly, unlike those of enums."""
     setter: Any = type(kind).__setattr__
     return bool(setter == type.__setattr__)
 
