@@ -1,8 +1,8 @@
 """SimGrid's option names, for `--cfg NAME:VALUE`, `<config>` and YAML's `config:`.
 
-A command line of smpirun carries over: options whose notion exists here act; those that only
-steer SimGrid's own machinery are accepted and have no effect; others are refused by name. The
-parser of an option is its validation: every value is read when the settings of a run are made.
+Options of smpirun's command lines are accepted. Those with a counterpart in pysmpi have an effect,
+those that only control SimGrid's own implementation have none, and others are refused by name. The
+parser of an option validates it: every value is read when the settings of a run are made.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ class Process(Event):
         self.comm_seconds += engine.now - entered - (self.core_wait_seconds - waited)
 
     def run(self) -> None:
-        """Go on; called by the engine once the process is ready."""
+        """Continue; called by the engine when the process is ready."""
         if self._advance():
             self.engine.current = self
             self.resume()
