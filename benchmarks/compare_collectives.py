@@ -39,7 +39,7 @@ from pysmpi.kernel.process import Core, Process
 from pysmpi.kernel.requests import Context
 from pysmpi.kernel.schedule import Schedule
 from pysmpi.network.models import find
-from pysmpi.options import Settings
+from pysmpi.platform.config import Settings
 from pysmpi.platform.loader import load
 from pysmpi.platform.model import Platform
 

@@ -13,7 +13,7 @@ BEGIN, END = "<!-- options: docs/renew.py -->\n", "<!-- end -->\n"
 
 def options_table() -> str:
     """The options that `--cfg` takes, as a table."""
-    from pysmpi.options import OPTIONS
+    from pysmpi.platform.config import OPTIONS
 
     rows = ["| option | default | meaning |", "| --- | --- | --- |"]
     for option in OPTIONS.values():

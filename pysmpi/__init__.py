@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from pysmpi.version import __version__
 
 __all__ = [
     "Options",
@@ -14,6 +14,7 @@ __all__ = [
     "PysmpiError",
     "Result",
     "UsageError",
+    "__version__",
     "run",
     "sample",
     "shared_empty",
@@ -27,10 +28,8 @@ if os.environ.get("PYSMPI_INTERPRETED") == "1":
 
 if TYPE_CHECKING:
     from pysmpi.api import Options, ProgramError, Result, run
-    from pysmpi.arrays import shared_empty
     from pysmpi.errors import PysmpiError, UsageError
-    from pysmpi.sampling import sample
-    from pysmpi.touching import touch
+    from pysmpi.hints import sample, shared_empty, touch
 
 # Importing the whole simulator takes a while; `pysmpi --version` should not need it.
 _HOMES = {
@@ -40,9 +39,9 @@ _HOMES = {
     "Result": "pysmpi.api",
     "UsageError": "pysmpi.errors",
     "run": "pysmpi.api",
-    "sample": "pysmpi.sampling",
-    "shared_empty": "pysmpi.arrays",
-    "touch": "pysmpi.touching",
+    "sample": "pysmpi.hints",
+    "shared_empty": "pysmpi.hints",
+    "touch": "pysmpi.hints",
 }
 
 

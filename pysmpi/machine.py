@@ -13,7 +13,7 @@ from pysmpi.memory.transfer.choice import Locate, over
 from pysmpi.network.choice import DEFAULT as DEFAULT_MODEL
 from pysmpi.network.choice import choose
 from pysmpi.network.kinds.fluid import preset_name
-from pysmpi.options import canonical
+from pysmpi.platform.config import canonical
 from pysmpi.platform.loader import DEFAULT, load
 from pysmpi.platform.model import Host, Platform
 from pysmpi.platform.placement import Slot, place

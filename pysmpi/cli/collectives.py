@@ -198,7 +198,7 @@ def _tuner(
     from pysmpi.collectives.tuning import Tuner
     from pysmpi.memory.transfer.choice import over
     from pysmpi.network.choice import choose
-    from pysmpi.options import parse
+    from pysmpi.platform.config import parse
     from pysmpi.platform.loader import DEFAULT, load
     from pysmpi.platform.placement import place
 

@@ -34,8 +34,8 @@ def command(
     TRACE is an index that names a file for each rank, as smpirun -trace-ti writes it, or one
     file in which each line begins with its rank. The ranks of several traces share the machine.
     """  # fmt: skip
-    from pysmpi.options import parse
     from pysmpi.output import Target
+    from pysmpi.platform.config import parse
     from pysmpi.platform.units import parse_speed, parse_time
     from pysmpi.replay import Replay
 

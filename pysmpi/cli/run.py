@@ -63,7 +63,7 @@ def command(
     if help_cfg or "help" in cfg:
         _list_cfg()
         return 0
-    from pysmpi.options import parse
+    from pysmpi.platform.config import parse
 
     line: Line = ctx.meta["line"]
     settings = parse(cfg)
@@ -239,7 +239,7 @@ def _set_variables(line: Line) -> None:
 
 
 def _list_cfg() -> None:
-    from pysmpi.options import OPTIONS
+    from pysmpi.platform.config import OPTIONS
 
     width = max(map(len, OPTIONS))
     for option in OPTIONS.values():

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from pysmpi.errors import UsageError
 from pysmpi.network.models import Model, find, models
-from pysmpi.options import Settings, canonical
+from pysmpi.platform.config import Settings, canonical
 from pysmpi.platform.model import Platform
 
 # SimGrid's names of models (`network/model`).

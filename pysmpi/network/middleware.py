@@ -14,9 +14,9 @@ from typing import Any
 from pysmpi.kernel.plan import Gap, Plan, Pricing, Transport
 from pysmpi.kernel.requests import Receive, Send
 from pysmpi.network.overheads import Overheads
-from pysmpi.network.piecewise import Piecewise
-from pysmpi.options import Settings
+from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Host, Platform
+from pysmpi.platform.piecewise import Piecewise
 from pysmpi.platform.placement import Slot
 
 # Levels of communication, the narrowest first.

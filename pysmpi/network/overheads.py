@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pysmpi.network.piecewise import Piecewise, parse
-from pysmpi.options import Settings
+from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Host
+from pysmpi.platform.piecewise import Piecewise, parse
 
 
 class Overheads:

@@ -13,8 +13,8 @@ from typing import Any
 from pysmpi import text
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.requests import Receive, Send
-from pysmpi.mpi.collective.agreement import tag_of
-from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.groups.agreement import tag_of
+from pysmpi.mpi.groups.communicator import Core
 from pysmpi.mpi.rma.accesses import LATE
 from pysmpi.mpi.rma.locks import Claim
 from pysmpi.runtime.program_errors import shorten

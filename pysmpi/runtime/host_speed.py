@@ -24,7 +24,7 @@ from time import sleep as _sleep
 from time import thread_time_ns
 
 from pysmpi.errors import UsageError
-from pysmpi.options import speed as parse_choice
+from pysmpi.platform.config import speed as parse_choice
 
 # The real functions: in a run, `os.uname` and `time.sleep` are those of the simulated host.
 _uname = os.uname if hasattr(os, "uname") else None

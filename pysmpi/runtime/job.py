@@ -28,7 +28,7 @@ from pysmpi.mpi.buffers.payload import NEVER, PAYLOAD
 from pysmpi.mpi.files.disks import DISKS, Disks, disk_options
 from pysmpi.mpi.point_to_point import calls as pointtopoint
 from pysmpi.mpi.processes import environment, spawning
-from pysmpi.options import Settings
+from pysmpi.platform.config import Settings
 from pysmpi.platform.units import parse_size
 from pysmpi.runtime import collection
 from pysmpi.runtime.deadlock import Deadlock, find_deadlock
@@ -43,7 +43,7 @@ from pysmpi.runtime.simulation import Simulation
 from pysmpi.runtime.spawning import Part, Segment, Spawner
 from pysmpi.runtime.surroundings import Surroundings
 from pysmpi.runtime.timing import NativeTiming, PlaybackTiming, SteadyTiming, find_timing
-from pysmpi.runtime.touching import followed_by
+from pysmpi.runtime.touched_memory import followed_by
 from pysmpi.runtime.verdict import USAGE, verdict
 
 

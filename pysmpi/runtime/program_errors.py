@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
-import pysmpi
 from pysmpi.runtime.lookalike import stands_for
 from pysmpi.runtime.rules import Rules
+from pysmpi.version import HOME
 
-_OWN = os.path.join(os.path.dirname(os.path.abspath(pysmpi.__file__)), "")
+_OWN = os.path.join(HOME, "")
 _MACHINERY = ("<frozen importlib", "<frozen runpy", "<frozen zipimport")
 
 

@@ -95,8 +95,8 @@ class Result:
         report and of pysmpi. If compute is not measured, two runs give the same report: figures
         that differ between runs, such as `wall_seconds`, are None.
         """
-        from pysmpi import __version__
         from pysmpi.runtime.timing import MEASURED
+        from pysmpi.version import __version__
 
         figures: dict[str, Any] = {"schema": SCHEMA, "pysmpi": __version__}
         for one in fields(self):

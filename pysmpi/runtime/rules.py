@@ -33,7 +33,7 @@ from importlib.machinery import (
 )
 from typing import Any
 
-import pysmpi
+from pysmpi.version import HOME
 
 # All of mpi4py is shared, except the modules with the state of one process.
 MPI4PY_PRIVATE = (
@@ -124,7 +124,7 @@ class Rules:
         self.found.update({name: True for name in MPI4PY_PRIVATE})
         self.site = _site_directories()
         self.standard = _standard_directories()
-        self.own = _directories([os.path.dirname(pysmpi.__file__)])
+        self.own = _directories([HOME])
         self.kinds: dict[str, bool] = {}  # whether packages are private, if known
         self._knowing: dict[str, bool] = {}  # whether packages know MPI
 

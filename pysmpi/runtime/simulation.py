@@ -22,7 +22,7 @@ from pysmpi.machine import UNKNOWN_SPEED
 from pysmpi.mpi import calls
 from pysmpi.mpi.base.options import ENVIRONMENT
 from pysmpi.mpi.base.ranks import Aborted, Fiber, FreeTransport, Rank, Universe, World, current
-from pysmpi.mpi.collective import agreement
+from pysmpi.mpi.groups import agreement
 from pysmpi.mpi.point_to_point.polling import WATCH, Watch
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot

@@ -16,9 +16,9 @@ from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Envelope, Receive, Request, Send
 from pysmpi.mpi.base.ranks import Fiber, Rank
 from pysmpi.mpi.calls import Role, call_of
-from pysmpi.mpi.collective import agreement
 from pysmpi.mpi.communicators.comm import LOCALS, Comm, Everyone, local
-from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.groups import agreement
+from pysmpi.mpi.groups.communicator import Core
 from pysmpi.mpi.point_to_point.operations import Operation
 from pysmpi.mpi.rma.locks import Claim
 from pysmpi.runtime.program_errors import CallSite, innermost_call

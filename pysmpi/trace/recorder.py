@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.errors import UsageError
-from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.groups.communicator import Core
 from pysmpi.output import Target
 from pysmpi.trace.calls import Instruments
 from pysmpi.trace.events import Call, Format, Place, Transfer

@@ -120,7 +120,7 @@ def test_explain(status):
 
 
 def test_options_of_simgrid(status):
-    from pysmpi.options import OPTIONS
+    from pysmpi.platform.config import OPTIONS
 
     code, out, _ = status("run", "--cfg", "help")
     assert code == 0

@@ -16,7 +16,7 @@ from pysmpi.collectives.selection import Selection
 from pysmpi.collectives.tuning import Tuner, calls_of_all, candidates, schedules_of, selection_file
 from pysmpi.errors import UsageError
 from pysmpi.network.models import find
-from pysmpi.options import Settings
+from pysmpi.platform.config import Settings
 from pysmpi.platform.loader import load
 
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from pysmpi.memory.transfer.models import memory_models
-from pysmpi.options import OPTIONS
+from pysmpi.platform.config import OPTIONS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "memory.md").read_text(encoding="utf-8")
 

@@ -14,7 +14,7 @@ from pysmpi.collectives.tuning import Tuner
 from pysmpi.memory.lines import barrier, broadcast, reduction
 from pysmpi.memory.lines.machine import HostLines, costs_of
 from pysmpi.network.models import find
-from pysmpi.options import Settings
+from pysmpi.platform.config import Settings
 from pysmpi.platform.loader import load
 from pysmpi.platform.placement import place
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysmpi.mpi.base.exceptions import Exception as MPIException
+from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.buffers import memory as b
-from pysmpi.mpi.buffers.exporting import acquire
 
 
 def test_a_buffer_shows_the_memory_of_an_object():

@@ -17,8 +17,8 @@ from pysmpi.mpi.base.ranks import Universe
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.memory import IN_PLACE
 from pysmpi.mpi.communicators.comm import Comm
-from pysmpi.mpi.communicators.communicator import Core, connect
 from pysmpi.mpi.datatypes.datatypes import PREDEFINED as TYPES
+from pysmpi.mpi.groups.communicator import Core, connect
 from pysmpi.mpi.operators.operators import PREDEFINED as OPS
 from pysmpi.mpi.processes import environment
 

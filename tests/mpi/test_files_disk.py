@@ -16,7 +16,7 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.files.access import interleave
 from pysmpi.mpi.files.disks import DISKS, Disk, Disks, Step, disk_options
 from pysmpi.mpi.files.views import Pieces
-from pysmpi.options import Settings, parse
+from pysmpi.platform.config import Settings, parse
 
 RDWR = MPI.MODE_RDWR | MPI.MODE_CREATE
 SPEED = 1e9  # of the default disk, bytes/s

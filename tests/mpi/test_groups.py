@@ -17,7 +17,7 @@ from pysmpi.mpi.base.constants import (
     UNEQUAL,
 )
 from pysmpi.mpi.base.exceptions import Exception as MPIException
-from pysmpi.mpi.communicators.groups import GROUP_EMPTY, GROUP_NULL, Group, GroupImpl, Members
+from pysmpi.mpi.groups.groups import GROUP_EMPTY, GROUP_NULL, Group, GroupImpl, Members
 
 
 def group(*pids: int) -> Group:

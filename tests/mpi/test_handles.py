@@ -22,8 +22,8 @@ from pysmpi.mpi.base.errhandlers import (
 )
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.base.info import INFO_ENV, INFO_NULL, Info
-from pysmpi.mpi.base.status import Status
-from pysmpi.mpi.communicators.groups import GROUP_EMPTY, GROUP_NULL, Group
+from pysmpi.mpi.datatypes.status import Status
+from pysmpi.mpi.groups.groups import GROUP_EMPTY, GROUP_NULL, Group
 
 NULLS = [GROUP_NULL, INFO_NULL, ERRHANDLER_NULL]
 CONSTANTS = [GROUP_EMPTY, INFO_ENV, ERRORS_RETURN, ERRORS_ABORT, ERRORS_ARE_FATAL]

@@ -7,7 +7,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pysmpi.mpi.communicators.groups import MAX_RANGES, Members, fold, join
+from pysmpi.mpi.groups.groups import MAX_RANGES, Members, fold, join
 
 ANY_ORDER = st.lists(st.integers(0, 60), unique=True, max_size=40)
 RANGES = st.builds(

@@ -7,8 +7,8 @@ import pytest
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import Exception as MPIException
-from pysmpi.mpi.buffers import packing
 from pysmpi.mpi.datatypes import datatypes as d
+from pysmpi.mpi.datatypes import packing
 
 EXTERNAL = "external32"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pysmpi
 from pysmpi.mpi.base.ranks import current
-from pysmpi.mpi.communicators.communicator import world_core
+from pysmpi.mpi.groups.communicator import world_core
 from pysmpi.mpi.topologies.graphs import DistGraph, Edges, Grid
 from pysmpi.mpi.topologies.reordering import Places, in_blocks, order_for
 

@@ -8,7 +8,7 @@ import numpy as np
 from simulated import simulate
 
 from pysmpi.mpi import MPI
-from pysmpi.mpi.collective import agreement
+from pysmpi.mpi.groups import agreement
 
 
 def test_tags_do_not_depend_on_the_runs_before() -> None:

@@ -25,9 +25,9 @@ from pysmpi.mpi.base.constants import (
     UNDEFINED,
 )
 from pysmpi.mpi.base.exceptions import Exception as MPIException
-from pysmpi.mpi.base.status import Status
 from pysmpi.mpi.datatypes import datatypes
 from pysmpi.mpi.datatypes.datatypes import BYTE, DATATYPE_NULL, Datatype
+from pysmpi.mpi.datatypes.status import Status
 
 C_INT = st.integers(-(2**31), 2**31 - 1)
 DOUBLE, INT, SHORT, SHORT_INT = (

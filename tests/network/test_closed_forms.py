@@ -11,9 +11,9 @@ import pytest
 
 import pysmpi
 from pysmpi.network.models import models
-from pysmpi.network.piecewise import Piecewise, parse
 from pysmpi.network.presets import HYBRID
 from pysmpi.platform import load, shipped
+from pysmpi.platform.piecewise import Piecewise, parse
 
 SIZES = (0, 1, 1000, 2000, 40000, 200000, 1000000)
 ENVELOPE = 16

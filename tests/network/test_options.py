@@ -9,7 +9,7 @@ import pytest
 
 import pysmpi
 from pysmpi.errors import UsageError
-from pysmpi.options import OPTIONS, Settings
+from pysmpi.platform.config import OPTIONS, Settings
 
 PACKAGE = Path(pysmpi.__file__).parent
 

@@ -169,7 +169,7 @@ def test_a_run_that_fails_has_a_timeline(tmp_path: Path):
 
 def test_nothing_stays(tmp_path: Path):
     from pysmpi.mpi import MPI
-    from pysmpi.mpi.communicators.communicator import Core
+    from pysmpi.mpi.groups.communicator import Core
 
     before = (MPI.Comm.Send, MPI.Comm.Barrier, vars(MPI.Request)["Waitall"], Core.__init__)
     record(tmp_path / "t.json")

@@ -8,7 +8,7 @@ from typing import Any
 from pysmpi.kernel.plan import Transport
 from pysmpi.memory.transfer.library import read_library
 from pysmpi.network.middleware import MiddlewareTransport
-from pysmpi.options import Settings
+from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pysmpi.errors import UsageError
-from pysmpi.options import Settings
+from pysmpi.platform.config import Settings
 from pysmpi.platform.units import parse_size, parse_time
 
 

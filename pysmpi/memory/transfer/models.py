@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pysmpi.memory.transfer.channel import Channel
 from pysmpi.memory.transfer.room import Room
-from pysmpi.options import Settings
+from pysmpi.platform.config import Settings
 from pysmpi.plugins import Registry
 
 # (room, slot of the sender, slot of the receiver, core of the sender, core of the receiver)

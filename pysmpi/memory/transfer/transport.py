@@ -13,7 +13,7 @@ from pysmpi.memory.transfer.doorway import Doorway, Side
 from pysmpi.memory.transfer.library import read_library
 from pysmpi.memory.transfer.models import Builder
 from pysmpi.memory.transfer.room import Room
-from pysmpi.options import Settings
+from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 

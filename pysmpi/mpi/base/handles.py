@@ -362,10 +362,8 @@ def _cell(obj: Handle) -> c_uint32:
     return entry[1]
 
 
-def _status_class() -> Any:
-    from pysmpi.mpi.base.status import Status
-
-    return Status
+# Classes that C code sees as structures, with the size of the structure in bytes.
+structures: dict[type, int] = {}
 
 
 def _sizeof(arg: Any) -> int:
@@ -373,8 +371,9 @@ def _sizeof(arg: Any) -> int:
     cls = arg if isinstance(arg, type) else type(arg)
     if issubclass(cls, Handle):
         return 4
-    if issubclass(cls, _status_class()):
-        return 20
+    for kind, size in structures.items():
+        if issubclass(cls, kind):
+            return size
     raise TypeError(f"expecting an MPI type or instance, not {type_name(arg)}")
 
 
@@ -382,8 +381,9 @@ def _addressof(arg: Any) -> int:
     """Memory address of the underlying MPI handle."""
     if isinstance(arg, Handle):
         return addressof(_cell(arg))
-    if isinstance(arg, _status_class()):
-        address: int = arg._address()
+    if isinstance(arg, tuple(structures)):
+        structure: Any = arg
+        address: int = structure._address()
         return address
     raise TypeError(f"expecting an MPI instance, not {type_name(arg)}")
 

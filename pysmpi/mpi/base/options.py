@@ -11,7 +11,7 @@ from pysmpi.mpi.base.constants import (
     THREAD_SERIALIZED,
     THREAD_SINGLE,
 )
-from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 
 
@@ -134,3 +134,13 @@ class Environment:
 
 
 ENVIRONMENT: StateSlot[Rank, Environment] = StateSlot(Rank, Environment, kept=True)
+
+
+def of_rank() -> Environment:
+    """The environment of the calling rank."""
+    rank = current()
+    environment = ENVIRONMENT.peek(rank)
+    if environment is None:
+        environment = ENVIRONMENT.of(rank)
+        environment.main_thread = rank.thread()
+    return environment

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from pysmpi.mpi.buffers.exporting import address_of
+from pysmpi.mpi.base.exporting import address_of
 from pysmpi.mpi.buffers.regions import Message
 
 # The object that owns the memory, the first and the last + 1 of its bytes, the pieces there.

@@ -13,10 +13,7 @@ import numpy as np
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import fail, integer, whole
-from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
-from pysmpi.mpi.base.ranks import Universe, current
-from pysmpi.mpi.base.state import StateSlot
-from pysmpi.mpi.buffers.exporting import (
+from pysmpi.mpi.base.exporting import (
     ACCESSIBLE,
     acquire,
     address_of,
@@ -24,6 +21,9 @@ from pysmpi.mpi.buffers.exporting import (
     delegate_exports,
     export_with,
 )
+from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
+from pysmpi.mpi.base.ranks import Universe, current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
 
 __all__ = ["buffer", "memory", "BottomType", "InPlaceType", "BufferAutomaticType", "BOTTOM",

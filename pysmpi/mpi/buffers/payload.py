@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pysmpi.mpi.buffers.exporting import address_of
+from pysmpi.mpi.base.exporting import address_of
 from pysmpi.mpi.buffers.regions import Blocks, Message, copy_message
 
 NEVER = 1 << 62

@@ -13,7 +13,7 @@ import numpy as np
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import fail
-from pysmpi.mpi.buffers.exporting import acquire, address_of, at_address
+from pysmpi.mpi.base.exporting import acquire, address_of, at_address
 from pysmpi.mpi.buffers.memory import buffer
 from pysmpi.mpi.datatypes.datatypes import BYTE, Datatype
 from pysmpi.mpi.datatypes.layouts import Plan

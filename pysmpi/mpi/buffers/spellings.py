@@ -20,7 +20,7 @@ import numpy as np
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import fail, integer, named, sequence
-from pysmpi.mpi.buffers.exporting import acquire
+from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.buffers.memory import is_bottom
 from pysmpi.mpi.buffers.regions import EMPTY, NOTHING, Blocks, Message, copy_message, place
 from pysmpi.mpi.datatypes.datatypes import (
@@ -358,3 +358,12 @@ _FORMATS: dict[str, Datatype] = {
     for prefix in ("", "@", _NATIVE_ORDER)}
 # An element without a format is a number of bytes.
 _FORMATS[""] = BYTE
+
+
+def held(blocks: Blocks) -> Blocks:
+    """Blocks with datatypes that stay valid if the program frees its handles during the call."""
+    if blocks.types is not None:
+        blocks.types = [Datatype(datatype) for datatype in blocks.types]
+    elif not blocks.datatype._live().unit:
+        blocks.datatype = Datatype(blocks.datatype)
+    return blocks

@@ -13,11 +13,11 @@ from typing import Any
 from pysmpi.mpi.base.errhandlers import Errhandler
 from pysmpi.mpi.base.handles import _addressof, type_name
 from pysmpi.mpi.base.info import Info
-from pysmpi.mpi.base.status import Status
 from pysmpi.mpi.communicators.comm import Comm
-from pysmpi.mpi.communicators.groups import Group
 from pysmpi.mpi.datatypes.datatypes import Datatype
+from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.files.files import File
+from pysmpi.mpi.groups.groups import Group
 from pysmpi.mpi.operators.operators import Op
 from pysmpi.mpi.point_to_point.generalized import Grequest
 from pysmpi.mpi.point_to_point.matched import Message

@@ -13,7 +13,7 @@ from pysmpi.collectives.call import Call
 from pysmpi.mpi.base.constants import ERR_ROOT, PROC_NULL, ROOT
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.ranks import current
-from pysmpi.mpi.buffers.spellings import Blocks, Message
+from pysmpi.mpi.buffers.spellings import Blocks, Message, held
 from pysmpi.mpi.collective import arguments
 from pysmpi.mpi.collective.arguments import Place
 from pysmpi.mpi.collective.data import (
@@ -26,8 +26,7 @@ from pysmpi.mpi.collective.data import (
 )
 from pysmpi.mpi.collective.execution import Meeting, Part, counts_of, new_call, run
 from pysmpi.mpi.collective.reductions import Prefix, Reduction
-from pysmpi.mpi.communicators.communicator import Core
-from pysmpi.mpi.datatypes.datatypes import Datatype
+from pysmpi.mpi.groups.communicator import Core
 from pysmpi.mpi.operators.operators import operator_of
 
 
@@ -47,15 +46,6 @@ def check_root(comm: Any, core: Core, root: int) -> None:
     if core.inter:
         expected += ", ROOT or PROC_NULL"
     fail(ERR_ROOT, f"root is {root}, expected {expected}", comm)
-
-
-def held(blocks: Blocks) -> Blocks:
-    """Blocks with datatypes that stay valid if the program frees its handles during the call."""
-    if blocks.types is not None:
-        blocks.types = [Datatype(datatype) for datatype in blocks.types]
-    elif not blocks.datatype._live().unit:
-        blocks.datatype = Datatype(blocks.datatype)
-    return blocks
 
 
 def call_of(core: Core, me: int, op: str, part: Message | Blocks, root: int = 0) -> Call:

@@ -16,7 +16,7 @@ from pysmpi.mpi.base.constants import ERR_TRUNCATE, SUCCESS
 from pysmpi.mpi.buffers.payload import PAYLOAD, move, snapshot
 from pysmpi.mpi.buffers.spellings import Blocks, Message, place
 from pysmpi.mpi.collective.execution import Part
-from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.groups.communicator import Core
 
 # Blocks up to this many bytes are joined before they are stored.
 JOINED = 16384

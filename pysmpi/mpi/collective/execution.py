@@ -31,12 +31,12 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank, Universe
 from pysmpi.mpi.base.state import StateSlot
-from pysmpi.mpi.base.status import Status
-from pysmpi.mpi.collective.agreement import tag_of
-from pysmpi.mpi.collective.between_groups import joint, schedule_between
-from pysmpi.mpi.communicators.communicator import PERSISTENT, Board, Core, PrivateContext
 from pysmpi.mpi.datatypes.layouts import leaves
 from pysmpi.mpi.datatypes.records import Type
+from pysmpi.mpi.datatypes.status import Status
+from pysmpi.mpi.groups.agreement import tag_of
+from pysmpi.mpi.groups.between_groups import joint, schedule_between
+from pysmpi.mpi.groups.communicator import PERSISTENT, Board, Core, PrivateContext
 from pysmpi.mpi.point_to_point.operations import Operation
 
 _NO_LEVELS: frozenset[str] = frozenset()

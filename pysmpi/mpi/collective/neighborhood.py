@@ -15,15 +15,15 @@ from pysmpi.mpi.base.info import INFO_NULL, Info
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.pickling import pickle
-from pysmpi.mpi.buffers.spellings import Blocks, Message
+from pysmpi.mpi.buffers.spellings import Blocks, Message, held
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective import arguments
-from pysmpi.mpi.collective.arguments_to_parts import held, where
+from pysmpi.mpi.collective.arguments_to_parts import where
 from pysmpi.mpi.collective.data import saved, transfer
 from pysmpi.mpi.collective.execution import Meeting, Part, counts_of, new_call, run
 from pysmpi.mpi.collective.nonblocking import begin, keep
 from pysmpi.mpi.collective.objects import SIZE_BYTES, dump_each
-from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.groups.communicator import Core
 from pysmpi.mpi.point_to_point.requests import Prequest, Request
 
 if TYPE_CHECKING:

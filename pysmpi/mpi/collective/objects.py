@@ -15,19 +15,19 @@ from typing import Any
 
 from pysmpi.collectives.call import Call
 from pysmpi.kernel.schedule import Schedule
+from pysmpi.mpi.base import options
 from pysmpi.mpi.base.constants import PROC_NULL, ROOT
 from pysmpi.mpi.base.exceptions import cint, listed
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.calls import computing, mpi
-from pysmpi.mpi.collective.agreement import tag_of
 from pysmpi.mpi.collective.arguments_to_parts import check_root, where
-from pysmpi.mpi.collective.between_groups import joint
 from pysmpi.mpi.collective.execution import Meeting, Part, run
-from pysmpi.mpi.communicators.communicator import Core, check_revoked
-from pysmpi.mpi.communicators.locks import lock_of
+from pysmpi.mpi.groups.agreement import tag_of
+from pysmpi.mpi.groups.between_groups import joint
+from pysmpi.mpi.groups.communicator import Core, check_revoked
+from pysmpi.mpi.groups.locks import lock_of
 from pysmpi.mpi.operators.operators import PREDEFINED, Op
-from pysmpi.mpi.processes import environment
 
 SUM = PREDEFINED["SUM"]
 
@@ -290,7 +290,7 @@ class Tree:
 
 def _fast() -> bool:
     """Whether `mpi4py.rc.fast_reduce` is set (the default)."""
-    return environment.of_rank().options.fast_reduce
+    return options.of_rank().options.fast_reduce
 
 
 def _folded(items: list[Any], op: Callable[[Any, Any], Any]) -> Any:

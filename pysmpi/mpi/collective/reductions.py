@@ -17,8 +17,8 @@ from pysmpi.mpi.buffers.spellings import Message
 from pysmpi.mpi.collective.data import packed, saved, transfer
 from pysmpi.mpi.collective.execution import Part, reduced
 from pysmpi.mpi.collective.order import Evaluation, by_algorithm, order_for
-from pysmpi.mpi.communicators.communicator import Board, Core
 from pysmpi.mpi.datatypes.records import Type
+from pysmpi.mpi.groups.communicator import Board, Core
 from pysmpi.mpi.operators.arithmetic import Operator, prefixes, reduce
 
 # Bytes of running results that exist at a time.

@@ -22,19 +22,19 @@ from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective.agreement import agree, share_later
 from pysmpi.mpi.collective.calls import Collectives
-from pysmpi.mpi.communicators import locks as commlocks
-from pysmpi.mpi.communicators.communicator import (
+from pysmpi.mpi.communicators.fault_tolerance import FaultTolerance
+from pysmpi.mpi.groups import locks as commlocks
+from pysmpi.mpi.groups.agreement import agree, share_later
+from pysmpi.mpi.groups.communicator import (
     Core,
     check_revoked,
     connect,
     self_core,
     world_core,
 )
-from pysmpi.mpi.communicators.fault_tolerance import FaultTolerance
-from pysmpi.mpi.communicators.groups import Group, Members
-from pysmpi.mpi.communicators.hardware import split_color
+from pysmpi.mpi.groups.groups import Group, Members
+from pysmpi.mpi.groups.hardware import split_color
 from pysmpi.mpi.point_to_point.buffered import BufferedSends
 from pysmpi.mpi.point_to_point.calls import PointToPoint
 from pysmpi.mpi.point_to_point.operations import Operation

@@ -20,14 +20,14 @@ from pysmpi.kernel.requests import Context, Request
 from pysmpi.kernel.schedule import Schedule
 from pysmpi.mpi.base import errhandlers
 from pysmpi.mpi.base.exceptions import cint
+from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.base.ranks import Rank, Universe, current
 from pysmpi.mpi.base.state import StateSlot
-from pysmpi.mpi.buffers.exporting import acquire
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective.agreement import agree, agree_later, share_later
-from pysmpi.mpi.collective.between_groups import joint
-from pysmpi.mpi.communicators.communicator import PERSISTENT, Core, connect
-from pysmpi.mpi.communicators.groups import EMPTY, Group
+from pysmpi.mpi.groups.agreement import agree, agree_later, share_later
+from pysmpi.mpi.groups.between_groups import joint
+from pysmpi.mpi.groups.communicator import PERSISTENT, Core, connect
+from pysmpi.mpi.groups.groups import EMPTY, Group
 from pysmpi.mpi.point_to_point.operations import Operation
 from pysmpi.mpi.point_to_point.partitioned import STARTED
 from pysmpi.mpi.point_to_point.requests import Request as RequestHandle

@@ -14,12 +14,12 @@ from pysmpi.mpi.base.handles import wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective.agreement import agree
 from pysmpi.mpi.communicators.comm import CONTEXT_BYTES, Comm, use_class
-from pysmpi.mpi.communicators.communicator import Core
-from pysmpi.mpi.communicators.groups import Group, Members
 from pysmpi.mpi.communicators.intercomm_creation import join, meet
 from pysmpi.mpi.communicators.intracomm import Intracomm
+from pysmpi.mpi.groups.agreement import agree
+from pysmpi.mpi.groups.communicator import Core
+from pysmpi.mpi.groups.groups import Group, Members
 
 __all__ = ["Intercomm"]
 

@@ -17,9 +17,9 @@ from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.handles import type_name
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective.agreement import agree, tag_of
-from pysmpi.mpi.communicators.communicator import MEETINGS, Core, check_revoked, connect
-from pysmpi.mpi.communicators.groups import Members
+from pysmpi.mpi.groups.agreement import agree, tag_of
+from pysmpi.mpi.groups.communicator import MEETINGS, Core, check_revoked, connect
+from pysmpi.mpi.groups.groups import Members
 from pysmpi.mpi.point_to_point.calls import Landing
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from pysmpi.mpi.base.handles import wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective.agreement import agree
 from pysmpi.mpi.collective.calls import IntracommCollectives
 from pysmpi.mpi.communicators.comm import CONTEXT_BYTES, SELF, WORLD, Comm, use_class
-from pysmpi.mpi.communicators.communicator import MEETINGS, Core
-from pysmpi.mpi.communicators.groups import Group, Members
 from pysmpi.mpi.communicators.intercomm_creation import IntercommCreation
+from pysmpi.mpi.groups.agreement import agree
+from pysmpi.mpi.groups.communicator import MEETINGS, Core
+from pysmpi.mpi.groups.groups import Group, Members
 from pysmpi.mpi.processes.connecting import Connecting
 from pysmpi.mpi.processes.spawning import Spawning
 from pysmpi.mpi.topologies.creation import TopologyCreation

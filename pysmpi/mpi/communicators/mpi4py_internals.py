@@ -13,13 +13,13 @@ from pysmpi.mpi.base.handles import wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective.agreement import agree
-from pysmpi.mpi.collective.between_groups import joint
 from pysmpi.mpi.communicators.comm import Comm
-from pysmpi.mpi.communicators.communicator import Core, connect
 from pysmpi.mpi.communicators.intercomm import Intercomm
 from pysmpi.mpi.communicators.intracomm import Intracomm
-from pysmpi.mpi.communicators.locks import at_forget, lock_of, locks_of
+from pysmpi.mpi.groups.agreement import agree
+from pysmpi.mpi.groups.between_groups import joint
+from pysmpi.mpi.groups.communicator import Core, connect
+from pysmpi.mpi.groups.locks import at_forget, lock_of, locks_of
 
 __all__ = ["_comm_lock", "_comm_lock_table", "_commctx_intra", "_commctx_inter"]
 

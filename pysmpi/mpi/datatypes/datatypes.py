@@ -11,9 +11,8 @@ from pysmpi.mpi.base.exceptions import cint, cstring, fail, integer, named, sequ
 from pysmpi.mpi.base.handles import Handle, _cells, check_comm, type_name, wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
-from pysmpi.mpi.buffers import packing
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.datatypes import decoding
+from pysmpi.mpi.datatypes import decoding, packing
 from pysmpi.mpi.datatypes import predefined as typetable
 from pysmpi.mpi.datatypes import records as typerecords
 from pysmpi.mpi.datatypes.layouts import Layout

@@ -18,14 +18,14 @@ from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Request as KernelRequest
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_FILE, SUCCESS
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.base.status import Status
 from pysmpi.mpi.buffers.spellings import Message
-from pysmpi.mpi.collective.agreement import agree_later, tag_of
-from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.files.disks import Step
 from pysmpi.mpi.files.pointers import Claim, Side
 from pysmpi.mpi.files.storage import FileError
 from pysmpi.mpi.files.views import Pieces
+from pysmpi.mpi.groups.agreement import agree_later, tag_of
+from pysmpi.mpi.groups.communicator import Core
 from pysmpi.mpi.point_to_point.operations import Operation
 
 # The message of a process about its part: its begin and end in the file.

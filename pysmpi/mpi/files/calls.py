@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import fail, whole
 from pysmpi.mpi.base.ranks import Rank, current
-from pysmpi.mpi.base.status import Status, check_status
 from pysmpi.mpi.buffers.spellings import reduction
 from pysmpi.mpi.calls import mpi
+from pysmpi.mpi.datatypes.status import Status, check_status
 from pysmpi.mpi.files.access import Access, CollectiveAccess
 from pysmpi.mpi.files.pointers import OpenFile, Side
 from pysmpi.mpi.point_to_point.requests import Request

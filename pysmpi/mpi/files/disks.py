@@ -21,7 +21,7 @@ from pysmpi.kernel.work import Work
 from pysmpi.mpi.base.ranks import Rank, Universe
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.files.views import Pieces
-from pysmpi.options import Settings
+from pysmpi.platform.config import Settings
 from pysmpi.platform.units import parse_bandwidth, parse_time
 
 MACHINE, HOST = "machine", "host"

@@ -12,9 +12,6 @@ from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info, pairs
 from pysmpi.mpi.base.ranks import Universe, current
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective.agreement import agree
-from pysmpi.mpi.communicators.communicator import Core
-from pysmpi.mpi.communicators.groups import Group, Members
 from pysmpi.mpi.communicators.intracomm import Intracomm
 from pysmpi.mpi.datatypes.datatypes import BYTE, Datatype, _reference
 from pysmpi.mpi.files import representations as file_representations
@@ -23,6 +20,9 @@ from pysmpi.mpi.files.disks import disk_of
 from pysmpi.mpi.files.pointers import OpenFile, Side
 from pysmpi.mpi.files.representations import Register_datarep
 from pysmpi.mpi.files.storage import FileError, Storage, check_amode, delete, real_path
+from pysmpi.mpi.groups.agreement import agree
+from pysmpi.mpi.groups.communicator import Core
+from pysmpi.mpi.groups.groups import Group, Members
 
 if TYPE_CHECKING:
     from os import PathLike

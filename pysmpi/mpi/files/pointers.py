@@ -12,13 +12,13 @@ from typing import Any
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.communicators.communicator import Core
 from pysmpi.mpi.datatypes.datatypes import BYTE
 from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.files.disks import SIEVING, Disk
 from pysmpi.mpi.files.representations import NATIVE, Representation
 from pysmpi.mpi.files.storage import FileError, Storage
 from pysmpi.mpi.files.views import View
+from pysmpi.mpi.groups.communicator import Core
 
 # The hints that have an effect: their defaults and the values that they may have. Others are
 # ignored, as MPI requires (MPI 4.1, section 14.2.8).

@@ -13,13 +13,13 @@ from pysmpi.kernel.requests import BUFFERED, Send
 from pysmpi.kernel.requests import Request as KernelRequest
 from pysmpi.mpi.base.constants import BSEND_OVERHEAD, ERR_BUFFER, PROC_NULL
 from pysmpi.mpi.base.exceptions import fail
+from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
-from pysmpi.mpi.buffers.exporting import acquire
 from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.buffers.spellings import send as send_message
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.groups.communicator import Core
 from pysmpi.mpi.point_to_point.calls import check_destination, new_send
 from pysmpi.mpi.point_to_point.operations import (
     NoOperation,

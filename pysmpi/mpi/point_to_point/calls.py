@@ -27,9 +27,8 @@ from pysmpi.mpi.base.constants import (
     PROC_NULL,
 )
 from pysmpi.mpi.base.exceptions import cint, fail, named
+from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.base.ranks import Rank, current
-from pysmpi.mpi.base.status import Status, check_status
-from pysmpi.mpi.buffers.exporting import acquire
 from pysmpi.mpi.buffers.payload import move, snapshot
 from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.buffers.spellings import Message as Memory
@@ -37,7 +36,8 @@ from pysmpi.mpi.buffers.spellings import is_integral
 from pysmpi.mpi.buffers.spellings import receive as receive_message
 from pysmpi.mpi.buffers.spellings import send as send_message
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.communicators.communicator import Core, check_revoked
+from pysmpi.mpi.datatypes.status import Status, check_status
+from pysmpi.mpi.groups.communicator import Core, check_revoked
 from pysmpi.mpi.point_to_point.matched import Message
 from pysmpi.mpi.point_to_point.operations import (
     NoOperation,

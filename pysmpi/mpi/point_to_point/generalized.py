@@ -12,8 +12,8 @@ from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_REQUEST, SUCCESS
 from pysmpi.mpi.base.exceptions import fail, listed
 from pysmpi.mpi.base.handles import wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
-from pysmpi.mpi.base.status import Status
 from pysmpi.mpi.calls import computing, mpi
+from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.point_to_point.operations import Operation
 from pysmpi.mpi.point_to_point.requests import Request
 

@@ -17,8 +17,8 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.handles import Handle, check_comm
 from pysmpi.mpi.base.ranks import Rank, current
-from pysmpi.mpi.base.status import Status, check_status
 from pysmpi.mpi.calls import mpi
+from pysmpi.mpi.datatypes.status import Status, check_status
 from pysmpi.mpi.point_to_point.operations import NoOperation, ReceiveOperation, describe
 from pysmpi.mpi.point_to_point.polling import poll
 from pysmpi.mpi.point_to_point.requests import Request

@@ -19,7 +19,7 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.base.status import Status
+from pysmpi.mpi.datatypes.status import Status
 
 
 class Operation:

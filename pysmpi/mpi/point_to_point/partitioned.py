@@ -35,11 +35,10 @@ from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
-from pysmpi.mpi.base.status import Status
-from pysmpi.mpi.buffers.spellings import Blocks, partitioned
+from pysmpi.mpi.buffers.spellings import Blocks, held, partitioned
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective.arguments_to_parts import held
-from pysmpi.mpi.communicators.communicator import Core, check_revoked
+from pysmpi.mpi.datatypes.status import Status
+from pysmpi.mpi.groups.communicator import Core, check_revoked
 from pysmpi.mpi.point_to_point.operations import NoOperation, Operation
 from pysmpi.mpi.point_to_point.polling import poll
 from pysmpi.mpi.point_to_point.requests import Prequest

@@ -20,8 +20,8 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import cint, fail, listed, sequence
 from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
-from pysmpi.mpi.base.status import Status, check_status
 from pysmpi.mpi.calls import mpi
+from pysmpi.mpi.datatypes.status import Status, check_status
 from pysmpi.mpi.point_to_point.operations import Operation
 from pysmpi.mpi.point_to_point.polling import poll
 

@@ -22,10 +22,10 @@ from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, Universe, World, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective.agreement import tag_of
-from pysmpi.mpi.communicators.communicator import Core, connect
-from pysmpi.mpi.communicators.groups import Members
 from pysmpi.mpi.communicators.intercomm_creation import HEAD_BYTES, PROCESS_BYTES, Half, broadcast
+from pysmpi.mpi.groups.agreement import tag_of
+from pysmpi.mpi.groups.communicator import Core, connect
+from pysmpi.mpi.groups.groups import Members
 from pysmpi.mpi.point_to_point.calls import Landing
 from pysmpi.mpi.processes.ports import Caller, directory
 

@@ -14,10 +14,10 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.info import Info
-from pysmpi.mpi.base.options import ENVIRONMENT, Environment, Options
+from pysmpi.mpi.base.options import ENVIRONMENT, Environment, Options, of_rank
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.communicators.hardware import resources
+from pysmpi.mpi.groups.hardware import resources
 
 __all__ = [
     "Init",
@@ -57,16 +57,6 @@ _ACTIONS: dict[str, errhandlers.Action | None] = {
     "abort": errhandlers.ABORT,
     "fatal": errhandlers.ARE_FATAL,
 }
-
-
-def of_rank() -> Environment:
-    """The environment of the calling rank."""
-    rank = current()
-    environment = ENVIRONMENT.peek(rank)
-    if environment is None:
-        environment = ENVIRONMENT.of(rank)
-        environment.main_thread = rank.thread()
-    return environment
 
 
 def start(rc: Any = None, environ: Mapping[str, str] | None = None) -> Environment:
@@ -231,7 +221,7 @@ def Get_version() -> tuple[int, int]:
 @mpi.local("9.1.1")
 def Get_library_version() -> str:
     """Obtain the version string of the MPI library."""
-    from pysmpi import __version__
+    from pysmpi.version import __version__
 
     return f"pysmpi {__version__}"
 
@@ -244,7 +234,7 @@ def get_vendor() -> tuple[str, tuple[int, int, int]]:
       - string with the name of the MPI implementation.
       - integer 3-tuple version number ``(major, minor, micro)``.
     """
-    from pysmpi import __version__
+    from pysmpi.version import __version__
 
     numbers = [int("".join(filter(str.isdigit, part)) or 0) for part in __version__.split(".")]
     major, minor, micro = (numbers + [0, 0, 0])[:3]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from pysmpi.mpi.base import errhandlers
+from pysmpi.mpi.base import errhandlers, options
 from pysmpi.mpi.base.constants import ERR_ARG, ERR_SESSION
 from pysmpi.mpi.base.errhandlers import Errhandler
 from pysmpi.mpi.base.exceptions import cint, cstring, fail
@@ -13,10 +13,9 @@ from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info, pairs
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.communicators.groups import Group, Members, world
+from pysmpi.mpi.groups.groups import Group, Members, session_classes, world
 from pysmpi.mpi.point_to_point import buffered
 from pysmpi.mpi.point_to_point.requests import Request
-from pysmpi.mpi.processes import environment
 
 __all__ = ["Session", "SESSION_NULL"]
 
@@ -61,7 +60,7 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
         if errhandler is not None and not isinstance(errhandler, Errhandler):
             raise wrong_type("errhandler", Errhandler, errhandler)
         session = cls._of(SessionImpl(hints))
-        environment.of_rank().sessions = True
+        options.of_rank().sessions = True
         if errhandler is not None:
             session.Set_errhandler(errhandler)
         return session
@@ -159,5 +158,7 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
         """Call the error handler installed on a session."""
         errhandlers.call(self, errorcode)
 
+
+session_classes.append(Session)
 
 SESSION_NULL = Session._define("SESSION_NULL", None, 0x38000000)

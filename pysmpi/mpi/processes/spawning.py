@@ -26,8 +26,8 @@ from pysmpi.mpi.base.ranks import Rank, Universe, World, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.spellings import is_integral
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.communicators.communicator import Core, connect
 from pysmpi.mpi.communicators.intercomm_creation import broadcast
+from pysmpi.mpi.groups.communicator import Core, connect
 from pysmpi.mpi.processes.connecting import ORIGIN, check_root, tell
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.exceptions import cint, fail, whole
 from pysmpi.mpi.base.ranks import Rank, current
-from pysmpi.mpi.base.status import Status
 from pysmpi.mpi.buffers.spellings import Message, reduction
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.arguments import Target, one_sided, single
 from pysmpi.mpi.datatypes.records import Type
+from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.operators.arithmetic import NO_OP, REPLACE, Operator, check, element
 from pysmpi.mpi.operators.operators import PREDEFINED, Op, operator_of
 from pysmpi.mpi.point_to_point.operations import NoOperation, Operation

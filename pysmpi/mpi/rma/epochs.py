@@ -30,7 +30,7 @@ from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.handles import wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.communicators.groups import Group
+from pysmpi.mpi.groups.groups import Group
 from pysmpi.mpi.point_to_point.polling import poll
 from pysmpi.mpi.rma.locks import ALL, Claim
 from pysmpi.mpi.rma.window import Exposure, Side

@@ -23,10 +23,10 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers.spellings import Message, place
-from pysmpi.mpi.collective.agreement import tag_of
 from pysmpi.mpi.collective.execution import Meeting, alone, schedule_of
-from pysmpi.mpi.communicators.communicator import Core
 from pysmpi.mpi.datatypes.datatypes import Datatype
+from pysmpi.mpi.groups.agreement import tag_of
+from pysmpi.mpi.groups.communicator import Core
 from pysmpi.mpi.rma.locks import Claim, Locks
 
 if TYPE_CHECKING:

@@ -34,16 +34,16 @@ from pysmpi.mpi.base.constants import (
     WIN_UNIFIED,
 )
 from pysmpi.mpi.base.exceptions import cint, cstring, fail, whole
+from pysmpi.mpi.base.exporting import acquire, address_of, export_with
 from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info, pairs
 from pysmpi.mpi.base.ranks import Rank, current
-from pysmpi.mpi.buffers.exporting import acquire, address_of, export_with
 from pysmpi.mpi.buffers.memory import buffer, is_bottom, over
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective.agreement import agree
-from pysmpi.mpi.communicators.communicator import Core
-from pysmpi.mpi.communicators.groups import Group
 from pysmpi.mpi.communicators.intracomm import COMM_SELF, Intracomm
+from pysmpi.mpi.groups.agreement import agree
+from pysmpi.mpi.groups.communicator import Core
+from pysmpi.mpi.groups.groups import Group
 from pysmpi.mpi.rma.calls import OneSided
 from pysmpi.mpi.rma.epochs import Synchronization
 from pysmpi.mpi.rma.window import NOTHING, Region, Side, Window

@@ -24,8 +24,8 @@ from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective.agreement import agree, tag_of
-from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.groups.agreement import agree, tag_of
+from pysmpi.mpi.groups.communicator import Core
 from pysmpi.mpi.topologies.graphs import DistGraph, Edges, Graph, Grid
 from pysmpi.mpi.topologies.reordering import order_for
 

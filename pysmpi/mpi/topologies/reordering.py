@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.groups.communicator import Core
 from pysmpi.mpi.topologies.graphs import Grid
 
 PROBE = 4096  # bytes of the message for the distance of two hosts

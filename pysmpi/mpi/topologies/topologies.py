@@ -20,11 +20,11 @@ from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.spellings import is_integral
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective.agreement import agree
 from pysmpi.mpi.collective.neighborhood import NeighborhoodCollectives
 from pysmpi.mpi.communicators.comm import CONTEXT_BYTES, Comm, use_class
-from pysmpi.mpi.communicators.communicator import Core
 from pysmpi.mpi.communicators.intracomm import Intracomm
+from pysmpi.mpi.groups.agreement import agree
+from pysmpi.mpi.groups.communicator import Core
 from pysmpi.mpi.topologies.creation import CLASSES, integers
 from pysmpi.mpi.topologies.graphs import DistGraph, Graph, Grid, balanced
 

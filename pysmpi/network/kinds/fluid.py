@@ -23,11 +23,11 @@ from pysmpi.kernel.plan import Transport
 from pysmpi.network.flows import ENVELOPE, FlowTransport, Sized
 from pysmpi.network.models import Explanation, model
 from pysmpi.network.overheads import Overheads
-from pysmpi.network.piecewise import Piecewise
 from pysmpi.network.presets import CM02, LV08, RAW, Preset
 from pysmpi.network.presets import find as find_preset
-from pysmpi.options import Settings
+from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Host, Platform
+from pysmpi.platform.piecewise import Piecewise
 
 
 def transport(

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pysmpi.kernel.plan import Gap, Plan, Port, Transport
 from pysmpi.network.models import Explanation, model
 from pysmpi.network.overheads import Overheads
-from pysmpi.options import Settings
+from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Host, Platform
 
 SYNCHRONOUS = "smpi/send-is-detached-thresh"

@@ -19,7 +19,7 @@ from pysmpi.network.middleware import (
     hop_by_hop,
 )
 from pysmpi.network.models import Explanation, model
-from pysmpi.options import Settings
+from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Host, Platform
 
 CAMERON = (

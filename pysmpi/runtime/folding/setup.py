@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pysmpi import arrays
+from pysmpi import hints
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base.ranks import current, outside
 from pysmpi.mpi.buffers.payload import PAYLOAD
@@ -29,7 +29,7 @@ LEAST = 1 << 16
 _NEVER = 1 << 62
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
 # Frames of libraries that allocate on behalf of their callers.
-_BEHALF = ("numpy", "pysmpi.runtime.shadow", "pysmpi.sampling", "pysmpi.runtime.folding")
+_BEHALF = ("numpy", "pysmpi.runtime.shadow", "pysmpi.hints", "pysmpi.runtime.folding")
 
 _process: list[Any] = []  # the arena and the handlers; arrays may need them after a run
 
@@ -95,7 +95,7 @@ class Folding:
         if self.rules:
             self._begin()
         _running.append(self)
-        arrays.allocate = None if self.rules.off else self.shared_empty
+        hints.allocate = None if self.rules.off else self.shared_empty
         return self
 
     def _begin(self) -> None:
@@ -122,7 +122,7 @@ class Folding:
 
     def __exit__(self, *exception: object) -> None:
         _running.remove(self)
-        arrays.allocate = None
+        hints.allocate = None
         if self.ledger is not None and self.partial is not None:
             self.handlers.offer(_NEVER)
             self.handlers.collect()

@@ -9,7 +9,7 @@ from itertools import islice
 from types import FrameType
 from typing import Any
 
-from pysmpi import sampling
+from pysmpi import hints
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.program_errors import shorten
@@ -32,7 +32,7 @@ class Annotations:
 
     def install(self, patches: Patches) -> None:
         """Answer until the patches are undone."""
-        patches.set(sampling, "run", self)
+        patches.set(hints, "sampling", self)
 
     def _point(self, sample: Any, function: Callable[..., Any] | None = None) -> Point:
         if function is not None:

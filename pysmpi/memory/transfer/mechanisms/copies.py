@@ -9,7 +9,7 @@ from pysmpi.memory.transfer.library import seconds
 from pysmpi.memory.transfer.models import MEMORY_MODELS, Builder, MemoryModel, memory_model
 from pysmpi.memory.transfer.room import Room
 from pysmpi.memory.transfer.single_copy import SingleCopy
-from pysmpi.options import Settings
+from pysmpi.platform.config import Settings
 
 
 @memory_model("pipelined", "two copies through shared buffers, in chunks (Open MPI, MPICH)")

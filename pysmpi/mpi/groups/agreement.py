@@ -21,8 +21,8 @@ from pysmpi.kernel.requests import Context
 from pysmpi.kernel.requests import Request as KernelRequest
 from pysmpi.kernel.schedule import MOST_TAGS, Schedule
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.collective.between_groups import Sides, joint
-from pysmpi.mpi.communicators.communicator import Board, Core, check_revoked
+from pysmpi.mpi.groups.between_groups import Sides, joint
+from pysmpi.mpi.groups.communicator import Board, Core, check_revoked
 
 # Tags of collective messages: the number of the call, its operation, and the algorithm's own tag.
 _CALLS = 1 << 14

@@ -16,7 +16,7 @@ from pysmpi.mpi.base.constants import ERR_REVOKED
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank, Universe, World, current
 from pysmpi.mpi.base.state import Owner, StateSlot
-from pysmpi.mpi.communicators.groups import Members
+from pysmpi.mpi.groups.groups import Members
 
 NOBODY: frozenset[int] = frozenset()
 

@@ -19,7 +19,7 @@ from pysmpi.mpi.base.constants import (
     UNDEFINED,
 )
 from pysmpi.mpi.base.exceptions import cint, fail, sequence, whole
-from pysmpi.mpi.base.handles import wrong_type
+from pysmpi.mpi.base.handles import structures, wrong_type
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.datatypes import BYTE, Datatype
 from pysmpi.mpi.datatypes.layouts import Signature, members
@@ -306,3 +306,6 @@ def _size(signature: Signature) -> int:
         count * (_size(what) if isinstance(what, tuple) else what.layout.size)
         for count, what in signature
     )
+
+
+structures[Status] = 4 * F_STATUS_SIZE

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self
 
 from pysmpi.mpi.base.constants import (
     ERR_ARG,
@@ -26,9 +26,6 @@ from pysmpi.mpi.base.exceptions import cint, fail, integer, sequence
 from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.calls import mpi
-
-if TYPE_CHECKING:
-    from pysmpi.mpi.processes.sessions import Session
 
 __all__ = ["Group", "GROUP_NULL", "GROUP_EMPTY"]
 
@@ -235,6 +232,10 @@ class GroupImpl:
         self.members = members
 
 
+# The class of sessions: its chapter, which is above this one, adds it.
+session_classes: list[type[Handle]] = []
+
+
 class Group(Handle, kind=2, null=0x08000000, error=ERR_GROUP):
     """Group of processes."""
 
@@ -374,13 +375,12 @@ class Group(Handle, kind=2, null=0x08000000, error=ERR_GROUP):
 
     @classmethod
     @mpi.local("7.3.2")
-    def Create_from_session_pset(cls, session: Session, pset_name: str) -> Self:
+    def Create_from_session_pset(cls, session: Handle, pset_name: str) -> Self:
         """Create a new group from session and process set."""
-        from pysmpi.mpi.processes.sessions import Session
-
-        if not isinstance(session, Session):
-            raise wrong_type("session", Session, session)
-        return cls._of(session.Create_group(pset_name)._impl)
+        if not isinstance(session, tuple(session_classes)):
+            raise wrong_type("session", session_classes[0], session)
+        source: Any = session
+        return cls._of(source.Create_group(pset_name)._impl)
 
     @mpi.local("7.3.3")
     def Free(self) -> None:

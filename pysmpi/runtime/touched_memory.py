@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pysmpi import touching
+from pysmpi import hints
 from pysmpi.kernel.plan import Transport
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.locations import place_of
@@ -25,9 +25,9 @@ def followed_by(transport: Transport) -> Iterator[None]:
         touch(process.slot, place, nbytes, bool(write))
         rank.leave()
 
-    before = touching.touched
-    touching.touched = None if touch is None else touched
+    before = hints.touched
+    hints.touched = None if touch is None else touched
     try:
         yield
     finally:
-        touching.touched = before
+        hints.touched = before

@@ -19,7 +19,7 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.info import Info
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.groups.communicator import Core
 
 TYPE, PSET = "mpi_hw_resource_type", "mpi_pset_name"
 SHARED = "mpi_shared_memory"

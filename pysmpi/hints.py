@@ -1,7 +1,7 @@
-"""Annotations of compute in programs: `pysmpi.sample`.
+"""Annotations of programs: `pysmpi.sample`, `pysmpi.shared_empty` and `pysmpi.touch`.
 
-Under a real MPI library, and outside of simulations, they do nothing. Importing them imports no
-other module of pysmpi.
+Under a real MPI library, and outside of simulations, `sample` and `touch` do nothing and
+`shared_empty` is `numpy.empty`. Importing them imports no other module of pysmpi.
 """
 
 from __future__ import annotations
@@ -9,10 +9,15 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-# The run's handler of annotations; None outside of runs.
-run: Any = None
+if TYPE_CHECKING:
+    from numpy import ndarray
+
+# The handlers of the run; None outside of runs.
+sampling: Any = None  # of `sample`
+allocate: Any = None  # of `shared_empty`: called with shape, dtype, private elements and frame
+touched: Any = None  # of `touch`: called with the array and whether it is written
 
 
 class sample:
@@ -105,20 +110,20 @@ class sample:
     # A loop
 
     def __iter__(self) -> Iterator[Any]:
-        if run is None:
+        if sampling is None:
             return iter(self.what)
-        loop: Iterator[Any] = run.loop(self)
+        loop: Iterator[Any] = sampling.loop(self)
         return loop
 
     # A block
 
     def __enter__(self) -> sample:
-        if run is not None:
-            run.enter_block(self, sys._getframe(1))
+        if sampling is not None:
+            sampling.enter_block(self, sys._getframe(1))
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
-        return False if run is None else bool(run.leave_block(self, error))
+        return False if sampling is None else bool(sampling.leave_block(self, error))
 
     # A function
 
@@ -128,19 +133,60 @@ class sample:
             if len(args) != 1 or kwargs or not callable(args[0]):
                 raise TypeError("pysmpi.sample: expected a function to decorate")
             return self._decorated(args[0])
-        if run is None:
+        if sampling is None:
             return function(*args, **kwargs)
-        return run.call(self, function, args, kwargs)
+        return sampling.call(self, function, args, kwargs)
 
     def _decorated(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def sampled(*args: Any, **kwargs: Any) -> Any:
-            if run is None:
+            if sampling is None:
                 return function(*args, **kwargs)
-            return run.call(self, function, args, kwargs)
+            return sampling.call(self, function, args, kwargs)
 
         return sampled
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Bind the method that `@pysmpi.sample` decorates."""
         return self if instance is None else functools.partial(self, instance)
+
+
+def shared_empty(
+    shape: int | tuple[int, ...], dtype: Any = float, private: Iterable[Any] = ()
+) -> ndarray:
+    """Return an array that shares its memory with the arrays of other ranks in a simulation.
+
+    All ranks that allocate an array of about this size at this line get the same memory, so it
+    holds the last value that any of them wrote. Arrays that one rank holds at the same time always
+    have different memory. `private` lists the elements that each rank keeps for itself, as indices
+    of the array: `[0, -1]` are the first and last row, `[np.s_[:, :4]]` the first four columns.
+    Whole pages (4 KiB) around these elements are private too.
+
+    Returns an array of `shape` (elements), C-contiguous, with undefined values. Raises TypeError
+    and IndexError for indices that the array does not have.
+    """
+    import numpy as np  # not needed by programs that only sample
+
+    private = list(private)
+    if allocate is not None:
+        made: ndarray | None = allocate(shape, np.dtype(dtype), private, sys._getframe(1))
+        if made is not None:
+            return made
+    array = np.empty(shape, dtype)
+    for index in private:
+        array[index]  # as it is in a simulation
+    return array
+
+
+def touch(array: Any, write: bool = False) -> None:
+    """Declare that the computation has read or written `array` since the last MPI call.
+
+    Inside described nodes, a message costs less if its buffer has just been used, and more if other
+    data has filled the caches since. pysmpi follows the buffers of messages. Use this function for
+    other memory, or for a send buffer that was written again. It takes no simulated time.
+
+    `array` is an array or any other object with a buffer, or a part of one. In a run with described
+    nodes, raises TypeError for other objects.
+    """
+    if touched is not None:
+        touched(array, write)

@@ -120,13 +120,13 @@ def words(text: str) -> str:
 
 @dataclass(frozen=True)
 class Segments:
-    """Reads values by size, `bytes:value;...`: a `Piecewise`. See `pysmpi.network.piecewise`."""
+    """Reads values by size, `bytes:value;...`: a `Piecewise`. See `pysmpi.platform.piecewise`."""
 
     below: float | None = None  # at and below the first bound; None: the first segment's values
     zero: bool = True  # whether a value may be 0
 
     def __call__(self, text: str) -> Any:
-        from pysmpi.network.piecewise import parse as parse_segments
+        from pysmpi.platform.piecewise import parse as parse_segments
 
         found = parse_segments(text, "", self.below)
         if not self.zero and any(values[0] == 0.0 for values in found.values):

@@ -94,7 +94,7 @@ def _foreign(obj: Any, writable: bool) -> Exported | None:
     """Memory through DLPack or the CUDA array interface, None if the object has neither."""
     if not (hasattr(obj, "__dlpack__") or hasattr(obj, "__cuda_array_interface__")):
         return None
-    from pysmpi.mpi.buffers import devices
+    from pysmpi.mpi.base import devices
 
     return devices.acquire(obj, writable)
 

@@ -19,7 +19,7 @@ from pysmpi.kernel.requests import Context
 from pysmpi.kernel.schedule import Schedule
 from pysmpi.mpi.base.constants import PROC_NULL, ROOT
 from pysmpi.mpi.base.state import StateSlot
-from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.groups.communicator import Core
 
 
 class Joint(NamedTuple):

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from pysmpi.mpi.buffers.exporting import CPU, CUDA, Exported, at_address
+from pysmpi.mpi.base.exporting import CPU, CUDA, Exported, at_address
 
 READ_ONLY = 1
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import fail
-from pysmpi.mpi.buffers.exporting import acquire
+from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.datatypes import external32
 from pysmpi.mpi.datatypes.records import Type
 
