@@ -85,7 +85,7 @@ def _check_ranks(nprocs: int, per_node: int = 1) -> None:
 
 
 def _list(operations: list[str], as_json: bool) -> None:
-    from pysmpi.collectives import registry, selectors
+    from pysmpi.collectives import registry
 
     if as_json:
         table = {
@@ -102,19 +102,19 @@ def _list(operations: list[str], as_json: bool) -> None:
         for name in sorted(algorithms):
             click.echo(f"  {name.ljust(width)}  {algorithms[name].summary}")
     click.echo("\nselectors (--selector NAME, or instead of an algorithm)")
-    width = max(map(len, selectors.names()))
-    for name in selectors.names():
-        click.echo(f"  {name.ljust(width)}  {selectors.find(name).summary}")
+    width = max(map(len, registry.selector_names()))
+    for name in registry.selector_names():
+        click.echo(f"  {name.ljust(width)}  {registry.find_selector(name).summary}")
 
 
 def _compare(
     operations: list[str], nprocs: int, size: int, per_node: int, as_json: bool
 ) -> None:
     """Print the choices of all selectors that need no machine."""
-    from pysmpi.collectives import selectors
+    from pysmpi.collectives import registry
     from pysmpi.collectives.selection import AUTOMATIC, Selection
 
-    names = [name for name in selectors.names() if name != AUTOMATIC]
+    names = [name for name in registry.selector_names() if name != AUTOMATIC]
     table: dict[str, dict[str, str]] = {}
     for op in operations:
         if not op.startswith("neighbor"):
@@ -238,8 +238,8 @@ def tune_command(
 ) -> None:  # fmt: skip
     """Find the fastest algorithm on a machine, for each operation and size.
 
-    Every algorithm is simulated. The table shows the fastest, its time, and how many times as long
-    the choices of libraries take.
+    Every algorithm is simulated. The table shows the fastest, its time, the most bytes that a rank
+    sends, and how many times as long the choices of libraries take.
     """
     from contextlib import ExitStack
 
@@ -274,7 +274,8 @@ def _tune(
     """Try all algorithms and print the results; return the fastest by operation and size."""
     from pysmpi.collectives.layout import Nodes
     from pysmpi.collectives.selection import Selection
-    from pysmpi.collectives.tuning import PRIVATE_COUNTS, tune
+    from pysmpi.collectives.tuning import PRIVATE_COUNTS, schedules_of, tune
+    from pysmpi.collectives.volumes import most_of
 
     numbers = Nodes(slot.host.index for slot in slots)
     nodes = numbers if len(set(numbers)) < len(numbers) else None
@@ -283,16 +284,19 @@ def _tune(
     rows = []
     if not as_json:
         names = "  ".join(name.rjust(8) for name in LIBRARIES)
-        click.echo(f"{'operation':20s} {'bytes':>9s}  {'fastest':28s} {'seconds':>11s}  {names}")
+        head = f"{'operation':20s} {'bytes':>9s}  {'fastest':28s} {'seconds':>11s}  {'sent':>9s}"
+        click.echo(f"{head}  {names}")
     for op in operations:
         for size in [0] if op == "barrier" or op in PRIVATE_COUNTS else sizes:
             call = example(op, len(slots), size, selection=selection)
             call.nodes = nodes
             winner, seconds, theirs = tune(tuner, call, LIBRARIES)
             winners.setdefault(op, []).append((size, winner))
+            volume = most_of(schedules_of(call, winner, named=True))
             rows.append(
                 {
                     "operation": op, "bytes": size, "algorithm": winner, "seconds": seconds,
+                    "volume": volume.as_dict(),
                     "libraries": {
                         library: {"algorithm": name, "seconds": time}
                         for library, (name, time) in theirs.items()
@@ -302,7 +306,8 @@ def _tune(
             if not as_json:
                 ratios = "  ".join(_ratio(theirs[name][1], seconds) for name in LIBRARIES)
                 shown = "any" if op in PRIVATE_COUNTS else "" if op == "barrier" else str(size)
-                click.echo(f"{op:20s} {shown:>9s}  {winner:28s} {seconds:11.4g}  {ratios}")
+                row = f"{op:20s} {shown:>9s}  {winner:28s} {seconds:11.4g}  {volume.sent:9d}"
+                click.echo(f"{row}  {ratios}")
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     return winners
@@ -326,7 +331,7 @@ def draw_command(
     output: str | None,
 ) -> None:  # fmt: skip
     """Draw the messages of OPERATION by ALGORITHM (or by a selector's choice), step by step."""
-    from pysmpi.collectives import drawing, registry, selectors
+    from pysmpi.collectives import drawing, registry
     from pysmpi.collectives.selection import Selection, resolve, split
     from pysmpi.collectives.tuning import schedules_of
 
@@ -336,13 +341,13 @@ def draw_command(
     registry.algorithms_of(operation)
     if operation.startswith("neighbor"):
         raise UsageError(f"{operation}: found a neighbourhood, expected a whole communicator")
-    if algorithm not in selectors.names():
+    if algorithm not in registry.selector_names():
         registry.find(operation, split(algorithm)[0])
     size = _size(nbytes)
     call = example(operation, nprocs, size, per_node, Selection(), root)
     name = resolve(call, algorithm)
     shown = f"{operation} {name}, {nprocs} ranks, {drawing.size(size)}"
-    picture = drawing.trace(shown, schedules_of(call, name))
+    picture = drawing.trace(shown, schedules_of(call, name, named=True))
     if output is None:
         import shutil
 

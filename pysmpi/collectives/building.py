@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pysmpi.collectives import buffers, registry, selectors
+from pysmpi.collectives import buffers, registry
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
 from pysmpi.collectives.selection import AUTOMATIC, DEFAULT, split
@@ -158,9 +158,9 @@ class Builder:
         if name not in known:
             name, parts = split(name)
             while name not in known:
-                if selectors.uses_nodes(name, call):
+                if registry.uses_nodes(name, call):
                     self.prepare_nodes()
-                chosen = selectors.choose(name, call)
+                chosen = registry.choose(name, call)
                 if name == AUTOMATIC and call.selection is not None:
                     call.selection = call.selection.inner()
                 name, parts = split(chosen)

@@ -12,7 +12,9 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import repeat
 
+from pysmpi.collectives.volumes import Volume, describe, most_of
 from pysmpi.errors import PysmpiError
 from pysmpi.kernel.schedule import (
     IRECV,
@@ -20,22 +22,25 @@ from pysmpi.kernel.schedule import (
     RECV,
     SEND,
     SHARE,
-    SSEND,
     WAIT,
     WAITALL,
-    WAITANY,
     Schedule,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A message in its step, counted from 1."""
+    """A message in its step, counted from 1.
+
+    `sent` and `received` say which bytes it carries, and where they go.
+    """
 
     step: int
     source: int
     dest: int
     nbytes: int
+    sent: str = ""
+    received: str = ""
 
 
 @dataclass(slots=True)
@@ -45,6 +50,7 @@ class Picture:
     title: str
     ranks: int
     arrows: list[Arrow] = field(default_factory=list)
+    most: Volume | None = None  # of a rank, where the schedules name their bytes
 
     @property
     def steps(self) -> int:
@@ -67,6 +73,14 @@ class Picture:
             f"{_plural(len(self.arrows), 'message')}, {size(self.nbytes)} in all"
         )
 
+    def volumes(self) -> str:
+        """One line: the most that a rank does; empty if the schedules do not name their bytes."""
+        most = self.most
+        if most is None:
+            return ""
+        parts = (("sends", most.sent), ("receives", most.received), ("combines", most.combined))
+        return "a rank " + ", ".join(f"{verb} up to {size(nbytes)}" for verb, nbytes in parts)
+
 
 def _plural(n: int, thing: str) -> str:
     return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
@@ -86,6 +100,7 @@ class _Request:
 
     rank: int
     ready: int
+    place: object = None
     step: int = 0
 
 
@@ -94,8 +109,14 @@ def trace(title: str, schedules: Sequence[Schedule]) -> Picture:
     picture = Picture(title, len(schedules))
     waiting: dict[tuple[int, int, int, bool], deque[_Request]] = defaultdict(deque)
 
-    def post(rank: int, peer: int, tag: int, nbytes: int, sends: bool, now: int) -> _Request:
-        mine = _Request(rank, now)
+    named = all(schedule.places is not None for schedule in schedules)
+    if named:
+        picture.most = most_of(schedules)
+
+    def post(
+        rank: int, peer: int, tag: int, nbytes: int, sends: bool, now: int, place: object
+    ) -> _Request:
+        mine = _Request(rank, now, place)
         source, dest = (rank, peer) if sends else (peer, rank)
         others = waiting[source, dest, tag, not sends]
         if not others:
@@ -103,7 +124,11 @@ def trace(title: str, schedules: Sequence[Schedule]) -> Picture:
             return mine
         other = others.popleft()
         mine.step = other.step = max(now, other.ready) + 1
-        picture.arrows.append(Arrow(mine.step, source, dest, nbytes))
+        bytes_of = ("", "")
+        if named:
+            from_to = (mine.place, other.place) if sends else (other.place, mine.place)
+            bytes_of = (describe(from_to[0], nbytes), describe(from_to[1], nbytes))
+        picture.arrows.append(Arrow(mine.step, source, dest, nbytes, *bytes_of))
         return mine
 
     ranks = [_walk(schedule, rank, post) for rank, schedule in enumerate(schedules)]
@@ -127,34 +152,36 @@ def _walk(schedule: Schedule, rank: int, post: object) -> Iterator[bool]:
     """Execute one rank's steps; yield False when it must wait, True after progress."""
     now = 0
     slots: list[_Request] = []
-    for code, peer, nbytes, tag in zip(
-        schedule.codes, schedule.peers, schedule.sizes, schedule.tags, strict=True
+    places = schedule.places or repeat(None)
+    for code, peer, nbytes, tag, place in zip(
+        schedule.codes, schedule.peers, schedule.sizes, schedule.tags, places
     ):
-        if code in (SEND, SSEND, RECV, ISEND, IRECV, SHARE):
-            sends = code in (SEND, SSEND, ISEND, SHARE)
-            request = post(rank, peer, tag, nbytes, sends, now)  # type: ignore[operator]
+        if code in (SEND, RECV, ISEND, IRECV, SHARE):
+            sends = code in (SEND, ISEND, SHARE)
+            request = post(rank, peer, tag, nbytes, sends, now, place)  # type: ignore[operator]
             if code in (ISEND, IRECV):
                 slots.append(request)
                 continue
             if code == SHARE:
                 continue
             awaited = [request]
-        elif code in (WAIT, WAITALL, WAITANY):
+        elif code in (WAIT, WAITALL):
             awaited = slots[peer:nbytes]
         else:
             continue
-        enough = any if code == WAITANY else all
-        while awaited and not enough(request.step for request in awaited):
+        while not all(request.step for request in awaited):
             yield False
         yield True
         steps = [request.step for request in awaited if request.step]
         if steps:
-            now = max(now, min(steps) if code == WAITANY else max(steps))
+            now = max(now, *steps)
 
 
 def as_text(picture: Picture, width: int = 100) -> str:
     """The drawing for a terminal: a paragraph for each step, exchanges as one arrow."""
     lines = [picture.headline()]
+    if picture.volumes():
+        lines.append(picture.volumes())
     number = len(str(picture.steps))
     for step in range(1, picture.steps + 1):
         by_size: dict[int, list[Arrow]] = defaultdict(list)
@@ -212,7 +239,8 @@ def as_svg(picture: Picture) -> str:
         ),
         "</defs>",
         '<rect width="100%" height="100%" fill="white"/>',
-        f'<text x="12" y="22" font-size="14">{escape(picture.headline())}</text>',
+        f'<text x="12" y="20" font-size="14">{escape(picture.headline())}</text>',
+        f'<text x="12" y="36" fill="#555">{escape(picture.volumes())}</text>',
     ]
     bottom = TOP + ranks * ROW
     for step in range(steps):
@@ -247,11 +275,13 @@ def as_svg(picture: Picture) -> str:
 
 
 def _svg_arrow(arrow: Arrow, colour: str) -> str:
+    which = f": {arrow.sent} to {arrow.received}" if arrow.sent else ""
     left = MARGIN + (arrow.step - 1) * COLUMN
     begin, end = (TOP + rank * ROW + ROW / 2 - 8 for rank in (arrow.source, arrow.dest))
     return (
         f'<line x1="{left + 12}" y1="{begin:g}" x2="{left + COLUMN - 12}" y2="{end:g}" '
         f'stroke="{colour}" stroke-width="1.4" marker-end="url(#m{COLOURS.index(colour)})">'
-        f"<title>step {arrow.step}: {arrow.source} to {arrow.dest}, {size(arrow.nbytes)}</title>"
+        f"<title>step {arrow.step}: {arrow.source} to {arrow.dest}, {size(arrow.nbytes)}{which}"
+        "</title>"
         "</line>"
     )

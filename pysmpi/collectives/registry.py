@@ -1,4 +1,4 @@
-"""The registry of algorithms.
+"""The registry of algorithms and of the selectors that choose among them.
 
 An algorithm is a function with the signature `def name(s: Builder, c: Call) -> None`: it appends
 the steps of rank `c.rank` to `s`. Every rank of the communicator runs the same function on its own
@@ -17,8 +17,9 @@ bytes; `pysmpi.collectives.buffers` describes the places of the data.
 An algorithm that depends on the ranks that have arrived is a generator instead, with the signature
 `def name(c: Call, look: Lookout) -> Iterator[Builder]`; see `running`.
 
-Algorithms of other distributions are found through the entry point group
-`pysmpi.collectives`: each entry names a module that registers its algorithms when it is imported.
+Algorithms and selectors of other distributions are found through the entry point group
+`pysmpi.collectives`: each entry names a module that registers them when it is imported, with
+`algorithm` and `add_selector`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from inspect import isgeneratorfunction
 from typing import Any
+from weakref import WeakValueDictionary
 
 from pysmpi.collectives.call import Call
 from pysmpi.errors import UsageError
@@ -37,6 +39,7 @@ from pysmpi.loading import Once
 
 Build = Callable[[Any, Call], None]
 Live = Callable[[Call, Any], Iterator[Any]]
+Rule = Callable[[Call], str]
 
 ENTRY_POINTS = "pysmpi.collectives"
 
@@ -60,8 +63,31 @@ class Algorithm:
     live: Live | None = None
 
 
+def _never(call: Call) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Selector:
+    """A library's choice.
+
+    `rules` has, by operation, the function from a call to the name of an algorithm or of another
+    selector. Other operations use the algorithm `default`. `uses_nodes` tells whether the library
+    sets up its node-level communicators for a call.
+    """
+
+    name: str
+    summary: str
+    rules: dict[str, Rule]
+    uses_nodes: Callable[[Call], bool] = _never
+
+
 _algorithms: dict[str, dict[str, Algorithm]] = {}
 _with_live: set[str] = set()
+_selectors: dict[str, Selector] = {}
+_nonblocking: dict[str, dict[str, Rule]] = {}
+# The selectors of files live as long as a selection that uses them.
+_of_files: WeakValueDictionary[str, Selector] = WeakValueDictionary()
 
 
 def algorithm(
@@ -140,3 +166,74 @@ def find(op: str, name: str) -> Algorithm:
     if name not in known:
         raise UsageError(f"no algorithm {name!r} for {op}; algorithms: {', '.join(sorted(known))}")
     return known[name]
+
+
+# Selectors.
+
+_LIBRARIES = ("default", "ompi", "mpich", "mvapich2", "impi", "ompi5", "mpich4",
+              "coherence_tuned", "automatic")  # fmt: skip
+
+
+@Once
+def _load_selectors() -> None:
+    """Import our selectors, without the algorithms that they name."""
+    package = f"{__package__}.selectors"
+    for module in _LIBRARIES:
+        add_selector(importlib.import_module(f"{package}.{module}").SELECTOR)
+    _nonblocking.update(importlib.import_module(f"{package}.nonblocking").BY_LIBRARY)
+
+
+def add_selector(selector: Selector) -> None:
+    """Add a selector."""
+    _selectors[selector.name] = selector
+
+
+def lend_selector(selector: Selector) -> Selector:
+    """Register the selector of a file for the lifetime of the returned object."""
+    return _of_files.setdefault(selector.name, selector)
+
+
+def _selector(name: str) -> Selector | None:
+    _load_selectors()
+    found = _selectors.get(name) or _of_files.get(name)
+    if found is None:
+        load()  # other distributions have selectors too
+        found = _selectors.get(name)
+    return found
+
+
+def is_selector(name: str) -> bool:
+    """Whether there is a selector `name`, including those of files."""
+    return _selector(name) is not None
+
+
+def selector_names() -> list[str]:
+    """The names of all selectors except those of files."""
+    _load_selectors()
+    return list(_selectors)
+
+
+def find_selector(name: str) -> Selector:
+    """The selector `name`; UsageError names the valid ones."""
+    found = _selector(name)
+    if found is None:
+        raise UsageError(
+            f"no selector or algorithm {name!r}; selectors: {', '.join(selector_names())}"
+        )
+    return found
+
+
+def choose(name: str, call: Call) -> str:
+    """The choice of selector `name` for `call`: an algorithm's name, or another selector's."""
+    rules = find_selector(name).rules
+    if call.nonblocking:
+        rules = _nonblocking.get(name, rules)
+    rule = rules.get(call.op)
+    if rule is None:
+        return "default"
+    return rule(call)
+
+
+def uses_nodes(name: str, call: Call) -> bool:
+    """Whether selector `name` sets up node-level communicators before this call."""
+    return not call.nonblocking and find_selector(name).uses_nodes(call)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from pysmpi.collectives import registry, selectors
+from pysmpi.collectives import registry
 from pysmpi.collectives.call import OPERATIONS, Call
 from pysmpi.collectives.selectors.file import load, looks_like_file
 from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
-    from pysmpi.collectives.tuning import Tuner
     from pysmpi.memory.lines.machine import HostLines
 
 AUTOMATIC = "automatic"
+
+
+class Tries(Protocol):
+    """What tries algorithms: a `pysmpi.collectives.tuning.Tuner`."""
+
+    def choose(self, call: Call) -> str:
+        """The name of the fastest algorithm for a call."""
 
 
 class Selection:
@@ -34,14 +40,15 @@ class Selection:
         self,
         selector: str = "default",
         overrides: Mapping[str, str] = {},
-        tuner: Tuner | None = None,
+        tuner: Tries | None = None,
         lines: HostLines | None = None,
     ) -> None:
         """Check the names; UsageError lists the known ones."""
-        known = selectors.is_known(selector)
+        known = registry.is_selector(selector)
         if not known and not looks_like_file(selector):
-            raise UsageError(f"no selector {selector!r}; selectors: {', '.join(selectors.names())}")
-        self._held = selectors.find(selector) if known else load(selector)
+            there = ", ".join(registry.selector_names())
+            raise UsageError(f"no selector {selector!r}; selectors: {there}")
+        self._held = registry.find_selector(selector) if known else load(selector)
         selector = self._held.name
         for key, name in overrides.items():
             # The non-blocking form has an i before its name.
@@ -50,7 +57,7 @@ class Selection:
                 raise UsageError(
                     f"no collective operation named {key!r}; operations: {', '.join(OPERATIONS)}"
                 )
-            if name not in selectors.names():
+            if name not in registry.selector_names():
                 registry.find(op, split(name)[0])
         self.selector: str = selector
         self.overrides: dict[str, str] = dict(overrides)
@@ -100,7 +107,7 @@ class Selection:
         """Whether it needs a tuner."""
         return self.selector == AUTOMATIC or AUTOMATIC in self.overrides.values()
 
-    def tried_on(self, tuner: Tuner) -> Selection:
+    def tried_on(self, tuner: Tries) -> Selection:
         """The same selection with a machine to try algorithms on."""
         return Selection(self.selector, self.overrides, tuner, self.lines)
 
@@ -145,7 +152,7 @@ def resolve(call: Call, name: str) -> str:
     """Follow selectors from `name` to the name of an algorithm."""
     known = registry.algorithms_of(call.op)
     while split(name)[0] not in known:
-        name = selectors.choose(name, call)
+        name = registry.choose(name, call)
     plain = split(name)[0]
     fitting = registry.fitting(call.op, plain, call.size)
     return name if fitting == plain else fitting

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pysmpi.collectives import registry
-from pysmpi.collectives.building import build
+from pysmpi.collectives.building import build, named_schedules
 from pysmpi.collectives.call import OPERATIONS, REDUCING, Call
 from pysmpi.collectives.selection import Selection, resolve
 from pysmpi.kernel.engine import Engine
@@ -55,13 +55,21 @@ def calls_of_all(call: Call) -> list[Call]:
     return calls
 
 
-def schedules_of(call: Call, name: str | None) -> list[Schedule]:
-    """The schedules of all ranks, once the node-level communicators exist."""
-    schedules = []
-    for one in calls_of_all(call):
+def schedules_of(call: Call, name: str | None, named: bool = False) -> list[Schedule]:
+    """The schedules of all ranks, once the node-level communicators exist.
+
+    `named`: whether they keep which bytes their steps concern.
+    """
+    calls = calls_of_all(call)
+    for one in calls:
         build(Schedule(), one, name)
+        one.parts = ()
+    if named:
+        return named_schedules(calls, name)
+    schedules = []
+    for one in calls:
         schedule = Schedule()
-        build(schedule, replace(one, parts=()), name)
+        build(schedule, one, name)
         schedules.append(schedule)
     return schedules
 

@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, Optional
 
 from pysmpi.kernel.events import Event
 from pysmpi.kernel.plan import FREE
-from pysmpi.kernel.requests import SYNCHRONOUS, Context, Receive, Request, Send
+from pysmpi.kernel.requests import Context, Receive, Request, Send
 from pysmpi.kernel.schedule import (
-    COMPUTE,
     COPY,
     IRECV,
     ISEND,
     REDUCE,
     SHARE,
     SLEEP,
-    SSEND,
-    WAITANY,
     Schedule,
 )
 from pysmpi.kernel.sharing import Activity, Constraint
@@ -384,28 +381,13 @@ class Process(Event):
             return False
         return True
 
-    def _await_any_slot(self, first: int, last: int) -> bool:
-        self.busy = self.engine.now
-        for i in range(first, last):
-            request = self.slots[i]
-            if request is None or request.done:
-                return True
-        for i in range(first, last):
-            request = self.slots[i]
-            assert request is not None
-            request.waiter = self
-        self.all = False
-        self.inline = False
-        self.outstanding = 1
-        return False
-
     def _execute(self, schedule: Schedule) -> bool:
         """Execute steps until one must wait; True at the end of the schedule."""
         codes = schedule.codes
         count = len(codes)
         while self.step < count:
             code = codes[self.step]
-            if code <= SSEND:
+            if code <= ISEND:
                 if not self._send_step(schedule, code):
                     return False
             elif code <= IRECV:
@@ -415,12 +397,6 @@ class Process(Event):
                 self.stage = POSTED
                 if not self._other_step(schedule, code):
                     return False
-            if code == WAITANY:
-                first = schedule.peers[self.step]
-                for i in range(first, schedule.sizes[self.step]):
-                    request = self.slots[i]
-                    if request is not None:
-                        request.waiter = None
             self.stage = FRESH
             self.step += 1
         self.blocked = None
@@ -440,8 +416,6 @@ class Process(Event):
             )
             if code == ISEND:
                 send.immediate = True
-            elif code == SSEND:
-                send.mode = SYNCHRONOUS
             send.expect(self)
             self.blocked = send
             self.stage = PAID
@@ -509,8 +483,6 @@ class Process(Event):
         where = schedule.peers[self.step]
         if code == SLEEP:
             return self._hold(schedule.amounts[where])
-        if code == COMPUTE:
-            return self._compute(schedule.amounts[where] / self.core.speed)
         if code == REDUCE:
             seconds = schedule.amounts[where] / engine.reduce_rate
             return seconds == 0.0 or self._compute(seconds)
@@ -520,8 +492,6 @@ class Process(Event):
         if code == SHARE:
             self._share(schedule, where)
             return True
-        if code == WAITANY:
-            return self._await_any_slot(where, schedule.sizes[self.step])
         return self._await_slots(where, schedule.sizes[self.step])
 
     def _share(self, schedule: Schedule, peer: int) -> None:

@@ -13,22 +13,18 @@ from typing import Final, Optional, Union
 
 SEND: Final = 0  # blocking send: pays os, waits as the protocol requires
 ISEND: Final = 1  # starts a send in a slot: pays ois
-SSEND: Final = 2  # blocking send that completes only once matched
-RECV: Final = 3  # blocking receive
-IRECV: Final = 4  # starts a receive in a slot
-WAIT: Final = 5  # waits for one slot
-WAITALL: Final = 6  # waits for a range of slots
-WAITANY: Final = 7  # continues when one slot of a range is complete
-SLEEP: Final = 8  # lets time pass
-REDUCE: Final = 9  # combines bytes with an operator
-COPY: Final = 10  # copies bytes in local memory
-COMPUTE: Final = 11  # executes flops on the core
-SHARE: Final = 12  # lets a peer see bytes in memory that both share: takes no time
-MOVE: Final = 13  # moves bytes in local memory and takes no time; in named schedules only
+RECV: Final = 2  # blocking receive
+IRECV: Final = 3  # starts a receive in a slot
+WAIT: Final = 4  # waits for one slot
+WAITALL: Final = 5  # waits for a range of slots
+SLEEP: Final = 6  # lets time pass
+REDUCE: Final = 7  # combines bytes with an operator
+COPY: Final = 8  # copies bytes in local memory
+SHARE: Final = 9  # lets a peer see bytes in memory that both share: takes no time
+MOVE: Final = 10  # moves bytes in local memory and takes no time; in named schedules only
 
 NAMES: Final = (
-    "send", "isend", "ssend", "recv", "irecv", "wait", "waitall", "waitany",
-    "sleep", "reduce", "copy", "compute", "share", "move",
+    "send", "isend", "recv", "irecv", "wait", "waitall", "sleep", "reduce", "copy", "share", "move",
 )  # fmt: skip
 
 
@@ -55,8 +51,8 @@ class Schedule:
     """The steps of one process; peers are ranks of its communicator.
 
     Methods append one step each. `isend` and `irecv` return the slot of the request they start, for
-    `wait`, `waitall` and `waitany`. Sizes are bytes, times are seconds. `at` is the place of the
-    bytes (`Place`). With `named`, a schedule keeps it in `places`: one for each step, (source,
+    `wait` and `waitall`. Sizes are bytes, times are seconds. `at` is the place of the bytes
+    (`Place`). With `named`, a schedule keeps it in `places`: one for each step, (source,
     destination) for copies and moves, (left operand, right operand, result) for reductions.
     """
 
@@ -86,10 +82,6 @@ class Schedule:
     def send(self, peer: int, nbytes: int, at: Place = UNNAMED, tag: int = 0) -> None:
         """Send `nbytes` to `peer` and wait as a standard-mode send does."""
         self._step(SEND, peer, nbytes, tag, at)
-
-    def ssend(self, peer: int, nbytes: int, at: Place = UNNAMED, tag: int = 0) -> None:
-        """Send `nbytes` to `peer` and wait until the transfer is over."""
-        self._step(SSEND, peer, nbytes, tag, at)
 
     def share(self, peer: int, nbytes: int, at: Place = UNNAMED, tag: int = 0) -> None:
         """Give `nbytes` in shared memory to a receive of `peer`.
@@ -146,17 +138,9 @@ class Schedule:
         if first < end:
             self._step(WAITALL, first, end, 0, None)
 
-    def waitany(self, first: int, last: int) -> None:
-        """Go on once one slot in `first` up to, not including, `last` is complete."""
-        self._step(WAITANY, first, last, 0, None)
-
     def sleep(self, seconds: float) -> None:
         """Let `seconds` of simulated time pass."""
         self._timed(SLEEP, seconds)
-
-    def compute(self, flops: float) -> None:
-        """Execute `flops` on the core of the process."""
-        self._timed(COMPUTE, flops)
 
     def reduce(
         self, nbytes: int, left: Place = UNNAMED, right: Place = UNNAMED, into: Place = UNNAMED

@@ -9,7 +9,7 @@ import pytest
 
 import pysmpi as package
 from pysmpi import diagnostics
-from pysmpi.collectives import registry, selectors
+from pysmpi.collectives import registry
 from pysmpi.memory.transfer.models import memory_models
 from pysmpi.network.models import models
 from pysmpi.network.presets import HYBRID
@@ -51,7 +51,7 @@ def test_collectives(status):
     assert code == 0
     for op in registry.operations():
         assert f"\n{op}\n" in f"\n{out}"
-    for name in selectors.names():
+    for name in registry.selector_names():
         assert f"\n  {name} " in out
     code, out, _ = status("collectives", "bcast", "--json")
     assert set(json.loads(out)["bcast"]) == set(registry.algorithms_of("bcast"))
@@ -63,12 +63,12 @@ def test_what_every_selector_chooses(status):
     lines = out.splitlines()
     assert lines[0] == "bcast" and "  binomial_tree" in lines[1]
     found = [name for line in lines[1:] for name in line.split(maxsplit=1)[1].split(", ")]
-    assert sorted(found) == sorted(set(selectors.names()) - {"automatic"})
+    assert sorted(found) == sorted(set(registry.selector_names()) - {"automatic"})
     code, out, _ = status("collectives", "--bytes", "8", "--json")
     assert json.loads(out)["bcast"]["default"] == "binomial_tree"
 
 
-@pytest.mark.parametrize("selector", selectors.names())
+@pytest.mark.parametrize("selector", registry.selector_names())
 def test_choices(status, selector):
     code, out, _ = status("collectives", "--selector", selector, "-n", "12", "--json")
     assert code == 0

@@ -72,13 +72,9 @@ def combine(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(both).reshape(-1).view(np.uint8)
 
 
-def add(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def add_bytes(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Sums of 64-bit integers."""
-    return one.view(np.uint64) + other.view(np.uint64)
-
-
-def _add(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    return add(one, other).view(np.uint8)
+    return (one.view(np.uint64) + other.view(np.uint64)).view(np.uint8)
 
 
 def contribution(rank: int, elements: int, type_size: int = 16) -> np.ndarray:
@@ -130,7 +126,7 @@ def buffers(case: Case) -> tuple[list[bytes], list[bytes], list[bytes | None]]:
     # Reductions.
     length = {"reduce_scatter": sum(counts), "reduce_scatter_block": count * size}.get(op, count)
     sends = [contribution(r, length) for r in ranks]
-    operator = _add if case.commutative else combine
+    operator = add_bytes if case.commutative else combine
 
     def total(of: range) -> np.ndarray:
         return reduce(operator, [sends[r] for r in of])
@@ -193,7 +189,7 @@ def violations(
         # What ranks tell each other about nodes is no data of the call.
         schedules = named_schedules(case.calls(), name, setup=False)
     try:
-        execute(schedules, memories, _add if case.commutative else combine, early)
+        execute(schedules, memories, add_bytes if case.commutative else combine, early)
     except AssertionError as error:
         return [f"{case}: {type(error).__name__}: {error}"]
     found = []

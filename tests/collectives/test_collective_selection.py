@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pysmpi.collectives import registry, selectors, trees
+from pysmpi.collectives import registry, trees
 from pysmpi.collectives.building import build
 from pysmpi.collectives.cache import Cache
 from pysmpi.collectives.call import Call
@@ -255,8 +255,8 @@ def test_meshes_hold_all_ranks(size: int) -> None:
 
 
 def test_every_selector_has_a_line() -> None:
-    for name in selectors.names():
-        assert selectors.find(name).summary
+    for name in registry.selector_names():
+        assert registry.find_selector(name).summary
     for op in registry.operations():
         for algorithm in registry.algorithms_of(op).values():
             function = algorithm.build or algorithm.live

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 import pysmpi
 from pysmpi.cli.main import status_of
-from pysmpi.collectives import drawing, registry, selectors
+from pysmpi.collectives import drawing, registry
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.selection import Selection
 from pysmpi.collectives.tuning import Tuner, calls_of_all, candidates, schedules_of, selection_file
+from pysmpi.collectives.volumes import most_of
 from pysmpi.errors import UsageError
 from pysmpi.network.models import find
 from pysmpi.platform.config import Settings
@@ -184,6 +185,7 @@ def test_picture_of_recursive_doubling(capfd) -> None:
     assert status_of(["collectives", "draw", "allreduce", "rdb", "-n", "4"]) == 0
     assert capfd.readouterr().out.splitlines() == [
         "allreduce rdb, 4 ranks, 1 KiB: 2 steps, 8 messages, 8 KiB in all",
+        "a rank sends up to 2 KiB, receives up to 2 KiB, combines up to 2 KiB",
         "step 1      1 KiB  0<->1  2<->3",
         "step 2      1 KiB  0<->2  1<->3",
     ]
@@ -197,6 +199,24 @@ def test_picture_as_svg(tmp_path) -> None:
     root = ElementTree.parse(path).getroot()
     arrows = [line for line in root.iter() if line.get("marker-end")]
     assert len(arrows) == 8
+    [title] = arrows[0]
+    assert title.text.endswith(
+        ": bytes 0 to 1023 of the receive buffer to bytes 0 to 1023 of the receive buffer"
+    )
+
+
+def test_volumes_count_data_only() -> None:
+    """A ring sends less than recursive doubling; signals are no data; what is moved is known."""
+    most = {}
+    for name in ("lr", "rdb"):
+        most[name] = most_of(schedules_of(Call("allreduce", 0, 8, count=8000), name, named=True))
+    assert most["rdb"].sent == most["rdb"].combined == 3 * 8000
+    assert most["lr"].sent == 2 * 7000 and most["lr"].combined == 7000
+    call = Call("alltoall", 0, 4, count=10)
+    most = most_of(schedules_of(call, "ring_light_barrier", named=True))
+    assert (most.sent, most.received, most.combined) == (30, 30, 0)
+    bruck = most_of(schedules_of(call, "bruck", named=True))
+    assert bruck.sent == 40 and bruck.moved > 80
 
 
 def test_every_algorithm_can_be_drawn() -> None:
@@ -214,4 +234,4 @@ def test_every_algorithm_can_be_drawn() -> None:
 def test_automatic_is_a_selector() -> None:
     assert Selection("automatic").automatic
     assert not Selection("ompi", {"bcast": "automatic"}).inner().automatic
-    assert "automatic" in selectors.names()
+    assert "automatic" in registry.selector_names()

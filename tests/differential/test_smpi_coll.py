@@ -5,7 +5,7 @@ import random
 import pytest
 from reference_rows import Comparison, predicted, read_rows
 
-from pysmpi.collectives import registry, selectors
+from pysmpi.collectives import registry
 
 ROWS = [row for row in read_rows("coll.jsonl.gz") if row.platform == "graphene"]
 OPERATIONS = sorted({row.pattern for row in ROWS})
@@ -28,7 +28,7 @@ OTHERWISE = {
 
 def sample(operation):
     """(algorithm, rows for one number of ranks) of the algorithms that are drawn."""
-    known = {*registry.algorithms_of(operation), *selectors.names()}
+    known = {*registry.algorithms_of(operation), *registry.selector_names()}
     if operation in WITHOUT_CHOICE:
         known = {"default"}
     rows = [

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import pysmpi
-from pysmpi.collectives import selectors
+from pysmpi.collectives import registry
 from pysmpi.platform import load
 from pysmpi.runtime import simulation
 
@@ -109,10 +109,10 @@ def test_the_selector_of_a_file_goes(tmp_path: Path) -> None:
         from mpi4py import MPI
 
         MPI.COMM_WORLD.bcast("text")
-        known.extend(selectors._of_files)
+        known.extend(registry._of_files)
 
     result = pysmpi.run(look, 2, compute="none", selector=str(path))
     gc.collect()
     assert set(known) == {result.selector}
-    assert not selectors.is_known(result.selector)
-    assert not any(str(path) in name for name in selectors.names())
+    assert not registry.is_selector(result.selector)
+    assert not any(str(path) in name for name in registry.selector_names())

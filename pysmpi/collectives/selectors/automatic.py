@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pysmpi.collectives.call import OPERATIONS, Call
-from pysmpi.collectives.selectors import Selector
+from pysmpi.collectives.registry import Selector
 
 
 def _fastest(call: Call) -> str:

@@ -7,7 +7,7 @@ the leaders of nodes and all other calls do as `mpich4`.
 from __future__ import annotations
 
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.selectors import Rule, Selector
+from pysmpi.collectives.registry import Rule, Selector
 from pysmpi.collectives.selectors.mpich4 import RULES as MPICH4
 from pysmpi.collectives.selectors.mpich4 import TWO_LEVEL
 

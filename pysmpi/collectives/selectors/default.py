@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pysmpi.collectives.selectors import Selector
+from pysmpi.collectives.registry import Selector
 
 SELECTOR = Selector(
     "default",

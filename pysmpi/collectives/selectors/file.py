@@ -18,8 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from zlib import crc32
 
-from pysmpi.collectives import registry, selectors
+from pysmpi.collectives import registry
 from pysmpi.collectives.call import OPERATIONS, Call
+from pysmpi.collectives.registry import Selector
 from pysmpi.collectives.selectors.tables import Table, number
 from pysmpi.errors import UsageError
 
@@ -45,7 +46,7 @@ def looks_like_file(name: str) -> bool:
     return any(sign in name for sign in "/\\.") or Path(name).is_file()
 
 
-def load(path: str) -> selectors.Selector:
+def load(path: str) -> Selector:
     """Read a selection file; its selector exists for the lifetime of the returned object."""
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -54,10 +55,10 @@ def load(path: str) -> selectors.Selector:
         raise UsageError(f"{path}: {reason}") from None
     # The contents are part of the name, so that cached results of other files are not used.
     name = f"{path}#{crc32(text.encode()):08x}"
-    if selectors.is_known(name):
-        return selectors.find(name)
+    if registry.is_selector(name):
+        return registry.find_selector(name)
     rules = {op: _rule(table) for op, table in _Reader(path).read(text).items()}
-    return selectors.lend(selectors.Selector(name, f"the file {path}", rules))
+    return registry.lend_selector(Selector(name, f"the file {path}", rules))
 
 
 def _rule(table: Table) -> Callable[[Call], str]:
@@ -146,7 +147,7 @@ class _Reader:
         return number(text)
 
     def _check(self, op: str, name: str) -> None:
-        if name in selectors.names():
+        if name in registry.selector_names():
             if "#" in name:
                 raise self.fail(repr(name), "an algorithm or a library")
             return

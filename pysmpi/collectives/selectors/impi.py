@@ -9,7 +9,7 @@ allreduce. The numbers are Intel's; the legends name the algorithms that SMPI ru
 from __future__ import annotations
 
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.selectors import Selector
+from pysmpi.collectives.registry import Selector
 from pysmpi.collectives.selectors.tables import Table
 
 

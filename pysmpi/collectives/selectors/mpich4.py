@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.patterns import floor_power_of_two, is_power_of_two
-from pysmpi.collectives.selectors import Rule, Selector
+from pysmpi.collectives.registry import Rule, Selector
 
 TWO_LEVEL = "two_level:mpich4,mpich4"
 

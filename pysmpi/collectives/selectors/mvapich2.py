@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.patterns import floor_power_of_two, is_power_of_two
-from pysmpi.collectives.selectors import Selector
+from pysmpi.collectives.registry import Selector
 from pysmpi.collectives.selectors.tables import Table
 
 _NAMES = (

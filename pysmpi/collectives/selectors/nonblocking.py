@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.patterns import floor_power_of_two
-from pysmpi.collectives.selectors import Rule, mpich4
+from pysmpi.collectives.registry import Rule
+from pysmpi.collectives.selectors import mpich4
 
 SMPI: dict[str, Rule] = {
     # SMPI's Ibarrier releases ranks before all have arrived; this is the correct pattern.

@@ -9,7 +9,7 @@ the algorithm that SMPI runs instead.
 from __future__ import annotations
 
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.selectors import Selector
+from pysmpi.collectives.registry import Selector
 from pysmpi.collectives.selectors.tables import Table
 
 _ALLREDUCE_NUMBERS = "1=redbcast 2=redbcast 3=rdb 4=lr 5=ompi_ring_segmented 6=rab_rdb"

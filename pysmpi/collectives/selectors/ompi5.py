@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.patterns import is_power_of_two
-from pysmpi.collectives.selectors import Selector, ompi
+from pysmpi.collectives.registry import Selector
+from pysmpi.collectives.selectors import ompi
 from pysmpi.collectives.selectors.tables import Table
 
 _ALLREDUCE = "1=linear 2=redbcast 3=rdb 4=ring 5=ring 6=rab_rdb"

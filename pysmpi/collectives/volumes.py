@@ -1,0 +1,91 @@
+"""How many bytes the ranks of a collective send, receive, combine and move, and which ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pysmpi.kernel.schedule import (
+    AREA,
+    COPY,
+    IRECV,
+    ISEND,
+    MOVE,
+    NOTHING,
+    RECEIVE_BUFFER,
+    RECV,
+    REDUCE,
+    SCRATCH,
+    SEND,
+    SEND_BUFFER,
+    SHARE,
+    UNNAMED,
+    Schedule,
+)
+
+SENDS = frozenset((SEND, ISEND, SHARE))
+RECEIVES = frozenset((RECV, IRECV))
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """Bytes of data; signals and headers do not count. `moved` is within the memory of a rank."""
+
+    sent: int
+    received: int
+    combined: int
+    moved: int
+
+    def as_dict(self) -> dict[str, int]:
+        """For JSON."""
+        return {"sent": self.sent, "received": self.received, "combined": self.combined,
+                "moved": self.moved}  # fmt: skip
+
+
+def volume_of(schedule: Schedule) -> Volume:
+    """What one rank does by a named schedule."""
+    sent = received = combined = moved = 0
+    for code, peer, nbytes, place in zip(
+        schedule.codes, schedule.peers, schedule.sizes, schedule.places or (), strict=True
+    ):
+        if code in SENDS:
+            sent += nbytes if place != NOTHING else 0
+        elif code in RECEIVES:
+            received += nbytes if place != NOTHING else 0
+        elif code == REDUCE:
+            assert isinstance(place, tuple)
+            combined += int(schedule.amounts[peer]) if place[2] != NOTHING else 0
+        elif code in (COPY, MOVE):
+            assert isinstance(place, tuple)
+            if place[0] != place[1]:
+                moved += nbytes if code == MOVE else int(schedule.amounts[peer])
+    return Volume(sent, received, combined, moved)
+
+
+def most_of(schedules: Sequence[Schedule]) -> Volume:
+    """The most that any rank sends, receives, combines and moves; not all by the same rank."""
+    volumes = [volume_of(schedule) for schedule in schedules]
+    return Volume(
+        max((one.sent for one in volumes), default=0),
+        max((one.received for one in volumes), default=0),
+        max((one.combined for one in volumes), default=0),
+        max((one.moved for one in volumes), default=0),
+    )
+
+
+def describe(place: object, nbytes: int) -> str:
+    """A place for people: `bytes 512 to 1023 of the receive buffer`."""
+    if nbytes == 0 or place == NOTHING:
+        return "no data"
+    if place is None or place == UNNAMED:
+        return "bytes that the algorithm does not name"
+    if not isinstance(place, int):
+        pieces = list(place() if callable(place) else place)  # type: ignore[call-overload]
+        pieces = [piece for piece in pieces if piece[1]]
+        if len(pieces) > 1:
+            return f"{describe(*pieces[0])} and {len(pieces) - 1} more pieces"
+        place, nbytes = pieces[0]
+    buffer, first = divmod(place, AREA)
+    names = {SEND_BUFFER // AREA: "the send buffer", RECEIVE_BUFFER // AREA: "the receive buffer"}
+    name = names.get(buffer, f"scratch memory {buffer - SCRATCH // AREA}")
+    return f"bytes {first} to {first + nbytes - 1} of {name}"
