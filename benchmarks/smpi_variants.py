@@ -24,6 +24,7 @@ def _cut(op: str, name: str, piece: int) -> None:
     registry.load()
 
     def without_rest(s: Builder, c: Call) -> None:
+        """As the algorithm, of whole pieces only."""
         s.call(op, name, count=c.count if c.count < piece else c.count // piece * piece)
 
     registry.algorithm(op, VARIANTS[op, name], f"{name} without the last piece")(without_rest)

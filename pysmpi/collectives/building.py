@@ -260,7 +260,7 @@ def named_schedules(
 
 
 _PEER_CODES = frozenset((steps.SEND, steps.ISEND, steps.RECV, steps.IRECV, steps.SHARE))
-_TIMED_CODES = frozenset((steps.SLEEP, steps.REDUCE, steps.COPY))
+_TIMED_CODES = frozenset((steps.SLEEP, steps.REDUCE, steps.COPY, steps.COMPUTE))
 
 
 def append(s: Schedule, part: Schedule, ranks: Sequence[int]) -> None:

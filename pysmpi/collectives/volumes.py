@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pysmpi.collectives.order import pieces_of
 from pysmpi.kernel.schedule import (
     AREA,
     COPY,
@@ -79,13 +80,11 @@ def describe(place: object, nbytes: int) -> str:
         return "no data"
     if place is None or place == UNNAMED:
         return "bytes that the algorithm does not name"
-    if not isinstance(place, int):
-        pieces = list(place() if callable(place) else place)  # type: ignore[call-overload]
-        pieces = [piece for piece in pieces if piece[1]]
-        if len(pieces) > 1:
-            return f"{describe(*pieces[0])} and {len(pieces) - 1} more pieces"
-        place, nbytes = pieces[0]
-    buffer, first = divmod(place, AREA)
+    pieces = [piece for piece in pieces_of(place, nbytes, "") if piece[1]]
+    if len(pieces) > 1:
+        return f"{describe(*pieces[0])} and {len(pieces) - 1} more pieces"
+    address, nbytes = pieces[0]
+    buffer, first = divmod(address, AREA)
     names = {SEND_BUFFER // AREA: "the send buffer", RECEIVE_BUFFER // AREA: "the receive buffer"}
     name = names.get(buffer, f"scratch memory {buffer - SCRATCH // AREA}")
     return f"bytes {first} to {first + nbytes - 1} of {name}"

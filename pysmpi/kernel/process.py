@@ -11,6 +11,7 @@ from pysmpi.kernel.events import Event
 from pysmpi.kernel.plan import FREE
 from pysmpi.kernel.requests import Context, Receive, Request, Send
 from pysmpi.kernel.schedule import (
+    COMPUTE,
     COPY,
     IRECV,
     ISEND,
@@ -483,6 +484,8 @@ class Process(Event):
         where = schedule.peers[self.step]
         if code == SLEEP:
             return self._hold(schedule.amounts[where])
+        if code == COMPUTE:
+            return self._compute(schedule.amounts[where] / self.core.speed)
         if code == REDUCE:
             seconds = schedule.amounts[where] / engine.reduce_rate
             return seconds == 0.0 or self._compute(seconds)

@@ -20,11 +20,13 @@ WAITALL: Final = 5  # waits for a range of slots
 SLEEP: Final = 6  # lets time pass
 REDUCE: Final = 7  # combines bytes with an operator
 COPY: Final = 8  # copies bytes in local memory
-SHARE: Final = 9  # lets a peer see bytes in memory that both share: takes no time
-MOVE: Final = 10  # moves bytes in local memory and takes no time; in named schedules only
+COMPUTE: Final = 9  # executes flops on the core
+SHARE: Final = 10  # lets a peer see bytes in memory that both share: takes no time
+MOVE: Final = 11  # moves bytes in local memory and takes no time; in named schedules only
 
 NAMES: Final = (
-    "send", "isend", "recv", "irecv", "wait", "waitall", "sleep", "reduce", "copy", "share", "move",
+    "send", "isend", "recv", "irecv", "wait", "waitall", "sleep", "reduce", "copy", "compute",
+    "share", "move",
 )  # fmt: skip
 
 
@@ -141,6 +143,10 @@ class Schedule:
     def sleep(self, seconds: float) -> None:
         """Let `seconds` of simulated time pass."""
         self._timed(SLEEP, seconds)
+
+    def compute(self, flops: float) -> None:
+        """Execute `flops` on the core of the process."""
+        self._timed(COMPUTE, flops)
 
     def reduce(
         self, nbytes: int, left: Place = UNNAMED, right: Place = UNNAMED, into: Place = UNNAMED

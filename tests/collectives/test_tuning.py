@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pysmpi
@@ -135,6 +135,8 @@ def test_no_selection_file(tmp_path) -> None:
         Selection(str(tmp_path / "binary.sel"))
 
 
+# The first selection loads all selectors, which counts as slow input.
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 1 << 24), st.sampled_from(["rdb", "lr", "rab_rdb"])),
                 min_size=1, max_size=6, unique_by=lambda pair: pair[0]))  # fmt: skip
 def test_what_is_written_is_read(tmp_path_factory, found) -> None:
