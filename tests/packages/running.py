@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -38,6 +39,9 @@ KEPT = ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "PIP_INDEX_URL", "SSL_CERT_FILE")
 # gives status 9; the results are then those of another try.
 ATTEMPTS = 3
 
+# Where others use more of a processor than this part during a run, its time says little.
+OTHERS = 0.25
+
 # With these, pytest writes a report a rank, and nothing that depends on when and where it runs.
 PYTEST = ["-q", "-p", "no:cacheprovider", "--junitxml=results.$PMI_RANK.xml"]
 
@@ -54,6 +58,7 @@ class Side:
     tests: dict[str, int] = field(default_factory=dict)
     reports: int = 0
     files: dict[str, str] = field(default_factory=dict)
+    disturbed: bool = False  # whether others used the machine meanwhile
 
 
 @dataclass
@@ -70,6 +75,7 @@ class Result:
     message: str | None = None  # pysmpi's own, one line
     invalid: str | None = None  # why MPICH's run cannot be compared with
     reused: bool = False  # MPICH's run is an earlier one: its seconds compare with nothing
+    disturbed: bool = False  # others used the machine meanwhile: nor do these
 
     def data(self) -> dict[str, Any]:
         """For JSON."""
@@ -89,7 +95,7 @@ def run_entry(
     difference: str | None = None
     message: str | None = None
     invalid: str | None = None
-    reused = False
+    reused = disturbed = False
     for number, run in enumerate(entry.runs, 1):
         folder = environments.folder / "work" / entry.package / str(number)
         mpich = _reused(entry, run, environments, number) if reuse else None
@@ -101,6 +107,7 @@ def run_entry(
                     break
             assert mpich is not None
             _keep(entry, run, environments, number, mpich)
+        disturbed = disturbed or mpich.disturbed
         seconds[0] += mpich.seconds
         summaries[0].append(_summary(run, mpich))
         problem = _invalid(run, mpich)
@@ -111,6 +118,7 @@ def run_entry(
         if only:
             continue
         pysmpi = _side(entry, run, environments, path, folder, simulated=True)
+        disturbed = disturbed or pysmpi.disturbed
         seconds[1] += pysmpi.seconds
         summaries[1].append(_summary(run, pysmpi))
         found = _difference(run, mpich, pysmpi)
@@ -120,7 +128,7 @@ def run_entry(
     return Result(
         entry.package, entry.version, difference is None and invalid is None,
         _together(summaries[0]), _together(summaries[1]), (seconds[0], seconds[1]),
-        difference, message, invalid, reused,
+        difference, message, invalid, reused, disturbed,
     )  # fmt: skip
 
 
@@ -185,7 +193,7 @@ def _side(
         place.mkdir()
     place = place / run.directory
     with open(folder / "stdout", "wb") as out, open(folder / "stderr", "wb") as err:
-        begun = time.perf_counter()
+        begun, busy = time.perf_counter(), _busy_with_others()
         process = subprocess.Popen(
             command(run, path, simulated), cwd=place, env=environ(run, path, home),
             stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
@@ -196,11 +204,12 @@ def _side(
             status = None
         seconds = time.perf_counter() - begun
         _end(process)
+    disturbed = _busy_with_others() - busy > OTHERS * seconds
     output, errors = _text(folder / "stdout"), _text(folder / "stderr")
     for rank in range(run.ranks):
         output += _text(place / f".stdout.{rank}")
         errors += _text(place / f".stderr.{rank}")
-    side = Side(status, seconds, output, errors)
+    side = Side(status, seconds, output, errors, disturbed=disturbed)
     if run.pytest is not None:
         _read_reports(place, run, side)
     for pattern in run.files:
@@ -208,6 +217,18 @@ def _side(
             if (place / name).is_file():
                 side.files[name] = _text(place / name)
     return side
+
+
+def _busy_with_others() -> float:
+    """The time (s) that processors have spent on what this process and its children did not do."""
+    try:
+        words = Path("/proc/stat").read_text().splitlines()[0].split()
+    except OSError:
+        return 0.0
+    # user, nice, system; then idle, waiting for disks, interrupts, taken by other machines
+    busy = sum(map(int, [*words[1:4], *words[6:9]])) / os.sysconf("SC_CLK_TCK")
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return busy - sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -14,7 +14,7 @@ from . import compare, table
 from .conftest import LEFT_OUT
 from .entries import Entry, ListError, entries
 from .environments import Environments, NoNetwork, cache_folder
-from .running import Result, run_entry
+from .running import Result, _busy_with_others, run_entry
 
 QUICK = [entry for entry in entries() if entry.quick]
 
@@ -113,3 +113,24 @@ def test_a_mistake_in_the_list_is_named(tmp_path: Path, change: dict, says: str)
     with pytest.raises(ListError) as caught:
         entries(tmp_path)
     assert "some.yaml, entry 1" in str(caught.value) and says in str(caught.value)
+
+
+def test_what_others_do_is_noticed() -> None:
+    import subprocess
+    import sys
+    import time
+
+    spin = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
+    before = _busy_with_others()
+    subprocess.run([sys.executable, "-c", spin], check=True)
+    own = _busy_with_others() - before
+    # A child that nobody has waited for yet counts as somebody else.
+    before = _busy_with_others()
+    other = subprocess.Popen([sys.executable, "-c", spin])
+    time.sleep(0.1)
+    while Path(f"/proc/{other.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.01)
+    foreign = _busy_with_others() - before
+    other.wait()
+    assert foreign > 0.4
+    assert own >= -0.1 and (_busy_with_others() - before) < foreign
