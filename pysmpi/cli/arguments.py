@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from pysmpi.errors import UsageError
+from pysmpi.plugins import suggestion
 from pysmpi.runtime.command_lines import is_python, split_program
 
 # Options of launchers that control real processes, with their number of arguments.
@@ -166,11 +167,25 @@ def _split(
                 raise UsageError(f"{name}: expected a directory after it")
             directory.append(value)
         else:
+            _check_name(name, arity)
             taken = 1 if equals else 1 + arity.get(word, 0)
             options += rest[:taken]
         groups.append(rest[:taken])
         del rest[:taken]
     return Line(options, "script", None, [], ignored, environment)
+
+
+def _check_name(name: str, arity: Mapping[str, int]) -> None:
+    """Refuse a long name after one dash, which would be read as several short options."""
+    if name.startswith("--") or len(name) == 2 or name in arity:
+        return
+    letters = [f"-{letter}" for letter in name[1:]]
+    if arity.get(letters[0]) or all(letter in arity for letter in letters):
+        return  # a value follows its option, as in -n4, or these are flags
+    names = {known.lstrip("-"): known for known in reversed(list(arity))}
+    hint = suggestion(name.lstrip("-"), names).removeprefix("did you mean ").rstrip("? ")
+    meant = f"; did you mean {names[hint]}?" if hint else ""
+    raise UsageError(f"{name}: no such option{meant} (see pysmpi run --help)")
 
 
 def _variable(rest: list[str], name: str, environment: dict[str, str | None]) -> int:

@@ -92,7 +92,7 @@ def version() -> str:
 def command(ctx: click.Context) -> None:
     """Run unmodified mpi4py programs on a simulated machine."""
     if ctx.invoked_subcommand is None:
-        raise click.UsageError(f"expected a command: {', '.join(COMMANDS)}", ctx)
+        click.echo(ctx.get_help())
 
 
 def complain(message: str) -> None:

@@ -9,7 +9,7 @@ import click
 
 from pysmpi import text
 from pysmpi.cli.arguments import pairs
-from pysmpi.cli.machine_options import machine_options
+from pysmpi.cli.run_options import machine_options
 from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
@@ -76,19 +76,19 @@ def _value(option: str, word: str, parse: Any) -> float:
 
 def summary(result: ReplayResult) -> str:
     """The lines on standard error: the prediction, the machine, the cost of the replay."""
-    rate = result.events / result.wall if result.wall > 0.0 else 0.0
+    rate = result.events / result.wall_seconds if result.wall_seconds > 0.0 else 0.0
     lines = [
         f"predicted time {text.seconds(result.seconds)}: {text.count(result.nprocs, 'rank')} "
         f"on {result.platform}",
         f"model {result.model}, selector {result.selector}",
-        f"replayed in {result.wall:.3g} s "
+        f"replayed in {result.wall_seconds:.3g} s "
         f"({text.count(result.events, 'event')}, {rate:,.0f} a second)",
         f"{text.count(result.messages, 'message')}, {text.size(result.bytes)}",
     ]
     if len(result.instances) > 1:
         for one in result.instances:
             lines.append(
-                f"{one['trace']}: {text.count(one['ranks'], 'rank')}, from "
+                f"{one['trace']}: {text.count(one['nprocs'], 'rank')}, from "
                 f"{text.seconds(one['begin_seconds'])} to {text.seconds(one['end_seconds'])}"
             )
     return "\n".join(f"pysmpi: {line}" for line in lines)

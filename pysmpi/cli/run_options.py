@@ -32,6 +32,10 @@ _MORE: dict[str, list[Callable[[Any], Any]]] = {
 }  # fmt: skip
 
 
+_MACHINE = (
+    "platform", "hostfile", "map_by", "model", "memory_model", "selector", "coll", "cfg",
+)  # fmt: skip
+
 _ParamType: Any = click.ParamType  # generic in newer versions of click only
 
 
@@ -48,8 +52,12 @@ class _Value(_ParamType):  # type: ignore[misc]
     ) -> list[Any]:
         from click.shell_completion import CompletionItem
 
-        choices = self.kind.choices
-        return [CompletionItem(one) for one in choices if one.startswith(incomplete)]
+        found = [
+            CompletionItem(one) for one in known_values(self.option) if one.startswith(incomplete)
+        ]
+        if not found and "FILE" in (param.metavar or ""):
+            found = [CompletionItem(incomplete, type="file")]
+        return found
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -62,6 +70,29 @@ class _Value(_ParamType):  # type: ignore[misc]
         return check_value(self.option, value, on_command_line)
 
 
+def known_values(option: str) -> list[str]:
+    """The values of an option that pysmpi knows by name, for completion."""
+    if option == "platform":
+        from pysmpi.platform.loader import shipped
+
+        return shipped()
+    if option == "model":
+        from pysmpi.network.models import MODELS
+
+        return MODELS.names()
+    if option == "memory_model":
+        from pysmpi.memory.transfer.models import MEMORY_MODELS
+
+        return MEMORY_MODELS.names()
+    if option == "selector":
+        from pysmpi.collectives.registry import selector_names
+
+        return selector_names()
+    kind: Kind = FIELDS[option].metadata["kind"]
+    words = {"compute": ["native", "steady", "none"], "host_speed": ["auto"]}
+    return [*kind.choices, *words.get(option, ()), *(["all", "none"] if option == "data" else ())]
+
+
 def with_options(command: _Command) -> _Command:
     """Give a command the options of a run."""
     parts: list[Callable[[Any], Any]] = []
@@ -69,6 +100,13 @@ def with_options(command: _Command) -> _Command:
         parts += [_option(name), *_MORE.get(name, ())]
     for part in reversed(parts):
         command = part(command)
+    return command
+
+
+def machine_options(command: _Command) -> _Command:
+    """Give a command the options that choose a machine, and the models on it."""
+    for name in reversed(_MACHINE):
+        command = _option(name)(command)
     return command
 
 

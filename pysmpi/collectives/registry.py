@@ -36,6 +36,7 @@ from weakref import WeakValueDictionary
 from pysmpi.collectives.call import Call
 from pysmpi.errors import UsageError
 from pysmpi.loading import Once
+from pysmpi.plugins import suggestion
 
 Build = Callable[[Any, Call], None]
 Live = Callable[[Call, Any], Iterator[Any]]
@@ -143,7 +144,8 @@ def algorithms_of(op: str) -> dict[str, Algorithm]:
     load()
     if op not in _algorithms:
         raise UsageError(
-            f"no collective operation named {op!r}; operations: {', '.join(operations())}"
+            f"no collective operation named {op!r}; {suggestion(op, operations())}"
+            f"operations: {', '.join(operations())}"
         )
     return _algorithms[op]
 
@@ -164,7 +166,10 @@ def find(op: str, name: str) -> Algorithm:
     """The algorithm `name` of `op`; UsageError names the valid ones."""
     known = algorithms_of(op)
     if name not in known:
-        raise UsageError(f"no algorithm {name!r} for {op}; algorithms: {', '.join(sorted(known))}")
+        raise UsageError(
+            f"no algorithm {name!r} for {op}; {suggestion(name, known)}"
+            f"algorithms: {', '.join(sorted(known))}"
+        )
     return known[name]
 
 
@@ -218,7 +223,8 @@ def find_selector(name: str) -> Selector:
     found = _selector(name)
     if found is None:
         raise UsageError(
-            f"no selector or algorithm {name!r}; selectors: {', '.join(selector_names())}"
+            f"no selector or algorithm {name!r}; {suggestion(name, selector_names())}"
+            f"selectors: {', '.join(selector_names())}"
         )
     return found
 

@@ -9,6 +9,7 @@ from pysmpi.collectives import registry
 from pysmpi.collectives.call import OPERATIONS, Call
 from pysmpi.collectives.selectors.file import load, looks_like_file
 from pysmpi.errors import UsageError
+from pysmpi.plugins import suggestion
 
 if TYPE_CHECKING:
     from pysmpi.memory.lines.machine import HostLines
@@ -46,8 +47,11 @@ class Selection:
         """Check the names; UsageError lists the known ones."""
         known = registry.is_selector(selector)
         if not known and not looks_like_file(selector):
-            there = ", ".join(registry.selector_names())
-            raise UsageError(f"no selector {selector!r}; selectors: {there}")
+            names = registry.selector_names()
+            raise UsageError(
+                f"no selector {selector!r}; {suggestion(selector, names)}"
+                f"selectors: {', '.join(names)}"
+            )
         self._held = registry.find_selector(selector) if known else load(selector)
         selector = self._held.name
         for key, name in overrides.items():
@@ -55,7 +59,8 @@ class Selection:
             op = key[1:] if key not in OPERATIONS and key[:1] == "i" else key
             if op not in OPERATIONS:
                 raise UsageError(
-                    f"no collective operation named {key!r}; operations: {', '.join(OPERATIONS)}"
+                    f"no collective operation named {key!r}; {suggestion(key, OPERATIONS)}"
+                    f"operations: {', '.join(OPERATIONS)}"
                 )
             if name not in registry.selector_names():
                 registry.find(op, split(name)[0])

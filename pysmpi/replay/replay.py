@@ -73,11 +73,11 @@ class Instance:
 
 @dataclass
 class ReplayResult:
-    """The result of a replay: `seconds` is the makespan, `ends` the dates of all ranks (s)."""
+    """The result of a replay: `seconds` is the makespan, `end_seconds` when each rank ends (s)."""
 
     nprocs: int
     seconds: float
-    wall: float
+    wall_seconds: float
     platform: str
     model: str
     selector: str
@@ -85,15 +85,15 @@ class ReplayResult:
     bytes: int
     events: int
     instances: list[dict[str, Any]]
-    ends: list[float]
+    end_seconds: list[float]
 
     def report(self) -> dict[str, Any]:
         """The figures as plain data."""
         return {
             "schema": 1,
-            "simulated_seconds": self.seconds,
-            "wall_seconds": self.wall,
-            "ranks": self.nprocs,
+            "seconds": self.seconds,
+            "wall_seconds": self.wall_seconds,
+            "nprocs": self.nprocs,
             "platform": self.platform,
             "model": self.model,
             "selector": self.selector,
@@ -101,7 +101,7 @@ class ReplayResult:
             "bytes": self.bytes,
             "events": self.events,
             "instances": self.instances,
-            "end_seconds": self.ends,
+            "end_seconds": self.end_seconds,
         }
 
 
@@ -149,7 +149,7 @@ class Replay:
         return ReplayResult(
             nprocs=self.nprocs,
             seconds=max((player.date for player in players), default=0.0),
-            wall=time.perf_counter() - begun,
+            wall_seconds=time.perf_counter() - begun,
             platform=machine.platform.name,
             model=machine.model.name,
             selector=machine.selection.selector,
@@ -159,13 +159,13 @@ class Replay:
             instances=[
                 {
                     "trace": instance.name,
-                    "ranks": instance.size,
+                    "nprocs": instance.size,
                     "begin_seconds": instance.begin,
                     "end_seconds": max(player.date for player in instance.players),
                 }
                 for instance in instances
             ],
-            ends=[player.date for player in players],
+            end_seconds=[player.date for player in players],
         )
 
     def _cast(

@@ -157,7 +157,7 @@ class Options:
     )  # fmt: skip
     cfg: Mapping[str, str] = _option(
         {}, _pairs("{'smpi/wtime': '10ns'}"), "--cfg -cfg", "KEY:VALUE",
-        "A SimGrid option; repeatable. --cfg help lists them.",
+        "A SimGrid option; repeatable. pysmpi run --help-cfg lists them.",
     )  # fmt: skip
     compute: Path | float = _option(
         "native",

@@ -34,6 +34,12 @@ WRONG = [
     (["-c"], "-c: expected a program after it"),
     (["-m", "no.such.module"], "found no module 'no', expected one"),
     (["--bogus", "ok.py"], "No such option '--bogus'"),
+    (["-host", "n0", "ok.py"], "-host: no such option; did you mean --hostfile? (see"),
+    (["-platfrom", "x", "ok.py"], "-platfrom: no such option; did you mean --platform?"),
+    (["-quick", "ok.py"], "-quick: no such option"),
+    (["--selector", "ompi6", "ok.py"], "no selector 'ompi6'; did you mean ompi"),
+    (["--coll", "bcst=binomial_tree", "ok.py"], "named 'bcst'; did you mean bcast? operations"),
+    (["--coll", "bcast=binomial_tre", "ok.py"], "for bcast; did you mean binomial_tree? algo"),
     (["--platform"], "requires an argument"),
     (["--platform", "atlantis", "ok.py"], 'got "atlantis"'),
     (["--platform", "nope.xml", "ok.py"], "nope.xml: expected a platform file"),
@@ -100,7 +106,6 @@ def test_binary_file(status, tmp_path: Path):
 @pytest.mark.parametrize(
     "words, message",
     [
-        ([], "expected a command: run, replay, models"),
         (["walk"], "found no command 'walk'"),
         (["modles"], "did you mean models?"),
         (["ok.py"], "did you mean pysmpi run ok.py?"),

@@ -58,7 +58,7 @@ def test_an_index_names_a_file_a_rank(tmp_path):
     index.write_text("".join(f"{folder.name}/0_rank-{rank}.txt\n" for rank in range(4)))
     machine = DATA / "platforms" / "flat.default.xml"
     one, other = (Replay([(file, 0.0)], platform=machine).run() for file in (whole, index))
-    assert one.ends == other.ends and one.messages == other.messages
+    assert one.end_seconds == other.end_seconds and one.messages == other.messages
 
 
 def test_lines_of_ranks_may_alternate(tmp_path):
@@ -69,7 +69,7 @@ def test_lines_of_ranks_may_alternate(tmp_path):
         one = chance.choice([left for left in ranks if left])
         dealt.append(one.pop(0))
     whole = replayed("".join(lines), tmp_path, platform="graphene")
-    assert replayed("".join(dealt), tmp_path, platform="graphene").ends == whole.ends
+    assert replayed("".join(dealt), tmp_path, platform="graphene").end_seconds == whole.end_seconds
 
 
 def test_open_requests_pass_from_one_piece_to_the_next(tmp_path):
@@ -78,7 +78,7 @@ def test_open_requests_pass_from_one_piece_to_the_next(tmp_path):
     many = "".join(f"{rank} compute 1000\n{rank} barrier\n" for rank in (0, 1) for _ in range(5000))
     ends = "0 wait 0 1 7\n1 wait 0 1 7\n0 compute 3e6\n"
     result = replayed(few + many + ends, tmp_path, platform="graphene")
-    assert result.ends[0] > result.ends[1] > 5000 * 1e-6
+    assert result.end_seconds[0] > result.end_seconds[1] > 5000 * 1e-6
     assert result.messages > 10_000
 
 
@@ -104,7 +104,7 @@ def test_a_test_keeps_what_is_not_complete(tmp_path):
         "1 irecv 0 3 10 6\n1 test 0 1 3\n1 wait 0 1 3\n1 compute 1e9\n"
     )
     result = replayed(text, tmp_path, core_speed=1e9)
-    assert result.ends[1] == pytest.approx(2.0, rel=1e-3)
+    assert result.end_seconds[1] == pytest.approx(2.0, rel=1e-3)
 
 
 WRONG = {
