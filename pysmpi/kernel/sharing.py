@@ -30,6 +30,8 @@ INFINITY: Final = float("inf")
 SLACK: Final = 1e-9
 # Relative difference under which two levels are the same: the rounding of a few sums.
 TIE: Final = 1e-11
+# Bundles of pairs of hosts that are kept.
+TWINS: Final = 1 << 15
 # Scans of a region for the next saturated constraint, after which a heap is quicker.
 SCANS: Final = 6
 # Rounds of one solution after which it reaches out farther each time, lest their number grow with
@@ -229,7 +231,9 @@ class System:
     def __init__(self, queue: EventQueue) -> None:
         self.queue: EventQueue = queue
         self.bundles: dict[object, Bundle] = {}
-        self.twins: dict[int, Bundle] = {}  # by the id of their list of constraints
+        # By the id of their list of constraints. They stay when their last member leaves, for the
+        # next message of the same pair of hosts.
+        self.twins: dict[int, Bundle] = {}
         self.dirty: list[Constraint] = []
         self.fresh: list[Bundle] = []
         self.cooling: list[Constraint] = []
@@ -237,6 +241,7 @@ class System:
         self.order: int = 0
         self.stamp: int = 0
         self.solutions: int = 0
+        self.solved: int = 0  # bundles, over all solutions
 
     def pending(self) -> bool:
         """Whether rates may be out of date until `share` is called."""
@@ -380,19 +385,21 @@ class System:
             # with which it shares its very list of constraints.
             bundle = self.twins.get(id(activity.constraints))
             if (
-                bundle is not None
-                and bundle.penalty == activity.penalty
-                and bundle.limit == activity.limit
-                and bundle.weights is activity.weights
+                bundle is None
+                or bundle.penalty != activity.penalty
+                or bundle.limit != activity.limit
+                or bundle.weights is not activity.weights
             ):
-                return bundle
-            bundle = Bundle(
-                self, activity.penalty, activity.limit, activity.constraints, activity.weights
-            )
-            for i in range(contended):
-                activity.constraints[i].bundles[bundle] = activity.weights[i]
-            bundle.updated = self.queue.now
-            self.twins[id(activity.constraints)] = bundle
+                if len(self.twins) >= TWINS:
+                    self.twins.clear()
+                bundle = Bundle(
+                    self, activity.penalty, activity.limit, activity.constraints, activity.weights
+                )
+                self.twins[id(activity.constraints)] = bundle
+            if bundle.count == 0:
+                for i in range(contended):
+                    activity.constraints[i].bundles[bundle] = activity.weights[i]
+                bundle.updated = self.queue.now
             return bundle
         constraints: list[Constraint] = []
         weights: list[float] = []
@@ -423,11 +430,12 @@ class System:
             if bundle.count == 0:
                 del constraint.bundles[bundle]
         if bundle.count == 0:
-            bundle.goals = []
+            if len(bundle.goals) > 0:
+                bundle.goals = []
+            bundle.rate = 0.0
+            bundle.progress = 0.0
             if bundle.key is not None:
                 del self.bundles[bundle.key]
-            elif self.twins.get(id(bundle.constraints)) is bundle:
-                del self.twins[id(bundle.constraints)]
 
     def _touch(self, constraint: Constraint) -> None:
         if not constraint.dirty:
@@ -533,6 +541,7 @@ class System:
             if rounds > ROUNDS:
                 self._widen(bundles, known, 1 << min(rounds - ROUNDS, 30))
         self._account(bundles, region)
+        self.solved += len(bundles)
         return changed
 
     def _enter(self, bundle: Bundle, bundles: "list[Bundle]") -> None:
