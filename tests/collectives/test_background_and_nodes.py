@@ -85,14 +85,14 @@ def test_the_library_s_choice_runs_in_the_background(op: str, selector: str) -> 
 
 
 class Flows:
-    """Adds up the bytes of data between hosts, as the recorder of an engine."""
+    """Adds up the bytes of data between hosts, as a listener of a run."""
 
     def __init__(self) -> None:
         self.between = 0
         self.hosts: list[str] = []
 
     def watch(self, simulation) -> None:
-        simulation.engine.recorder = self
+        simulation.engine.listeners.add(self)
         self.hosts = [slot.host.name for slot in simulation.slots]
 
     def flow_started(self, send, now: float) -> None:
@@ -101,9 +101,6 @@ class Flows:
         # The small ones are those by which ranks learn of their nodes.
         if self.hosts[ends[0]] != self.hosts[ends[1]] and send.nbytes > 100:
             self.between += send.nbytes
-
-    def flow_ended(self, send, now: float) -> None:
-        """Only the start counts."""
 
 
 def one_call(op: str) -> None:
