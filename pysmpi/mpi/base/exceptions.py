@@ -6,8 +6,7 @@ returns, is raised as `MPI.Exception`: `fail` does all three.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from operator import index
 from typing import Any, NoReturn
 
@@ -193,32 +192,19 @@ class Exception(RuntimeError):
         return self.Get_error_string()
 
 
-# Modules that read arguments without their names.
-_READERS = frozenset(("whole", "integer", "no_integer", "cint", "cstring", "sequence", "listed"))
-
-
 def named(value: Any, otherwise: str = "") -> str:
     """`"dest: "` if `value` is the argument `dest` of the program's call.
 
-    Checks of arguments do not get the names of the arguments. The names are found in the frames of
-    the call, which is slow, and done for error messages only. `otherwise` is used if a name is not
-    found.
+    The names are looked up in the arguments of the call, for error messages only. `otherwise`
+    stands in for a name that is not found.
     """
-    found = otherwise
-    frame: Any = sys._getframe(1)
-    while frame.f_code.co_name in _READERS:
-        frame = frame.f_back
-    while frame is not None and frame.f_globals["__name__"].startswith("pysmpi.mpi."):
-        code = frame.f_code
-        parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        found = _place(value, parameters, frame.f_locals) or found
-        frame = frame.f_back
+    call = current().call
+    found = otherwise if call is None else _place(value, call.arguments) or otherwise
     return f"{found}: " if found else ""
 
 
-def _place(value: Any, parameters: Sequence[str], arguments: Mapping[str, Any]) -> str:
+def _place(value: Any, known: dict[str, Any]) -> str:
     """Which parameter has the value, or a list with the value in it: `dest`, `counts[2]`."""
-    known = {name: arguments[name] for name in parameters if name in arguments}
     known.pop("self", None)
     # None often means an omitted argument: a list that contains None is the better guess.
     for name, argument in known.items():

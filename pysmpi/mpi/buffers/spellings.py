@@ -11,10 +11,10 @@ all others go through `_simple`.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,25 @@ from pysmpi.mpi.datatypes.datatypes import (
 __all__ = ["EMPTY", "Blocks", "Message", "check_same", "copy_message", "datatype_argument",
            "equal_blocks", "is_integral", "matching", "partitioned", "place", "receive",
            "reduction", "send", "vector", "vector_w"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+_reading: list[Any] = []  # the specifications that are being read, the innermost last
+
+
+def _reads(function: F) -> F:
+    """Remember the first argument for error messages while a function reads it."""
+
+    @wraps(function)
+    def reading(spec: Any, *args: Any, **kwargs: Any) -> Any:
+        _reading.append(spec)
+        try:
+            return function(spec, *args, **kwargs)
+        finally:
+            _reading.pop()
+
+    return reading  # type: ignore[return-value]
 
 
 def send(spec: Any, rank: int = 0) -> Message:
@@ -121,7 +140,7 @@ def datatype_argument(spec: Any) -> Datatype:
     try:
         return _typedict[spec]
     except KeyError:
-        raise KeyError(f"{_where()}cannot map {spec!r} to MPI datatype") from None
+        raise KeyError(f"{named(spec, 'message')}cannot map {spec!r} to MPI datatype") from None
 
 
 def datatype_of(format: str) -> Datatype:
@@ -179,12 +198,7 @@ def _memory(spec: Any, obj: Any, typespec: Any, writable: bool) \
 
 def _where() -> str:
     """Which argument of a program's call is being read, for an error message."""
-    frame: Any = sys._getframe(1)
-    while frame.f_globals is globals():
-        if "spec" in frame.f_locals:
-            return named(frame.f_locals["spec"], "message")
-        frame = frame.f_back
-    return "message: "
+    return named(_reading[-1], "message") if _reading else "message: "
 
 
 def _extent(datatype: Datatype, purpose: str) -> int:
@@ -219,6 +233,7 @@ class _Read(NamedTuple):
     datatype: Datatype
 
 
+@_reads
 def _simple(spec: Any, writable: bool, blocks: int) -> _Read:
     """A message of one block, or of equal blocks."""
     obj, count_spec, displ_spec, typespec = _split(spec, (list, tuple))
@@ -269,6 +284,7 @@ def equal_blocks(spec: Any, writable: bool, blocks: int, rank: int = 0) -> Block
                   range(offset, offset + step * blocks, step) if step else (offset,) * blocks)
 
 
+@_reads
 def vector(spec: Any, writable: bool, blocks: int, rank: int = 0) -> Blocks:
     """The buffer of a v-collective: blocks of different counts, displacements in elements."""
     if rank == c.PROC_NULL:
@@ -299,6 +315,7 @@ def vector(spec: Any, writable: bool, blocks: int, rank: int = 0) -> Blocks:
     return Blocks(obj, memory, writable, datatype, counts, offsets)
 
 
+@_reads
 def vector_w(spec: Any, writable: bool, blocks: int) -> Blocks:
     """The buffer of a w-collective: blocks of different datatypes, displacements in bytes."""
     match len(sequence(spec)):

@@ -8,7 +8,6 @@ send buffer to the receive buffer. `keep` saves the payload if the sender may co
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any
 
@@ -122,14 +121,10 @@ def check_source(comm: Any, core: Core, source: Any, tag: Any) -> None:
 
 
 def _tag_of(direction: str) -> str:
-    """The name of the tag argument of the program's call: some calls have two."""
+    """How the program's call names the tag of a message: some calls have two."""
+    call = current().call
     name = f"{direction}tag"
-    frame: Any = sys._getframe(2)
-    while frame is not None and frame.f_globals["__name__"].startswith("pysmpi.mpi."):
-        if name in frame.f_locals:
-            return name
-        frame = frame.f_back
-    return "tag"
+    return name if call is not None and name in call.procedure.parameters else "tag"
 
 
 def _place(comm: Any, core: Core, rank: Rank) -> int:
