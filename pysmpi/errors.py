@@ -9,6 +9,12 @@ class PysmpiError(Exception):
     exit_status = 1
 
 
+class PysmpiInternalError(PysmpiError):
+    """A bug in pysmpi: an error that pysmpi did not raise on purpose, which is the cause."""
+
+    exit_status = 70
+
+
 class UsageError(PysmpiError, ValueError):
     """Wrong input of the user: an option, a file, a name.
 

@@ -30,7 +30,9 @@ from typing import Any, Final, TypeVar
 from greenlet import getcurrent
 
 from pysmpi.mpi.base import ranks
+from pysmpi.mpi.base.docstrings import PUBLIC
 from pysmpi.mpi.base.ranks import Fiber, Rank, current
+from pysmpi.mpi.internal_errors import internal, is_internal
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -149,19 +151,18 @@ class Procedure:
 
 
 PROCEDURES: list[Procedure] = []  # all of them, in the order of their definition
-_BY_CODE: dict[CodeType, Procedure] = {}  # by the code of their boundaries
+_by_boundary: dict[FunctionType, Procedure] = {}
 
 
 def procedure_of(member: Any) -> Procedure | None:
     """The procedure that a public function or method of `mpi4py.MPI` calls, if it is one."""
     function = getattr(member, "__func__", member)
-    code = getattr(function, "__code__", None)
-    return None if code is None else _BY_CODE.get(code)
+    return _by_boundary.get(function) if isinstance(function, FunctionType) else None
 
 
 def is_boundary(code: CodeType) -> bool:
-    """Whether code belongs to a boundary."""
-    return code in _BY_CODE
+    """Whether code is that of a boundary."""
+    return code.co_filename == _FILE
 
 
 class Call:
@@ -247,6 +248,22 @@ class Call:
 ranks.new_call = Call
 
 
+def check(error: BaseException, procedure: Procedure, values: tuple[Any, ...]) -> None:
+    """Raise another exception in place of one that is a bug of pysmpi, or a method of the program
+    called with an object of a wrong class.
+    """
+    if not is_internal(error):
+        return
+    if procedure.owners and procedure.parameters[:1] == ("self",):
+        if not isinstance(values[0], tuple(procedure.owners)):
+            owner = procedure.owners[0]
+            raise TypeError(
+                f"descriptor '{procedure.name}' for '{PUBLIC}.{owner.__name__}' objects doesn't "
+                f"apply to a '{type(values[0]).__name__}' object"
+            ) from None
+    raise internal(error, procedure.name) from error
+
+
 def _outside(frame: FrameType | None) -> Any:
     """The innermost frame that is not pysmpi's, as file, line and function."""
     while frame is not None and frame.f_code.co_filename.startswith(_OWN):
@@ -313,11 +330,12 @@ def ended(rank: Rank) -> None:
 
 
 _OWN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+_FILE = os.path.join(_OWN, "mpi", "<boundary>")  # where the code of boundaries says it is from
 _VARARGS, _VARKEYWORDS = 0x04, 0x08
 
 # Both boundaries are written out, since a function more would cost as much as all of the rest.
 _CLOCKED = """
-def make(_procedure, _function, _getcurrent, _current, _begun, _ended):
+def make(_procedure, _function, _getcurrent, _current, _begun, _ended, _check):
     def boundary({parameters}):
         try:
             _rank = _getcurrent().rank
@@ -335,6 +353,9 @@ def make(_procedure, _function, _getcurrent, _current, _begun, _ended):
             if _rank.watchers is not None:
                 _begun(_rank)
             return _function({passed})
+        except BaseException as _error:
+            _check(_error, _procedure, ({values}))
+            raise
         finally:
             if _rank.watchers is not None:
                 _ended(_rank)
@@ -347,7 +368,7 @@ def make(_procedure, _function, _getcurrent, _current, _begun, _ended):
     return boundary
 """
 _LOCAL = """
-def make(_procedure, _function, _getcurrent, _current):
+def make(_procedure, _function, _getcurrent, _current, _check):
     def boundary({parameters}):
         try:
             _rank = _getcurrent().rank
@@ -358,6 +379,9 @@ def make(_procedure, _function, _getcurrent, _current):
         _rank.record = _procedure, ({values})
         try:
             return _function({passed})
+        except BaseException as _error:
+            _check(_error, _procedure, ({values}))
+            raise
         finally:
             _rank.record = None
     return boundary
@@ -404,7 +428,7 @@ def _code(function: Any, clocked: bool) -> CodeType:
             values="".join(f"{value}, " for value in values),
         )
         made: dict[str, Any] = {}
-        exec(compile(source, os.path.join(_OWN, "mpi", "<boundary>"), "exec"), made)
+        exec(compile(source, _FILE, "exec"), made)
         found = next(c for c in made["make"].__code__.co_consts if isinstance(c, CodeType))
         if plain:
             _TEMPLATES[key] = found
@@ -425,6 +449,7 @@ def _boundary(function: Any, procedure: Procedure) -> Any:
         "_current": current,
         "_begun": begun,
         "_ended": ended,
+        "_check": check,
     }
     cells = tuple(CellType(known[name]) for name in code.co_freevars)
     made = FunctionType(code, globals(), function.__name__, function.__defaults__, cells)
@@ -433,7 +458,7 @@ def _boundary(function: Any, procedure: Procedure) -> Any:
     made.__doc__ = function.__doc__
     made.__module__ = function.__module__
     made.__qualname__ = function.__qualname__
-    _BY_CODE[code] = procedure
+    _by_boundary[made] = procedure
     return made
 
 

@@ -32,6 +32,7 @@ from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.ranks import Rank, World, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import computing
+from pysmpi.mpi.internal_errors import touches_program
 
 __all__ = ["_keyval_registry"]
 
@@ -268,6 +269,7 @@ def _notify(subject: Handle, keyval: int, entry: tuple[Keyval, Any]) -> int:
     return 0
 
 
+@touches_program
 def _called(function: Callable[..., Any], subject: Handle, keyval: int, value: Any) -> Any:
     """Call a callback with a separate handle, which becomes null afterwards."""
     handle = subject._wrap(subject._impl)

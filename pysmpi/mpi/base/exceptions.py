@@ -15,6 +15,7 @@ from pysmpi.mpi.base.constants import ERR_LASTCODE, ERR_OTHER, ERR_UNKNOWN, SUCC
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
+from pysmpi.mpi.internal_errors import deliberate, touches_program
 
 __all__ = [
     "Exception",
@@ -103,6 +104,7 @@ _STRINGS = {
 _CLASSES: dict[int, str] = {getattr(constants, name): text for name, text in _STRINGS.items()}
 
 
+@deliberate
 class Exception(RuntimeError):
     """Exception class."""
 
@@ -220,6 +222,7 @@ def _place(value: Any, known: dict[str, Any]) -> str:
     return ""
 
 
+@touches_program
 def whole(value: Any) -> int:
     """A number, converted as in C: a float loses its fraction, as in mpi4py.
 
@@ -237,6 +240,7 @@ def whole(value: Any) -> int:
     return number
 
 
+@touches_program
 def integer(value: Any) -> int:
     """An integer as Python takes it, no float: of 64 bits, OverflowError for others."""
     try:
@@ -248,6 +252,7 @@ def integer(value: Any) -> int:
     return number
 
 
+@touches_program
 def sequence(values: Any) -> list[Any]:
     """The items of a sequence."""
     try:
@@ -257,6 +262,7 @@ def sequence(values: Any) -> list[Any]:
         raise TypeError(f"{named(values)}expecting a sequence, got {found}") from None
 
 
+@touches_program
 def listed(values: Any) -> list[Any]:
     """The items of an iterable."""
     try:
@@ -281,6 +287,7 @@ def cint(value: Any) -> int:
     return number
 
 
+@touches_program
 def cstring(value: Any) -> str:
     """Text for C: str, or bytes in UTF-8, without a NUL in it."""
     if isinstance(value, bytes):

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pysmpi.mpi.base.exceptions import named
+from pysmpi.mpi.internal_errors import touches_program
 
 # Kinds of memory: 0 is the buffer protocol, others are DLPack's device types.
 CPU, CUDA, CUDA_HOST, ROCM_HOST, CUDA_MANAGED = 1, 2, 3, 11, 13
@@ -42,6 +43,7 @@ class Exported(NamedTuple):
     kind: int
 
 
+@touches_program
 def acquire(obj: Any, writable: bool = False) -> Exported:
     """The memory of `obj`, which must be contiguous in C or Fortran order.
 

@@ -19,6 +19,7 @@ from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
+from pysmpi.mpi.internal_errors import touches_program
 
 __all__ = ["Info", "INFO_NULL", "INFO_ENV"]
 
@@ -218,6 +219,7 @@ class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):
             self.Set(key, value)
 
     @mpi.local()
+    @touches_program
     def pop(self, key: str, *default: str) -> str:
         """Pop value by key."""
         value = self.Get(key) if self else None

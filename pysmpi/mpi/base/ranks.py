@@ -305,6 +305,7 @@ def _alone() -> Rank:
 
     process.suspend = suspend
     process.resume = engine.stop
+    rank.in_call = False
     return rank
 
 

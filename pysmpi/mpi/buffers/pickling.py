@@ -12,6 +12,7 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.memory import buffer
 from pysmpi.mpi.calls import computing, mpi
+from pysmpi.mpi.internal_errors import touches_program
 
 __all__ = ["Pickle", "pickle"]
 
@@ -73,6 +74,7 @@ class Pickle:
         return self._own
 
     @mpi.local()
+    @touches_program
     def dumps(self, obj: Any) -> bytes:
         """Serialize object to pickle data stream."""
         settings = self._settings()
@@ -82,12 +84,14 @@ class Pickle:
             return settings.dumps(obj)
 
     @mpi.local()
+    @touches_program
     def loads(self, data: Any) -> Any:
         """Deserialize object from pickle data stream."""
         with computing():
             return self._settings().loads(data)
 
     @mpi.local()
+    @touches_program
     def dumps_oob(self, obj: Any) -> tuple[bytes, list[buffer]]:
         """Serialize object to pickle data stream and out-of-band buffers."""
         settings = self._settings()
@@ -108,6 +112,7 @@ class Pickle:
         return data, buffers
 
     @mpi.local()
+    @touches_program
     def loads_oob(self, data: Any, buffers: Iterable[Any]) -> Any:
         """Deserialize object from pickle data stream and out-of-band buffers."""
         settings = self._settings()

@@ -27,6 +27,7 @@ from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.between_groups import joint
 from pysmpi.mpi.groups.communicator import Core, check_revoked
 from pysmpi.mpi.groups.locks import lock_of
+from pysmpi.mpi.internal_errors import touches_program
 from pysmpi.mpi.operators.operators import PREDEFINED, Op
 
 SUM = PREDEFINED["SUM"]
@@ -239,6 +240,7 @@ class Tree:
         self._execute(schedule)
         return self._arrived(peer, remote)
 
+    @touches_program
     def reduce(self, obj: Any, op: Callable[[Any, Any], Any], root: int) -> Any:
         """Combine along a binomial tree to rank 0, in the order of ranks; then to the root.
 
@@ -262,6 +264,7 @@ class Tree:
                 result = self.receive(0)
         return result if me == root else None
 
+    @touches_program
     def scan(self, obj: Any, op: Callable[[Any, Any], Any], exclusive: bool) -> Any:
         """Combine by recursive doubling; `partial` holds the result of a block of ranks."""
         me = self.me
@@ -293,6 +296,7 @@ def _fast() -> bool:
     return options.of_rank().options.fast_reduce
 
 
+@touches_program
 def _folded(items: list[Any], op: Callable[[Any, Any], Any]) -> Any:
     with computing():
         *_, result = accumulate(items, op)

@@ -23,6 +23,7 @@ from pysmpi.mpi.base.handles import structures, wrong_type
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.datatypes import BYTE, Datatype
 from pysmpi.mpi.datatypes.layouts import Signature, members
+from pysmpi.mpi.internal_errors import touches_program
 
 __all__ = ["Status"]
 
@@ -240,6 +241,7 @@ class Status:
 
     @classmethod
     @mpi.local("19.3")
+    @touches_program
     def f2py(cls, arg: list[int]) -> Self:
         """Translate Fortran status to object."""
         status = cls()

@@ -28,6 +28,7 @@ from pysmpi.mpi.datatypes.datatypes import Datatype
 from pysmpi.mpi.datatypes.layouts import Layout, Signature, basic, leaves, members
 from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.files.storage import FileError
+from pysmpi.mpi.internal_errors import touches_program
 
 __all__ = ["Register_datarep"]
 
@@ -208,6 +209,7 @@ class UserRepresentation(Converted):
             function, buffer(memory), _packed_type(record), items, buffer(stream), 0
         )
 
+    @touches_program
     def _call(self, function: Any, *arguments: Any) -> Any:
         try:
             with computing():

@@ -13,6 +13,7 @@ from pysmpi.mpi.base.ranks import Rank, Universe, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.spellings import matching
 from pysmpi.mpi.calls import mpi
+from pysmpi.mpi.internal_errors import touches_program
 from pysmpi.mpi.operators.arithmetic import OPERATORS, Meter, Operator, check, combine, reduce
 
 # User-defined operations that may exist at a time in a rank, as in mpi4py.
@@ -61,6 +62,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
             raise ValueError("cannot pickle user-defined reduction operation")
         return type(self).Create, (user.function, user.commutative)
 
+    @touches_program
     def __call__(self, x: Any, y: Any) -> Any:
         """Call the operation on two objects."""
         operator = self._sync()

@@ -28,6 +28,7 @@ from pysmpi.mpi.buffers.spellings import is_integral
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.intercomm_creation import broadcast
 from pysmpi.mpi.groups.communicator import Core, connect
+from pysmpi.mpi.internal_errors import touches_program
 from pysmpi.mpi.processes.connecting import ORIGIN, check_root, tell
 
 if TYPE_CHECKING:
@@ -181,6 +182,7 @@ def arrive(rank: Rank) -> None:
 # The arguments, as mpi4py takes them.
 
 
+@touches_program
 def _words(args: Any) -> list[str]:
     if args is None:
         return []
@@ -195,12 +197,14 @@ def _text(word: Any) -> str:
     return word
 
 
+@touches_program
 def _commands(command: Any) -> list[Any]:
     if isinstance(command, (str, bytes)) or hasattr(command, "__fspath__"):
         raise ValueError("command: expecting a sequence of path-like")
     return list(command)
 
 
+@touches_program
 def _word_lists(args: Any, size: int) -> list[list[str]]:
     if args is None:
         return [[] for _ in range(size)]
