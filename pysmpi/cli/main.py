@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 import pysmpi
-from pysmpi.errors import PysmpiError
+from pysmpi.errors import PysmpiError, PysmpiInternalError
 from pysmpi.text import shortened
 
 # The module of each subcommand; it is imported when it is used.
@@ -145,3 +145,8 @@ def status_of(args: Sequence[str]) -> int:
         where = f"{error.filename}: " if error.filename else "output: "
         complain(f"{where}{error.strerror or error}")
         return USAGE
+    except Exception as error:
+        from pysmpi.runtime.program_errors import format_internal
+
+        click.echo(format_internal(error), err=True)
+        return PysmpiInternalError.exit_status

@@ -58,7 +58,7 @@ def command(
 
     The program's output goes to standard output, the summary and all messages to standard error.
     The exit status is the program's; 1: it failed, 2: wrong usage or input, 3: deadlock or another
-    MPI error, 130: interrupted, 143: ended by SIGTERM.
+    MPI error, 70: a bug in pysmpi, 130: interrupted, 143: ended by SIGTERM.
     """
     if help_cfg or "help" in cfg:
         _list_cfg()

@@ -238,7 +238,7 @@ class Call:
         if self._site is None:
             fiber: Any = self.fiber
             running = fiber is None or fiber is getcurrent()
-            self._site = locate(sys._getframe(1) if running else fiber.gr_frame)
+            self._site = _locate(sys._getframe(1) if running else fiber.gr_frame)
         return self._site
 
     def __repr__(self) -> str:
@@ -273,8 +273,13 @@ def _outside(frame: FrameType | None) -> Any:
     return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname
 
 
-# Finds a line of the program from a frame. The runtime, which knows the libraries, sets it.
-locate: Callable[[FrameType | None], Any] = _outside
+_locate: Callable[[FrameType | None], Any] = _outside
+
+
+def locate_with(locate: Callable[[FrameType | None], Any]) -> None:
+    """Set what finds a line of the program from a frame: the runtime knows what libraries are."""
+    global _locate
+    _locate = locate
 
 
 def call_of(fiber: Any) -> Call | None:

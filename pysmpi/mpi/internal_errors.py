@@ -12,13 +12,13 @@ import os
 from types import CodeType, TracebackType
 from typing import Any, TypeVar
 
-import pysmpi
 from pysmpi.errors import PysmpiError, PysmpiInternalError
+from pysmpi.version import HOME
 
 F = TypeVar("F")
 E = TypeVar("E", bound=BaseException)
 
-_OWN = os.path.join(os.path.dirname(os.path.abspath(pysmpi.__file__)), "")
+_OWN = os.path.join(HOME, "")
 _COMPILED = "pysmpi" + os.sep  # what compiled functions call their files begins with this
 _RAISES = frozenset(dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE"))
 # The interpreter's own limits, and warnings that the program has made errors.

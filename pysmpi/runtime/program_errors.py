@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
+from pysmpi.errors import PysmpiInternalError
+from pysmpi.mpi.calls import locate_with
 from pysmpi.runtime.lookalike import stands_for
 from pysmpi.runtime.rules import Rules
 from pysmpi.version import HOME
@@ -93,6 +95,9 @@ def innermost_call(frame: FrameType | None) -> tuple[str, CallSite | None]:
     return stands_for(inner) or inner.f_code.co_name, site
 
 
+locate_with(call_site)
+
+
 def error_site(error: BaseException) -> CallSite | None:
     """The place of `error` in the program: the innermost frame that `call_site` chooses."""
     chosen: CallSite | None = None
@@ -147,10 +152,37 @@ def _strip_stack(summary: traceback.TracebackException) -> None:
 
 
 def format_error(error: BaseException) -> str:
-    """The traceback of `error` as Python prints it, without our frames; ends with a newline."""
+    """The traceback of `error` as Python prints it, without our frames; ends with a newline.
+
+    With `PYSMPI_TRACEBACK=full` in the environment our frames are shown, too.
+    """
     summary = traceback.TracebackException.from_exception(error, compact=True)
-    _strip_stack(summary)
+    if os.environ.get("PYSMPI_TRACEBACK") != "full":
+        _strip_stack(summary)
     return "".join(summary.format())
+
+
+def internal_error(error: BaseException) -> PysmpiInternalError | None:
+    """The bug of pysmpi that led to an exception, if there is one."""
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen:
+        if isinstance(found, PysmpiInternalError):
+            return found
+        seen.add(id(found))
+        found = found.__cause__ or found.__context__
+    return None
+
+
+def format_internal(error: BaseException, where: str = "") -> str:
+    """The report of a bug in pysmpi, with the full traceback."""
+    cause = error.__cause__ or error
+    trace = "".join(traceback.format_exception(cause)).rstrip("\n")
+    place = f": {where}" if where else ""
+    return (
+        f"pysmpi: internal error{place}\n{trace}\n"
+        "This is a bug in pysmpi, please report it with this output."
+    )
 
 
 def name_ranks(ranks: Iterable[int]) -> str:

@@ -11,7 +11,7 @@ from pysmpi.mpi.base.constants import ERR_TRUNCATE
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.base.options import ENVIRONMENT
 from pysmpi.runtime.deadlock import Deadlock, DeadlockError
-from pysmpi.runtime.program_errors import format_errors
+from pysmpi.runtime.program_errors import format_errors, format_internal, internal_error
 from pysmpi.runtime.simulation import Outcome, Simulation, State
 
 if TYPE_CHECKING:
@@ -39,6 +39,10 @@ def verdict(
         for _, error in failed:
             if isinstance(error, UsageError):
                 return USAGE, f"pysmpi: error: {error}"
+        for pid, error in failed:
+            bug = internal_error(error)
+            if bug is not None:
+                return bug.exit_status, format_internal(bug, f"rank {pid}")
         return _failure(simulation, failed)
     if simulation.aborted is not None and simulation.abort_rank is not None:
         return _abort(simulation)

@@ -66,13 +66,11 @@ class SoftGuard(Guard):
         super().__init__(rank, candidate.point.name, shadow)
         self.candidate = candidate
 
-    def stop(self) -> float:
-        if not self.looks_only():
-            self.candidate.why_not = "communicates"
-            if self.rank.timer is self:
-                self.rank.timer = self.real
-        self.spent += self.shadow.clock.elapsed() - self.base
-        return 0.0 if self.real is None else float(self.real.stop())
+    def begun(self, rank: Rank) -> None:
+        self.candidate.why_not = "communicates"
+        if rank.timer is self:
+            rank.timer = self.real
+        rank.unwatch(self)
 
     def end(self) -> None:
         timer = self.rank.timer

@@ -25,17 +25,16 @@ from pysmpi.runtime.shadow.outputs import Outputs, Watch
 from pysmpi.runtime.shadow.teams import Links, Team
 from pysmpi.runtime.stopwatch import Stopwatch
 
-_NOW = Rank.now.__code__
-
 
 class CommunicationError(UsageError):
     """A sampled place communicates: skipping it would leave its partners waiting."""
 
 
 class Guard:
-    """The timer of a rank inside a measured pass, which may read the clock but not communicate.
+    """Measures a pass of a rank, which may read the clock but not communicate.
 
-    Every call that takes part in the simulation stops the rank's timer first.
+    As the timer of the rank it sums up the compute of the pass between reads of the clock. As a
+    watcher it refuses calls that take part in the simulation.
     """
 
     __slots__ = ("rank", "real", "name", "shadow", "spent", "base", "host")
@@ -48,6 +47,16 @@ class Guard:
         self.spent = 0
         self.base = shadow.clock.elapsed()
         self.host = thread_time_ns()
+        rank.watch(self)
+
+    def begun(self, rank: Rank) -> None:
+        """Refuse a call, which communicates or waits."""
+        call = rank.call
+        site = call_site(sys._getframe(1)) if call is None else call.site
+        raise self.shadow.refuse(self.name, site)
+
+    def ended(self, rank: Rank) -> None:
+        """Nothing to do."""
 
     def start(self) -> None:
         if self.real is not None:
@@ -60,23 +69,15 @@ class Guard:
         self.base = self.shadow.clock.elapsed()
 
     def stop(self) -> float:
-        if not self.looks_only():
-            raise self.shadow.refuse(self.name, sys._getframe(1))
         self.spent += self.shadow.clock.elapsed() - self.base
         return 0.0 if self.real is None else float(self.real.stop())
-
-    def looks_only(self) -> bool:
-        """Whether the caller only reads the clock; other timers may come between."""
-        frame = sys._getframe(2)
-        while frame.f_code.co_name == "stop" and frame.f_back is not None:
-            frame = frame.f_back
-        return frame.f_code is _NOW
 
     def end(self) -> None:
         """The pass is over, or broken off."""
         self.spent += self.shadow.clock.elapsed() - self.base
         self.host = thread_time_ns() - self.host
         self.rank.timer = self.real
+        self.rank.unwatch(self)
 
     def measured(self) -> float:
         """The time of the pass (ns)."""
@@ -261,9 +262,8 @@ class Shadow:
         finally:
             self.clock.resume()
 
-    def refuse(self, name: str, frame: Any) -> UsageError:
-        """The error for a pass that takes part in the simulation at `frame`."""
-        site = call_site(frame)
+    def refuse(self, name: str, site: Any) -> UsageError:
+        """The error for a pass that takes part in the simulation at `site`."""
         error = CommunicationError(
             f"{name}: cannot be sampled, since it communicates or waits, at {site}; to skip that "
             "would leave other ranks waiting. Sample what it computes, or, where all ranks pass "
