@@ -505,6 +505,10 @@ def _listed(requests: Any) -> list[Request]:
         if not isinstance(item, Request):
             raise wrong_type("requests", Request, item)
         item._sync()
+    if not isinstance(requests, list | tuple):
+        call = current().call
+        if call is not None:
+            call.handles = items
     return items
 
 

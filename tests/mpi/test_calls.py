@@ -1,0 +1,237 @@
+"""The registry of procedures, and the call that a rank is in."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from simulated import simulate
+
+from pysmpi.mpi import MPI
+from pysmpi.mpi.base import ranks
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.calls import (
+    PROCEDURES,
+    Call,
+    Kind,
+    Role,
+    call_of,
+    computing,
+    procedure_of,
+)
+from pysmpi.runtime.program_errors import CallSite
+from pysmpi.runtime.simulation import Simulation
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Every public function and method of `mpi4py.MPI` that is not Python's own."""
+    for name, member in sorted(vars(MPI).items()):
+        if name.startswith("_"):
+            continue
+        if inspect.isclass(member):
+            for method in sorted(dir(member)):
+                found = getattr(member, method)
+                own = any(
+                    method in vars(base) for base in member.__mro__
+                    if base.__module__ not in ("builtins", "abc")
+                )  # fmt: skip
+                if own and not method.startswith("_") and callable(found):
+                    yield f"{name}.{method}", found
+        elif inspect.isroutine(member):
+            yield name, member
+
+
+MEMBERS = dict(public())
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_every_public_callable_is_registered(name: str) -> None:
+    procedure = procedure_of(MEMBERS[name])
+    assert procedure is not None and procedure in PROCEDURES
+    assert procedure.name == MEMBERS[name].__name__  # of which it may be an alias
+    signature = inspect.signature(procedure.function)
+    assert procedure.parameters == tuple(signature.parameters)
+    assert set(procedure.roles) == set(procedure.parameters)
+    assert procedure.section == "" or 1 <= procedure.chapter <= 19
+
+
+@pytest.mark.parametrize("procedure", PROCEDURES, ids=lambda procedure: procedure.name)
+def test_the_boundary_cannot_be_told_from_its_function(procedure: Any) -> None:
+    found = [member for member in MEMBERS.values() if procedure_of(member) is procedure]
+    if not found:
+        assert procedure.name.startswith("_")  # of mpi4py's own Python code
+        return
+    boundary, function = getattr(found[0], "__func__", found[0]), procedure.function
+    assert inspect.signature(boundary) == inspect.signature(function)
+    for name in ("__name__", "__qualname__", "__defaults__", "__kwdefaults__"):
+        assert getattr(boundary, name) == getattr(function, name)
+    assert vars(boundary) == {}
+
+
+def test_kinds_and_roles() -> None:
+    def described(member: Any) -> tuple[Kind, dict[str, Role]]:
+        procedure = procedure_of(member)
+        assert procedure is not None
+        return procedure.kind, procedure.roles
+
+    assert described(MPI.Comm.Recv) == (
+        Kind.POINT_TO_POINT,
+        {
+            "self": Role.COMMUNICATOR,
+            "buf": Role.BUFFER,
+            "source": Role.PEER,
+            "tag": Role.TAG,
+            "status": Role.STATUS,
+        },
+    )
+    assert described(MPI.Request.Waitall)[1]["requests"] is Role.REQUEST
+    assert described(MPI.Comm.Reduce)[1]["root"] is Role.ROOT
+    assert described(MPI.Comm.Reduce)[0] is Kind.COLLECTIVE
+    assert described(MPI.Win.Put)[0] is Kind.ONE_SIDED
+    assert described(MPI.File.Write_all)[0] is Kind.FILE
+    assert described(MPI.Intracomm.Spawn)[0] is Kind.PROCESS
+    assert described(MPI.Comm.Get_rank)[0] is Kind.LOCAL
+    kinds = {procedure.kind for procedure in PROCEDURES}
+    assert kinds == set(Kind)
+
+
+def seen_from_outside(main: Callable[[Rank], Any], look: Callable[[Simulation], Any]) -> Any:
+    """What `look` gives while rank 0 waits for rank 1, which sleeps; then both go on."""
+    found = []
+
+    def both(rank: Rank) -> None:
+        if rank.index == 0:
+            main(rank)
+        else:
+            rank.sleep(1.0)
+            found.append(look(rank))  # type: ignore[arg-type]
+            MPI.COMM_WORLD.Send(np.zeros(1), 0)
+
+    simulate(2, both)
+    return found[0]
+
+
+def test_a_waiting_rank_has_its_call() -> None:
+    def main(rank: Rank) -> None:
+        assert rank.call is None
+        MPI.COMM_WORLD.Recv(np.zeros(1), source=1, tag=MPI.ANY_TAG)
+        assert rank.call is None
+
+    def look(rank: Any) -> None:
+        other = rank.universe.ranks[0]
+        call = other.call
+        assert isinstance(call, Call) and other.call is call is call_of(other.fiber)
+        assert call.name == "Recv" and call.kind is Kind.POINT_TO_POINT
+        assert call.rank is other and call.fiber is other.fiber
+        assert call.arguments["source"] == 1 and call.having(Role.TAG) == {"tag": MPI.ANY_TAG}
+        assert list(call.having(Role.COMMUNICATOR).values()) == [MPI.COMM_WORLD]
+        [receive] = call.pending
+        assert receive.source == 1
+        site = call.site
+        assert isinstance(site, CallSite)
+        assert site.file == __file__ and site.function.endswith("main")
+        assert "Recv(" in open(site.file).read().split("\n")[site.line - 1]
+
+    seen_from_outside(main, look)
+
+
+def test_a_call_that_waits_knows_its_operations() -> None:
+    requests = []
+
+    def main(rank: Rank) -> None:
+        requests[:] = [MPI.COMM_WORLD.Irecv(np.zeros(1), 1) for _ in range(1)]
+        MPI.Request.Waitall(iter(requests))  # type: ignore[arg-type]
+
+    def look(rank: Any) -> None:
+        call = rank.universe.ranks[0].call
+        assert call.name == "Waitall"
+        assert call.operations == [request._impl for request in requests]
+        assert call.pending == [operation.request for operation in call.operations]
+
+    seen_from_outside(main, look)
+
+
+def test_a_call_within_a_call_is_a_part_of_it() -> None:
+    names = []
+
+    class Spy:
+        def begun(self, rank: Rank) -> None:
+            assert rank.call is not None
+            names.append(rank.call.name)
+
+        def ended(self, rank: Rank) -> None:
+            assert rank.call is not None
+            names.append(f"end of {rank.call.name}")
+
+    def main(rank: Rank) -> None:
+        spy = Spy()
+        rank.watch(spy)
+        assert MPI.COMM_WORLD.allgather(1) == [1]
+        with pytest.raises(TypeError):
+            MPI.COMM_WORLD.Send(3, 0)
+        rank.unwatch(spy)
+        assert rank.watchers is None
+        MPI.COMM_WORLD.Barrier()
+
+    simulate(1, main)
+    assert names == ["allgather", "end of allgather", "Send", "end of Send"]
+
+
+def test_what_the_program_calls_in_a_call_is_a_call_of_its_own() -> None:
+    names: list[Any] = []
+
+    def add(x: int, y: int) -> int:
+        rank = ranks.current()
+        names.append(rank.call)
+        MPI.COMM_SELF.Barrier()
+        assert rank.call is None
+        return x + y
+
+    def main(rank: Rank) -> int:
+        total: int = MPI.COMM_WORLD.allreduce(rank.index + 1, add)
+        assert rank.call is None and not rank.in_call
+        return total
+
+    assert simulate(2, main) == [3, 3]
+    assert names == [None]
+
+
+def test_computing_outside_of_a_call_changes_nothing() -> None:
+    def main(rank: Rank) -> None:
+        with computing():
+            assert not rank.in_call and rank.call is None
+        assert not rank.in_call and rank.call is None
+
+    simulate(1, main)
+
+
+def test_threads_of_a_rank_are_in_calls_of_their_own() -> None:
+    def main(rank: Rank) -> tuple[Any, ...]:
+        seen: list[Any] = []
+
+        def other() -> None:
+            MPI.COMM_SELF.Recv(np.zeros(1), 0, 5)
+            seen.append(ranks.current().call)
+
+        fiber = simulations[0].start_thread(rank, other)
+        rank.sleep(1.0)
+        call = call_of(fiber)
+        assert call is not None and call.name == "Recv" and call.having(Role.TAG) == {"tag": 5}
+        assert call.fiber is fiber and rank.call is None
+        MPI.COMM_SELF.Send(np.zeros(1), 0, 5)
+        rank.sleep(1.0)
+        return tuple(seen)
+
+    simulations: list[Simulation] = []
+    real = Simulation.run
+
+    def run(self: Simulation) -> None:
+        simulations.append(self)
+        real(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Simulation, "run", run)
+        assert simulate(1, main) == [(None,)]
