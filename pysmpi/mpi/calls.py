@@ -161,7 +161,7 @@ def procedure_of(member: Any) -> Procedure | None:
 
 
 def is_boundary(code: CodeType) -> bool:
-    """Whether code is that of a boundary."""
+    """Whether code belongs to a boundary."""
     return code.co_filename == _FILE
 
 
