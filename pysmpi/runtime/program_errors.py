@@ -13,7 +13,6 @@ from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
 from pysmpi.errors import PysmpiInternalError
-from pysmpi.mpi.calls import locate_with
 from pysmpi.runtime.lookalike import stands_for
 from pysmpi.runtime.rules import Rules
 from pysmpi.version import HOME
@@ -93,9 +92,6 @@ def innermost_call(frame: FrameType | None) -> tuple[str, CallSite | None]:
     if inner is None:
         return "a call", site
     return stands_for(inner) or inner.f_code.co_name, site
-
-
-locate_with(call_site)
 
 
 def error_site(error: BaseException) -> CallSite | None:

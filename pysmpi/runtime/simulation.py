@@ -35,7 +35,7 @@ from pysmpi.runtime.tools import begin_fiber, named
 
 Main = Callable[[Rank], Any]
 
-calls.locate = call_site
+calls.locate_with(call_site)
 
 
 

@@ -15,7 +15,7 @@ from simulated import simulate
 
 from pysmpi.errors import PysmpiInternalError
 from pysmpi.mpi import MPI
-from pysmpi.mpi.communicators.communicator import Core
+from pysmpi.mpi.groups.communicator import Core
 from pysmpi.mpi.point_to_point import calls as point_to_point
 
 
