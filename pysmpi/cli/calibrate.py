@@ -19,6 +19,10 @@ class Calibrate(Subcommands):
             "pysmpi.cli.calibrate_memory",
             "Throughputs and line latencies of this computer's caches and memory.",
         ),
+        "network": (
+            "pysmpi.cli.calibrate_network",
+            "What messages between two computers cost, under a real MPI.",
+        ),
     }
 
 

@@ -1,0 +1,208 @@
+"""Calibration of a network: sizes drawn at random are measured, fitted, and some held out."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from pysmpi.calibrate import network_program
+from pysmpi.calibrate.network_fit import Fit, fit, pieces, spread
+from pysmpi.calibrate.network_program import EXPERIMENTS, Bench
+from pysmpi.errors import PysmpiError
+from pysmpi.platform.units import format_bandwidth, format_time
+
+Samples = dict[tuple[str, int], list[float]]
+
+HELD_OUT = 0.2  # part of the sizes that is predicted, not fitted
+CHECKED = ("pingpong", "exchange")
+ROUNDS = 2  # of more sizes about where pieces meet
+CLOSER = 6  # sizes of each
+LEAST_NOISE = 2e-3  # relative: what is below comes from the clock
+# Variables of launchers, which would make a simulated run believe that it is a real rank.
+LAUNCHERS = ("PMI", "PMIX", "OMPI", "MPI_", "MPICH", "HYDRA", "HYDI", "SLURM", "PRTE")
+PATIENCE = 600.0  # seconds for the simulation that checks
+
+
+@dataclass
+class Measurement:
+    """What the two ends measured: seconds of repeats, and from which size on sends block."""
+
+    samples: Samples
+    detached: int
+    largest: int
+
+    def usual(self, sizes: set[int] | None = None) -> dict[str, dict[int, float]]:
+        """The usual time of each experiment by size, of some sizes or all.
+
+        That is the lowest tenth: whatever else the computers do only slows messages down.
+        """
+        found: dict[str, dict[int, float]] = {name: {} for name in EXPERIMENTS}
+        for (name, size), values in sorted(self.samples.items()):
+            if sizes is None or size in sizes:
+                found[name][size] = float(np.percentile(values, 10))
+        return found
+
+
+def drawn(largest: int, count: int, seed: int) -> list[int]:
+    """Sizes drawn at random, as many in each factor of two; the smallest and the largest too."""
+    draw = Random(seed)
+    steps = [(i + draw.random()) / count for i in range(count)]
+    return sorted({0, 1, largest, *(int((largest + 1) ** step) for step in steps)})
+
+
+def measure(comm: Any, largest: int, count: int, repeats: int, seed: int = 1) -> Measurement:
+    """Measure between the two ranks of `comm`; collective, and the same on both."""
+    bench = Bench(comm, largest)
+    bench.run([(name, 1) for name in EXPERIMENTS])  # warms up
+    detached = bench.threshold(largest)
+    samples: Samples = {}
+
+    def take(sizes: Sequence[int], seed: int) -> None:
+        small = [size for size in sizes if size < detached]
+        plan = bench.plan(("pingpong", "exchange", "isend"), list(sizes), repeats, seed)
+        plan += bench.plan(("send", "recv"), small, repeats, seed)
+        Random(seed).shuffle(plan)
+        for name, size, seconds in bench.run(plan):
+            samples.setdefault((name, size), []).append(max(seconds, 1e-9))
+
+    found = Measurement(samples, detached, largest)
+    take(drawn(largest, count, seed), seed)
+    for turn in range(ROUNDS):
+        closer = _closer(found, seed + turn) if comm.rank == 0 else None
+        take(comm.bcast(closer, 0), seed + turn + 1)
+    return found
+
+
+def _series(times: Mapping[str, Mapping[int, float]], detached: int) -> list[dict[int, float]]:
+    below = [{s: t for s, t in times[name].items() if s < detached} for name in ("send", "recv")]
+    return [dict(times["pingpong"]), *below]
+
+
+def _closer(found: Measurement, seed: int) -> list[int]:
+    """More sizes between the last of one piece and the first of the next."""
+    times = found.usual()
+    firsts = pieces(
+        _series(times, found.detached), max(spread(found.samples), LEAST_NOISE), found.detached
+    )
+    known = sorted(times["pingpong"])
+    draw = Random(seed)
+    more = {found.detached - 1, found.detached} if found.detached <= found.largest else set()
+    for first in firsts[1:]:
+        below = known[known.index(first) - 1]
+        for _ in range(CLOSER):
+            more.add(int(below * (first / below) ** draw.random()) if below else first // 2)
+    return sorted(more - set(known))
+
+
+def explain(found: Measurement, seed: int = 1) -> tuple[Fit, set[int]]:
+    """The fit to a part of the sizes, and those that are held out."""
+    sizes = sorted({size for _, size in found.samples})
+    draw = Random(seed)
+    held = {size for size in sizes[2:-2] if draw.random() < HELD_OUT}
+    used = {size for size in sizes if size not in held}
+    noise = max(spread(found.samples), LEAST_NOISE)
+    return fit(found.usual(used), noise, found.detached), held
+
+
+def platform_text(result: Fit, name: str, description: str, sources: Sequence[str]) -> str:
+    """The platform file of two hosts that are what was measured."""
+    import yaml  # type: ignore[import-untyped]
+
+    cluster: dict[str, Any] = {
+        "name": name,
+        "hosts": f"{name}-[0-1]",
+        "network": {
+            "bandwidth": format_bandwidth(float(f"{result.bandwidth:.6g}")),
+            "latency": format_time(float(f"{result.latency:.6g}")),
+        },
+    }
+    if result.limiter is not None:
+        cluster["limiter"] = format_bandwidth(float(f"{result.limiter:.6g}"))
+    top = {
+        "name": name,
+        "description": description,
+        "sources": list(sources),
+        "config": result.options(),
+        "clusters": [cluster],
+    }
+    return str(yaml.safe_dump(top, sort_keys=False, width=100))
+
+
+def predict(path: Path, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
+    """Seconds of ping-pongs and exchanges on a platform file, simulated in another process."""
+    keep = {
+        key: value for key, value in os.environ.items() if not key.startswith(LAUNCHERS)
+    }
+    with tempfile.TemporaryDirectory() as directory:
+        output = Path(directory) / "times.json"
+        done = subprocess.run(
+            [
+                sys.executable, "-m", "pysmpi", "run", "-n", "2", "--platform", str(path),
+                "--map-by", "node", "--compute", "none", "--cfg", "smpi/wtime:0",
+                network_program.__file__, str(output), ",".join(CHECKED), *map(str, sizes),
+            ],
+            env=keep, capture_output=True, text=True, timeout=PATIENCE,
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise PysmpiError(f"calibrate network: the simulated check failed: {done.stderr}")
+        found: dict[str, dict[int, float]] = {name: {} for name in CHECKED}
+        for name, size, seconds in json.loads(output.read_text(encoding="utf-8")):
+            found[name][size] = seconds
+    return found
+
+
+def check(path: Path, found: Measurement, held: set[int]) -> dict[str, tuple[float, float]]:
+    """Mean and worst relative error of what was held out, by experiment."""
+    predicted = predict(path, sorted(held))
+    measured = found.usual(held)
+    errors = {}
+    for name in CHECKED:
+        each = [abs(predicted[name][s] / measured[name][s] - 1.0) for s in sorted(held)]
+        errors[name] = (float(np.mean(each)), max(each)) if each else (0.0, 0.0)
+    return errors
+
+
+def write_raw(path: Path, found: Measurement, held: set[int]) -> None:
+    """All that was measured, one line a time."""
+    with open(path, "w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(("experiment", "bytes", "seconds", "held_out"))
+        for (name, size), values in sorted(found.samples.items()):
+            for seconds in values:
+                writer.writerow((name, size, f"{seconds:.9g}", int(size in held)))
+
+
+def draw(path: Path, found: Measurement, result: Fit, machine: Path) -> None:
+    """A picture of the fit against what was measured. Needs matplotlib."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(9, 6), layout="constrained")
+    for number, (name, times) in enumerate(found.usual().items()):
+        points = {s: t for s, t in times.items() if s > 0}
+        axes.plot(
+            list(points), [t * 1e6 for t in points.values()], ".", color=f"C{number}", label=name
+        )
+    sizes = sorted(size for size in found.usual()["pingpong"] if size > 0)
+    for name, times in predict(machine, sizes).items():
+        color = f"C{EXPERIMENTS.index(name)}"
+        axes.plot(sizes, [times[s] * 1e6 for s in sizes], "-", color=color, label=f"{name}, fit")
+    for piece in result.pieces[1:]:
+        axes.axvline(piece.first, color="0.85", zorder=0)
+    axes.set(xscale="log", yscale="log", xlabel="bytes", ylabel="us")
+    axes.legend()
+    figure.savefig(path)
+    pyplot.close(figure)

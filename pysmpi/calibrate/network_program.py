@@ -1,0 +1,180 @@
+"""Measures messages between two ranks: an mpi4py program, under any MPI and under pysmpi.
+
+    mpiexec -n 2 python network_program.py OUTPUT EXPERIMENT,... BYTES...
+
+writes the seconds of each experiment and size. `pysmpi calibrate network` calls `Bench`.
+Ranks other than the first and the last only wait.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from random import Random
+from typing import Any
+
+import numpy as np
+
+# What is timed: a blocking send whose receive is posted; the call of a non-blocking send; a receive
+# whose message has come; half a round trip; a message in each direction at once.
+EXPERIMENTS = ("send", "isend", "recv", "pingpong", "exchange")
+SETTLE = 5e-4  # seconds until a message that was sent has come
+DELAY = 0.02  # seconds by which a receiver is late
+
+Rows = list[tuple[str, int, float]]  # experiment, bytes, seconds
+
+
+class Bench:
+    """Two ends of a communicator that measure; collective over both."""
+
+    def __init__(self, comm: Any, largest: int) -> None:
+        # Whichever MPI the ranks have: importing starts it.
+        from mpi4py import MPI
+
+        self.mpi = MPI
+        self.comm = comm
+        self.first = comm.rank == 0
+        self.peer = 1 - comm.rank
+        self.out = np.zeros(max(largest, 1), "b")
+        self.into = np.zeros(max(largest, 1), "b")
+
+    def run(self, plan: list[tuple[str, int]]) -> Rows:
+        """Seconds of each experiment and size, in the order of the plan, on both ends."""
+        found: list[float] = []
+        for experiment, size in plan:
+            found.append(getattr(self, f"_{experiment}")(size))
+        both = self.comm.allgather(found)
+        rows: Rows = []
+        for (experiment, size), here, there in zip(plan, *both):
+            seconds = there if experiment == "recv" else here
+            if experiment == "exchange":
+                seconds = max(here, there)
+            rows.append((experiment, size, seconds))
+        return rows
+
+    def plan(
+        self, experiments: tuple[str, ...], sizes: list[int], repeats: int, seed: int
+    ) -> list[tuple[str, int]]:
+        """All experiments at all sizes, in an order drawn at random, the same on both ends."""
+        plan = [(name, size) for _ in range(repeats) for name in experiments for size in sizes]
+        Random(seed).shuffle(plan)
+        return plan
+
+    def blocks(self, size: int) -> bool:
+        """Whether a blocking send of this size waits for its receive."""
+        comm = self.comm
+        comm.Barrier()
+        took = 0.0
+        if self.first:
+            begin = self.mpi.Wtime()
+            comm.Send([self.out, size, self.mpi.BYTE], 1)
+            took = self.mpi.Wtime() - begin
+        else:
+            time.sleep(DELAY)
+            comm.Recv([self.into, size, self.mpi.BYTE], 0)
+        return bool(comm.bcast(took, 0) > DELAY / 2)
+
+    def threshold(self, largest: int) -> int:
+        """The smallest size of which a blocking send waits; largest + 1 if there is none."""
+        low, high = 0, largest + 1
+        while low < high:
+            middle = (low + high) // 2
+            if middle <= largest and not self.blocks(middle):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    @staticmethod
+    def _times(size: int) -> int:
+        """How often an experiment is done in a row."""
+        return 10 if size <= 4096 else 4 if size <= 65536 else 1
+
+    def _send(self, size: int) -> float:
+        comm, times = self.comm, self._times(size)
+        if self.first:
+            comm.Barrier()
+            time.sleep(SETTLE / 10)
+            for turn in range(-1, times):  # the first warms up
+                if turn == 0:
+                    begin = self.mpi.Wtime()
+                comm.Send([self.out, size, self.mpi.BYTE], 1)
+            return float((self.mpi.Wtime() - begin) / times)
+        requests = [comm.Irecv([self.into, size, self.mpi.BYTE], 0) for _ in range(times + 1)]
+        comm.Barrier()
+        self.mpi.Request.Waitall(requests)
+        return 0.0
+
+    def _isend(self, size: int) -> float:
+        comm, times = self.comm, self._times(size)
+        if self.first:
+            comm.Barrier()
+            time.sleep(SETTLE / 10)
+            requests = [comm.Isend([self.out, size, self.mpi.BYTE], 1)]
+            begin = self.mpi.Wtime()
+            requests += [comm.Isend([self.out, size, self.mpi.BYTE], 1) for _ in range(times)]
+            took = (self.mpi.Wtime() - begin) / times
+            self.mpi.Request.Waitall(requests)
+            return float(took)
+        requests = [comm.Irecv([self.into, size, self.mpi.BYTE], 0) for _ in range(times + 1)]
+        comm.Barrier()
+        self.mpi.Request.Waitall(requests)
+        return 0.0
+
+    def _recv(self, size: int) -> float:
+        comm, times = self.comm, self._times(size)
+        if self.first:
+            requests = [comm.Isend([self.out, size, self.mpi.BYTE], 1) for _ in range(times + 1)]
+            comm.Barrier()
+            self.mpi.Request.Waitall(requests)
+            return 0.0
+        comm.Barrier()
+        time.sleep(SETTLE)
+        for turn in range(-1, times):
+            if turn == 0:
+                begin = self.mpi.Wtime()
+            comm.Recv([self.into, size, self.mpi.BYTE], 0)
+        return float((self.mpi.Wtime() - begin) / times)
+
+    def _pingpong(self, size: int) -> float:
+        comm, times, peer = self.comm, self._times(size), self.peer
+        out, into = [self.out, size, self.mpi.BYTE], [self.into, size, self.mpi.BYTE]
+        comm.Barrier()
+        for turn in range(-1, times):  # the first warms up
+            if turn == 0:
+                begin = self.mpi.Wtime()
+            if self.first:
+                comm.Send(out, peer)
+                comm.Recv(into, peer)
+            else:
+                comm.Recv(into, peer)
+                comm.Send(out, peer)
+        return float((self.mpi.Wtime() - begin) / (2 * times))
+
+    def _exchange(self, size: int) -> float:
+        comm, times, peer = self.comm, self._times(size), self.peer
+        out, into = [self.out, size, self.mpi.BYTE], [self.into, size, self.mpi.BYTE]
+        comm.Barrier()
+        for turn in range(-1, times):
+            if turn == 0:
+                begin = self.mpi.Wtime()
+            comm.Sendrecv(out, peer, recvbuf=into, source=peer)
+        return float((self.mpi.Wtime() - begin) / times)
+
+
+def main(output: str, experiments: str, sizes: list[int]) -> None:
+    """Measure and write the times."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    bench = Bench(comm, max(sizes))
+    names = tuple(experiments.split(","))
+    rows = bench.run([(name, size) for name in names for size in sizes])
+    if comm.rank == 0:
+        with open(output, "w", encoding="utf-8") as stream:
+            json.dump(rows, stream)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], [int(size) for size in sys.argv[3:]])

@@ -1,0 +1,182 @@
+"""`pysmpi calibrate network`: what messages between two computers cost, under a real MPI."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pysmpi.errors import UsageError
+
+if TYPE_CHECKING:
+    from pysmpi.calibrate.network import Measurement
+    from pysmpi.calibrate.network_fit import Fit
+
+NOISY = 0.1  # relative deviation of repeats from which on a fit says little
+
+
+@click.command("network")
+@click.option("-o", "--output", metavar="FILE.yaml", required=True,
+              help="Write the platform file here, and the raw data beside it (FILE.csv).")
+@click.option("--force", is_flag=True, help="Overwrite the files.")
+@click.option("--name", metavar="NAME", default="measured", show_default=True,
+              help="Name of the machine in the file.")
+@click.option("--max-size", metavar="SIZE", default="4MiB", show_default=True,
+              help="Largest message.")
+@click.option("--sizes", metavar="N", type=click.IntRange(10, 2000), default=80,
+              show_default=True, help="How many sizes are drawn at random.")
+@click.option("--repeats", metavar="N", type=click.IntRange(1, 1000), default=9,
+              show_default=True, help="How often each is measured.")
+@click.option("--seed", metavar="K", type=int, default=1, show_default=True,
+              help="Draws other sizes, in another order.")
+@click.option("--json", "as_json", is_flag=True, help="Print the fit and its error as JSON.")
+def command(
+    output: str, force: bool, name: str, max_size: str, sizes: int, repeats: int, seed: int,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Measure messages between two ranks of a real MPI, and fit the model hybrid to them.
+
+    Run it under the MPI's own launcher, with two ranks on two computers:
+
+    \b
+        mpiexec -n 2 --hosts a,b pysmpi calibrate network -o cluster.yaml
+
+    Sends, non-blocking sends, receives, ping-pongs and exchanges are measured at sizes drawn at
+    random, in random order. A fifth of the sizes is held out: the error of the fit is that of
+    predicting them. With matplotlib, FILE.png shows the fit against the data.
+    """
+    from pysmpi.platform.units import parse_size
+
+    largest = int(parse_size(max_size))
+    if not 1024 <= largest <= 1 << 30:
+        raise UsageError(f"--max-size: expected 1KiB to 1GiB, got {max_size}")
+    target = Path(output)
+    if target.suffix.lower() not in (".yaml", ".yml"):
+        raise UsageError(f"--output {output}: expected a file called .yaml or .yml")
+    comm = _two_ranks()
+    _prepare(comm, target, force)
+    from pysmpi.calibrate.network import measure
+
+    found = measure(comm, largest, sizes, repeats, seed)
+    hosts = comm.allgather(_host())
+    if comm.rank == 0:
+        _report(target, name, found, hosts, seed, as_json)
+    comm.Barrier()
+
+
+def _two_ranks() -> Any:
+    """The first two ranks' communicator; UsageError outside of a launcher of two."""
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise UsageError(f"calibrate network: mpi4py finds no MPI library: {error}") from None
+    comm = MPI.COMM_WORLD
+    if comm.size != 2:
+        raise UsageError(
+            f"calibrate network: found {comm.size} rank{'s' if comm.size > 1 else ''}, expected 2 "
+            "of a real MPI: mpiexec -n 2 pysmpi calibrate network ..."
+        )
+    return comm
+
+
+def _prepare(comm: Any, target: Path, force: bool) -> None:
+    """UsageError, on both ranks, where the files cannot be written."""
+    problem = None
+    if comm.rank == 0:
+        if not target.resolve().parent.is_dir():
+            problem = f"--output {target}: found no directory {target.resolve().parent}"
+        elif target.exists() and not force:
+            problem = f"--output {target}: the file exists; --force overwrites it"
+    problem = comm.bcast(problem, 0)
+    if problem is not None:
+        if comm.rank == 0:
+            raise UsageError(problem)
+        raise SystemExit(UsageError.exit_status)
+
+
+def _host() -> tuple[str, int]:
+    import platform
+
+    return platform.node(), os.getpid()
+
+
+def _report(
+    target: Path, name: str, found: Measurement, hosts: Sequence[tuple[str, int]], seed: int,
+    as_json: bool,
+) -> None:  # fmt: skip
+    from mpi4py import MPI
+
+    from pysmpi.calibrate.network import check, draw, explain, platform_text, write_raw
+    from pysmpi.calibrate.network_fit import spread
+
+    result, held = explain(found, seed)
+    library = MPI.Get_library_version().splitlines()[0].strip("\0 ")
+    (one, _), (other, _) = hosts
+    where = f"{one} and {other}" if one != other else f"two processes of {one}"
+    raw = target.with_suffix(".csv")
+    write_raw(raw, found, held)
+    count = sum(map(len, found.samples.values()))
+    sources = [
+        f"pysmpi calibrate network between {where}: {count:,} times, in {raw.name}",
+        library,
+    ]
+
+    def write() -> None:
+        text = platform_text(result, name, f"What messages cost between {where}.", sources)
+        target.write_text(text, encoding="utf-8")
+
+    write()
+    result.errors = check(target, found, held)
+    sources.append(
+        f"error of {len(held)} sizes that were held out, mean and worst: "
+        + "; ".join(f"{k} {m:.1%}, {w:.0%}" for k, (m, w) in result.errors.items())
+    )
+    write()
+    noise = spread(found.samples)
+    if noise > NOISY:
+        click.echo(
+            f"pysmpi: repeats of one measurement differ by some {noise:.0%}: the computers do "
+            "other things too, or both ranks share a core; measure again",
+            err=True,
+        )
+    if _matplotlib():
+        draw(target.with_suffix(".png"), found, result, target)
+    _print(target, result, len(held), as_json)
+
+
+def _matplotlib() -> bool:
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _print(target: Path, result: Fit, held: int, as_json: bool) -> None:
+    if as_json:
+        facts = {
+            "bandwidth": result.bandwidth,
+            "latency": result.latency,
+            "breakpoints": [piece.first for piece in result.pieces],
+            "synchronous_from": result.detached,
+            "eager_below": result.eager,
+            "limiter": result.limiter,
+            "held_out": held,
+            "errors": {k: {"mean": m, "worst": w} for k, (m, w) in result.errors.items()},
+            "options": result.options(),
+        }
+        click.echo(json.dumps(facts, indent=1))
+        return
+    click.echo(
+        f"{result.bandwidth / 1e9:.4g} GB/s, {result.latency * 1e6:.4g} us; pieces from "
+        f"{', '.join(str(piece.first) for piece in result.pieces)} bytes; sends wait from "
+        f"{result.detached} bytes on"
+        + (f"; limiter {result.limiter / 1e9:.4g} GB/s" if result.limiter is not None else "")
+    )
+    for name, (mean, worst) in result.errors.items():
+        click.echo(f"{name}: {held} sizes held out, error {mean:.1%} mean, {worst:.0%} worst")
+    click.echo(f"wrote {target} and {target.with_suffix('.csv').name}", err=True)

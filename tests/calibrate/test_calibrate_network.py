@@ -1,0 +1,164 @@
+"""Calibration of a network: a synthetic cluster is recovered, a real MPI is measured."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+
+import pysmpi
+from pysmpi.calibrate.network import (
+    Measurement,
+    check,
+    drawn,
+    explain,
+    platform_text,
+    write_raw,
+)
+from pysmpi.calibrate.network_fit import line, pieces, spread
+from pysmpi.errors import UsageError
+from pysmpi.platform import load
+
+SYNTHETIC = """\
+name: synthetic
+config:
+  smpi/os: "0:2e-6:1e-10;1420:5e-6:5e-11;65535:0:0"
+  smpi/ois: "0:1e-6:1e-10;1420:4e-6:5e-11;65535:1e-6:0"
+  smpi/or: "0:3e-6:2e-10;1420:6e-6:1e-10;65535:0:0"
+  smpi/bw-factor: "0:0.4;1436:0.8;65551:1"
+  smpi/lat-factor: "0:1;1436:1.5;65551:4"
+  smpi/async-small-thresh: 65536
+  smpi/send-is-detached-thresh: 65536
+clusters:
+  - name: c
+    hosts: n[0-1]
+    network: {bandwidth: 1GBps, latency: 20us}
+    limiter: 1.5GBps
+"""
+
+
+def program(count):
+    from mpi4py import MPI
+
+    from pysmpi.calibrate.network import measure
+
+    found = measure(MPI.COMM_WORLD, 4 << 20, count, 1)
+    return found.samples, found.detached, found.largest
+
+
+@pytest.fixture(scope="module")
+def synthetic(tmp_path_factory):
+    """What is measured on the synthetic cluster."""
+    path = tmp_path_factory.mktemp("synthetic") / "synthetic.yaml"
+    path.write_text(SYNTHETIC)
+    result = pysmpi.run(
+        program, 2, platform=path, args=(50,), map_by="node", compute="none",
+        cfg={"smpi/wtime": "0"},
+    )  # fmt: skip
+    return Measurement(*result.returns[0])
+
+
+def within(value):
+    return pytest.approx(value, rel=0.05)
+
+
+def test_a_synthetic_cluster_is_recovered(synthetic):
+    """Breakpoints and parameters within 5 %."""
+    result, _ = explain(synthetic)
+    assert [piece.first for piece in result.pieces] == [0, within(1421), 65536]
+    assert (result.detached, result.eager) == (65536, 65536)
+    assert result.bandwidth == within(1e9) and result.latency == within(20e-6)
+    assert result.limiter == within(1.5e9)
+    small, medium, large = result.pieces
+    assert small.send == (within(2e-6), within(1e-10))
+    assert medium.send == (within(5e-6), within(5e-11))
+    assert small.receive == (within(3e-6), within(2e-10))
+    assert medium.receive == (within(6e-6), within(1e-10))
+    assert small.isend == (within(1e-6), within(1e-10))
+    assert medium.isend == (within(4e-6), within(5e-11))
+    assert large.network[1] == within(1e-9)
+    options = result.options()
+    factors = [float(text.split(":")[1]) for text in options["smpi/bw-factor"].split(";")]
+    assert factors == within([0.4, 0.8, 1.0])
+    factors = [float(text.split(":")[1]) for text in options["smpi/lat-factor"].split(";")]
+    assert factors == within([1.0, 1.5, 4.0])
+
+
+def test_what_was_held_out_is_predicted(synthetic, tmp_path):
+    result, held = explain(synthetic)
+    path = tmp_path / "fit.yaml"
+    path.write_text(platform_text(result, "fit", "a fit", ["a test"]))
+    assert load(path).sources == ["a test"]
+    errors = check(path, synthetic, held)
+    assert errors["pingpong"][1] < 0.01
+    # How far apart two ends begin an exchange is left to what they did before.
+    assert errors["exchange"][0] < 0.03 and errors["exchange"][1] < 0.15
+    raw = tmp_path / "raw.csv"
+    write_raw(raw, synthetic, held)
+    rows = list(csv.DictReader(raw.open()))
+    assert len(rows) == sum(map(len, synthetic.samples.values()))
+    assert {int(row["bytes"]) for row in rows if row["held_out"] == "1"} == held
+
+
+def test_lines_have_no_negative_parameters():
+    assert line([1, 1000, 2000], [5.0, 4.0, 3.5])[1] == 0.0
+    start, slope = line([0, 100, 200], [1e-6, 2e-6, 3e-6])
+    assert (start, slope) == (pytest.approx(1e-6), pytest.approx(1e-8))
+
+
+def test_noise_makes_no_pieces():
+    """Random deviations of 5 % around one line leave one piece."""
+    from random import Random
+
+    draw = Random(3)
+    sizes = drawn(1 << 20, 60, 2)
+    times = {s: (1e-6 + 1e-9 * s) * (1 + draw.gauss(0, 0.05)) for s in sizes}
+    assert pieces([times], 0.05, 1 << 30) == [0]
+    samples = {("send", s): [t * (1 + draw.gauss(0, 0.1)) for _ in range(20)]
+               for s, t in times.items()}  # fmt: skip
+    assert spread(samples) == pytest.approx(0.1 * 1.25 / 20**0.5, rel=0.3)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-o", "x.yaml"], "found 1 rank, expected 2 of a real MPI: mpiexec -n 2 pysmpi"),
+        (["-o", "x.txt"], "expected a file called .yaml or .yml"),
+        (["-o", "x.yaml", "--max-size", "10B"], "--max-size: expected 1KiB to 1GiB"),
+    ],
+)
+def test_what_is_wrong_is_said(words, message, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "calibrate", "network", *words],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == UsageError.exit_status
+    assert message in done.stderr and "Traceback" not in done.stderr
+
+
+def test_two_ranks_of_a_real_mpi(tmp_path):
+    """The command under mpiexec leaves a machine that loads, its raw data and its error."""
+    from shutil import which
+
+    launcher = which("mpiexec", path=str(sys.prefix) + "/bin") or which("mpiexec")
+    assert launcher is not None
+    words = ["-m", "pysmpi", "calibrate", "network", "-o", "here.yaml", "--json"]
+    few = ["--sizes", "16", "--repeats", "3", "--max-size", "256KiB"]
+    done = subprocess.run(
+        [launcher, "-n", "2", sys.executable, *words, *few],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["bandwidth"] > 1e6 and 0 < facts["latency"] < 1
+    machine = load(tmp_path / "here.yaml")
+    assert len(machine.hosts) == 2 and "held out" in machine.sources[-1]
+    names = {row["experiment"] for row in csv.DictReader((tmp_path / "here.csv").open())}
+    assert names >= {"send", "isend", "recv", "pingpong", "exchange"}
+    again = subprocess.run(
+        [launcher, "-n", "2", sys.executable, *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert again.returncode == UsageError.exit_status and "--force overwrites it" in again.stderr
