@@ -135,7 +135,8 @@ def pieces(series: Sequence[Times], noise: float, cut: int) -> list[int]:
                     total += _cost(x[inside], y[inside])
             costs[i, j] = total
     penalty = (2 * len(series) + 1) * log(max(sum(len(x) for x, _ in known), 2))
-    best: list[tuple[float, list[int]]] = [(0.0, [])] + [(inf, [])] * count
+    best: list[tuple[float, list[int]]] = [(0.0, [])]
+    best.extend((inf, []) for _ in range(count))
     layers = []
     for _ in range(MOST):
         after: list[tuple[float, list[int]]] = [(inf, [])] * (count + 1)
