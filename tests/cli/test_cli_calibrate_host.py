@@ -45,4 +45,4 @@ def test_the_summary_and_the_report_say_the_speed(pysmpi, write, tmp_path):
     assert report["host_speed"] == 7.084e9
     assert report["compute_factor"] == 2.0
     assert report["preset"] == "smpi"
-    assert report["schema"] == 1
+    assert report["schema"] == 2
