@@ -31,6 +31,21 @@ class _Forked(ranks.Rank):
         """Refuse a call that takes part in the simulation."""
         _refuse()
 
+    def now(self) -> float:
+        """The date of the fork."""
+        return self.engine.now + self.process.debt
+
+
+class _NoTimer:
+    """The timer of such a rank: the boundary of MPI calls stops it first."""
+
+    def stop(self) -> NoReturn:
+        """Refuse a call that takes part in the simulation."""
+        _refuse()
+
+    def start(self) -> None:
+        """Nothing is measured."""
+
 
 def is_child(simulator: int) -> bool:
     """Whether this process was forked by the one that began to simulate."""
@@ -47,7 +62,7 @@ def become_plain() -> None:
     engine.before = engine.idle = None
     fiber: Any = getcurrent()
     variables = os.environ.copy()
-    rank.timer = None
+    rank.timer = _NoTimer()
     rank.program = None  # from here on every replaced function is the real one
     rank.process = fiber.process
     fiber.process.suspend = _refuse
