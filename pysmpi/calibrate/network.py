@@ -36,7 +36,7 @@ PATIENCE = 600.0  # seconds for the simulation that checks
 
 @dataclass
 class Measurement:
-    """What the two ends measured: seconds of repeats, and from which size on sends block."""
+    """The measurements of both ends: seconds of repeats, and the size from which sends block."""
 
     samples: Samples
     detached: int
@@ -45,7 +45,7 @@ class Measurement:
     def usual(self, sizes: set[int] | None = None) -> dict[str, dict[int, float]]:
         """The usual time of each experiment by size, of some sizes or all.
 
-        That is the lowest tenth: whatever else the computers do only slows messages down.
+        This is the lowest tenth, because other work of the computers only slows messages down.
         """
         found: dict[str, dict[int, float]] = {name: {} for name in EXPERIMENTS}
         for (name, size), values in sorted(self.samples.items()):
@@ -116,7 +116,7 @@ def explain(found: Measurement, seed: int = 1) -> tuple[Fit, set[int]]:
 
 
 def platform_text(result: Fit, name: str, description: str, sources: Sequence[str]) -> str:
-    """The platform file of two hosts that are what was measured."""
+    """The platform file of two hosts with the measured values."""
     import yaml  # type: ignore[import-untyped]
 
     cluster: dict[str, Any] = {
@@ -163,7 +163,7 @@ def predict(path: Path, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
 
 
 def check(path: Path, found: Measurement, held: set[int]) -> dict[str, tuple[float, float]]:
-    """Mean and worst relative error of what was held out, by experiment."""
+    """Mean and worst relative error of the held-out sizes, by experiment."""
     predicted = predict(path, sorted(held))
     measured = found.usual(held)
     errors = {}
@@ -184,7 +184,7 @@ def write_raw(path: Path, found: Measurement, held: set[int]) -> None:
 
 
 def draw(path: Path, found: Measurement, result: Fit, machine: Path) -> None:
-    """A picture of the fit against what was measured. Needs matplotlib."""
+    """A plot of the fit and the measurements. Needs matplotlib."""
     import matplotlib
 
     matplotlib.use("agg")

@@ -1,10 +1,10 @@
-"""From times of messages to the parameters of the hybrid model.
+"""Fit of the parameters of the hybrid model to times of messages.
 
-Times grow piecewise linearly with the size. Where the pieces begin is what explains sends, receives
-and ping-pongs together best, by dynamic programming over all ways to cut the sizes, with as many
-pieces as the Bayesian information criterion allows. Residuals count relative to the time, so that
-small messages matter as much as large ones. In each piece the three are straight lines without
-negative parameters: the overheads of both sides, and what of a ping-pong is left, the network.
+Times grow piecewise linearly with the size. Dynamic programming over all divisions of the sizes
+finds the pieces that best explain sends, receives and ping-pongs together; the Bayesian information
+criterion limits their number. Residuals are relative to the time, so that small messages count as
+much as large ones. In each piece there are three straight lines without negative parameters: the
+overheads of both sides, and the rest of a ping-pong, which is the network.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Times = Mapping[int, float]  # seconds by size
 
 LEAST = 4  # sizes of a piece
 MOST = 10  # pieces
-# Of a ping-pong at least this part is the network's, whatever sends and receives took.
+# The smallest part of a ping-pong that belongs to the network.
 NETWORK_PART = 0.1
-# A slope this much smaller than that of large messages stands for no dependence on the size.
+# A slope smaller than that of large messages by this factor means no dependence on the size.
 FLATTEST = 1e-3
 TOO_SLOW = 1.1  # an exchange that would take so much longer than it does
 LIMITED = 1.03  # a message each way takes so much longer a byte than one where a limiter is
@@ -44,10 +44,10 @@ class Piece:
 
 @dataclass
 class Fit:
-    """What was fitted: bytes/s and seconds of the network, the pieces, sizes of the protocol.
+    """The fit: bytes/s and seconds of the network, the pieces, sizes of the protocol.
 
-    From `detached` bytes on a send waits for its receive, from `eager` on its bytes do. `limiter`
-    is what an end can send and receive together (bytes/s), None where nothing limits it.
+    At `detached` bytes or more a send waits for its receive; at `eager` or more its bytes do.
+    `limiter` is the limit of sending and receiving together at one end (bytes/s), or None.
     """
 
     pieces: list[Piece]
@@ -163,7 +163,7 @@ def fit(times: Mapping[str, Times], noise: float, detached: int) -> Fit:
     eager = _eager(pingpong, send, receive, detached)
     if eager < detached and eager not in firsts:
         firsts = sorted([*firsts, eager])
-    # Where sends begin to wait is known to the byte.
+    # The size above which sends wait is known exactly.
     waiting = [first for first in firsts if first >= detached]
     if waiting:
         firsts[firsts.index(waiting[0])] = detached
@@ -205,9 +205,9 @@ def fit(times: Mapping[str, Times], noise: float, detached: int) -> Fit:
 
 
 def _starting(piece: Piece, result: Fit, exchange: Times) -> Line:
-    """What starting a send costs: as measured, unless exchanges show that it is less.
+    """The cost of starting a send: as measured, unless exchanges show a lower cost.
 
-    A call that makes a request in Python costs more than one inside of a call such as Sendrecv.
+    A call that makes a request in Python costs more than a send inside a call such as Sendrecv.
     """
     if len(exchange) < 2:
         return piece.isend
@@ -235,9 +235,9 @@ def _left(whole: float, send: float, receive: float) -> tuple[float, float, floa
 
 
 def _eager(pingpong: Times, send: Times, receive: Times, detached: int) -> int:
-    """The smallest size whose bytes wait for the receive, though its sender does not.
+    """The smallest size with bytes that wait for the receive although the sender does not.
 
-    A receive whose message has come takes as long there as one whose message is still to come.
+    There a receive takes the same time whether its message has arrived or not.
     """
     common = sorted(set(pingpong) & set(send) & set(receive))
     waits = [
@@ -251,7 +251,7 @@ def _eager(pingpong: Times, send: Times, receive: Times, detached: int) -> int:
 
 
 def _limiter(found: Fit, exchange: Times) -> float | None:
-    """What one end sends and receives together, from exchanges of large messages."""
+    """The limit of sending and receiving together at one end, from exchanges of large messages."""
     first = found.pieces[-1].first
     sizes = [size for size in sorted(exchange) if size >= first and size > 0]
     if len(sizes) < LEAST:

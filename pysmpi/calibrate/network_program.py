@@ -19,8 +19,8 @@ import numpy as np
 # What is timed: a blocking send whose receive is posted; the call of a non-blocking send; a receive
 # whose message has come; half a round trip; a message in each direction at once.
 EXPERIMENTS = ("send", "isend", "recv", "pingpong", "exchange")
-SETTLE = 5e-4  # seconds until a message that was sent has come
-DELAY = 0.02  # seconds by which a receiver is late
+SETTLE = 5e-4  # seconds until a sent message has arrived
+DELAY = 0.02  # delay (s) of a late receiver
 
 Rows = list[tuple[str, int, float]]  # experiment, bytes, seconds
 
@@ -76,7 +76,7 @@ class Bench:
         return bool(comm.bcast(took, 0) > DELAY / 2)
 
     def threshold(self, largest: int) -> int:
-        """The smallest size of which a blocking send waits; largest + 1 if there is none."""
+        """The smallest size at which a blocking send waits; largest + 1 if there is none."""
         low, high = 0, largest + 1
         while low < high:
             middle = (low + high) // 2
@@ -88,7 +88,7 @@ class Bench:
 
     @staticmethod
     def _times(size: int) -> int:
-        """How often an experiment is done in a row."""
+        """The number of repeats of an experiment in a row."""
         return 10 if size <= 4096 else 4 if size <= 65536 else 1
 
     def _send(self, size: int) -> float:

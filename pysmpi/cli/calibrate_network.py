@@ -1,4 +1,4 @@
-"""`pysmpi calibrate network`: what messages between two computers cost, under a real MPI."""
+"""`pysmpi calibrate network`: costs of messages between two computers, with a real MPI."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pysmpi.calibrate.network import Measurement
     from pysmpi.calibrate.network_fit import Fit
 
-NOISY = 0.1  # relative deviation of repeats from which on a fit says little
+NOISY = 0.1  # relative deviation of repeats above which a fit is not reliable
 
 
 @click.command("network")
@@ -40,7 +40,7 @@ def command(
 ) -> None:  # fmt: skip
     """Measure messages between two ranks of a real MPI, and fit the model hybrid to them.
 
-    Run it under the MPI's own launcher, with two ranks on two computers:
+    Run it with the MPI's own launcher, with two ranks on two computers:
 
     \b
         mpiexec -n 2 --hosts a,b pysmpi calibrate network -o cluster.yaml
@@ -84,7 +84,7 @@ def _two_ranks() -> Any:
 
 
 def _prepare(comm: Any, target: Path, force: bool) -> None:
-    """UsageError, on both ranks, where the files cannot be written."""
+    """Raise UsageError, on both ranks, if the files cannot be written."""
     problem = None
     if comm.rank == 0:
         if not target.resolve().parent.is_dir():

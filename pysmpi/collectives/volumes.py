@@ -1,4 +1,4 @@
-"""How many bytes the ranks of a collective send, receive, combine and move, and which ones."""
+"""The bytes that the ranks of a collective send, receive, combine and move."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Volume:
 
 
 def volume_of(schedule: Schedule) -> Volume:
-    """What one rank does by a named schedule."""
+    """The work of one rank in a named schedule."""
     sent = received = combined = moved = 0
     for code, peer, nbytes, place in zip(
         schedule.codes, schedule.peers, schedule.sizes, schedule.places or (), strict=True

@@ -1,8 +1,8 @@
-"""Tells errors of pysmpi itself from those that an MPI call raises on purpose.
+"""Distinguishes pysmpi's own errors from those that an MPI call raises on purpose.
 
 An error inside a call is on purpose if it ends at a `raise` statement of pysmpi. It belongs to the
-program if it came up in the program's code, or in a function that works on the program's objects,
-which `touches_program` marks. All other errors are bugs of pysmpi.
+program if it occurred in the program's code, or in a function that uses the program's objects and
+is marked with `touches_program`. All other errors are bugs of pysmpi.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ F = TypeVar("F")
 E = TypeVar("E", bound=BaseException)
 
 _OWN = os.path.join(HOME, "")
-_COMPILED = "pysmpi" + os.sep  # what compiled functions call their files begins with this
+_COMPILED = "pysmpi" + os.sep  # prefix of the file names of compiled functions
 _RAISES = frozenset(dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE"))
 # The interpreter's own limits, and warnings that the program has made errors.
 _deliberate: tuple[type[BaseException], ...] = (
@@ -32,7 +32,7 @@ _touching: set[CodeType] = set()
 def touches_program(function: F) -> F:
     """Mark a function that uses objects or calls functions of the program.
 
-    What they raise, such as the `TypeError` of an object that is no buffer, is for the program.
+    Their exceptions, such as the `TypeError` of an object without a buffer, are for the program.
     """
     _touching.add(function.__code__)  # type: ignore[attr-defined]
     return function

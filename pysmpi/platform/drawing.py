@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Position = tuple[float, float]
 
-# A machine of more vertices has no names in its picture, and those of a mesh stand in a circle.
+# Above this number of vertices, a drawing has no names, and a mesh is drawn as a circle.
 MOST_NAMES = 160
 MOST_SPRINGS = 499
 

@@ -150,10 +150,10 @@ def _quantity(
 def to_graph(platform: Platform) -> nx.MultiGraph:
     """The graph of a machine, from its routes.
 
-    A vertex is a host (`kind="host"`, `speed` in flop/s or None, `cores`) by its name, or a place
-    where links meet (`kind="switch"`). An edge is a link, with `bandwidth` (bytes/s), `latency` (s)
-    and `name`; the two directions of a split-duplex link are one edge. What a message of a host to
-    itself crosses is left out. Raises UsageError for more than 1,024 hosts.
+    A vertex is a host (`kind="host"`, `speed` in flop/s or None, `cores`) by its name, or a point
+    at which links join (`kind="switch"`). An edge is a link, with `bandwidth` (bytes/s), `latency`
+    (s) and `name`; the two directions of a split-duplex link are one edge. Loopback links are left
+    out. Raises UsageError for more than 1,024 hosts.
     """
     import networkx
 

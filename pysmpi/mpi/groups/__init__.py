@@ -1,1 +1,1 @@
-"""Groups, what the processes of a communicator share, and how they agree (MPI 4.1, 7.3)."""
+"""Groups, the shared state of communicators, and agreement (MPI 4.1, 7.3)."""

@@ -63,7 +63,7 @@ class Log3P(MiddlewareTransport):
 
 
 class LogNP(Log3P):
-    """All messages go between nodes, and each link is a transfer of its own."""
+    """All messages go between nodes, and each link is a separate transfer."""
 
     def network(self, src: Host, dst: Host, nbytes: int) -> float:
         if self.net is not None:
