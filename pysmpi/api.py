@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base import ranks
-from pysmpi.output import Target
+from pysmpi.output import OutputFile
 from pysmpi.runtime.job import Job
-from pysmpi.runtime.loader import FunctionProgram, Program, find_program
+from pysmpi.runtime.loader import FunctionProgram, RankProgram, find_program
 from pysmpi.runtime.options import (
     FIELDS,
     MapBy,
@@ -172,7 +172,7 @@ def run_job(job: Job) -> Result:
     with ExitStack() as stack:
         target = None
         if report is not None and report != "-":
-            target = stack.enter_context(Target("--report", os.fspath(report)))
+            target = stack.enter_context(OutputFile("--report", os.fspath(report)))
         if trace is not None:
             stack.enter_context(recording(job, trace))
         result = job.run()
@@ -189,7 +189,7 @@ def run_job(job: Job) -> Result:
     return result
 
 
-def _program(main: Any, args: Sequence[Any]) -> Program:
+def _program(main: Any, args: Sequence[Any]) -> RankProgram:
     check_arguments(args)
     if callable(main):
         return FunctionProgram(main, args)

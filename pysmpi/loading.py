@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-class Once:
+class LazyLoad:
     """Calls `load()` once; other threads wait until it has ended. Nested requests from `load`
     itself continue with the partial result.
     """

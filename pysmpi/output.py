@@ -11,7 +11,7 @@ from types import TracebackType
 from pysmpi.errors import UsageError
 
 
-class Target:
+class OutputFile:
     """A file that is written under a temporary name and renamed at the end.
 
     A context manager: `path` is the temporary name; `keep` renames the file to its final name.
@@ -38,7 +38,7 @@ class Target:
             reason = (error.strerror or str(error)).lower()
             raise UsageError(f"{option} {name}: cannot be written: {reason}") from None
 
-    def __enter__(self) -> Target:
+    def __enter__(self) -> OutputFile:
         return self
 
     def keep(self) -> None:

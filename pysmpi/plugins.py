@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, Protocol, TypeVar
 
 from pysmpi.errors import PysmpiError, UsageError
-from pysmpi.loading import Once
+from pysmpi.loading import LazyLoad
 
 
 class Plugin(Protocol):
@@ -54,7 +54,7 @@ class Registry(Generic[P]):
         self.group = group
         self.home = home
         self._known: dict[str, P] = {}
-        self._load = Once(self._import)
+        self._load = LazyLoad(self._import)
 
     def add(self, plugin: P) -> P:
         """Register one; ValueError if its name is taken by another."""

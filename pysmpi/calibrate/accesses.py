@@ -20,7 +20,7 @@ LINE = 64
 ABSENT = 1  # a byte that no buffer holds
 
 
-class Library:
+class CLibrary:
     """The functions of the C library that touch memory."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Library:
         self.tfind(self.key, root, self.order)
 
 
-class Arena:
+class SharedArena:
     """Memory that a process shares with its forked processes, at the same address in all.
 
     `take` returns addresses of parts of the memory; no two parts share a page.
@@ -86,13 +86,13 @@ class Arena:
         self._map.close()
 
 
-class Chain:
+class PointerChain:
     """Lines in random order, each with a pointer to the next, laid out as a tree for `tfind`.
 
     A node holds the address of its key, which is in the same line, its left and its right subtree.
     """
 
-    def __init__(self, arena: Arena, lines: int, seed: int = 1) -> None:
+    def __init__(self, arena: SharedArena, lines: int, seed: int = 1) -> None:
         self.lines = lines
         self.nbytes = lines * LINE
         self.address = arena.take(self.nbytes)

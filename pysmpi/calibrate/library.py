@@ -38,7 +38,7 @@ FIXED = {"memory/library": "mpich", "memory/first-send": "memory"}
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class LibraryFit:
     """The options that best explain the real MPI, and their relative errors."""
 
     config: dict[str, str]
@@ -49,7 +49,7 @@ class Explanation:
 
 def explain(
     platform: Path, cpus: Sequence[int], steady: Callable[[], bool], runs: int = 3
-) -> Explanation:
+) -> LibraryFit:
     """The options of a platform file that best explain the MPI of this computer.
 
     `steady` tells whether the computer still agrees with the file; see `pingpong.really`.
@@ -76,7 +76,7 @@ def explain(
                 best = cost, {**chosen, "memory/eager": str(limit), **values}, errors
     assert best is not None
     errors = np.abs(best[2])
-    return Explanation(best[1], float(errors.mean()), float(errors.max()), real)
+    return LibraryFit(best[1], float(errors.mean()), float(errors.max()), real)
 
 
 class _Linear:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pysmpi.calibrate.accesses import LINE, Arena, Chain, Library, calls
+from pysmpi.calibrate.accesses import LINE, CLibrary, PointerChain, SharedArena, calls
 from pysmpi.calibrate.partner import Partner, pin
 from pysmpi.calibrate.topology import Topology
 from pysmpi.errors import PysmpiError
@@ -69,16 +69,18 @@ class Bench:
     def __init__(self, topology: Topology, largest: int, flooded: bool = True) -> None:
         """`flooded` is true if caches will be emptied."""
         self.topology = topology
-        self.library = Library()
+        self.library = CLibrary()
         last = topology.caches[-1]
         # Reading three times the size of the last cache evicts everything else.
         self.flood = 3 * last.size if flooded else 4096
         first = topology.caches[0].size
         chain = max(64, first // LINE // 2)
         pages = 1 << 16
-        self.arena = Arena(self.flood + 3 * largest + (4 * CHAIN_IN_MEMORY + chain) * LINE + pages)
-        self.near = Chain(self.arena, chain)
-        self.wide = Chain(self.arena, CHAIN_IN_MEMORY)
+        self.arena = SharedArena(
+            self.flood + 3 * largest + (4 * CHAIN_IN_MEMORY + chain) * LINE + pages
+        )
+        self.near = PointerChain(self.arena, chain)
+        self.wide = PointerChain(self.arena, CHAIN_IN_MEMORY)
         self.image = self.arena.take(self.near.nbytes)
         self.library.copy(self.image, self.near.address, self.near.nbytes)
         self.buffer = self.arena.take(largest)

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 from time import perf_counter
 from types import TracebackType
 
-from pysmpi.calibrate.accesses import Library
+from pysmpi.calibrate.accesses import CLibrary
 from pysmpi.errors import PysmpiError
 
 AWAKE = 1e-3  # seconds for which an idle partner keeps its core awake
@@ -66,7 +66,7 @@ def pin(cpu: int) -> None:
 def _serve(cpu: int, pipe: Connection, other: Connection) -> None:
     other.close()
     pin(cpu)
-    library = Library()
+    library = CLibrary()
     while True:
         until = perf_counter() + AWAKE
         while not pipe.poll(0) and perf_counter() < until:

@@ -30,7 +30,7 @@ PATTERNS = {
 TOGETHER = 4  # exchanges in one measurement; reduces the effect of the start
 
 
-class Buffers:
+class BufferPool:
     """Buffers of one size: always the same one, or the next one of the pool."""
 
     def __init__(self, pool: np.ndarray, nbytes: int, fresh: bool) -> None:
@@ -46,7 +46,7 @@ class Buffers:
         return self.pool[begin : begin + self.nbytes]
 
 
-def pingpong(comm: MPI.Intracomm, sends: Buffers, receives: Buffers) -> float:
+def pingpong(comm: MPI.Intracomm, sends: BufferPool, receives: BufferPool) -> float:
     other = 1 - comm.rank
     outgoing, incoming = sends.take(), receives.take()
     begin = MPI.Wtime()
@@ -59,7 +59,7 @@ def pingpong(comm: MPI.Intracomm, sends: Buffers, receives: Buffers) -> float:
     return (MPI.Wtime() - begin) / 2
 
 
-def exchange(comm: MPI.Intracomm, sends: Buffers, receives: Buffers) -> float:
+def exchange(comm: MPI.Intracomm, sends: BufferPool, receives: BufferPool) -> float:
     other = 1 - comm.rank
     pairs = [(sends.take(), receives.take()) for _ in range(TOGETHER)]
     comm.Barrier()
@@ -69,7 +69,7 @@ def exchange(comm: MPI.Intracomm, sends: Buffers, receives: Buffers) -> float:
     return (MPI.Wtime() - begin) / TOGETHER
 
 
-OPERATIONS: dict[str, Callable[[MPI.Intracomm, Buffers, Buffers], float]] = {
+OPERATIONS: dict[str, Callable[[MPI.Intracomm, BufferPool, BufferPool], float]] = {
     "pingpong": pingpong, "exchange": exchange,
 }
 
@@ -94,8 +94,8 @@ def main() -> None:
         for pattern in patterns.split(","):
             fresh_send, fresh_receive = PATTERNS[pattern]
             for operation in operations.split(","):
-                sends = Buffers(pools[0], nbytes, fresh_send)
-                receives = Buffers(pools[1], nbytes, fresh_receive)
+                sends = BufferPool(pools[0], nbytes, fresh_send)
+                receives = BufferPool(pools[1], nbytes, fresh_receive)
                 comm.Barrier()
                 do = OPERATIONS[operation]
                 times = [do(comm, sends, receives) for _ in range(rounds(nbytes) + 4)][4:]

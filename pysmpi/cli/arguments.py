@@ -56,7 +56,7 @@ _RANKS = ("-n", "-np", "--np")
 
 
 @dataclass
-class Line:
+class CommandLine:
     """A parsed command line: options of pysmpi, the program, ignored options of launchers.
 
     `kind` is "script", "module" (`-m`) or "command" (`-c`); `target` is None if the line names no
@@ -95,7 +95,7 @@ def segments(args: Sequence[str]) -> list[list[str]]:
     return parts
 
 
-def split(args: Sequence[str], arity: Mapping[str, int]) -> Line:
+def split(args: Sequence[str], arity: Mapping[str, int]) -> CommandLine:
     """Parse a command line; `arity` is the number of words after each option of `run`."""
     own: dict[str, str | None] = {}
     directory: list[str] = []
@@ -107,7 +107,7 @@ def split(args: Sequence[str], arity: Mapping[str, int]) -> Line:
     return line
 
 
-def split_later(args: Sequence[str]) -> tuple[int, Line]:
+def split_later(args: Sequence[str]) -> tuple[int, CommandLine]:
     """Parse the words after a `:`: another program with its own options.
 
     Returns its number of ranks and the line. Options of the whole job are refused.
@@ -140,7 +140,7 @@ def _split(
     own: dict[str, str | None],
     directory: list[str],
     groups: list[list[str]],
-) -> Line:
+) -> CommandLine:
     options: list[str] = []
     ignored: list[str] = []
     environment: dict[str, str | None] = {}
@@ -172,7 +172,7 @@ def _split(
             options += rest[:taken]
         groups.append(rest[:taken])
         del rest[:taken]
-    return Line(options, "script", None, [], ignored, environment)
+    return CommandLine(options, "script", None, [], ignored, environment)
 
 
 def _check_name(name: str, arity: Mapping[str, int]) -> None:
@@ -207,17 +207,17 @@ def _variable(rest: list[str], name: str, environment: dict[str, str | None]) ->
 
 def _chosen(
     rest: list[str], options: list[str], ignored: list[str], environment: dict[str, str | None]
-) -> Line:
+) -> CommandLine:
     """A program after `-m` or `-c`; all further words are its arguments."""
     kind, what = ("module", "a module") if rest[0] == "-m" else ("command", "a program")
     if len(rest) < 2:
         raise UsageError(f"{rest[0]}: expected {what} after it")
-    return Line(options, kind, rest[1], rest[2:], ignored, environment)
+    return CommandLine(options, kind, rest[1], rest[2:], ignored, environment)
 
 
 def _program(
     rest: list[str], options: list[str], ignored: list[str], environment: dict[str, str | None]
-) -> Line:
+) -> CommandLine:
     """The program and its arguments, without `python` and its flags before it."""
     if rest and is_python(rest[0]):
         kind, target, arguments, flags = split_program(rest[1:])
@@ -225,10 +225,10 @@ def _program(
             what = {"module": "a module", "command": "a program"}.get(kind)
             where = f"{rest[0]} {'-m' if kind == 'module' else '-c'}" if what else rest[0]
             raise UsageError(f"{where}: expected {what or 'a program'} after it")
-        return Line(options, kind, target, arguments, ignored, environment, flags)
+        return CommandLine(options, kind, target, arguments, ignored, environment, flags)
     if not rest:
-        return Line(options, "script", None, [], ignored, environment)
-    return Line(options, "script", rest[0], rest[1:], ignored, environment)
+        return CommandLine(options, "script", None, [], ignored, environment)
+    return CommandLine(options, "script", rest[0], rest[1:], ignored, environment)
 
 
 def pairs(words: Sequence[str], option: str, example: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ import click
 from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
-    from pysmpi.runtime.loader import Program
+    from pysmpi.runtime.loader import RankProgram
     from pysmpi.runtime.options import Options
     from pysmpi.runtime.result import Result
     from pysmpi.trace.comparison import Sequences
@@ -33,7 +33,7 @@ def tolerance(text: str) -> float:
 
 
 def check(
-    program: Callable[[], Program],
+    program: Callable[[], RankProgram],
     options: Options,
     limit: float,
     quiet: bool,
@@ -42,7 +42,7 @@ def check(
 
     `program` finds the program anew.
     """
-    from pysmpi.output import Target
+    from pysmpi.output import OutputFile
     from pysmpi.runtime.result import write_report
     from pysmpi.runtime.timing import MEASURED
     from pysmpi.trace.comparison import compare
@@ -64,7 +64,7 @@ def check(
         if options.report == "-":
             write_report(figures, "-")
         else:
-            with Target("--report", str(options.report)) as target:
+            with OutputFile("--report", str(options.report)) as target:
                 write_report(figures, target.path)
                 target.keep()
     if not quiet:
@@ -76,7 +76,9 @@ def check(
     return 0 if verdict.passed else 1
 
 
-def _run(program: Program, options: Options, how: str, *, dry: bool) -> tuple[Result, Sequences]:
+def _run(
+    program: RankProgram, options: Options, how: str, *, dry: bool
+) -> tuple[Result, Sequences]:
     import sys
 
     from pysmpi.runtime.job import Job

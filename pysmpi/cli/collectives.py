@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pysmpi.collectives.selection import Selection
 
 
-class Collectives(click.Group):
+class CollectivesGroup(click.Group):
     """A group whose first command is the default."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -24,7 +24,7 @@ class Collectives(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group("collectives", cls=Collectives, no_args_is_help=False)
+@click.group("collectives", cls=CollectivesGroup, no_args_is_help=False)
 def command() -> None:
     """List collective algorithms, show a selector's choices, find the fastest, draw one.
 
@@ -244,7 +244,7 @@ def tune_command(
     from contextlib import ExitStack
 
     from pysmpi.collectives.tuning import TUNED
-    from pysmpi.output import Target
+    from pysmpi.output import OutputFile
 
     _check_ranks(nprocs)
     wanted = list(TUNED) if ops is None else [op.strip() for op in ops.split(",")]
@@ -253,7 +253,7 @@ def tune_command(
             raise UsageError(f"--ops: found {op!r}, expected some of {', '.join(TUNED)}")
     lengths = sorted({_size(text.strip()) for text in sizes.split(",")})
     with ExitStack() as stack:
-        target = None if output is None else stack.enter_context(Target("--output", output))
+        target = None if output is None else stack.enter_context(OutputFile("--output", output))
         tuner, slots = _tuner(platform, nprocs, hostfile, model, cfg)
         found = _tune(tuner, slots, wanted, lengths, as_json)
         if target is not None:
@@ -358,7 +358,7 @@ def draw_command(
 
 def _write_picture(picture: Any, output: str) -> None:
     from pysmpi.collectives import drawing
-    from pysmpi.output import Target
+    from pysmpi.output import OutputFile
 
     kind = output.rpartition(".")[2].lower()
     if kind == "txt":
@@ -376,7 +376,7 @@ def _write_picture(picture: Any, output: str) -> None:
         data = cairosvg.svg2png(drawing.as_svg(picture).encode(), scale=2)
     else:
         raise UsageError(f"--output {output}: expected a name that ends in .svg, .png or .txt")
-    with Target("--output", output) as target:
+    with OutputFile("--output", output) as target:
         with open(target.path, "wb") as stream:
             stream.write(data)
         target.keep()

@@ -106,12 +106,12 @@ def draw(file: str, output: str | None) -> None:
 
 def _write(text: str, output: str | None) -> None:
     """Write a text to a file, which is whole or not there, or to standard output."""
-    from pysmpi.output import Target
+    from pysmpi.output import OutputFile
 
     if output is None:
         click.echo(text, nl=False)
         return
-    with Target("--output", output) as target:
+    with OutputFile("--output", output) as target:
         with open(target.path, "w", encoding="utf-8") as stream:
             stream.write(text)
         target.keep()

@@ -34,7 +34,7 @@ def command(
     TRACE is an index that names a file for each rank, as smpirun -trace-ti writes it, or one
     file in which each line begins with its rank. The ranks of several traces share the machine.
     """  # fmt: skip
-    from pysmpi.output import Target
+    from pysmpi.output import OutputFile
     from pysmpi.platform.config import parse
     from pysmpi.platform.units import parse_speed, parse_time
     from pysmpi.replay import Replay
@@ -55,7 +55,7 @@ def command(
     if report is None:
         result = replay.run()
     else:
-        with Target("--report", report) as target:
+        with OutputFile("--report", report) as target:
             result = replay.run()
             with open(target.path, "w", encoding="utf-8") as stream:
                 json.dump(result.report(), stream, indent=1)

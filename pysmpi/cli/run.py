@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pysmpi.cli.arguments import Line, pairs, segments, split, split_later
+from pysmpi.cli.arguments import CommandLine, pairs, segments, split, split_later
 from pysmpi.cli.run_options import with_options
 from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
     from pysmpi.runtime.job import Job
-    from pysmpi.runtime.loader import Program
+    from pysmpi.runtime.loader import RankProgram
     from pysmpi.runtime.result import Result
     from pysmpi.runtime.spawning import Segment
 
 ERROR, USAGE = 1, 2
 
 
-class Run(click.Command):
+class RunCommand(click.Command):
     """A command whose options end where the program begins, as with `python`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -46,7 +46,7 @@ class Run(click.Command):
         return ["[OPTIONS]", program, f"[: [-n N] {program}]..."]
 
 
-@click.command("run", cls=Run)
+@click.command("run", cls=RunCommand)
 @with_options
 @click.pass_context
 def command(
@@ -65,14 +65,14 @@ def command(
         return 0
     from pysmpi.platform.config import parse
 
-    line: Line = ctx.meta["line"]
+    line: CommandLine = ctx.meta["line"]
     settings = parse(cfg)
     algorithms = pairs(coll, "--coll", "bcast=binomial_tree")
     if not line.target:
         raise UsageError("run: expected a program: a file, -m MODULE or -c CODE")
     if line.ignored and not quiet:
         _note(f"ignored, because ranks are simulated: {', '.join(line.ignored)}")
-    later: list[tuple[int, Line]] = ctx.meta["later"]
+    later: list[tuple[int, CommandLine]] = ctx.meta["later"]
     if not later:
         line.environment.update(line.own)
     _set_variables(line)
@@ -117,7 +117,7 @@ def command(
     return _simulate(job, shlex.join(["pysmpi", "run", *ctx.meta["words"]]), quiet)
 
 
-def _find(line: Line) -> Program:
+def _find(line: CommandLine) -> RankProgram:
     """The program that a command line names."""
     from pysmpi.runtime.loader import find_program
 
@@ -143,7 +143,7 @@ def _find(line: Line) -> Program:
     return program
 
 
-def _own_variables(line: Line) -> dict[str, str]:
+def _own_variables(line: CommandLine) -> dict[str, str]:
     return {name: value for name, value in line.own.items() if value is not None}
 
 
@@ -228,7 +228,7 @@ def _conclude(result: Result, quiet: bool) -> None:
     click.echo(summary(result), err=True)
 
 
-def _set_variables(line: Line) -> None:
+def _set_variables(line: CommandLine) -> None:
     """Set the environment variables of the command line."""
     for name, value in line.environment.items():
         if value is not None:

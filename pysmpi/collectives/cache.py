@@ -12,7 +12,7 @@ from pysmpi.kernel.schedule import Schedule
 SCHEDULE = 16  # steps that take as much memory as a schedule without any
 
 
-class Cache:
+class ScheduleCache:
     """Caches the most recently used schedules, up to a number of steps.
 
     One entry is for all ranks that make the same call. Equal parts of the schedules of consecutive
@@ -23,7 +23,7 @@ class Cache:
         """Keep at most about `max_steps` steps."""
         self.max_steps: int = max_steps
         self.steps: int = 0
-        self._entries: OrderedDict[object, Entry] = OrderedDict()
+        self._entries: OrderedDict[object, CachedCall] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -33,7 +33,7 @@ class Cache:
         key = (algorithm, call.key())
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._entries[key] = Entry()
+            entry = self._entries[key] = CachedCall()
         else:
             self._entries.move_to_end(key)
         found = entry.schedules.get(call.rank)
@@ -45,7 +45,7 @@ class Cache:
                 call.ready = ready
         return found
 
-    def _add(self, entry: Entry, call: Call, algorithm: str | None) -> Schedule:
+    def _add(self, entry: CachedCall, call: Call, algorithm: str | None) -> Schedule:
         before = call.ready
         schedule = Schedule()
         build(schedule, call, algorithm)
@@ -67,7 +67,7 @@ class Cache:
         self.steps = 0
 
 
-class Entry:
+class CachedCall:
     """The schedules of one call, by rank."""
 
     __slots__ = ("last", "ready", "schedules", "steps")
@@ -95,7 +95,7 @@ class Entry:
             schedule.tags = last.tags
 
 
-_cache = Cache()
+_cache = ScheduleCache()
 
 
 def schedule_for(call: Call, algorithm: str | None = None) -> Schedule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pysmpi.collectives.layout import Layout, Nodes
+from pysmpi.collectives.layout import NodeLayout, Nodes
 from pysmpi.kernel.schedule import RECEIVE_BUFFER, SEND_BUFFER
 
 OPERATIONS = (
@@ -83,12 +83,12 @@ class Call:
         return (self.rank - self.root) % self.size
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> NodeLayout:
         """The placement of the ranks of the communicator on nodes."""
         nodes = self.nodes
         if nodes is None:
-            return Layout.spread(self.size)
-        return Layout.of(nodes)
+            return NodeLayout.spread(self.size)
+        return NodeLayout.of(nodes)
 
     @property
     def on_node_level(self) -> bool:

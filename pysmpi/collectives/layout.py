@@ -25,7 +25,7 @@ class Nodes(tuple[int, ...]):
         return self._hash
 
 
-class Layout:
+class NodeLayout:
     """The two-level structure of a communicator.
 
     `local[r]` are the ranks on the node of rank r, in order; `leaders` the lowest rank of each
@@ -51,12 +51,12 @@ class Layout:
 
     @staticmethod
     @lru_cache(maxsize=256)
-    def of(nodes: Nodes) -> Layout:
+    def of(nodes: Nodes) -> NodeLayout:
         """The layout of `nodes`, cached for the next call."""
-        return Layout(nodes)
+        return NodeLayout(nodes)
 
     @staticmethod
     @lru_cache(maxsize=64)
-    def spread(size: int) -> Layout:
+    def spread(size: int) -> NodeLayout:
         """The layout of `size` ranks with a node each."""
-        return Layout(range(size))
+        return NodeLayout(range(size))

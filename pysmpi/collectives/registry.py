@@ -35,7 +35,7 @@ from weakref import WeakValueDictionary
 
 from pysmpi.collectives.call import Call
 from pysmpi.errors import UsageError
-from pysmpi.loading import Once
+from pysmpi.loading import LazyLoad
 from pysmpi.plugins import suggestion
 
 Build = Callable[[Any, Call], None]
@@ -122,7 +122,7 @@ def algorithm(
     return register
 
 
-@Once
+@LazyLoad
 def load() -> None:
     """Import the modules of algorithms: pysmpi's own, then those of entry points."""
     from pysmpi.collectives import algorithms
@@ -179,7 +179,7 @@ _LIBRARIES = ("default", "ompi", "mpich", "mvapich2", "impi", "ompi5", "mpich4",
               "coherence_tuned", "automatic")  # fmt: skip
 
 
-@Once
+@LazyLoad
 def _load_selectors() -> None:
     """Import our selectors, without the algorithms that they name."""
     package = f"{__package__}.selectors"

@@ -8,8 +8,8 @@ A public function of MPI is declared where it is defined, by the decorator of it
 The decorator registers a `Procedure` and puts the boundary around the function. The boundary first
 stops the clock of the rank's compute, so that pysmpi's own work does not count as compute of the
 program. At the end, also after an exception, it starts the clock. In between `rank.call` is the
-`Call`. A call that MPI makes within another call belongs to the outer call, and the boundary has no
-effect.
+`MpiCall`. A call that MPI makes within another call belongs to the outer call, and the boundary has
+no effect.
 
 Work that belongs to the program's process, such as pickling in mpi4py, and functions of the program
 run in the context `computing()`.
@@ -37,7 +37,7 @@ from pysmpi.mpi.internal_errors import internal, is_internal
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Kind(Enum):
+class CallKind(Enum):
     """The effects of a call on other ranks."""
 
     LOCAL = "local"
@@ -116,7 +116,7 @@ class Procedure:
     __slots__ = ("name", "section", "kind", "function", "parameters", "roles", "owners")
 
     def __init__(
-        self, function: Any, kind: Kind, section: str, roles: dict[str, Role] | None
+        self, function: Any, kind: CallKind, section: str, roles: dict[str, Role] | None
     ) -> None:
         self.name: str = function.__name__
         self.section = section
@@ -165,7 +165,7 @@ def is_boundary(code: CodeType) -> bool:
     return code.co_filename == _FILE
 
 
-class Call:
+class MpiCall:
     """A call of a procedure of MPI, from its begin to its end.
 
     `values` are the arguments in the order of `procedure.parameters`; `fiber` is the thread of the
@@ -191,7 +191,7 @@ class Call:
         return self.procedure.name
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> CallKind:
         """The kind of the procedure."""
         return self.procedure.kind
 
@@ -245,7 +245,7 @@ class Call:
         return f"<call of {self.name} by {self.rank!r}>"
 
 
-ranks.new_call = Call
+ranks.new_call = MpiCall
 
 
 def check(error: BaseException, procedure: Procedure, values: tuple[Any, ...]) -> None:
@@ -282,15 +282,15 @@ def locate_with(locate: Callable[[FrameType | None], Any]) -> None:
     _locate = locate
 
 
-def call_of(fiber: Any) -> Call | None:
+def call_of(fiber: Any) -> MpiCall | None:
     """The call in which a fiber is, running or suspended."""
     record = getattr(fiber, "record", None)
     if record is None:
-        call: Call | None = fiber.rank.call
+        call: MpiCall | None = fiber.rank.call
         return call
-    if isinstance(record, Call):
+    if isinstance(record, MpiCall):
         return record
-    made = fiber.record = Call(record[0], fiber.rank, record[1])
+    made = fiber.record = MpiCall(record[0], fiber.rank, record[1])
     made.fiber = fiber
     return made
 
@@ -446,7 +446,7 @@ def _code(function: Any, clocked: bool) -> CodeType:
 
 def _boundary(function: Any, procedure: Procedure) -> Any:
     """The boundary of a function; it looks like the function itself."""
-    code = _code(function, procedure.kind is not Kind.LOCAL)
+    code = _code(function, procedure.kind is not CallKind.LOCAL)
     known = {
         "_procedure": procedure,
         "_function": function,
@@ -475,7 +475,7 @@ class mpi:
     """
 
     @staticmethod
-    def _declared(kind: Kind, section: str, roles: dict[str, Role]) -> Callable[[F], F]:
+    def _declared(kind: CallKind, section: str, roles: dict[str, Role]) -> Callable[[F], F]:
         def declare(function: Any) -> Any:
             procedure = Procedure(function, kind, section, roles)
             PROCEDURES.append(procedure)
@@ -486,32 +486,32 @@ class mpi:
     @staticmethod
     def local(section: str = "", **roles: Role) -> Callable[[F], F]:
         """A call that needs no other rank and takes no simulated time."""
-        return mpi._declared(Kind.LOCAL, section, roles)
+        return mpi._declared(CallKind.LOCAL, section, roles)
 
     @staticmethod
     def point_to_point(section: str = "", **roles: Role) -> Callable[[F], F]:
         """A call of chapters 3 and 4, or one that completes their operations."""
-        return mpi._declared(Kind.POINT_TO_POINT, section, roles)
+        return mpi._declared(CallKind.POINT_TO_POINT, section, roles)
 
     @staticmethod
     def collective(section: str = "", **roles: Role) -> Callable[[F], F]:
         """A call that all ranks of a communicator make."""
-        return mpi._declared(Kind.COLLECTIVE, section, roles)
+        return mpi._declared(CallKind.COLLECTIVE, section, roles)
 
     @staticmethod
     def one_sided(section: str = "", **roles: Role) -> Callable[[F], F]:
         """A call of chapter 12."""
-        return mpi._declared(Kind.ONE_SIDED, section, roles)
+        return mpi._declared(CallKind.ONE_SIDED, section, roles)
 
     @staticmethod
     def file(section: str = "", **roles: Role) -> Callable[[F], F]:
         """A call of chapter 14."""
-        return mpi._declared(Kind.FILE, section, roles)
+        return mpi._declared(CallKind.FILE, section, roles)
 
     @staticmethod
     def process(section: str = "", **roles: Role) -> Callable[[F], F]:
         """A call of chapter 11."""
-        return mpi._declared(Kind.PROCESS, section, roles)
+        return mpi._declared(CallKind.PROCESS, section, roles)
 
 
 def own(namespace: dict[str, Any]) -> None:

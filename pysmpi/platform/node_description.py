@@ -40,7 +40,7 @@ LIKE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cache:
+class LevelCaches:
     """The caches of one level: `size` bytes each, `cores` neighbouring cores share one.
 
     `bandwidth` (bytes/s) is the limit of all its cores together, None for no limit.
@@ -115,7 +115,7 @@ class NodeDescription:
     cores: int
     sockets: int
     numa: int
-    caches: tuple[Cache, ...]
+    caches: tuple[LevelCaches, ...]
     distances: tuple[Distance, ...]
     protocol: str = "MESI"
     line: int = 64
@@ -155,7 +155,7 @@ class NodeDescription:
         """The socket of a core."""
         return core * self.sockets // self.cores
 
-    def shared_cache(self, one: int, other: int) -> Cache | None:
+    def shared_cache(self, one: int, other: int) -> LevelCaches | None:
         """The nearest cache that two cores share, if any."""
         for cache in self.caches:
             if one // cache.cores == other // cache.cores:

@@ -11,7 +11,7 @@ from pysmpi.errors import UsageError
 from pysmpi.platform.node_description import (
     ACCESSES,
     NEEDED,
-    Cache,
+    LevelCaches,
     Curve,
     Distance,
     NodeDescription,
@@ -96,8 +96,8 @@ def _sharers(keys: Mapping[str, Node], cores: int, before: int) -> int:
     return count
 
 
-def _read_caches(node: Node, cores: int) -> tuple[Cache, ...]:
-    caches: list[Cache] = []
+def _read_caches(node: Node, cores: int) -> tuple[LevelCaches, ...]:
+    caches: list[LevelCaches] = []
     before = 1
     for item in node.items():
         keys = item.fields(("level", "size"), ("cores", "bandwidth"))
@@ -109,7 +109,7 @@ def _read_caches(node: Node, cores: int) -> tuple[Cache, ...]:
         size = _positive(keys["size"], parse_size, "a size")
         if "cores" in keys:
             before = _sharers(keys, cores, before)
-        caches.append(Cache(level, size, before, _bandwidth(keys)))
+        caches.append(LevelCaches(level, size, before, _bandwidth(keys)))
     if not caches:
         raise node.error("expected at least one cache, got an empty list")
     return tuple(caches)

@@ -14,9 +14,9 @@ from pysmpi import text
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.requests import Receive, Send
 from pysmpi.mpi.groups.agreement import tag_of
-from pysmpi.mpi.groups.communicator import Core
+from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.rma.accesses import LATE
-from pysmpi.mpi.rma.locks import Claim
+from pysmpi.mpi.rma.locks import LockClaim
 from pysmpi.runtime.program_errors import shorten
 from pysmpi.runtime.waiting import (
     Census,
@@ -74,11 +74,11 @@ class Causes:
                 lines += self._explain_receive(wait, piece, request)
             elif isinstance(request, Send):
                 lines += self._explain_send(wait, piece, request)
-            elif request is not None and isinstance(request.payload, Claim):
+            elif request is not None and isinstance(request.payload, LockClaim):
                 lines += self._explain_lock(wait, piece, request.payload)
         return lines
 
-    def _explain_lock(self, wait: Wait, piece: Piece, claim: Claim) -> list[tuple[int, str]]:
+    def _explain_lock(self, wait: Wait, piece: Piece, claim: LockClaim) -> list[tuple[int, str]]:
         """The ranks that keep a rank from the lock of a window."""
         group = claim.locks.group
         what = "a lock" if claim.target < 0 else f"the lock of rank {group[claim.target]}"
@@ -439,7 +439,7 @@ def _collective_name(wait: Wait) -> str:
     return named[0] if named else wait.call
 
 
-def _ordinal(core: Core, wait: Wait) -> int:
+def _ordinal(core: Communicator, wait: Wait) -> int:
     if wait.pid in core.group:
         return core.calls.get(core.rank_of(wait.pid), 1)
     return 1

@@ -18,7 +18,7 @@ from pysmpi.mpi.base.ranks import Rank, outside
 _WAITING = frozenset({"enter", "process", "sleep"})
 
 
-class Collecting:
+class CollectingRank:
     """Replaces a rank while it collects cycles: all of it except calls that take simulated time."""
 
     __slots__ = ("rank",)
@@ -58,7 +58,7 @@ def rarely(ranks: int) -> Iterator[None]:
 
 @contextmanager
 def announced() -> Iterator[None]:
-    """Inside it, the running rank is `Collecting` while Python collects cycles."""
+    """Inside it, the running rank is `CollectingRank` while Python collects cycles."""
     gc.callbacks.append(_follow)
     try:
         yield
@@ -70,9 +70,9 @@ def _follow(phase: str, _: Any) -> None:
     fiber: Any = getcurrent()
     rank = getattr(fiber, "rank", None)
     if phase == "start":
-        if not isinstance(rank, Collecting):
-            fiber.rank = Collecting(outside if rank is None else rank)
-    elif isinstance(rank, Collecting):
+        if not isinstance(rank, CollectingRank):
+            fiber.rank = CollectingRank(outside if rank is None else rank)
+    elif isinstance(rank, CollectingRank):
         if rank.rank is outside:
             del fiber.rank
         else:

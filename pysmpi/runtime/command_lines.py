@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
-    from pysmpi.runtime.loader import Program
+    from pysmpi.runtime.loader import RankProgram
 
 _FLAGS = frozenset("bBdEiIOPqRsSuvx")  # of python, without a value; letters may be joined
 _FLAGS_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
@@ -74,7 +74,7 @@ def split_program(words: Sequence[str]) -> Words:
 
 def program_of(
     command: str, arguments: Sequence[str], search: str | None = None, directory: str | None = None
-) -> Program:
+) -> RankProgram:
     """The Python program that a command starts; UsageError if it is not one.
 
     A command without a directory in its name is looked for in `search`, directories as in PATH,

@@ -36,7 +36,7 @@ class DeadlockError(PysmpiError, MPIException):
 
     exit_status = 3
 
-    def __init__(self, deadlock: Deadlock) -> None:
+    def __init__(self, deadlock: DeadlockReport) -> None:
         MPIException.__init__(self, ERR_PENDING)
         self.deadlock = deadlock
 
@@ -48,7 +48,7 @@ class DeadlockError(PysmpiError, MPIException):
 
 
 @dataclass
-class Group:
+class WaitingGroup:
     """Ranks that wait in the same call at the same line. `odd` marks the odd one out."""
 
     pids: list[int]
@@ -60,7 +60,7 @@ class Group:
 
 
 @dataclass
-class Deadlock:
+class DeadlockReport:
     """A deadlock: its date (s), the groups of waiting ranks, and the parts of the report.
 
     `why` has the reasons by MPI's rules, one in each line; `cycle` is a cycle of (rank, call) in
@@ -69,7 +69,7 @@ class Deadlock:
     """
 
     seconds: float
-    groups: list[Group]
+    groups: list[WaitingGroup]
     finished: list[int]
     why: list[str]
     cycle: list[tuple[int, str]]
@@ -110,7 +110,7 @@ class Deadlock:
         return "\n".join(lines)
 
 
-class Livelock(Deadlock):
+class LivelockReport(DeadlockReport):
     """All running ranks only test, without success."""
 
     code = diagnostics.Livelock.code
@@ -118,7 +118,7 @@ class Livelock(Deadlock):
 
 
 def table(
-    groups: Sequence[Group], finished: Sequence[int], exits: Mapping[int, Exit] | None = None
+    groups: Sequence[WaitingGroup], finished: Sequence[int], exits: Mapping[int, Exit] | None = None
 ) -> list[str]:
     """A line for each group of ranks, for those that left at one place, and for the finished."""
     rows = []
@@ -163,7 +163,7 @@ def _exits(simulation: Simulation, pids: Iterable[int]) -> dict[int, Exit]:
     return found
 
 
-def find_deadlock(simulation: Simulation) -> Deadlock:
+def find_deadlock(simulation: Simulation) -> DeadlockReport:
     """The outcome of a simulation in which no event is left."""
     universe = simulation.universe
     census = Census(simulation)
@@ -187,7 +187,7 @@ def find_deadlock(simulation: Simulation) -> Deadlock:
         most = simulation.watch.most
         reasons.insert(0, f"{most:,} tests in a row have failed, and no other event happens")
         outlook = "tests for ever."
-    kind = Livelock if tests else Deadlock
+    kind = LivelockReport if tests else DeadlockReport
     return kind(
         simulation.engine.now,
         groups,
@@ -200,11 +200,11 @@ def find_deadlock(simulation: Simulation) -> Deadlock:
     )
 
 
-def _size(group: Group) -> int:
+def _size(group: WaitingGroup) -> int:
     return len(group.pids)
 
 
-def group_waits(waits: Iterable[Wait], others: bool = False) -> list[Group]:
+def group_waits(waits: Iterable[Wait], others: bool = False) -> list[WaitingGroup]:
     """Waiting ranks by their call, the larger groups first, the odd one out marked.
 
     `others` is true if there are ranks that do not wait.
@@ -222,7 +222,9 @@ def group_waits(waits: Iterable[Wait], others: bool = False) -> list[Group]:
         )
         found.setdefault(key, []).append(wait)
     groups = [
-        Group(sorted({wait.pid for wait in members}), describe(members), members[0].site, members)
+        WaitingGroup(
+            sorted({wait.pid for wait in members}), describe(members), members[0].site, members
+        )
         for members in found.values()
     ]
     groups.sort(key=lambda group: (-len(group.pids), group.pids[0]))

@@ -14,14 +14,14 @@ from typing import Any
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.descriptors import STANDARD
-from pysmpi.runtime.surroundings import Surroundings, here
+from pysmpi.runtime.surroundings import RankEnvironment, here
 
 # Above the numbers of an operating system (Linux: 4194304), so that no real process has them.
 FIRST_PID = 5_000_000
 _getpid = os.getpid  # value of the operating system
 
 
-def launcher_variables(surroundings: Surroundings) -> dict[str, str]:
+def launcher_variables(surroundings: RankEnvironment) -> dict[str, str]:
     """The variables of launchers for the place of a process: Open MPI's, MPICH's and PMIx's."""
     rank, size = str(surroundings.rank), str(surroundings.size)
     local_rank, local_size = str(surroundings.local_rank), str(surroundings.local_size)
@@ -40,7 +40,7 @@ def launcher_variables(surroundings: Surroundings) -> dict[str, str]:
     }
 
 
-_LAUNCHER = frozenset(os.fsencode(name) for name in launcher_variables(Surroundings()))
+_LAUNCHER = frozenset(os.fsencode(name) for name in launcher_variables(RankEnvironment()))
 
 
 class _Variables(dict[Any, Any]):

@@ -17,7 +17,7 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.runtime.imports import ImportSystem
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.surroundings import Surroundings, here
+from pysmpi.runtime.surroundings import RankEnvironment, here
 
 # Ends a rank of a universe at once, with an exit status.
 EXIT_HARD: StateSlot[ranks.Universe, Callable[[ranks.Rank, int], None]] = StateSlot(ranks.Universe)
@@ -80,7 +80,7 @@ def _patch_atexit(patches: Patches, imports: ImportSystem) -> None:
         patches.set(atexit, name, like(getattr(atexit, name), function))
 
 
-def run_exit_functions(surroundings: Surroundings) -> None:
+def run_exit_functions(surroundings: RankEnvironment) -> None:
     """Call the functions that the running rank registered with `atexit`, the latest first.
 
     As in Python, an exception is shown and the next function is called; `SystemExit` is raised
@@ -129,7 +129,7 @@ def _patch_finalize(patches: Patches, imports: ImportSystem) -> None:
     patches.call_back(forget)
 
 
-def _run_finalizers(owner: Surroundings) -> None:
+def _run_finalizers(owner: RankEnvironment) -> None:
     """Call the finalizers of a rank, the latest first, and remove them."""
     finalize: Any = weakref.finalize
     registry = finalize._registry

@@ -30,7 +30,7 @@ from pysmpi.runtime import (
     warning_filters,
 )
 from pysmpi.runtime.imports import ImportSystem
-from pysmpi.runtime.loader import FunctionProgram, Program
+from pysmpi.runtime.loader import FunctionProgram, RankProgram
 from pysmpi.runtime.outside import forks
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process import contents, facets
@@ -42,7 +42,7 @@ from pysmpi.runtime.rules import Rules
 from pysmpi.runtime.shadow.setup import Shadowing
 from pysmpi.runtime.shared_state import SharedState
 from pysmpi.runtime.stopwatch import Stopwatch
-from pysmpi.runtime.surroundings import Surroundings
+from pysmpi.runtime.surroundings import RankEnvironment
 
 # Modules that are changed once they are there.
 _WHEN_LOADED: dict[str, Callable[[Patches, ModuleType], Any]] = {
@@ -68,8 +68,8 @@ _running: list[Interpreter] = []
 class Interpreter:
     """The changes of a run in the interpreter; a context manager that undoes them.
 
-    Inside it, a rank with `Surroundings` in `rank.program` finds its own `sys`, `time`, modules and
-    so on; code outside any rank sees no change.
+    Inside it, a rank with `RankEnvironment` in `rank.program` finds its own `sys`, `time`, modules
+    and so on; code outside any rank sees no change.
 
     `mpi` is the module that ranks import as `mpi4py.MPI`; `arrive` is called at each such import.
     `private` and `shared` are names of modules, see `rules.py`. `poll_cost` is in seconds.
@@ -79,7 +79,7 @@ class Interpreter:
 
     def __init__(
         self,
-        program: Program,
+        program: RankProgram,
         *,
         mpi: ModuleType | None = None,
         arrive: Callable[[], Any] | None = None,
@@ -190,7 +190,7 @@ class Interpreter:
         finally:
             _running.remove(self)
 
-    def live(self, surroundings: Surroundings, program: Program | None = None) -> Any:
+    def live(self, surroundings: RankEnvironment, program: RankProgram | None = None) -> Any:
         """Run the program in the running rank, to the end of its simulated process.
 
         `program` is a program that another one has started and prepared. Returns the program's
@@ -219,19 +219,19 @@ class Interpreter:
         self._let_go(surroundings, program)
         return value
 
-    def _run(self, surroundings: Surroundings, program: Program) -> Any:
+    def _run(self, surroundings: RankEnvironment, program: RankProgram) -> Any:
         try:
             return program.run()
         finally:
             if forks.is_child(self.process):
                 forks.leave(surroundings)
 
-    def admit(self, program: Program) -> None:
+    def admit(self, program: RankProgram) -> None:
         """Know the private modules of one more program."""
         for name in program.private:
             self.rules.ordered.setdefault(name, True)
 
-    def finish(self, surroundings: Surroundings) -> None:
+    def finish(self, surroundings: RankEnvironment) -> None:
         """The end of a Python process, for the running rank.
 
         Waits for its threads, then calls its exit functions, which may raise `SystemExit`.
@@ -240,7 +240,7 @@ class Interpreter:
             self.threads.finish(surroundings)
         exits.run_exit_functions(surroundings)
 
-    def _let_go(self, surroundings: Surroundings, program: Program | None) -> None:
+    def _let_go(self, surroundings: RankEnvironment, program: RankProgram | None) -> None:
         # The return value may need modules that the function has imported.
         if not isinstance(program or self.program, FunctionProgram):
             assert self.exchange is not None

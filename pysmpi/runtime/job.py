@@ -31,17 +31,17 @@ from pysmpi.mpi.processes import environment, spawning
 from pysmpi.platform.config import Settings
 from pysmpi.platform.units import parse_size
 from pysmpi.runtime import collection
-from pysmpi.runtime.deadlock import Deadlock, find_deadlock
+from pysmpi.runtime.deadlock import DeadlockReport, find_deadlock
 from pysmpi.runtime.exits import HardExit
 from pysmpi.runtime.folding.setup import Folding
 from pysmpi.runtime.interpreter import Interpreter
-from pysmpi.runtime.loader import Program
+from pysmpi.runtime.loader import RankProgram
 from pysmpi.runtime.options import Options
 from pysmpi.runtime.result import Result, plain
 from pysmpi.runtime.shadow.setup import Shadowing
 from pysmpi.runtime.simulation import Simulation
-from pysmpi.runtime.spawning import Part, Segment, Spawner
-from pysmpi.runtime.surroundings import Surroundings
+from pysmpi.runtime.spawning import ProgramPart, Segment, Spawner
+from pysmpi.runtime.surroundings import RankEnvironment
 from pysmpi.runtime.timing import NativeTiming, PlaybackTiming, SteadyTiming, find_timing
 from pysmpi.runtime.touched_memory import followed_by
 from pysmpi.runtime.verdict import USAGE, verdict
@@ -54,7 +54,7 @@ class Job:
     """
 
     def __init__(
-        self, program: Program, options: Options, segments: Sequence[Segment] = ()
+        self, program: RankProgram, options: Options, segments: Sequence[Segment] = ()
     ) -> None:
         self.program = program
         self.options = options
@@ -89,7 +89,7 @@ class Job:
         )
         self.folding = Folding(options.fold, self.timing.stopwatch)
         self.most_data = _most_data(options.data)
-        self.deadlock: Deadlock | None = None
+        self.deadlock: DeadlockReport | None = None
         self.command: str | None = None  # the command that repeats the run
         self.on_start: Callable[[Simulation], Any] | None = None
         self._locals: dict[str, int] = {}
@@ -146,16 +146,16 @@ class Job:
             self.universe_size = spawner.universe_size()
             parts = self._parts()
             slots = range(len(self.slots))
-            world = simulation.add_world(slots, self._main(parts), Equipment(self, parts))
+            world = simulation.add_world(slots, self._main(parts), RankSetup(self, parts))
             LAUNCH.of(world).universe_size = self.universe_size
             simulation.run()
             judgement = verdict(simulation, simulation.outcomes, self.deadlock)
             simulation.let_go()
         return self._result(time.perf_counter() - begun, *judgement)
 
-    def _parts(self) -> list[Part]:
+    def _parts(self) -> list[ProgramPart]:
         """The parts of the first world, one for each program."""
-        parts: list[Part] = []
+        parts: list[ProgramPart] = []
         begin = 0
         for number, segment in enumerate(self.segments):
             if segment.program is not self.program:
@@ -164,11 +164,11 @@ class Job:
             end = begin + segment.ranks
             slots = self.slots[begin:end]
             directory = None if segment.directory is None else os.path.abspath(segment.directory)
-            parts.append(Part(segment.program, slots, number, directory, segment.variables))
+            parts.append(ProgramPart(segment.program, slots, number, directory, segment.variables))
             begin = end
         return parts
 
-    def _main(self, parts: Sequence[Part]) -> Callable[[Rank], Any]:
+    def _main(self, parts: Sequence[ProgramPart]) -> Callable[[Rank], Any]:
         """The programs of the ranks of the first world."""
         if len(parts) == 1 and parts[0].directory is None:
             return self._live
@@ -182,7 +182,7 @@ class Job:
 
         return main
 
-    def start_world(self, parts: Sequence[Part]) -> World:
+    def start_world(self, parts: Sequence[ProgramPart]) -> World:
         """Start ranks in the places of some parts; they first wait for their command."""
         simulation = self.simulation
         slots = [slot for part in parts for slot in part.slots]
@@ -202,11 +202,11 @@ class Job:
                 os.chdir(part.directory)
             return self._live(rank, part.program)
 
-        world = simulation.add_world(numbers, main, Equipment(self, parts))
+        world = simulation.add_world(numbers, main, RankSetup(self, parts))
         LAUNCH.of(world).universe_size = self.universe_size
         return world
 
-    def _live(self, rank: Rank, program: Program | None = None) -> Any:
+    def _live(self, rank: Rank, program: RankProgram | None = None) -> Any:
         interpreter = self.interpreter
         self.folding.enter(rank)
         try:
@@ -289,10 +289,10 @@ class Job:
         )
 
 
-class Equipment:
+class RankSetup:
     """Gives each rank of a world its surroundings and its timer, when it begins."""
 
-    def __init__(self, job: Job, parts: Sequence[Part]) -> None:
+    def __init__(self, job: Job, parts: Sequence[ProgramPart]) -> None:
         self.job = job
         self.parts = parts
         self.ends = list(accumulate(len(part.slots) for part in parts))
@@ -309,7 +309,7 @@ class Equipment:
         index = rank.index
         part = self.parts[bisect_right(self.ends, index)]
         host = rank.host
-        rank.program = Surroundings(
+        rank.program = RankEnvironment(
             index,
             rank.world.size,
             number=rank.pid,

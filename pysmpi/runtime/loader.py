@@ -33,7 +33,7 @@ class _NotFound(ImportError):
     """A module that `-m` names cannot be run."""
 
 
-class Program:
+class RankProgram:
     """A program that each rank runs.
 
     `name` is for messages. `arguments` is its `sys.argv`, None for the interpreter's own, and
@@ -56,7 +56,7 @@ class Program:
         raise TypeError(f"{type(self).__name__} cannot be run")
 
 
-class FunctionProgram(Program):
+class FunctionProgram(RankProgram):
     """A Python function, called by every rank; modules that it uses already are shared."""
 
     def __init__(
@@ -74,7 +74,7 @@ class FunctionProgram(Program):
         return self.function(*self.args, **self.kwargs)
 
 
-class _MainProgram(Program):
+class _MainProgram(RankProgram):
     """A program that is a module `__main__`."""
 
     code: CodeType
@@ -273,14 +273,14 @@ def find_program(
     module: bool = False,
     command: bool = False,
     flags: Sequence[str] = (),
-) -> Program:
+) -> RankProgram:
     """The program of a command line: a path, `-`, `-m target` or `-c target`.
 
     `flags` are those of the interpreter before it, such as `-O`.
 
     Raises `UsageError` if the file does not exist.
     """
-    program: Program
+    program: RankProgram
     if module:
         program = ModuleProgram(target, arguments)
     elif command:

@@ -17,12 +17,12 @@ from typing import Any
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.surroundings import Surroundings
+from pysmpi.runtime.surroundings import RankEnvironment
 
 _SHARED = 1 << 31  # numbers of generators from here on are of shared modules
 
 
-def _next_seed(surroundings: Surroundings) -> int:
+def _next_seed(surroundings: RankEnvironment) -> int:
     """A seed for the next generator of a rank that the program does not seed."""
     surroundings.generators += 1
     return (surroundings.distinct_seed << 32) + surroundings.generators
@@ -36,7 +36,7 @@ class SharedGenerators:
     """
 
     def __init__(self) -> None:
-        self._before: dict[Surroundings, int] = {}
+        self._before: dict[RankEnvironment, int] = {}
 
     def begin(self) -> None:
         """The rank that is running imports a shared module."""
@@ -68,7 +68,7 @@ def patch_random(patches: Patches, module: ModuleType) -> None:
 
     seed = like(real_seed, seed)
 
-    def own(surroundings: Surroundings) -> Any:
+    def own(surroundings: RankEnvironment) -> Any:
         generator = surroundings.random
         if generator is None:
             generator = surroundings.random = kind(surroundings.distinct_seed)
@@ -81,7 +81,7 @@ def patch_random(patches: Patches, module: ModuleType) -> None:
 
 
 def _of_rank(
-    name: str, real: Callable[..., Any], own: Callable[[Surroundings], Any]
+    name: str, real: Callable[..., Any], own: Callable[[RankEnvironment], Any]
 ) -> Callable[..., Any]:
     """The function `name` of a module, as a method of the generator of the rank that calls."""
     current = ranks.current
@@ -105,7 +105,7 @@ def patch_numpy(patches: Patches, module: ModuleType) -> None:
     kind = module.RandomState
     current = ranks.current
 
-    def own(surroundings: Surroundings) -> Any:
+    def own(surroundings: RankEnvironment) -> Any:
         state = surroundings.numpy_random
         if state is None:
             state = surroundings.numpy_random = kind(surroundings.distinct_seed)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pysmpi.errors import PysmpiError
-from pysmpi.runtime.deadlock import Deadlock
+from pysmpi.runtime.deadlock import DeadlockReport
 
 # Version of reports: increased when a key is removed or changes its meaning. `report.schema.json`
 # describes them.
@@ -65,7 +65,7 @@ class Result:
     ranks: list[dict[str, Any]]
     exit_status: int = 0
     error: str | None = None
-    deadlock: Deadlock | None = None
+    deadlock: DeadlockReport | None = None
     shadow: dict[str, Any] | None = None
     folding: dict[str, Any] | None = None
     steady: dict[str, float] | None = None

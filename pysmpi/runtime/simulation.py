@@ -21,7 +21,7 @@ from pysmpi.kernel.process import Core, Process
 from pysmpi.machine import UNKNOWN_SPEED
 from pysmpi.mpi import calls
 from pysmpi.mpi.base.options import ENVIRONMENT
-from pysmpi.mpi.base.ranks import Aborted, Fiber, FreeTransport, Rank, Universe, World, current
+from pysmpi.mpi.base.ranks import AbortStop, Fiber, FreeTransport, Rank, Universe, World, current
 from pysmpi.mpi.groups import agreement
 from pysmpi.mpi.point_to_point.polling import WATCH, Watch
 from pysmpi.platform.model import Host
@@ -39,7 +39,7 @@ calls.locate_with(call_site)
 
 
 
-class State(Enum):
+class RankState(Enum):
     """The final state of a rank."""
 
     RUNNING = "running"
@@ -54,7 +54,7 @@ class Outcome:
     __slots__ = ("state", "value", "error", "status", "date", "exit")
 
     def __init__(self) -> None:
-        self.state = State.RUNNING
+        self.state = RankState.RUNNING
         self.value: Any = None
         self.error: BaseException | None = None
         self.status = 0
@@ -102,7 +102,7 @@ class Simulation:
         self.failed = False
         # Whether the user has interrupted the run; None if this is unknown.
         self.interrupted: bool | None = None
-        self.aborted: Aborted | None = None
+        self.aborted: AbortStop | None = None
         self.abort_rank: Rank | None = None
         self.abort_site: CallSite | None = None
         # The rank that called `os._exit` while it used MPI, and the status; this ends the job.
@@ -195,27 +195,27 @@ class Simulation:
             begin_fiber()
             rank.leave()
             outcome.value = main(rank)
-            outcome.state = State.FINISHED
-        except Aborted as abort:
-            outcome.state = State.STOPPED
+            outcome.state = RankState.FINISHED
+        except AbortStop as abort:
+            outcome.state = RankState.STOPPED
             outcome.status = abort.status
         except GreenletExit:
-            outcome.state = State.STOPPED
+            outcome.state = RankState.STOPPED
         except SystemExit as leave:
-            outcome.state = State.FINISHED
+            outcome.state = RankState.FINISHED
             outcome.status = exit_status(leave)
             outcome.exit = leave.code, error_site(leave)
             outcome.error = leave if isinstance(leave.code, str) else None
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and self.interrupted is not False:
-                outcome.state = State.STOPPED
+                outcome.state = RankState.STOPPED
                 raise
-            outcome.state = State.FAILED
+            outcome.state = RankState.FAILED
             outcome.error = error
             outcome.status = 1
             self._fail(rank)
         finally:
-            if outcome.state is State.FINISHED and not self.engine.stopped:
+            if outcome.state is RankState.FINISHED and not self.engine.stopped:
                 _compute_to_the_end(rank, outcome)
             self._ended(rank, outcome)
 
@@ -250,16 +250,16 @@ class Simulation:
         """
         fiber: Any = getcurrent()
         outcome = self.outcomes[rank.pid]
-        if outcome.state is State.RUNNING and type(rank) is Rank:
+        if outcome.state is RankState.RUNNING and type(rank) is Rank:
             environment = ENVIRONMENT.peek(rank)
             outcome.status = status & 0xFF
             if environment is not None and environment.initialized and not environment.finalized:
                 if self.hard_exit is None:
                     self.hard_exit = rank, status & 0xFF, call_site(sys._getframe(1))
-                outcome.state = State.STOPPED
+                outcome.state = RankState.STOPPED
                 self.engine.stop()
             else:
-                outcome.state = State.FINISHED
+                outcome.state = RankState.FINISHED
             for other in [rank.fiber, *self.threads.get(rank.pid, ())]:
                 other.process.reset()
                 other.process.resume = _nothing
@@ -420,7 +420,7 @@ class Simulation:
         return [
             rank
             for rank, outcome in zip(self.universe.ranks, self.outcomes)
-            if outcome.state is State.RUNNING
+            if outcome.state is RankState.RUNNING
         ]
 
     def _stop(self, rank: Rank) -> None:
@@ -438,14 +438,14 @@ class Simulation:
         stopping.begin()
         for rank in self.waiting():
             if rank.fiber is None:  # it had not begun
-                self.outcomes[rank.pid].state = State.STOPPED
+                self.outcomes[rank.pid].state = RankState.STOPPED
                 continue
             self.silence.begin()
             self._stop(rank)
             rank.process = rank.fiber.process
             stopping.end(rank.fiber)
             if rank.fiber is not None:  # it was left
-                self.outcomes[rank.pid].state = State.STOPPED
+                self.outcomes[rank.pid].state = RankState.STOPPED
                 self._ended(rank, self.outcomes[rank.pid])
         # The plans of many pairs take most of the memory: free them now, or Python looks for
         # cycles among them at its exit.
@@ -463,12 +463,12 @@ def _compute_to_the_end(rank: Rank, outcome: Outcome) -> None:
     """Let the compute after the last call of a rank pass, if it shares its core."""
     process = rank.enter()
     if process.core.residents > 1:
-        outcome.state = State.RUNNING
+        outcome.state = RankState.RUNNING
         try:
             process.settle()
         except GreenletExit:
             pass  # the job ends before
-        outcome.state = State.FINISHED
+        outcome.state = RankState.FINISHED
 
 
 def exit_status(leave: SystemExit) -> int:

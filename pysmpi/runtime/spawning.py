@@ -18,17 +18,17 @@ from pysmpi.mpi.base.ranks import Rank, World
 from pysmpi.mpi.processes.spawning import CannotSpawn, Command
 from pysmpi.platform.placement import Slot, place, read_hostfile
 from pysmpi.runtime.command_lines import program_of
-from pysmpi.runtime.loader import Program
+from pysmpi.runtime.loader import RankProgram
 
 if TYPE_CHECKING:
     from pysmpi.runtime.job import Job
 
 
 @dataclass
-class Part:
+class ProgramPart:
     """The processes of one command: its program, their places, their directory, variables."""
 
-    program: Program
+    program: RankProgram
     slots: list[Slot]
     appnum: int
     directory: str | None = None
@@ -39,7 +39,7 @@ class Part:
 class Segment:
     """One of the programs that a job starts with: its ranks, directory, variables."""
 
-    program: Program
+    program: RankProgram
     ranks: int
     directory: str | None = None
     variables: dict[str, str] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Spawner:
             return None
         return sum(share.ranks for share in read_hostfile(self.job.platform, hostfile))
 
-    def _part(self, command: Command, appnum: int) -> Part:
+    def _part(self, command: Command, appnum: int) -> ProgramPart:
         hints = command.hints
         directory = hints.get("wdir")
         if directory is not None:
@@ -86,7 +86,7 @@ class Spawner:
         if directory is not None and program.path_entry == os.getcwd():
             program.path_entry = directory
         slots = self._slots(command.maxprocs, hints) if command.maxprocs else []
-        return Part(program, slots, appnum, directory, _variables(hints.get("env", "")))
+        return ProgramPart(program, slots, appnum, directory, _variables(hints.get("env", "")))
 
     # Their places.
 

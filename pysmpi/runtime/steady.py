@@ -30,7 +30,7 @@ SLACK: Final = 10_000  # ns
 RARE: Final = 2.0  # times what is charged, from which on a block is counted as disturbed
 
 
-class Place:
+class BlockTimes:
     """The times of the blocks at one place of one rank."""
 
     __slots__ = ("seen", "batch", "ends", "low", "varies")
@@ -67,7 +67,7 @@ class Place:
         return batch[0] if count <= BATCH // 2 else batch[1]
 
 
-class Tally:
+class TimeTally:
     """The measured and the charged time of all blocks of a run (ns)."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class SteadyTimer:
         self,
         clock: Any,
         factor: float,
-        tally: Tally,
+        tally: TimeTally,
         pid: int,
         write: Callable[[str], Any] | None = None,
         threshold: float = 0.0,
@@ -100,7 +100,7 @@ class SteadyTimer:
         self.start = self.resume = clock.start
         self._stop = clock.stop
         self._factor = factor  # simulated seconds a nanosecond of this machine
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, BlockTimes] = {}
         self._last = 0  # path of the call before this block
         self._tally = tally
         self._pid = pid
@@ -117,7 +117,7 @@ class SteadyTimer:
         self._last = here
         place = self._places.get(key)
         if place is None:
-            place = self._places[key] = Place()
+            place = self._places[key] = BlockTimes()
         charged = place.usual(elapsed)
         tally = self._tally
         tally.measured += elapsed

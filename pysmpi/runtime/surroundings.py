@@ -13,7 +13,7 @@ from pysmpi.mpi.base import ranks
 from pysmpi.runtime.process.exchange import State
 
 
-class Surroundings:
+class RankEnvironment:
     """The private surroundings of one rank; `Rank.program` holds them.
 
     `rank` of `size` is the place in the world; `local_rank` of `local_size` that among the ranks
@@ -87,6 +87,6 @@ class Surroundings:
         return (self.seed * 0x9E3779B1 + self.number * 0x85EBCA6B + 0x5851F42D) % 2**32
 
 
-def here() -> Surroundings | None:
+def here() -> RankEnvironment | None:
     """The surroundings of the rank that is running; None outside a run."""
     return ranks.current().program  # type: ignore[no-any-return]

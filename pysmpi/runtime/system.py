@@ -16,7 +16,7 @@ from typing import Any
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.descriptors import duplicate
 from pysmpi.runtime.process.exchange import Exchange
-from pysmpi.runtime.surroundings import Surroundings
+from pysmpi.runtime.surroundings import RankEnvironment
 
 # Names of `sys` that programs assign to.
 _SYS = (
@@ -47,11 +47,11 @@ _OF_OBJECTS = {
 launched_from: str | None = None
 
 
-def _argv(surroundings: Surroundings, common: list[str]) -> list[str]:
+def _argv(surroundings: RankEnvironment, common: list[str]) -> list[str]:
     return list(common if surroundings.arguments is None else surroundings.arguments)
 
 
-def _path(surroundings: Surroundings, common: list[str]) -> list[str]:
+def _path(surroundings: RankEnvironment, common: list[str]) -> list[str]:
     entry = surroundings.path_entry
     if entry is None:
         return list(common)
@@ -66,7 +66,7 @@ class _Stdin:
     def __init__(self) -> None:
         self.nothing: Any = None
 
-    def __call__(self, surroundings: Surroundings, common: Any) -> Any:
+    def __call__(self, surroundings: RankEnvironment, common: Any) -> Any:
         if surroundings.rank == 0 or common is None:
             return common
         if self.nothing is None or self.nothing.closed:

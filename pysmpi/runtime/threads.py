@@ -35,7 +35,7 @@ from pysmpi.runtime.locks import RankLock, RankRLock, ThreadLock, begin_turns, g
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.outside import forks
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.surroundings import Surroundings, here
+from pysmpi.runtime.surroundings import RankEnvironment, here
 
 StartThread = Callable[[Any, Callable[[], Any]], Any]
 
@@ -212,7 +212,7 @@ class Threads:
 
     # Functions of `threading`
 
-    def main_of(self, surroundings: Surroundings) -> threading.Thread:
+    def main_of(self, surroundings: RankEnvironment) -> threading.Thread:
         """The main thread of a rank."""
         thread = surroundings.main_thread
         if thread is None:
@@ -265,7 +265,7 @@ class Threads:
 
     # The end of a rank
 
-    def finish(self, surroundings: Surroundings) -> None:
+    def finish(self, surroundings: RankEnvironment) -> None:
         """Wait for the threads of the rank that is running, except for daemons.
 
         As Python does at the end of a process; executors are shut down first.

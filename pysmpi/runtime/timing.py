@@ -32,7 +32,7 @@ from typing import Any, Protocol, TextIO
 from pysmpi.errors import UsageError
 from pysmpi.platform.units import parse_time
 from pysmpi.runtime.host_speed import host_speed
-from pysmpi.runtime.steady import SteadyTimer, Tally
+from pysmpi.runtime.steady import SteadyTimer, TimeTally
 from pysmpi.runtime.stopwatch import Stopwatch
 
 MEASURED = ("native", "steady")  # modes with a clock; times differ between runs
@@ -51,7 +51,7 @@ class Timer(Protocol):
         """The block ends; returns its seconds on the simulated core."""
 
 
-class Timing(Protocol):
+class ComputeTiming(Protocol):
     """A mode of timing, for a whole run; a context manager."""
 
     stopwatch: Stopwatch
@@ -62,7 +62,7 @@ class Timing(Protocol):
         A core without a speed is as fast as the computer on which blocks were measured.
         """
 
-    def __enter__(self) -> Timing: ...
+    def __enter__(self) -> ComputeTiming: ...
 
     def __exit__(self, *exception: object) -> None: ...
 
@@ -265,7 +265,7 @@ class SteadyTiming(NativeTiming):
         self, speed: float | str, record: str | None = None, threshold: float = 0.0
     ) -> None:
         super().__init__(speed, record, threshold)
-        self.tally = Tally()
+        self.tally = TimeTally()
 
     def report(self) -> dict[str, float]:
         """The measured, the charged and the rare seconds of blocks on this computer.
@@ -440,7 +440,7 @@ def find_timing(
     speed: str | float = "auto",
     record: str | None = None,
     threshold: float = 0.0,
-) -> Timing:
+) -> ComputeTiming:
     """The timing that `--compute` names: native, steady, none, seconds (`1e-6`, `10us`), a file.
 
     `speed` is the value of `--host-speed`; `record` is a file in which to record measured blocks.

@@ -10,9 +10,9 @@ from pysmpi.errors import UsageError
 from pysmpi.mpi.base.constants import ERR_TRUNCATE
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.base.options import ENVIRONMENT
-from pysmpi.runtime.deadlock import Deadlock, DeadlockError
+from pysmpi.runtime.deadlock import DeadlockReport, DeadlockError
 from pysmpi.runtime.program_errors import format_errors, format_internal, internal_error
-from pysmpi.runtime.simulation import Outcome, Simulation, State
+from pysmpi.runtime.simulation import Outcome, Simulation, RankState
 
 if TYPE_CHECKING:
     from pysmpi.diagnostics import Diagnostic
@@ -24,7 +24,7 @@ ERROR, USAGE, MPI_ERROR, INTERRUPTED = 1, 2, 3, 130
 
 
 def verdict(
-    simulation: Simulation, outcomes: Sequence[Outcome], deadlock: Deadlock | None
+    simulation: Simulation, outcomes: Sequence[Outcome], deadlock: DeadlockReport | None
 ) -> tuple[int, str | None]:
     """The exit status and the report, None if all went well.
 
@@ -33,7 +33,7 @@ def verdict(
     failed = [
         (pid, outcome.error)
         for pid, outcome in enumerate(outcomes)
-        if outcome.state is State.FAILED and outcome.error is not None
+        if outcome.state is RankState.FAILED and outcome.error is not None
     ]
     if failed:
         for _, error in failed:
@@ -77,7 +77,7 @@ def _failure(
     parts = [f"{kind.code} {kind.title}: {text.ranks(pid for pid, _ in failed)}"]
     parts.append(format_errors(failed).rstrip("\n"))
     outcomes = simulation.outcomes
-    stopped = [pid for pid, outcome in enumerate(outcomes) if outcome.state is State.STOPPED]
+    stopped = [pid for pid, outcome in enumerate(outcomes) if outcome.state is RankState.STOPPED]
     if stopped:
         verb = "was" if len(stopped) == 1 else "were"
         parts.append(f"  {text.ranks(stopped)} {verb} still running and {verb} stopped")

@@ -16,11 +16,11 @@ from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Envelope, Receive, Request, Send
 from pysmpi.mpi.base.ranks import Fiber, Rank
 from pysmpi.mpi.calls import Role, call_of
-from pysmpi.mpi.communicators.comm import LOCALS, Comm, Everyone, local
+from pysmpi.mpi.communicators.comm import LOCALS, Comm, PredefinedCommunicator, local
 from pysmpi.mpi.groups import agreement
-from pysmpi.mpi.groups.communicator import Core
-from pysmpi.mpi.point_to_point.operations import Operation
-from pysmpi.mpi.rma.locks import Claim
+from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.mpi.point_to_point.operations import RequestOperation
+from pysmpi.mpi.rma.locks import LockClaim
 from pysmpi.runtime.program_errors import CallSite, innermost_call
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Piece:
     arguments: dict[str, Any] = field(default_factory=dict)
     nbytes: int | None = None
     request: Request | None = None
-    core: Core | None = None
+    core: Communicator | None = None
     pids: frozenset[int] = frozenset()
     any: bool = False
 
@@ -56,7 +56,7 @@ class Collective:
     `peers` are the processes whose messages its algorithm currently waits for.
     """
 
-    core: Core
+    core: Communicator
     number: int
     operation: str
     peers: frozenset[int]
@@ -73,7 +73,7 @@ class Wait:
     call: str
     site: CallSite | None
     comm: str = ""
-    core: Core | None = None
+    core: Communicator | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
     pieces: list[Piece] = field(default_factory=list)
     collective: Collective | None = None
@@ -92,10 +92,10 @@ class Census:
     def __init__(self, simulation: Simulation) -> None:
         self.universe = simulation.universe
         self._threads = simulation.threads
-        self.by_context: dict[int, Core] = dict(self.universe.communicators)
+        self.by_context: dict[int, Communicator] = dict(self.universe.communicators)
         self.cores = sorted(set(self.by_context.values()), key=lambda core: core.p2p.number)
 
-    def core_of(self, context: Context | None) -> Core | None:
+    def core_of(self, context: Context | None) -> Communicator | None:
         """The communicator that a context belongs to; None for contexts of MPI's own."""
         return None if context is None else self.by_context.get(context.number)
 
@@ -121,11 +121,11 @@ class Census:
         if call is None:
             name, site = innermost_call(fiber.gr_frame)
             wait = Wait(rank, name, site, thread=thread)
-            operations: list[Operation] = []
+            operations: list[RequestOperation] = []
             handle = None
         else:
             wait = Wait(rank, call.name, call.site, thread=thread)
-            operations = [op for op in call.operations if isinstance(op, Operation)]
+            operations = [op for op in call.operations if isinstance(op, RequestOperation)]
             handle = next(
                 (one for one in call.having(Role.COMMUNICATOR).values() if isinstance(one, Comm)),
                 None,
@@ -165,7 +165,7 @@ class Census:
         return wait
 
     def _collective(
-        self, core: Core | None, process: Process, pending: list[Request]
+        self, core: Communicator | None, process: Process, pending: list[Request]
     ) -> Collective | None:
         """The collective call whose schedule a process executes."""
         if core is None:
@@ -182,7 +182,9 @@ class Census:
                 peers.add(request.context.members[request.source].pid)
         return Collective(core, number, operation, frozenset(peers))
 
-    def _piece(self, request: Request, call: str, operation: Operation | None = None) -> Piece:
+    def _piece(
+        self, request: Request, call: str, operation: RequestOperation | None = None
+    ) -> Piece:
         if isinstance(request, Send):
             name = call if call in _SENDS else "Isend" if _waits(call) else "send"
             context = request.context
@@ -211,7 +213,7 @@ class Census:
                 frozenset(awaited),
                 wild,
             )
-        if isinstance(request.payload, Claim):
+        if isinstance(request.payload, LockClaim):
             return _lock(request, request.payload)
         part = getattr(operation, "part", None)
         if part is not None:
@@ -221,7 +223,7 @@ class Census:
         return Piece("", request=request)
 
 
-def _lock(request: Request, claim: Claim) -> Piece:
+def _lock(request: Request, claim: LockClaim) -> Piece:
     """A lock of a window that others hold or have requested before."""
     locks = claim.locks
     name = "Lock_all" if claim.target < 0 else "Lock"
@@ -238,19 +240,19 @@ def decode(tag: int) -> tuple[int, str]:
     return call // agreement._OPERATIONS, names.get(code, "collective call")
 
 
-def name_comm(rank: Rank, handle: Any) -> tuple[Core | None, str]:
+def name_comm(rank: Rank, handle: Any) -> tuple[Communicator | None, str]:
     """The communicator of a handle, and its name in reports."""
     impl = handle._impl
     if impl is None:
         return None, "COMM_NULL"
-    core = impl.find(rank) if isinstance(impl, Everyone) else impl
-    if not isinstance(core, Core):
+    core = impl.find(rank) if isinstance(impl, PredefinedCommunicator) else impl
+    if not isinstance(core, Communicator):
         return None, ""
     name = local(rank, impl).name
     return core, name.removeprefix("MPI_COMM_") if name else describe_core(rank, core)
 
 
-def describe_core(rank: Rank, core: Core) -> str:
+def describe_core(rank: Rank, core: Communicator) -> str:
     """The name in reports of a communicator, which may have no name."""
     if core is rank.world.core:
         return "WORLD"

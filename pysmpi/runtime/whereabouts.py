@@ -9,7 +9,7 @@ from greenlet import getcurrent
 
 from pysmpi import text
 from pysmpi.mpi.base.ranks import Fiber
-from pysmpi.runtime.deadlock import Group, group_waits, table
+from pysmpi.runtime.deadlock import WaitingGroup, group_waits, table
 from pysmpi.runtime.program_errors import call_site
 from pysmpi.runtime.waiting import Census
 
@@ -32,10 +32,10 @@ def whereabouts(simulation: Simulation, frame: FrameType | None) -> str:
     started = {wait.pid for wait in waits}
     if isinstance(running, Fiber):
         started.add(running.rank.pid)
-        groups.insert(0, Group([running.rank.pid], "", call_site(frame), verb="runs"))
+        groups.insert(0, WaitingGroup([running.rank.pid], "", call_site(frame), verb="runs"))
     unborn = [rank.pid for rank in ranks if rank.pid not in started]
     if unborn:
-        groups.append(Group(unborn, "", None, verb="not started yet"))
+        groups.append(WaitingGroup(unborn, "", None, verb="not started yet"))
     alive = {rank.pid for rank in ranks}
     finished = [rank.pid for rank in simulation.universe.ranks if rank.pid not in alive]
     lines = [f"at t={text.seconds(simulation.engine.now)} (simulated)", *table(groups, finished)]

@@ -17,9 +17,9 @@ from greenlet import getcurrent
 
 from pysmpi.mpi import MPI
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.calls import Kind, procedure_of
+from pysmpi.mpi.calls import CallKind, procedure_of
 from pysmpi.runtime.program_errors import shorten
-from pysmpi.trace.events import Call
+from pysmpi.trace.events import TracedCall
 
 if TYPE_CHECKING:
     from pysmpi.trace.recorder import Recorder
@@ -45,7 +45,7 @@ class Instruments:
         for cls in classes:
             for name, member in list(vars(cls).items()):
                 procedure = procedure_of(member)
-                if name.startswith("_") or procedure is None or procedure.kind is Kind.LOCAL:
+                if name.startswith("_") or procedure is None or procedure.kind is CallKind.LOCAL:
                     continue
                 wrapped: Any
                 if isinstance(member, FunctionType):
@@ -63,7 +63,7 @@ class Instruments:
             setattr(cls, name, member)
 
 
-class Probe:
+class TimerProbe:
     """A rank's timer, which tells the call that begins when: the compute before it is billed.
 
     To ask the rank for its time instead would bill it once more, and change the run.
@@ -106,11 +106,11 @@ def _wrap(name: str, function: FunctionType, recorder: Recorder) -> Callable[...
         if short is None:
             short = files[file] = shorten(file)
         site = f"{short}:{caller.f_lineno}"
-        call = Call(name, rank.pid, recorder.thread_of(fiber), site)
+        call = TracedCall(name, rank.pid, recorder.thread_of(fiber), site)
         if rank.timer is None:
             call.start = rank.engine.now + rank.process.debt
-        elif type(rank.timer) is not Probe:
-            rank.timer = Probe(rank)
+        elif type(rank.timer) is not TimerProbe:
+            rank.timer = TimerProbe(rank)
         if positions:
             call.peers = tuple(_peers(positions, args, kwargs))
         fiber.call = call

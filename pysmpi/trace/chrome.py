@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from pysmpi.trace.events import Call, Place, Transfer
+from pysmpi.trace.events import RankPlace, TracedCall, TracedMessage
 from pysmpi.trace.streams import Output
 
 # Threads that programs start themselves are numbered from here on.
@@ -40,7 +40,7 @@ class ChromeFormat:
         self._event(f'{{"name":"{what}_name",{common},"args":{{"name":{json.dumps(name)}}}}}')
         self._event(f'{{"name":"{what}_sort_index",{common},"args":{{"sort_index":{order}}}}}')
 
-    def begin(self, places: Sequence[Place]) -> None:
+    def begin(self, places: Sequence[RankPlace]) -> None:
         """Name the hosts and ranks."""
         for rank, host in places:
             process = self.hosts.get(host)
@@ -50,7 +50,7 @@ class ChromeFormat:
             self.places.append((process, rank))
             self._name("thread", process, rank, f"rank {rank}", rank)
 
-    def call(self, call: Call) -> None:
+    def call(self, call: TracedCall) -> None:
         """A slice."""
         process, thread = self._place(call)
         arguments = [f'"{name}":{value}' for name, value in call.peers]
@@ -61,7 +61,7 @@ class ChromeFormat:
         arguments.append(f'"at":{json.dumps(call.site)}')
         self._slice(call.name, process, thread, call.start, call.end, ",".join(arguments))
 
-    def _place(self, call: Call) -> tuple[int, int]:
+    def _place(self, call: TracedCall) -> tuple[int, int]:
         process, thread = self.places[call.rank]
         if call.thread:
             key = call.rank, call.thread
@@ -81,7 +81,7 @@ class ChromeFormat:
             f'"dur":{(end - start) * 1e6:.4f},"args":{{{arguments}}}}}'
         )
 
-    def transfer(self, transfer: Transfer) -> None:
+    def transfer(self, transfer: TracedMessage) -> None:
         """An arrow."""
         number, source, destination, tag, nbytes, start, end = transfer
         process, thread = self.places[source]

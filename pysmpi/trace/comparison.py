@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pysmpi import text
-from pysmpi.trace.events import Call, Place, Transfer
+from pysmpi.trace.events import RankPlace, TracedCall, TracedMessage
 from pysmpi.trace.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -35,17 +35,17 @@ class Sequences:
         self._numbers: dict[str, int] = {}
         self._inside: dict[int, int] = {}
 
-    def begin(self, places: Sequence[Place]) -> None:
+    def begin(self, places: Sequence[RankPlace]) -> None:
         for place in places:
             self.ranks.setdefault(place.rank, [])
 
-    def call(self, call: Call) -> None:
+    def call(self, call: TracedCall) -> None:
         if call.name in _POLLS or self._inside.get(call.rank):
             return
         peers = ", ".join(f"{name}={value}" for name, value in call.peers)
         self._note(call.rank, f"{call.name}({peers}) at {call.site}")
 
-    def transfer(self, transfer: Transfer) -> None:
+    def transfer(self, transfer: TracedMessage) -> None:
         """Messages follow from calls."""
 
     def end(self, ends: Sequence[float]) -> None:
@@ -109,7 +109,7 @@ class Difference:
 
 
 @dataclass
-class Comparison:
+class ShadowComparison:
     """A run in full against one with shadow options."""
 
     full: Result
@@ -118,7 +118,7 @@ class Comparison:
     calls: int
     differing: int  # ranks whose calls differ
     first: Difference | None
-    again: Comparison | None = None  # difference of two full runs
+    again: ShadowComparison | None = None  # difference of two full runs
 
     @property
     def error(self) -> float:
@@ -161,7 +161,7 @@ class Comparison:
             found += self._own_spread(self.again)
         return found
 
-    def _own_spread(self, again: Comparison) -> list[str]:
+    def _own_spread(self, again: ShadowComparison) -> list[str]:
         """The difference of two full runs, reported after a failed check."""
         found = []
         if abs(again.error) > self.tolerance:
@@ -193,7 +193,7 @@ class Comparison:
 
 def compare(
     full: Result, shadow: Result, one: Sequences, other: Sequences, tolerance: float
-) -> Comparison:
+) -> ShadowComparison:
     """Compare a run in full (`one` are its calls) with one with shadow options (`other`)."""
     differing = 0
     first: Difference | None = None
@@ -203,7 +203,7 @@ def compare(
             differing += 1
             first = first or difference
     calls = sum(map(len, one.ranks.values()))
-    return Comparison(full, shadow, tolerance, calls, differing, first)
+    return ShadowComparison(full, shadow, tolerance, calls, differing, first)
 
 
 def _difference(rank: int, one: list[str], other: list[str]) -> Difference | None:

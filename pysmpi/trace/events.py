@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 
-class Place(NamedTuple):
+class RankPlace(NamedTuple):
     """A rank and the host it runs on."""
 
     rank: int
     host: str
 
 
-class Call:
+class TracedCall:
     """One MPI call of one thread of a rank.
 
     `thread` is 0 for the main one. `start` is negative until the rank takes part in the
@@ -36,7 +36,7 @@ class Call:
         self.site = site
 
 
-class Transfer(NamedTuple):
+class TracedMessage(NamedTuple):
     """One message on its way, from rank to rank; `number` counts the messages of the run."""
 
     number: int
@@ -51,13 +51,13 @@ class Transfer(NamedTuple):
 class Format(Protocol):
     """A writer of timelines. Calls and transfers come in the order in which they end."""
 
-    def begin(self, places: Sequence[Place]) -> None:
+    def begin(self, places: Sequence[RankPlace]) -> None:
         """Ranks were started; called again for those that a program spawns."""
 
-    def call(self, call: Call) -> None:
+    def call(self, call: TracedCall) -> None:
         """A call is over."""
 
-    def transfer(self, transfer: Transfer) -> None:
+    def transfer(self, transfer: TracedMessage) -> None:
         """A message has arrived."""
 
     def end(self, ends: Sequence[float]) -> None:

@@ -9,10 +9,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.errors import UsageError
-from pysmpi.mpi.groups.communicator import Core
-from pysmpi.output import Target
+from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.output import OutputFile
 from pysmpi.trace.calls import Instruments
-from pysmpi.trace.events import Call, Format, Place, Transfer
+from pysmpi.trace.events import Format, RankPlace, TracedCall, TracedMessage
 from pysmpi.trace.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ class Recorder:
 
     def __init__(self, format: Format) -> None:
         self.format = format
-        self.open: dict[int, Call] = {}  # the calls that ranks are in
+        self.open: dict[int, TracedCall] = {}  # the calls that ranks are in
         self.files: dict[str, str] = {}  # how to call the files of the program
         self.simulation: Simulation | None = None
         self._instruments = Instruments()
         self._departures: dict[int, float] = {}
-        self._cores: dict[int, Core] = {}  # by their contexts' numbers
+        self._cores: dict[int, Communicator] = {}  # by their contexts' numbers
         self._known = 0  # ranks that the format has heard of
         self._threads: dict[int, int] = {}
         self._restore: Callable[[], None] | None = None
@@ -80,16 +80,16 @@ class Recorder:
     def _watch_cores(self) -> None:
         """Learn to which communicator each context belongs: an intercommunicator has two sides."""
         cores = self._cores
-        real = Core.__init__
+        real = Communicator.__init__
 
-        def remember(core: Core, *args: Any, **kwargs: Any) -> None:
+        def remember(core: Communicator, *args: Any, **kwargs: Any) -> None:
             real(core, *args, **kwargs)
             cores[core.p2p.number] = cores[core.coll.number] = core
 
-        Core.__init__ = remember  # type: ignore[method-assign, assignment]
+        Communicator.__init__ = remember  # type: ignore[method-assign, assignment]
 
         def restore() -> None:
-            Core.__init__ = real  # type: ignore[method-assign]
+            Communicator.__init__ = real  # type: ignore[method-assign]
 
         self._restore = restore
 
@@ -101,7 +101,7 @@ class Recorder:
         if len(ranks) > self._known:
             new = ranks[self._known :]
             self._known = len(ranks)
-            self.format.begin([Place(rank.pid, rank.host_name()) for rank in new])
+            self.format.begin([RankPlace(rank.pid, rank.host_name()) for rank in new])
 
     def thread_of(self, fiber: Fiber) -> int:
         """The number of a thread in its rank: 0 for the main one, the others as they appear."""
@@ -114,7 +114,7 @@ class Recorder:
             fiber.trace_number = number
         return number
 
-    def ended(self, call: Call) -> None:
+    def ended(self, call: TracedCall) -> None:
         """A call is over."""
         if call.rank >= self._known:
             self._meet_ranks()
@@ -140,7 +140,7 @@ class Recorder:
             self._meet_ranks()
         begun = self._departures.pop(send.order, now)
         self.format.transfer(
-            Transfer(send.order, source, destination, send.tag, send.nbytes, begun, now)
+            TracedMessage(send.order, source, destination, send.tag, send.nbytes, begun, now)
         )
 
     def _source(self, send: Send) -> int:
@@ -179,7 +179,7 @@ def recording(job: Job, name: str | os.PathLike[str]) -> Iterator[Recorder]:
     exception, such as Ctrl-C, leaves no file.
     """
     name = os.fspath(name)
-    with Target("--trace", name) as target, recorder_for(name, target.path) as recorder:
+    with OutputFile("--trace", name) as target, recorder_for(name, target.path) as recorder:
         before = job.on_start
 
         def start(simulation: Simulation) -> None:

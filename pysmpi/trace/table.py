@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pysmpi.trace.events import Call, Place, Transfer
+from pysmpi.trace.events import RankPlace, TracedCall, TracedMessage
 from pysmpi.trace.streams import Output
 
 HEADER = "Timestamp (ns),Event Type,Name,Process,Thread,Peer,Sent,Received\n"
@@ -24,10 +24,10 @@ class TableFormat:
         self.output = Output(path, compressed)
         self.rows: list[tuple[float, int, int, str]] = []
 
-    def begin(self, places: Sequence[Place]) -> None:
+    def begin(self, places: Sequence[RankPlace]) -> None:
         """Ranks need no introduction."""
 
-    def call(self, call: Call) -> None:
+    def call(self, call: TracedCall) -> None:
         """Two rows."""
         rank, thread = call.rank, call.thread
         peer = call.peers[0][1] if call.peers else ""
@@ -44,7 +44,7 @@ class TableFormat:
             )
         )
 
-    def transfer(self, transfer: Transfer) -> None:
+    def transfer(self, transfer: TracedMessage) -> None:
         """Messages are counted in the calls."""
 
     def end(self, ends: Sequence[float]) -> None:

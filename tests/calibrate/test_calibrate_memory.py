@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from pysmpi.calibrate import library
-from pysmpi.calibrate.accesses import LINE, Arena, Chain, Library
+from pysmpi.calibrate.accesses import LINE, CLibrary, PointerChain, SharedArena
 from pysmpi.calibrate.check import Comparison
 from pysmpi.calibrate.fragment import fragment
 from pysmpi.calibrate.memory import Bench, Figure, Measured, quartiles
@@ -74,8 +74,8 @@ def test_a_system_that_tells_nothing_is_refused(tmp_path):
 
 
 def test_a_chain_visits_every_line_once():
-    arena = Arena(1 << 20)
-    chain = Chain(arena, 100)
+    arena = SharedArena(1 << 20)
+    chain = PointerChain(arena, 100)
     at = ctypes.c_uint64.from_address(chain.root).value
     seen = []
     while at:
@@ -84,15 +84,15 @@ def test_a_chain_visits_every_line_once():
         seen.append((at - chain.address) // LINE)
         at = at_next
     assert sorted(seen) == list(range(100)) and seen != sorted(seen)
-    Library().follow(chain.root)
+    CLibrary().follow(chain.root)
     arena.close()
 
 
 def test_an_arena_gives_pages_that_nobody_else_has():
-    arena = Arena(4 * 4096)
+    arena = SharedArena(4 * 4096)
     first, second = arena.take(100), arena.take(4097)
     assert second - first == 4096
-    library_ = Library()
+    library_ = CLibrary()
     library_.store(first, 100)
     ctypes.c_char.from_address(first + 1).value = b"x"
     library_.copy(second, first, 100)

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from pysmpi.errors import UsageError
-from pysmpi.output import Target
+from pysmpi.output import OutputFile
 
 
 def test_kept(tmp_path: Path):
     name = str(tmp_path / "out.json.gz")
     Path(name).write_text("old")
-    with Target("--trace", name) as target:
+    with OutputFile("--trace", name) as target:
         assert target.path.endswith(".out.json.gz")
         Path(target.path).write_text("new")
         assert Path(name).read_text() == "old"
@@ -25,20 +25,20 @@ def test_kept(tmp_path: Path):
 
 def test_dropped(tmp_path: Path):
     with pytest.raises(KeyboardInterrupt):
-        with Target("--trace", str(tmp_path / "out")):
+        with OutputFile("--trace", str(tmp_path / "out")):
             raise KeyboardInterrupt
     assert os.listdir(tmp_path) == []
 
 
 def test_permissions_are_those_of_any_file(tmp_path: Path):
-    with Target("--trace", str(tmp_path / "out")) as target:
+    with OutputFile("--trace", str(tmp_path / "out")) as target:
         target.keep()
     (tmp_path / "other").touch()
     assert (tmp_path / "out").stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
 def test_devices_are_written_to():
-    with Target("--report", os.devnull) as target:
+    with OutputFile("--report", os.devnull) as target:
         assert target.path == os.devnull
         target.keep()
     assert not os.path.isfile(os.devnull)
@@ -48,4 +48,4 @@ def test_devices_are_written_to():
 def test_refused(tmp_path: Path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=f"^--report {name}: cannot be written: "):
-        Target("--report", name)
+        OutputFile("--report", name)

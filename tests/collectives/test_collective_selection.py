@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from pysmpi.collectives import registry, trees
 from pysmpi.collectives.building import build
-from pysmpi.collectives.cache import Cache
+from pysmpi.collectives.cache import ScheduleCache
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.layout import Layout, Nodes
+from pysmpi.collectives.layout import NodeLayout, Nodes
 from pysmpi.collectives.patterns import (
     blocks_of,
     doubling_rounds,
@@ -25,7 +25,7 @@ from pysmpi.collectives.patterns import (
     segments,
 )
 from pysmpi.collectives.selection import Selection, split
-from pysmpi.collectives.selectors.tables import Row, Table
+from pysmpi.collectives.selectors.tables import Row, SelectorTable
 from pysmpi.errors import UsageError
 from pysmpi.kernel.schedule import Schedule
 
@@ -38,7 +38,7 @@ def test_row_limits() -> None:
 
 
 def test_table_lines_continuation_and_legend() -> None:
-    table = Table(
+    table = SelectorTable(
         """
         P == 2   x
         P < 8    <1K:1
@@ -57,7 +57,7 @@ def test_table_lines_continuation_and_legend() -> None:
 
 def test_table_refuses_nonsense() -> None:
     with pytest.raises(ValueError, match="not a line"):
-        Table("P ~ 3  a")
+        SelectorTable("P ~ 3  a")
 
 
 @pytest.mark.parametrize(
@@ -144,18 +144,18 @@ def test_a_non_blocking_form_may_have_its_own_algorithm() -> None:
 
 
 def test_layout() -> None:
-    layout = Layout((7, 3, 7, 3, 7))
+    layout = NodeLayout((7, 3, 7, 3, 7))
     assert layout.local[2] == (0, 2, 4)
     assert layout.leaders == (0, 1)
     assert layout.leader_index == (0, 1, 0, 1, 0)
     assert not layout.uniform and not layout.blocked and layout.per_node == 1
-    blocked = Layout((0, 0, 1, 1))
+    blocked = NodeLayout((0, 0, 1, 1))
     assert blocked.uniform and blocked.blocked and blocked.per_node == 2
-    assert Layout.of(Nodes((0, 0))) is Layout.of(Nodes((0, 0)))
+    assert NodeLayout.of(Nodes((0, 0))) is NodeLayout.of(Nodes((0, 0)))
 
 
 def test_nodes_are_learned_once() -> None:
-    cache = Cache()
+    cache = ScheduleCache()
     call = Call("bcast", 0, 4, count=8, nodes=Nodes((0, 0, 1, 1)))
     first = cache.get(call, "SMP_binomial")
     assert call.ready == {""}
@@ -166,7 +166,7 @@ def test_nodes_are_learned_once() -> None:
 
 
 def test_cache_shares_and_forgets() -> None:
-    cache = Cache(max_steps=100)
+    cache = ScheduleCache(max_steps=100)
     calls = [Call("alltoall", rank, 8, count=4) for rank in range(8)]
     schedules = [cache.get(call, "basic_linear") for call in calls]
     assert all(s.codes is schedules[0].codes for s in schedules)

@@ -8,12 +8,12 @@ from pysmpi.memory.coherence import protocol
 from pysmpi.memory.transfer.caches import Buffer, Caches
 from pysmpi.memory.transfer.kinds import access_of, describe, distance_of, kind_of, level_of
 from pysmpi.platform import load
-from pysmpi.platform.node_description import ACCESSES, Cache, Distance, NodeDescription
+from pysmpi.platform.node_description import ACCESSES, LevelCaches, Distance, NodeDescription
 
 LINE = 64
 NODE = NodeDescription(
     "test", 4, 2, 2,
-    (Cache(1, 4 * LINE, 1), Cache(2, 16 * LINE, 1), Cache(3, 64 * LINE, 2)),
+    (LevelCaches(1, 4 * LINE, 1), LevelCaches(2, 16 * LINE, 1), LevelCaches(3, 64 * LINE, 2)),
     (Distance("socket", 2), Distance("node", 4)),
 )  # fmt: skip
 

@@ -14,7 +14,7 @@ from pysmpi.memory.primitives.bisimulation import TAU, branching_classes, equiva
 from pysmpi.memory.primitives.chain import NO_LABEL, Chain, generate
 from pysmpi.memory.primitives.interleaved import interleaved
 from pysmpi.memory.primitives.lumping import lump
-from pysmpi.memory.primitives.machine import Machine
+from pysmpi.memory.primitives.machine import PrimitiveMachine
 from pysmpi.memory.primitives.placement import at_distance, latencies
 from pysmpi.memory.primitives.steady import steady_state, throughputs
 
@@ -101,7 +101,7 @@ def test_two_ends_have_no_long_run():
 
 
 def machine(name, transfers=True):
-    return Machine(
+    return PrimitiveMachine(
         program(name), protocol("FAME-B"), at_distance(2, 1), latencies("fame"), transfers
     )
 

@@ -12,7 +12,7 @@ from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.point_to_point import calls as pointtopoint
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
-from pysmpi.runtime.simulation import Simulation, State
+from pysmpi.runtime.simulation import RankState, Simulation
 
 
 class Wire(Transport):
@@ -48,7 +48,7 @@ def simulate(
     for outcome in simulation.outcomes:
         if outcome.error is not None:
             raise outcome.error
-    stuck = [i for i, o in enumerate(simulation.outcomes) if o.state is not State.FINISHED]
+    stuck = [i for i, o in enumerate(simulation.outcomes) if o.state is not RankState.FINISHED]
     if stuck:
         raise Deadlock(f"ranks {stuck} wait for ever")
     return [outcome.value for outcome in simulation.outcomes]

@@ -9,11 +9,11 @@ from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.buffers.memory import IN_PLACE
 from pysmpi.mpi.buffers.spellings import EMPTY, Blocks
 from pysmpi.mpi.collective import arguments as a
-from pysmpi.mpi.collective.arguments import Place
+from pysmpi.mpi.collective.arguments import RankPosition
 from pysmpi.mpi.datatypes import datatypes as d
 
-ROOT, OTHER = Place(1, 3), Place(0, 3)
-REMOTE = Place(0, 3, inter=True)
+ROOT, OTHER = RankPosition(1, 3), RankPosition(0, 3)
+REMOTE = RankPosition(0, 3, inter=True)
 BAD = object()
 
 
@@ -116,7 +116,7 @@ def test_one_sided_targets():
     with pytest.raises(BufferError):
         a.one_sided(frozen(), True, 0, None)
     message, found = a.one_sided([BAD, d.INT], True, c.PROC_NULL, 3)
-    assert message is EMPTY and found == a.Target(3, 0, d.INT)
+    assert message is EMPTY and found == a.WindowTarget(3, 0, d.INT)
 
 
 def test_single_elements():

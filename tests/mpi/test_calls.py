@@ -15,8 +15,8 @@ from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.calls import (
     PROCEDURES,
-    Call,
-    Kind,
+    MpiCall,
+    CallKind,
     Role,
     call_of,
     computing,
@@ -72,13 +72,13 @@ def test_the_boundary_cannot_be_told_from_its_function(procedure: Any) -> None:
 
 
 def test_kinds_and_roles() -> None:
-    def described(member: Any) -> tuple[Kind, dict[str, Role]]:
+    def described(member: Any) -> tuple[CallKind, dict[str, Role]]:
         procedure = procedure_of(member)
         assert procedure is not None
         return procedure.kind, procedure.roles
 
     assert described(MPI.Comm.Recv) == (
-        Kind.POINT_TO_POINT,
+        CallKind.POINT_TO_POINT,
         {
             "self": Role.COMMUNICATOR,
             "buf": Role.BUFFER,
@@ -89,13 +89,13 @@ def test_kinds_and_roles() -> None:
     )
     assert described(MPI.Request.Waitall)[1]["requests"] is Role.REQUEST
     assert described(MPI.Comm.Reduce)[1]["root"] is Role.ROOT
-    assert described(MPI.Comm.Reduce)[0] is Kind.COLLECTIVE
-    assert described(MPI.Win.Put)[0] is Kind.ONE_SIDED
-    assert described(MPI.File.Write_all)[0] is Kind.FILE
-    assert described(MPI.Intracomm.Spawn)[0] is Kind.PROCESS
-    assert described(MPI.Comm.Get_rank)[0] is Kind.LOCAL
+    assert described(MPI.Comm.Reduce)[0] is CallKind.COLLECTIVE
+    assert described(MPI.Win.Put)[0] is CallKind.ONE_SIDED
+    assert described(MPI.File.Write_all)[0] is CallKind.FILE
+    assert described(MPI.Intracomm.Spawn)[0] is CallKind.PROCESS
+    assert described(MPI.Comm.Get_rank)[0] is CallKind.LOCAL
     kinds = {procedure.kind for procedure in PROCEDURES}
-    assert kinds == set(Kind)
+    assert kinds == set(CallKind)
 
 
 def seen_from_outside(main: Callable[[Rank], Any], look: Callable[[Simulation], Any]) -> Any:
@@ -123,8 +123,8 @@ def test_a_waiting_rank_has_its_call() -> None:
     def look(rank: Any) -> None:
         other = rank.universe.ranks[0]
         call = other.call
-        assert isinstance(call, Call) and other.call is call is call_of(other.fiber)
-        assert call.name == "Recv" and call.kind is Kind.POINT_TO_POINT
+        assert isinstance(call, MpiCall) and other.call is call is call_of(other.fiber)
+        assert call.name == "Recv" and call.kind is CallKind.POINT_TO_POINT
         assert call.rank is other and call.fiber is other.fiber
         assert call.arguments["source"] == 1 and call.having(Role.TAG) == {"tag": MPI.ANY_TAG}
         assert list(call.having(Role.COMMUNICATOR).values()) == [MPI.COMM_WORLD]

@@ -18,14 +18,14 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.memory import IN_PLACE
 from pysmpi.mpi.communicators.comm import Comm
 from pysmpi.mpi.datatypes.datatypes import PREDEFINED as TYPES
-from pysmpi.mpi.groups.communicator import Core, connect
+from pysmpi.mpi.groups.communicator import Communicator, connect
 from pysmpi.mpi.operators.operators import PREDEFINED as OPS
 from pysmpi.mpi.processes import environment
 
 FORMS = ("blocking", "nonblocking", "persistent")
 
 
-SIDES: StateSlot[Universe, tuple[Core, Core]] = StateSlot(Universe)
+SIDES: StateSlot[Universe, tuple[Communicator, Communicator]] = StateSlot(Universe)
 
 
 def two_groups(rank: Any, low: int) -> tuple[Any, int, int, int]:
@@ -37,7 +37,7 @@ def two_groups(rank: Any, low: int) -> tuple[Any, int, int, int]:
     made = SIDES.peek(universe)
     if made is None:
         size = rank.world.size
-        made = Core(universe, range(low)), Core(universe, range(low, size))
+        made = Communicator(universe, range(low)), Communicator(universe, range(low, size))
         connect(*made)
         SIDES.put(universe, made)
     mine = made[0] if rank.pid < low else made[1]

@@ -14,7 +14,7 @@ from pysmpi.errors import UsageError
 from pysmpi.mpi import MPI
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.files.access import interleave
-from pysmpi.mpi.files.disks import DISKS, Disk, Disks, Step, disk_options
+from pysmpi.mpi.files.disks import DISKS, Disk, Disks, DiskStep, disk_options
 from pysmpi.mpi.files.views import Pieces
 from pysmpi.platform.config import Settings, parse
 
@@ -92,11 +92,11 @@ def test_scattered_pieces_are_sieved_where_that_is_faster():
     disk = Disk(1e9, 1e9, 1e-4)
     near = Pieces(np.arange(0, 8000, 8), np.full(1000, 4))
     far = Pieces(np.arange(2) * 10**9, np.full(2, 4))
-    assert disk.steps(near, False) == [Step(False, 1e-4, 7996)]
-    assert disk.steps(near, True) == [Step(False, 1e-4, 7996), Step(True, 1e-4, 7996)]
-    assert disk.steps(far, True) == [Step(True, 2e-4, 8)]
-    assert disk.steps(near, False, "disable") == [Step(False, pytest.approx(0.1), 4000)]
-    assert disk.steps(far, False, "enable") == [Step(False, 1e-4, 10**9 + 4)]
+    assert disk.steps(near, False) == [DiskStep(False, 1e-4, 7996)]
+    assert disk.steps(near, True) == [DiskStep(False, 1e-4, 7996), DiskStep(True, 1e-4, 7996)]
+    assert disk.steps(far, True) == [DiskStep(True, 2e-4, 8)]
+    assert disk.steps(near, False, "disable") == [DiskStep(False, pytest.approx(0.1), 4000)]
+    assert disk.steps(far, False, "enable") == [DiskStep(False, 1e-4, 10**9 + 4)]
 
 
 def test_interleaved_accesses_are_exchanged():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.datatypes import records as t
-from pysmpi.mpi.datatypes.layouts import EMPTY, Blocks, Run, members
+from pysmpi.mpi.datatypes.layouts import EMPTY, IrregularBlocks, Run, members
 
 BASICS = ("INT8_T", "SHORT", "INT", "DOUBLE", "LONG_DOUBLE", "C_DOUBLE_COMPLEX")
 
@@ -227,7 +227,7 @@ def test_irregular_types_are_one_index_however_often_repeated():
     where = [i * i for i in range(50)]
     scattered = t.indexed_block(double, 2, where)
     (part,) = scattered.layout.parts
-    assert isinstance(part, Blocks)
+    assert isinstance(part, IrregularBlocks)
     (repeated,) = t.contiguous(scattered, 1000).layout.parts
     assert len(repeated.offsets) == len(part.offsets)
     assert scattered.layout.size == 50 * 16

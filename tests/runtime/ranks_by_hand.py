@@ -11,15 +11,15 @@ from greenlet import getcurrent, greenlet
 
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.interpreter import Interpreter
-from pysmpi.runtime.loader import Program
+from pysmpi.runtime.loader import RankProgram
 from pysmpi.runtime.process.exchange import Door
-from pysmpi.runtime.surroundings import Surroundings
+from pysmpi.runtime.surroundings import RankEnvironment
 
 
 class HandRank:
     """As much of a rank as the runtime needs."""
 
-    def __init__(self, pid: int, surroundings: Surroundings | None) -> None:
+    def __init__(self, pid: int, surroundings: RankEnvironment | None) -> None:
         self.pid = pid
         self.program = surroundings
         self.state: list[Any] = []
@@ -79,7 +79,7 @@ def hand_made() -> Iterator[None]:
 
 
 def run(
-    program: Program | Callable[[], Any],
+    program: RankProgram | Callable[[], Any],
     size: int = 2,
     mpi: types.ModuleType | None = None,
     hosts: Callable[[int], str] = lambda rank: f"node-{rank}",
@@ -97,7 +97,7 @@ def run(
         _door.exchange = interpreter.exchange
         members = []
         for number in range(size):
-            surroundings = Surroundings(
+            surroundings = RankEnvironment(
                 number,
                 size,
                 host=hosts(number),

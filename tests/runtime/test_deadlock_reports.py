@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import pysmpi
-from pysmpi.runtime.deadlock import Deadlock, DeadlockError
+from pysmpi.runtime.deadlock import DeadlockError, DeadlockReport
 
 HEAD = "import numpy as np\nfrom mpi4py import MPI\ncomm = MPI.COMM_WORLD\nrank = comm.rank\n"
 
-Stuck = Callable[..., Deadlock]
+Stuck = Callable[..., DeadlockReport]
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stuck:
     """Run a program to its deadlock, on four ranks unless said otherwise."""
     monkeypatch.chdir(tmp_path)
 
-    def run(program: str, nprocs: int = 4, **options: object) -> Deadlock:
+    def run(program: str, nprocs: int = 4, **options: object) -> DeadlockReport:
         path = tmp_path / "prog.py"
         path.write_text(HEAD + textwrap.dedent(program))
         options.setdefault("compute", "none")
@@ -35,7 +35,7 @@ def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stuck:
     return run
 
 
-def plain(found: Deadlock) -> str:
+def plain(found: DeadlockReport) -> str:
     """The report without its date."""
     return re.sub(r" t=\S+ \S+ ", " t=... ", str(found))
 

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from pysmpi.errors import UsageError
 from pysmpi.runtime.shadow import source
-from pysmpi.runtime.shadow.estimate import FEWEST, Estimate, Rule
+from pysmpi.runtime.shadow.estimate import FEWEST, Estimate, StoppingRule
 from pysmpi.runtime.shadow.keys import key_function
-from pysmpi.runtime.shadow.once import Shared
-from pysmpi.runtime.shadow.outputs import Outputs, Watch
+from pysmpi.runtime.shadow.once import SharedResult
+from pysmpi.runtime.shadow.outputs import ArrayWatch, Outputs
 from pysmpi.runtime.shadow.passes import Entry
 from pysmpi.runtime.shadow.targets import parse_once, parse_sample
 
 times = st.floats(1.0, 1e9)
 
 
-def measured(values: list[float], rule: Rule) -> Estimate:
+def measured(values: list[float], rule: StoppingRule) -> Estimate:
     estimate = Estimate()
     for value in values:
         estimate.add(value, rule)
@@ -33,7 +33,7 @@ def measured(values: list[float], rule: Rule) -> Estimate:
 @settings(deadline=None)
 @given(st.lists(times, min_size=2, max_size=60))
 def test_mean_and_error_are_those_of_the_measures(values):
-    estimate = measured(values, Rule(warmup=0))
+    estimate = measured(values, StoppingRule(warmup=0))
     assert math.isclose(estimate.mean, np.mean(values), rel_tol=1e-9)
     expected = np.std(values, ddof=1) / math.sqrt(len(values)) / np.mean(values)
     assert math.isclose(estimate.error, expected, rel_tol=1e-6, abs_tol=1e-7)
@@ -42,7 +42,7 @@ def test_mean_and_error_are_those_of_the_measures(values):
 @settings(deadline=None)
 @given(st.lists(times, min_size=1, max_size=30), st.integers(0, 5))
 def test_warm_up_does_not_count(values, warmup):
-    estimate = measured(values, Rule(warmup=warmup))
+    estimate = measured(values, StoppingRule(warmup=warmup))
     assert estimate.count == max(0, len(values) - warmup)
     if estimate.count:
         assert math.isclose(estimate.mean, np.mean(values[warmup:]), rel_tol=1e-9)
@@ -57,7 +57,7 @@ def test_warm_up_does_not_count(values, warmup):
 def test_measuring_stops_by_count_or_precision_and_not_before(values, iters, precision):
     if iters is None and precision is None:
         return
-    rule = Rule(iters, precision, warmup=0)
+    rule = StoppingRule(iters, precision, warmup=0)
     estimate = Estimate()
     for value in values:
         estimate.add(value, rule)
@@ -75,7 +75,7 @@ def test_measuring_stops_by_count_or_precision_and_not_before(values, iters, pre
 @settings(deadline=None)
 @given(st.integers(0, 2**32), st.floats(0.01, 0.3))
 def test_the_error_says_how_far_the_mean_is_from_the_truth(seed, spread):
-    rule = Rule(None, 0.02, warmup=0)
+    rule = StoppingRule(None, 0.02, warmup=0)
     random = Random(seed)
     estimate = Estimate()
     while not estimate.enough(rule):
@@ -85,9 +85,9 @@ def test_the_error_says_how_far_the_mean_is_from_the_truth(seed, spread):
 
 
 def test_the_median_is_of_the_measures():
-    estimate = measured([50.0, 1.0, 9.0, 3.0], Rule(warmup=1))
+    estimate = measured([50.0, 1.0, 9.0, 3.0], StoppingRule(warmup=1))
     assert estimate.median == 3.0
-    estimate.add(5.0, Rule())
+    estimate.add(5.0, StoppingRule())
     assert estimate.median == 4.0
 
 
@@ -107,7 +107,7 @@ def test_what_was_charged_too_little_comes_along(steps):
 
 
 def test_draws_are_measures_and_repeat():
-    estimate = measured([5.0, 1.0, 2.0, 3.0], Rule(warmup=1))
+    estimate = measured([5.0, 1.0, 2.0, 3.0], StoppingRule(warmup=1))
     draws = [estimate.draw(Random(3)) for _ in range(2)]
     assert draws[0] == draws[1]
     random = Random(0)
@@ -120,7 +120,7 @@ def test_draws_are_measures_and_repeat():
 )
 def test_rules_that_make_no_sense(parameters):
     with pytest.raises(ValueError):
-        Rule(**parameters)
+        StoppingRule(**parameters)
 
 
 def test_calls_are_told_apart_by_the_shapes_of_their_arguments():
@@ -153,7 +153,7 @@ class Thing:
 
 def test_arrays_that_a_call_writes_to_are_found_and_written_again():
     thing, out, given_ = Thing(), np.zeros((4, 4)).T, np.ones(2)
-    watch = Watch((thing, given_), {"out": out})
+    watch = ArrayWatch((thing, given_), {"out": out})
     thing.field += 1.0
     out[1] = 7.0
     written = watch.written()
@@ -181,7 +181,7 @@ def test_arrays_that_a_call_writes_to_are_found_and_written_again():
     ],
 )
 def test_a_change_is_found_in_any_array(array):
-    watch = Watch((array, np.empty(0), np.array(["x", None])), {})
+    watch = ArrayWatch((array, np.empty(0), np.array(["x", None])), {})
     assert watch.written() == []
     array[...] = np.ones((), array.dtype) if array.dtype.names else 1
     assert watch.written() == [0]
@@ -220,7 +220,7 @@ def test_a_constructor_leaves_its_object():
 @pytest.mark.parametrize("writable", [False, True])
 def test_shared_results_are_read_only_or_ones_own(writable):
     big = np.arange(20_000.0)
-    shared = Shared({"big": big, "small": np.arange(3), "list": [1]}, writable)
+    shared = SharedResult({"big": big, "small": np.arange(3), "list": [1]}, writable)
     one, two = shared.take(), shared.take()
     assert shared.same({"big": big.copy(), "small": np.arange(3), "list": [1]})
     assert not shared.same({"big": big + 1.0, "small": np.arange(3), "list": [1]})
@@ -237,21 +237,21 @@ def test_shared_results_are_read_only_or_ones_own(writable):
 
 
 def test_results_that_cannot_be_pickled_are_the_same_among_themselves():
-    shared = Shared(lambda: 1, writable=False)
+    shared = SharedResult(lambda: 1, writable=False)
     assert shared.alone
     assert shared.same(lambda: 1)
     assert not shared.same([1])
-    assert not Shared([1], writable=False).same(lambda: 1)
+    assert not SharedResult([1], writable=False).same(lambda: 1)
 
 
 def test_targets():
     target = parse_sample("a.b:C.f:iters=5,by=type,scope=global,charge=draw,warmup=0")
     assert (target.module, target.path, target.name) == ("a.b", "C.f", "a.b:C.f")
-    assert target.rule == Rule(5, None, 0)
+    assert target.rule == StoppingRule(5, None, 0)
     assert (target.by, target.scope, target.charge) == ("type", "global", "draw")
-    assert parse_sample("m:f").rule == Rule()
-    assert parse_sample("m:f:precision=2%").rule == Rule(None, 0.02)
-    assert parse_sample("m:f:scope=collective").rule == Rule(FEWEST, None)
+    assert parse_sample("m:f").rule == StoppingRule()
+    assert parse_sample("m:f:precision=2%").rule == StoppingRule(None, 0.02)
+    assert parse_sample("m:f:scope=collective").rule == StoppingRule(FEWEST, None)
     assert parse_once("m:f:iters=2,writable=yes").writable
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pysmpi
-from pysmpi.runtime.shadow.estimate import Rule
+from pysmpi.runtime.shadow.estimate import StoppingRule
 from pysmpi.runtime.shadow.passes import Entry
 from pysmpi.runtime.shadow.teams import Team, components
 
@@ -26,7 +26,7 @@ def test_components_are_those_of_networkx(graph):
 def test_a_team_knows_the_passes_that_all_have_measured(order, size):
     entries = [Entry() for _ in range(size)]
     team = Team(entries)
-    rule = Rule(warmup=0)
+    rule = StoppingRule(warmup=0)
     for step, rank in enumerate(order):
         entries[rank % size].estimate.add(float(step), rule)
         passes = min(entry.estimate.count for entry in entries)

@@ -16,11 +16,11 @@ from pysmpi.platform.placement import Slot
 from pysmpi.runtime import locks
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import FunctionProgram
-from pysmpi.runtime.simulation import Simulation, State
-from pysmpi.runtime.surroundings import Surroundings
+from pysmpi.runtime.simulation import RankState, Simulation
+from pysmpi.runtime.surroundings import RankEnvironment
 
 
-def run(main: Any, size: int = 1, states: Any = State.FINISHED) -> list[Any]:
+def run(main: Any, size: int = 1, states: Any = RankState.FINISHED) -> list[Any]:
     """Run `main` in ranks of the real engine; returns what they return."""
     host = Host("here", 0, (1e9,), 64)
     simulation = Simulation(FreeTransport(), [Slot(host, core) for core in range(size)])
@@ -36,7 +36,7 @@ def run(main: Any, size: int = 1, states: Any = State.FINISHED) -> list[Any]:
 
         simulation.add_world(range(size), live)
         for rank in simulation.universe.ranks:
-            rank.program = Surroundings(rank.pid, size)
+            rank.program = RankEnvironment(rank.pid, size)
         simulation.run()
     for outcome in simulation.outcomes:
         if outcome.error is not None:

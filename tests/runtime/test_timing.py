@@ -17,7 +17,7 @@ import pysmpi
 from pysmpi.errors import UsageError
 from pysmpi.runtime import host_speed as speeds
 from pysmpi.runtime.loader import ScriptProgram
-from pysmpi.runtime.steady import BATCH, FIRST, KEPT, Place, SteadyTimer, Tally
+from pysmpi.runtime.steady import BATCH, FIRST, KEPT, BlockTimes, SteadyTimer, TimeTally
 from pysmpi.runtime.timing import (
     ConstantTiming,
     CpuClock,
@@ -343,7 +343,7 @@ def test_given_speeds_are_taken(speed):
 
 
 def test_a_steady_block_takes_what_it_usually_takes():
-    place = Place()
+    place = BlockTimes()
     noise = [0, 300, 20, 900_000, 50, 10, 700, 5, 80, 2_000, 40, 60]  # ns, now and then a lot
     blocks = [100_000 + noise[i % len(noise)] for i in range(30 * BATCH)]
     charged = [place.usual(block) for block in blocks]
@@ -352,7 +352,7 @@ def test_a_steady_block_takes_what_it_usually_takes():
 
 
 def test_a_slow_while_is_not_the_programs():
-    place = Place()
+    place = BlockTimes()
     usual, slow = KEPT // 2, KEPT // 2 - 1  # batches
     charged = [place.usual(100_000) for _ in range(usual * BATCH)]
     charged += [place.usual(150_000) for _ in range(slow * BATCH)]
@@ -363,7 +363,7 @@ def test_few_executions_expect_the_same_as_many():
     draw = random.Random(0)
     early, late = [], []
     for _ in range(400):
-        place = Place()
+        place = BlockTimes()
         charged = [place.usual(round(draw.gauss(1e6, 3e4))) for _ in range(12 * BATCH)]
         early += charged[BATCH : 2 * BATCH]
         late += charged[-BATCH:]
@@ -371,14 +371,14 @@ def test_few_executions_expect_the_same_as_many():
 
 
 def test_blocks_whose_work_varies_take_what_is_measured():
-    place = Place()
+    place = BlockTimes()
     blocks = [(100_000, 400_000)[i % 2] for i in range(10 * BATCH)]
     charged = [place.usual(block) for block in blocks]
     assert charged[BATCH:] == blocks[BATCH:]
 
 
 def test_a_program_that_does_more_from_now_on_is_charged_for_it():
-    place = Place()
+    place = BlockTimes()
     for _ in range(3 * BATCH):
         place.usual(100_000)
     charged = [place.usual(400_000) for _ in range(3 * BATCH)]
@@ -400,7 +400,7 @@ class _Clock:
 
 def test_a_place_is_the_way_to_the_calls_around_a_block():
     clock = _Clock()
-    tally = Tally()
+    tally = TimeTally()
     timer = SteadyTimer(clock, 1.0, tally, 0)
 
     def call(block):

@@ -169,13 +169,13 @@ def test_a_run_that_fails_has_a_timeline(tmp_path: Path):
 
 def test_nothing_stays(tmp_path: Path):
     from pysmpi.mpi import MPI
-    from pysmpi.mpi.groups.communicator import Core
+    from pysmpi.mpi.groups.communicator import Communicator
 
-    before = (MPI.Comm.Send, MPI.Comm.Barrier, vars(MPI.Request)["Waitall"], Core.__init__)
+    before = (MPI.Comm.Send, MPI.Comm.Barrier, vars(MPI.Request)["Waitall"], Communicator.__init__)
     record(tmp_path / "t.json")
     with pytest.raises(pysmpi.ProgramError):
         record(tmp_path / "t.json", lambda: 1 / 0)
-    after = (MPI.Comm.Send, MPI.Comm.Barrier, vars(MPI.Request)["Waitall"], Core.__init__)
+    after = (MPI.Comm.Send, MPI.Comm.Barrier, vars(MPI.Request)["Waitall"], Communicator.__init__)
     assert all(one is other for one, other in zip(before, after))
     assert not hasattr(MPI.Comm.Send, "__wrapped__")
 

@@ -21,7 +21,7 @@ from zlib import crc32
 from pysmpi.collectives import registry
 from pysmpi.collectives.call import OPERATIONS, Call
 from pysmpi.collectives.registry import Selector
-from pysmpi.collectives.selectors.tables import Table, number
+from pysmpi.collectives.selectors.tables import SelectorTable, number
 from pysmpi.errors import UsageError
 
 _CONDITION = re.compile(r"(?:P\s*(==|<=|<)\s*(\S+)|else)\s+(\S.*)")
@@ -61,7 +61,7 @@ def load(path: str) -> Selector:
     return registry.lend_selector(Selector(name, f"the file {path}", rules))
 
 
-def _rule(table: Table) -> Callable[[Call], str]:
+def _rule(table: SelectorTable) -> Callable[[Call], str]:
     return lambda call: table.choose(call.size, size_of(call))
 
 
@@ -76,7 +76,7 @@ class _Reader:
         """The error for this line."""
         return UsageError(f"{self.path}:{self.line}: found {found}, expected {expected}")
 
-    def read(self, text: str) -> dict[str, Table]:
+    def read(self, text: str) -> dict[str, SelectorTable]:
         """The tables by operation."""
         tables: dict[str, list[str]] = {}
         op = ""
@@ -101,7 +101,7 @@ class _Reader:
         if not tables:
             self.line = max(self.line, 1)
             raise self.fail("nothing", "the name of a collective operation")
-        return {op: Table("\n".join(lines)) for op, lines in tables.items()}
+        return {op: SelectorTable("\n".join(lines)) for op, lines in tables.items()}
 
     def _close(self, op: str, tables: dict[str, list[str]]) -> None:
         if op and not (tables[op] and tables[op][-1].startswith("else")):

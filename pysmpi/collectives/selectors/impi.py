@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.registry import Selector
-from pysmpi.collectives.selectors.tables import Table
+from pysmpi.collectives.selectors.tables import SelectorTable
 
 
-def _tables(legend: str, **by_node: str) -> dict[int, Table]:
+def _tables(legend: str, **by_node: str) -> dict[int, SelectorTable]:
     """Tables by ranks on a node; `_4="=2"` refers to the table of another number."""
-    tables: dict[int, Table] = {}
+    tables: dict[int, SelectorTable] = {}
     for key, text in by_node.items():
         same = text.removeprefix("=")
-        tables[int(key[1:])] = tables[int(same)] if same != text else Table(text, legend)
+        tables[int(key[1:])] = tables[int(same)] if same != text else SelectorTable(text, legend)
     return tables
 
 
@@ -370,7 +370,7 @@ _OPERATIONS = frozenset(
 )  # fmt: skip
 
 
-def _choose(tables: dict[int, Table], call: Call, size: float) -> str:
+def _choose(tables: dict[int, SelectorTable], call: Call, size: float) -> str:
     table = tables.get(call.layout.per_node, tables[1])
     return table.choose(call.size, size)
 

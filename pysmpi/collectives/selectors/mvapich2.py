@@ -12,7 +12,7 @@ from __future__ import annotations
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.patterns import floor_power_of_two, is_power_of_two
 from pysmpi.collectives.registry import Selector
-from pysmpi.collectives.selectors.tables import Table
+from pysmpi.collectives.selectors.tables import SelectorTable
 
 _NAMES = (
     "linear=ompi_basic_linear knomial=mvapich2_knomial "
@@ -22,7 +22,7 @@ _NAMES = (
     "scatter_dest=mvapich2_scatter_dest tree=ompi_binomial"
 )
 
-ALLTOALL = Table(
+ALLTOALL = SelectorTable(
     """
     P <= 2   pair
     P <= 4   <=256K:scatter_dest else:pair
@@ -34,7 +34,7 @@ ALLTOALL = Table(
     _NAMES,
 )
 
-ALLGATHER_1 = Table(
+ALLGATHER_1 = SelectorTable(
     """
     P <= 2   ring
     P <= 4   <=256K:rdb else:ring
@@ -46,7 +46,7 @@ ALLGATHER_1 = Table(
     _NAMES,
 )
 
-ALLGATHER_2 = Table(
+ALLGATHER_2 = SelectorTable(
     """
     P <= 4    <=512K:rdb else:ring
     P <= 8    <=32K:rdb else:ring*
@@ -58,7 +58,7 @@ ALLGATHER_2 = Table(
     _NAMES,
 )
 
-ALLGATHER_16 = Table(
+ALLGATHER_16 = SelectorTable(
     """
     P <= 16   <=1K:rdb else:ring
     P <= 32   <=1K:rdb else:ring
@@ -70,7 +70,7 @@ ALLGATHER_16 = Table(
     _NAMES,
 )
 
-ALLGATHERV = Table(
+ALLGATHERV = SelectorTable(
     """
     P <= 16   <=512:mpich_rdb else:mpich_ring
     P <= 32   <=512:mpich_rdb else:mpich_ring
@@ -82,7 +82,7 @@ ALLGATHERV = Table(
     _NAMES,
 )
 
-ALLREDUCE = Table(
+ALLREDUCE = SelectorTable(
     """
     P <= 16    <=1K:rdb* else:mvapich2_rs
     P <= 32    <=16K:rdb* else:mvapich2_rs
@@ -96,7 +96,7 @@ ALLREDUCE = Table(
     _NAMES,
 )
 
-BCAST = Table(
+BCAST = SelectorTable(
     """
     P <= 16    <=8K:mpich* <=16K:binomial_tree* <=64K:mpich* <=256K:scatter_ring*
                <=512K:scatter_rdb* else:scatter_ring*
@@ -111,7 +111,7 @@ BCAST = Table(
     _NAMES,
 )
 
-REDUCE = Table(
+REDUCE = SelectorTable(
     """
     P <= 16    <=256K:knomial* <=1M:binomial else:scatter_gather
     P <= 32    <=32K:knomial* <=64K:binomial* <=256K:knomial <=1M:binomial else:scatter_gather
@@ -126,7 +126,7 @@ REDUCE = Table(
     _NAMES,
 )
 
-REDUCE_INSIDE = Table(
+REDUCE_INSIDE = SelectorTable(
     """
     P <= 16    <=64K:linear else:binomial
     P <= 32    <=8K:linear <=16K:knomial <=256K:linear else:binomial
@@ -140,7 +140,7 @@ REDUCE_INSIDE = Table(
     _NAMES,
 )
 
-REDUCE_SCATTER = Table(
+REDUCE_SCATTER = SelectorTable(
     """
     P <= 16   <=64:default <=64K:halving else:mpich_pair
     P <= 32   <=64:default <=128K:halving else:mpich_pair
@@ -152,7 +152,7 @@ REDUCE_SCATTER = Table(
     _NAMES,
 )
 
-GATHER = Table(
+GATHER = SelectorTable(
     """
     P <= 16    <=512K:linear else:mpich
     P <= 32    <=16K:linear <=128K:mpich else:two_level
@@ -165,7 +165,7 @@ GATHER = Table(
     _NAMES,
 )
 
-GATHER_INSIDE = Table(
+GATHER_INSIDE = SelectorTable(
     """
     P <= 16    linear
     P <= 32    mpich
@@ -178,7 +178,7 @@ GATHER_INSIDE = Table(
     _NAMES,
 )
 
-SCATTER_1 = Table(
+SCATTER_1 = SelectorTable(
     """
     P <= 2   tree
     P <= 4   linear
@@ -190,7 +190,7 @@ SCATTER_1 = Table(
     _NAMES,
 )
 
-SCATTER_INSIDE_1 = Table(
+SCATTER_INSIDE_1 = SelectorTable(
     """
     P <= 2   tree
     P <= 4   linear
@@ -202,7 +202,7 @@ SCATTER_INSIDE_1 = Table(
     _NAMES,
 )
 
-SCATTER_2 = Table(
+SCATTER_2 = SelectorTable(
     """
     P <= 4    <=4K:tree else:linear
     P <= 8    <=512:two_direct else:linear
@@ -214,7 +214,7 @@ SCATTER_2 = Table(
     _NAMES,
 )
 
-SCATTER_INSIDE_2 = Table(
+SCATTER_INSIDE_2 = SelectorTable(
     """
     P <= 4    linear
     P <= 8    tree
@@ -226,7 +226,7 @@ SCATTER_INSIDE_2 = Table(
     _NAMES,
 )
 
-SCATTER_16 = Table(
+SCATTER_16 = SelectorTable(
     """
     P <= 16    <=256:tree else:linear
     P <= 32    <=512:tree else:linear
@@ -240,7 +240,7 @@ SCATTER_16 = Table(
     _NAMES,
 )
 
-SCATTER_INSIDE_16 = Table(
+SCATTER_INSIDE_16 = SelectorTable(
     """
     P <= 16    linear
     P <= 32    linear

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.registry import Selector
-from pysmpi.collectives.selectors.tables import Table
+from pysmpi.collectives.selectors.tables import SelectorTable
 
 _ALLREDUCE_NUMBERS = "1=redbcast 2=redbcast 3=rdb 4=lr 5=ompi_ring_segmented 6=rab_rdb"
-ALLREDUCE = Table(
+ALLREDUCE = SelectorTable(
     """
     P < 4     <8:4 <4K:3 <8K:4 <16K:3 <64K:4 <256K:5 else:6
     P < 8     <16:4 <8K:3 else:6
@@ -29,7 +29,7 @@ ALLREDUCE = Table(
     """,
     _ALLREDUCE_NUMBERS,
 )
-ALLREDUCE_IN_ORDER = Table(
+ALLREDUCE_IN_ORDER = SelectorTable(
     """
     P < 4     <128K:3 else:1
     P < 8     3
@@ -43,7 +43,7 @@ ALLREDUCE_IN_ORDER = Table(
 )
 
 _ALLTOALL_NUMBERS = "1=basic_linear 2=pair 3=bruck 4=basic_linear 5=basic_linear"
-ALLTOALL = Table(
+ALLTOALL = SelectorTable(
     """
     P == 2    <2:2 <4:5 <16:2 <64:5 <256:2 <4K:5 <32K:2 <256K:4 <1M:5 else:2
     P < 8     <8K:4 <16K:1 <64K:4 <512K:1 <1M:2 else:1
@@ -62,7 +62,7 @@ ALLTOALL = Table(
 )
 
 _ALLTOALLV_NUMBERS = "1=ompi_basic_linear 2=pair"
-ALLTOALLV = Table(
+ALLTOALLV = SelectorTable(
     """
     P < 4     2
     P < 64    1
@@ -78,7 +78,7 @@ _BARRIER_NUMBERS = (
     "1=ompi_basic_linear 2=ompi_basic_linear 3=ompi_recursivedoubling 4=ompi_bruck "
     "5=ompi_two_procs 6=ompi_tree"
 )
-BARRIER = Table(
+BARRIER = SelectorTable(
     """
     P < 4     3
     P < 8     1
@@ -96,7 +96,7 @@ _BCAST_NUMBERS = (
     "1=NTSL 2=ompi_pipeline 3=ompi_pipeline 4=ompi_split_bintree 5=NTSB 6=binomial_tree "
     "7=mvapich2_knomial_intra_node 8=scatter_rdb_allgather 9=scatter_LR_allgather"
 )
-BCAST = Table(
+BCAST = SelectorTable(
     """
     P < 4     <32:3 <256:5 <512:3 <1K:7 <32K:1 <128K:5 <256K:2 <512K:1 <1M:6 else:5
     P < 8     <64:5 <128:6 <2K:5 <8K:6 <1M:1 else:2
@@ -117,7 +117,7 @@ _REDUCE_NUMBERS = (
     "1=ompi_basic_linear 2=ompi_chain 3=ompi_pipeline 4=ompi_binary 5=ompi_binomial "
     "6=ompi_in_order_binary 7=ompi_basic_linear"
 )
-REDUCE = Table(
+REDUCE = SelectorTable(
     """
     P < 4     <8:7 <16:4 <32:3 <256K:1 <512K:3 <1M:2 else:3
     P < 8     <4K:4 <64K:2 <256K:5 <512K:1 <1M:5 else:1
@@ -131,7 +131,7 @@ REDUCE = Table(
     """,
     _REDUCE_NUMBERS,
 )
-REDUCE_IN_ORDER = Table(
+REDUCE_IN_ORDER = SelectorTable(
     """
     P < 4     <8:6 else:1
     P < 8     1
@@ -144,7 +144,7 @@ REDUCE_IN_ORDER = Table(
 )
 
 _REDUCE_SCATTER_NUMBERS = "1=default 2=ompi_basic_recursivehalving 3=ompi_ring 4=ompi_butterfly"
-REDUCE_SCATTER = Table(
+REDUCE_SCATTER = SelectorTable(
     """
     P < 4     <64K:3 <128K:4 else:3
     P < 8     <8:1 <256K:2 else:3
@@ -162,7 +162,7 @@ REDUCE_SCATTER = Table(
 )
 
 _ALLGATHER_NUMBERS = "1=NTSLR_NB 2=bruck 3=rdb 4=ring 5=ompi_neighborexchange 6=pair"
-ALLGATHER = Table(
+ALLGATHER = SelectorTable(
     """
     P == 2    6
     P < 32    3
@@ -179,7 +179,7 @@ ALLGATHER = Table(
 )
 
 _ALLGATHERV_NUMBERS = "1=GB 2=ompi_bruck 3=mpich_ring 4=ompi_neighborexchange 5=pair"
-ALLGATHERV = Table(
+ALLGATHERV = SelectorTable(
     """
     P == 2    <2K:3 <4K:5 <8K:3 else:5
     P < 8     <256:1 <4K:4 <8K:3 <16K:4 <256K:2 else:4
@@ -196,7 +196,7 @@ ALLGATHERV = Table(
 )
 
 _GATHER_NUMBERS = "1=ompi_basic_linear 2=ompi_binomial 3=ompi_linear_sync"
-GATHER = Table(
+GATHER = SelectorTable(
     """
     P < 4     <2:3 <4:1 <32K:2 <64K:1 <128K:2 else:3
     P < 8     <1K:2 <8K:1 <32K:2 <256K:1 else:3
@@ -208,7 +208,7 @@ GATHER = Table(
 )
 
 _SCATTER_NUMBERS = "1=ompi_basic_linear 2=ompi_binomial 3=ompi_linear_nb"
-SCATTER = Table(
+SCATTER = SelectorTable(
     """
     P < 4     <2:3 <128K:1 <256K:3 else:1
     P < 8     <2K:2 <4K:1 <8K:2 <32K:1 <1M:3 else:1

@@ -14,7 +14,7 @@ from pysmpi.collectives.call import Call
 from pysmpi.collectives.patterns import is_power_of_two
 from pysmpi.collectives.registry import Selector
 from pysmpi.collectives.selectors import ompi
-from pysmpi.collectives.selectors.tables import Table
+from pysmpi.collectives.selectors.tables import SelectorTable
 
 _ALLREDUCE = "1=linear 2=redbcast 3=rdb 4=ring 5=ring 6=rab_rdb"
 _BCAST = (
@@ -38,7 +38,7 @@ REDUCE_IN_ORDER = ompi.REDUCE_IN_ORDER.renamed(_REDUCE)
 REDUCE_SCATTER = ompi.REDUCE_SCATTER.renamed(
     "1=redscatterv 2=ompi_basic_recursivehalving 3=ompi_ring 4=ompi_butterfly"
 )
-REDUCE_SCATTER_BLOCK = Table(
+REDUCE_SCATTER_BLOCK = SelectorTable(
     """
     P < 4   <4:2 <8:4 <16:3 <128:4 <256:3 <4K:4 <8K:3 <128K:4 else:1
     P < 8   <8:3 <32:2 <256:4 <8K:3 <16K:4 <1M:3 else:1

@@ -55,7 +55,7 @@ class Row:
         return min(bisect_left(self.limits, size), len(self.names) - 1)
 
 
-class Table:
+class SelectorTable:
     """Rows by number of ranks, and the meaning of their names."""
 
     __slots__ = ("exact", "legend", "limits", "rows")
@@ -92,8 +92,8 @@ class Table:
         plain = name.removesuffix("*")
         return self.legend.get(plain, plain) + name[len(plain) :]
 
-    def renamed(self, legend: str) -> Table:
+    def renamed(self, legend: str) -> SelectorTable:
         """The same decisions with another legend."""
-        table = Table("", legend)
+        table = SelectorTable("", legend)
         table.exact, table.limits, table.rows = self.exact, self.limits, self.rows
         return table

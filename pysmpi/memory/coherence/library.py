@@ -20,9 +20,9 @@ from pysmpi.memory.coherence.protocol import (
     NONE,
     OPERATIONS,
     OWN,
+    LineState,
     Protocol,
     Rule,
-    State,
 )
 from pysmpi.platform.nodes import Node, compose
 from pysmpi.plugins import Registry
@@ -35,7 +35,7 @@ _RULE_OPTIONAL = ("becomes", "others", "data", "write_back", "update", "lookup")
 
 
 @dataclass(frozen=True)
-class Table:
+class NamedProtocol:
     """A protocol that has a name: the file with its table, and one line about it."""
 
     name: str
@@ -47,13 +47,13 @@ class Table:
         return next(iter(_shipped(self.path).description.splitlines()), "")
 
 
-PROTOCOLS: Registry[Table] = Registry("protocol", "pysmpi.protocols")
+PROTOCOLS: Registry[NamedProtocol] = Registry("protocol", "pysmpi.protocols")
 
 
 def add_table(path: str | os.PathLike[str]) -> None:
     """Register the table in a file under the name of the file, without its suffix."""
     file = Path(path)
-    PROTOCOLS.add(Table(file.stem, file))
+    PROTOCOLS.add(NamedProtocol(file.stem, file))
 
 
 for _path in sorted(TABLES.glob("*.yaml")):
@@ -136,11 +136,11 @@ def _texts(node: Node | None) -> tuple[str, ...]:
     return () if node is None else tuple(item.text() for item in node.items())
 
 
-def _read_states(node: Node) -> dict[str, State]:
+def _read_states(node: Node) -> dict[str, LineState]:
     states = {}
     for letter, traits in node.entries().items():
         known = {item.choice(_TRAITS): True for item in traits.items()}
-        states[letter] = State(letter, **known)
+        states[letter] = LineState(letter, **known)
     invalid = [letter for letter, state in states.items() if state.invalid]
     if len(invalid) != 1:
         raise node.error(f"expected one state that is [invalid], got {len(invalid)}")
@@ -149,7 +149,7 @@ def _read_states(node: Node) -> dict[str, State]:
     return states
 
 
-def _letters(node: Node, states: dict[str, State]) -> list[str]:
+def _letters(node: Node, states: dict[str, LineState]) -> list[str]:
     """A state, a list of states, or any."""
     if node.is_list():
         return [item.choice(states) for item in node.items()]
@@ -157,7 +157,7 @@ def _letters(node: Node, states: dict[str, State]) -> list[str]:
     return list(states) if text == "any" else [text]
 
 
-def _read_rule(node: Node, operation: str, states: dict[str, State]) -> list[Rule]:
+def _read_rule(node: Node, operation: str, states: dict[str, LineState]) -> list[Rule]:
     """A row of the file: a rule for each pair of states that it names."""
     keys = node.fields(("own", "other"), _RULE_OPTIONAL)
     data = NONE if operation == EVICT else MEMORY
@@ -183,7 +183,7 @@ def _read_rule(node: Node, operation: str, states: dict[str, State]) -> list[Rul
     return rules
 
 
-def _read_others(node: Node, states: dict[str, State]) -> dict[str, str]:
+def _read_others(node: Node, states: dict[str, LineState]) -> dict[str, str]:
     """The new state of other caches' copies: one state for all, or one for each old state."""
     if node.is_mapping():
         return {old: new.choice(states) for old, new in node.fields((), states).items()}

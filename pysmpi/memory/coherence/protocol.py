@@ -29,7 +29,7 @@ class ProtocolError(PysmpiError):
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class LineState:
     """The meaning of a letter.
 
     invalid: the cache does not have the line. exclusive: no other cache has the line, and this
@@ -67,7 +67,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
+class LineTransfer:
     """The data movement of an access. Caches are numbered as in `States`.
 
     source: "own" (the cache had the line), "memory", "cache", or "none" for an eviction. provider:
@@ -99,7 +99,7 @@ class Protocol:
 
     name: str
     description: str
-    states: Mapping[str, State]
+    states: Mapping[str, LineState]
     rules: Mapping[tuple[str, str, str], Rule]
     directory: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
@@ -107,7 +107,9 @@ class Protocol:
     # The letter of a line that a cache does not have.
     invalid: str = field(init=False, repr=False)
     _rank: dict[str, int] = field(init=False, repr=False)
-    _done: dict[tuple[str, States, int], tuple[States, Transfer]] = field(init=False, repr=False)
+    _done: dict[tuple[str, States, int], tuple[States, LineTransfer]] = field(
+        init=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         ranks = {letter: rank for rank, letter in enumerate(self.states)}
@@ -126,22 +128,24 @@ class Protocol:
         """The states of a line that no cache has."""
         return (self.invalid,) * caches
 
-    def read(self, states: Sequence[str], who: int) -> tuple[States, Transfer]:
+    def read(self, states: Sequence[str], who: int) -> tuple[States, LineTransfer]:
         """Cache `who` loads a line; `states` are the states of the line in each cache.
 
         Returns the new states and the transfer. Raises ProtocolError if the table has no rule.
         """
         return self.access(READ, states, who)
 
-    def write(self, states: Sequence[str], who: int) -> tuple[States, Transfer]:
+    def write(self, states: Sequence[str], who: int) -> tuple[States, LineTransfer]:
         """Cache `who` stores to the line; as `read`. An atomic read-modify-write is a store."""
         return self.access(WRITE, states, who)
 
-    def evict(self, states: Sequence[str], who: int) -> tuple[States, Transfer]:
+    def evict(self, states: Sequence[str], who: int) -> tuple[States, LineTransfer]:
         """Cache `who` evicts its copy of the line; as `read`."""
         return self.access(EVICT, states, who)
 
-    def access(self, operation: str, states: Sequence[str], who: int) -> tuple[States, Transfer]:
+    def access(
+        self, operation: str, states: Sequence[str], who: int
+    ) -> tuple[States, LineTransfer]:
         """One of OPERATIONS, as `read`."""
         key = (operation, tuple(states), who)
         done = self._done.get(key)
@@ -171,7 +175,7 @@ class Protocol:
             )
         return found
 
-    def _apply(self, operation: str, states: States, who: int) -> tuple[States, Transfer]:
+    def _apply(self, operation: str, states: States, who: int) -> tuple[States, LineTransfer]:
         rule = self.rule(operation, states, who)
         new = tuple(
             rule.becomes if i == who else rule.others.get(state, state)
@@ -187,7 +191,7 @@ class Protocol:
         written_back = None
         if rule.write_back:
             written_back = who if rule.operation == EVICT or asked is None else asked
-        return new, Transfer(
+        return new, LineTransfer(
             rule.data,
             asked if rule.data == CACHE else None,
             asked if rule.lookup else None,

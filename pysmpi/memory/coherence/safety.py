@@ -15,10 +15,10 @@ from pysmpi.memory.coherence.protocol import (
     EVICT,
     OWN,
     WRITE,
+    LineTransfer,
     Protocol,
     ProtocolError,
     States,
-    Transfer,
 )
 
 
@@ -174,7 +174,7 @@ def step(protocol: Protocol, line: Line, operation: str, who: int) -> tuple[Line
     return Line(states, held, memory), problem
 
 
-def _arriving(transfer: Transfer, line: Line, memory: bool, who: int) -> tuple[bool, str]:
+def _arriving(transfer: LineTransfer, line: Line, memory: bool, who: int) -> tuple[bool, str]:
     """Whether an access uses the last written line, and the source of the line."""
     if transfer.source == OWN:
         return line.fresh[who], "itself"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pysmpi.errors import UsageError
-from pysmpi.memory.primitives.machine import Machine, Numbering
+from pysmpi.memory.primitives.machine import Numbering, PrimitiveMachine
 from pysmpi.memory.primitives.placement import HIT, TransferType
 from pysmpi.text import count
 
@@ -50,7 +50,7 @@ State = tuple[int, ...]
 ENDED = SETTLED = -1
 
 
-def generate(machine: Machine, limit: int = 2_000_000) -> Chain:
+def generate(machine: PrimitiveMachine, limit: int = 2_000_000) -> Chain:
     """Every state that the machine can reach, breadth first.
 
     Raises UsageError if there are more than `limit` states.
@@ -88,7 +88,7 @@ def generate(machine: Machine, limit: int = 2_000_000) -> Chain:
 class _Builder:
     """Creates states and their transitions."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: PrimitiveMachine) -> None:
         self.machine = machine
         self.processes = len(machine.program.processes)
         # The wait of a process: a transfer, and the access whose change of the caches is due.

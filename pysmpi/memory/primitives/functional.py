@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pysmpi.errors import UsageError
 from pysmpi.memory.coherence.safety import conflict, explore
 from pysmpi.memory.primitives.bisimulation import TAU, Transitions, equivalent
-from pysmpi.memory.primitives.machine import Machine
+from pysmpi.memory.primitives.machine import PrimitiveMachine
 from pysmpi.memory.primitives.operations import MARK, MARKS, START
 from pysmpi.text import count
 
@@ -30,7 +30,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Model:
+class TransitionSystem:
     """The labelled transition system of a program; state 0 is the initial one.
 
     states: each process's local state, and memory, by number. transitions: for each state the label
@@ -48,7 +48,7 @@ class Model:
         return sum(map(len, self.transitions))
 
 
-def model(machine: Machine, limit: int = 2_000_000) -> Model:
+def model(machine: PrimitiveMachine, limit: int = 2_000_000) -> TransitionSystem:
     """All states of the functional model, breadth first. Raises UsageError above `limit`."""
     processes = len(machine.program.processes)
     first = (*(each.first.number for each in machine.locals), machine.first_memory)
@@ -83,10 +83,10 @@ def model(machine: Machine, limit: int = 2_000_000) -> Model:
                 order.append(new)
             leaving.append((label, found, process))
         transitions.append(leaving)
-    return Model(order, transitions, starts)
+    return TransitionSystem(order, transitions, starts)
 
 
-def check(machine: Machine, found: Model) -> list[Check]:
+def check(machine: PrimitiveMachine, found: TransitionSystem) -> list[Check]:
     """Mutual exclusion, no livelock, coherence, and the specification if the program has one."""
     checks = [mutual_exclusion(machine, found), progress(machine, found), coherence(machine)]
     if machine.program.specification is not None:
@@ -94,7 +94,7 @@ def check(machine: Machine, found: Model) -> list[Check]:
     return checks
 
 
-def mutual_exclusion(machine: Machine, found: Model) -> Check:
+def mutual_exclusion(machine: PrimitiveMachine, found: TransitionSystem) -> Check:
     """Never two processes in one critical section."""
     name = "mutual exclusion"
     sections = set()
@@ -110,7 +110,7 @@ def mutual_exclusion(machine: Machine, found: Model) -> Check:
     return Check(name, True, f"{count(len(sections), 'section')}")
 
 
-def progress(machine: Machine, found: Model) -> Check:
+def progress(machine: PrimitiveMachine, found: TransitionSystem) -> Check:
     """From every state each process can reach the beginning of another turn."""
     name = "no deadlock or livelock"
     into: list[list[int]] = [[] for _ in found.states]
@@ -132,7 +132,7 @@ def progress(machine: Machine, found: Model) -> Check:
     return Check(name, True, f"{len(found.starts)} processes, {count(len(found.states), 'state')}")
 
 
-def _situation(machine: Machine, state: tuple[int, ...]) -> str:
+def _situation(machine: PrimitiveMachine, state: tuple[int, ...]) -> str:
     """The position of each process in its program, and the contents of memory."""
     places = [
         f"process {process} at {states.states[number].place}"
@@ -144,7 +144,7 @@ def _situation(machine: Machine, state: tuple[int, ...]) -> str:
     return ", ".join([*places, *held[:_SHOWN], *more])
 
 
-def coherence(machine: Machine) -> Check:
+def coherence(machine: PrimitiveMachine) -> Check:
     """The table is safe for this number of caches, and no reached state has two owners."""
     name = "coherence"
     protocol = machine.protocol
@@ -163,7 +163,7 @@ def coherence(machine: Machine) -> Check:
     )  # fmt: skip
 
 
-def as_specified(machine: Machine, found: Model) -> Check:
+def as_specified(machine: PrimitiveMachine, found: TransitionSystem) -> Check:
     """The marks, all else hidden, are branching bisimilar to the specification."""
     name = "equivalence with the specification"
     specification = machine.program.specification
@@ -188,7 +188,7 @@ def as_specified(machine: Machine, found: Model) -> Check:
 
 
 def _forbidden(
-    found: Model, specification: Mapping[Hashable, Mapping[str, Hashable]]
+    found: TransitionSystem, specification: Mapping[Hashable, Mapping[str, Hashable]]
 ) -> list[str] | None:
     """The shortest sequence of marks that the specification does not allow, or None."""
     start = (0, next(iter(specification)))

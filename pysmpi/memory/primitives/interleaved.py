@@ -7,7 +7,7 @@ passes between them. The paper's labelled transition system has these states, in
 from __future__ import annotations
 
 from pysmpi.errors import UsageError
-from pysmpi.memory.primitives.machine import Machine
+from pysmpi.memory.primitives.machine import PrimitiveMachine
 from pysmpi.memory.primitives.placement import HIT
 from pysmpi.text import count
 
@@ -16,7 +16,7 @@ from pysmpi.text import count
 _BEGIN, _PASS, _UPDATE, _PASS_ON, _END = range(5)
 
 
-def interleaved(machine: Machine, limit: int = 2_000_000) -> tuple[int, int]:
+def interleaved(machine: PrimitiveMachine, limit: int = 2_000_000) -> tuple[int, int]:
     """The numbers of states and transitions. Raises UsageError above `limit` states."""
     processes = len(machine.program.processes)
     first = tuple((each.first.number, _BEGIN, 0) for each in machine.locals)
@@ -45,7 +45,7 @@ def interleaved(machine: Machine, limit: int = 2_000_000) -> tuple[int, int]:
 
 
 def _step(
-    machine: Machine, process: int, part: tuple[int, int, int], memory: int, caches: int
+    machine: PrimitiveMachine, process: int, part: tuple[int, int, int], memory: int, caches: int
 ) -> tuple[tuple[int, int, int], int, int] | None:
     """The next step of a process; None if it has ended."""
     local, phase, access = part

@@ -65,7 +65,7 @@ class Begun:
     access: int
 
 
-class Machine:
+class PrimitiveMachine:
     """A program, a protocol, and the place of each process.
 
     `updates_at_once`: whether a transfer changes the caches when it begins (atomic), or when

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pysmpi.errors import UsageError
-from pysmpi.memory.coherence import Transfer
+from pysmpi.memory.coherence import LineTransfer
 from pysmpi.memory.coherence.protocol import CACHE, OWN
 from pysmpi.platform.loader import load
 from pysmpi.platform.loader import shipped as platforms_shipped
@@ -81,7 +81,9 @@ def parse_mapping(text: str) -> tuple[Position, ...]:
     return tuple(positions)
 
 
-def type_of(transfer: Transfer, who: int, home: int, positions: Sequence[Position]) -> TransferType:
+def type_of(
+    transfer: LineTransfer, who: int, home: int, positions: Sequence[Position]
+) -> TransferType:
     """The type of the transfer of process `who` for a variable in the node of process `home`."""
     here = positions[who]
     if transfer.source == CACHE and transfer.provider is not None:

@@ -17,7 +17,7 @@ from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Transport
 from pysmpi.kernel.sharing import INFINITY
 from pysmpi.kernel.work import Work
-from pysmpi.memory.primitives.machine import Access, Machine
+from pysmpi.memory.primitives.machine import Access, PrimitiveMachine
 from pysmpi.memory.primitives.placement import HIT
 
 # Student's t for a 99 % interval over this many batches.
@@ -44,7 +44,7 @@ class Simulated:
 
 
 def simulate(
-    machine: Machine,
+    machine: PrimitiveMachine,
     turns: int = 2_000,
     seed: int = 0,
     distribution: str = EXPONENTIAL,
@@ -58,7 +58,7 @@ def simulate(
 
 
 class _Simulation:
-    def __init__(self, machine: Machine, turns: int, seed: int, distribution: str) -> None:
+    def __init__(self, machine: PrimitiveMachine, turns: int, seed: int, distribution: str) -> None:
         self.machine = machine
         self.wanted = turns
         self.warmup = max(1, turns // 10)

@@ -12,7 +12,7 @@ from pysmpi.memory.primitives.chain import Chain, generate
 from pysmpi.memory.primitives.functional import Check, check, model
 from pysmpi.memory.primitives.interleaved import interleaved
 from pysmpi.memory.primitives.lumping import lump
-from pysmpi.memory.primitives.machine import Access, Machine
+from pysmpi.memory.primitives.machine import Access, PrimitiveMachine
 from pysmpi.memory.primitives.operations import Program
 from pysmpi.memory.primitives.placement import HIT, Latencies, Position
 from pysmpi.memory.primitives.simulation import EXPONENTIAL, simulate
@@ -123,10 +123,10 @@ def study(
     """Check a program, solve its chain, and simulate `turns` turns of process 0 if not 0.
 
     transfers: atomic (caches change at the beginning of a transfer) or two-phase (caches change in
-    its middle). limit: largest number of states. homes: as for `Machine`. Raises UsageError for a
-    wrong program or mapping.
+    its middle). limit: largest number of states. homes: as for `PrimitiveMachine`. Raises
+    UsageError for a wrong program or mapping.
     """
-    machine = Machine(program, protocol, positions, latencies, transfers == ATOMIC, homes)
+    machine = PrimitiveMachine(program, protocol, positions, latencies, transfers == ATOMIC, homes)
     # When every local state is known, equivalent states are merged.
     model(machine, limit)
     machine.merge()
@@ -166,7 +166,7 @@ def study(
     )
 
 
-def figures_of(machine: Machine, chain: Chain) -> Figures:
+def figures_of(machine: PrimitiveMachine, chain: Chain) -> Figures:
     """Latency L = 1 / (m F), and misses F(V, p) / (m F): F is the throughput of process 0's turns.
 
     A turn has m messages. Source: section 4.1 of the paper; there m is 2, and misses are those of
@@ -189,7 +189,9 @@ def figures_of(machine: Machine, chain: Chain) -> Figures:
     return _figures(machine, 1.0 / messages, each, 0.0)
 
 
-def _figures(machine: Machine, latency: float, rates: dict[Access, float], error: float) -> Figures:
+def _figures(
+    machine: PrimitiveMachine, latency: float, rates: dict[Access, float], error: float
+) -> Figures:
     processes = len(machine.program.processes)
     misses = [[0.0] * processes for _ in machine.variables]
     transfers: dict[str, float] = {}

@@ -70,7 +70,7 @@ class Keyval:
         return number % 2**64
 
 
-class Table:
+class AttributeTable:
     """The keyvals of a rank, and the attributes of its objects."""
 
     __slots__ = ("keyvals", "next", "attributes")
@@ -82,7 +82,7 @@ class Table:
         self.attributes: dict[Any, dict[int, tuple[Keyval, Any]]] = {}
 
 
-TABLE = StateSlot(Rank, Table)
+TABLE = StateSlot(Rank, AttributeTable)
 
 
 @dataclass(slots=True)
@@ -93,17 +93,17 @@ class Launch:
 
 
 @dataclass(slots=True)
-class Place:
+class LaunchedProgram:
     """Which of the programs of a launch a rank runs: the number of the program."""
 
     appnum: int = 0
 
 
 LAUNCH = StateSlot(World, Launch)
-PROGRAM = StateSlot(Rank, Place)
+PROGRAM = StateSlot(Rank, LaunchedProgram)
 
 
-def of_rank() -> Table:
+def of_rank() -> AttributeTable:
     """The keyvals and attributes of the calling rank."""
     return TABLE.of(current())
 
@@ -162,7 +162,7 @@ def free_keyval(family: type[Handle], keyval: int) -> int:
     return KEYVAL_INVALID
 
 
-def _key(table: Table, subject: Handle, keyval: int) -> Keyval:
+def _key(table: AttributeTable, subject: Handle, keyval: int) -> Keyval:
     """The key that `keyval` is, for objects of this family."""
     family = subject._family.__name__
     key = table.keyvals[family].get(keyval)

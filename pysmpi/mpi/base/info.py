@@ -24,13 +24,13 @@ from pysmpi.mpi.internal_errors import touches_program
 __all__ = ["Info", "INFO_NULL", "INFO_ENV"]
 
 
-class Environment:
+class InfoEnvironment:
     """The object of INFO_ENV: its pairs are those of the calling rank."""
 
     __slots__ = ()
 
 
-ENVIRONMENT = Environment()
+ENVIRONMENT = InfoEnvironment()
 
 
 STARTED_BY: StateSlot[Rank, dict[str, str]] = StateSlot(Rank, dict)
@@ -46,7 +46,7 @@ class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):
 
     __slots__ = ()
 
-    _impl: dict[str, str] | Environment | None
+    _impl: dict[str, str] | InfoEnvironment | None
     _outlives_mpi = True
 
     def __new__(cls, info: Info | None = None) -> Self:

@@ -15,7 +15,7 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 
 
-class Options:
+class RcOptions:
     """The settings of `mpi4py.rc` and of MPI4PY_RC_* (mpi4py, section "mpi4py.rc")."""
 
     __slots__ = (
@@ -123,8 +123,8 @@ class Environment:
         "sessions",
     )
 
-    def __init__(self, options: Options | None = None) -> None:
-        self.options = Options() if options is None else options
+    def __init__(self, options: RcOptions | None = None) -> None:
+        self.options = RcOptions() if options is None else options
         self.initialized = True
         self.finalized = False
         self.thread_level: int = THREAD_MULTIPLE

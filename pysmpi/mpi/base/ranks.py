@@ -24,7 +24,7 @@ from pysmpi.mpi.base.settings import CallSettings
 from pysmpi.mpi.base.state import Owner, forget
 
 if TYPE_CHECKING:
-    from pysmpi.mpi.calls import Call
+    from pysmpi.mpi.calls import MpiCall
 
 
 class Universe(Owner):
@@ -40,7 +40,7 @@ class Universe(Owner):
         self.state = []
         self.selection: Any = None  # which collective algorithm to use
         self.settings = CallSettings()
-        self.aborted: tuple[Rank, Aborted] | None = None  # the rank that called Abort
+        self.aborted: tuple[Rank, AbortStop] | None = None  # the rank that called Abort
         self.on_abort: Callable[[Rank], Any] | None = None  # called after that
 
     def next_context(self) -> int:
@@ -69,7 +69,7 @@ class Stop(GreenletExit, KeyboardInterrupt):
     """
 
 
-class Aborted(Stop):
+class AbortStop(Stop):
     """Ends the rank that calls `MPI.Abort`, and with it the job."""
 
     def __init__(self, status: int) -> None:
@@ -92,7 +92,7 @@ class Watcher(Protocol):
 
 
 # Makes the call from the notes of a boundary. `pysmpi.mpi.calls` sets it.
-new_call: Callable[[Any, Rank, tuple[Any, ...]], Call] = NotImplemented
+new_call: Callable[[Any, Rank, tuple[Any, ...]], MpiCall] = NotImplemented
 
 
 class Rank(Owner):
@@ -122,7 +122,7 @@ class Rank(Owner):
         self.self_core: Any = None  # of COMM_SELF, after its first use
         self.polls = 0  # number of failed tests in a row
         self.in_call = True  # whether its timer stands; it runs while the program does
-        # The MPI call of its running thread: a `Call`, or data from which `call` makes one.
+        # The MPI call of its running thread: a `MpiCall`, or data from which `call` makes one.
         self.record: Any = None
         # Told of the begin and the end of each call that takes part in the simulation.
         self.watchers: tuple[Watcher, ...] | None = None
@@ -141,7 +141,7 @@ class Rank(Owner):
         return self.pid - self.world.first
 
     @property
-    def call(self) -> Call | None:
+    def call(self) -> MpiCall | None:
         """The call of MPI that the rank is in, or its running thread."""
         record = self.record
         if record.__class__ is tuple:
@@ -184,7 +184,7 @@ class Rank(Owner):
         """End the program of all ranks with an exit status."""
         if self is outside:
             raise SystemExit(status)
-        error = Aborted(status)
+        error = AbortStop(status)
         # The program may catch it, as thread pools do; no event happens any more nevertheless.
         if self.universe.aborted is None:
             self.universe.aborted = self, error

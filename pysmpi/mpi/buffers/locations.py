@@ -8,7 +8,7 @@ import numpy as np
 from numpy import ndarray
 
 from pysmpi.mpi.base.exporting import address_of
-from pysmpi.mpi.buffers.regions import Message
+from pysmpi.mpi.buffers.regions import MessageRegion
 
 # The object that owns the memory, the first and the last + 1 of its bytes, the pieces there.
 Place = tuple[object, int, int, int]
@@ -16,7 +16,7 @@ Place = tuple[object, int, int, int]
 
 def locate(payload: Any) -> Place | None:
     """The place of a payload in the program's memory; None if it is a pickled object."""
-    if payload.__class__ is not Message:
+    if payload.__class__ is not MessageRegion:
         return None
     data = payload.data
     if data is not None:

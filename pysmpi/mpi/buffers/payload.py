@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pysmpi.mpi.base.exporting import address_of
-from pysmpi.mpi.buffers.regions import Blocks, Message, copy_message
+from pysmpi.mpi.buffers.regions import Blocks, MessageRegion, copy_message
 
 NEVER = 1 << 62
 
@@ -62,7 +62,7 @@ class Payload:
     def folded(self, memory: Any) -> bool:
         """Whether a message, a buffer of blocks or a view is in memory that ranks share."""
         view: Any
-        if memory.__class__ is Message:
+        if memory.__class__ is MessageRegion:
             view = memory.memory if memory.data is None else memory.data
         else:
             view = memory._memory if memory.__class__ is Blocks else memory
@@ -75,13 +75,13 @@ class Payload:
 
     def stays(self, source: Any, target: Any) -> bool:
         """Whether no data is copied from a message, or packed data, to a message."""
-        if source.__class__ is Message or source.__class__ is memoryview:
+        if source.__class__ is MessageRegion or source.__class__ is memoryview:
             if source.nbytes > self.most:
                 return True
             return source.nbytes >= self.least and self.folded(source) and self.folded(target)
         return False
 
-    def kept(self, source: Message) -> Any:
+    def kept(self, source: MessageRegion) -> Any:
         """The data to keep if the sender continues: a copy, if a receiver needs one."""
         if source.nbytes > self.most or (source.nbytes >= self.least and self.folded(source)):
             return source
@@ -91,12 +91,12 @@ class Payload:
 PAYLOAD = Payload()
 
 
-def move(source: Message, target: Message) -> None:
+def move(source: MessageRegion, target: MessageRegion) -> None:
     """Copy the data of one message to another, unless data is not copied."""
     if not (PAYLOAD.active and PAYLOAD.stays(source, target)):
         copy_message(source, target)
 
 
-def snapshot(source: Message) -> Any:
+def snapshot(source: MessageRegion) -> Any:
     """A packed copy of a message's data; the message itself if its data is not copied."""
     return PAYLOAD.kept(source) if PAYLOAD.active else source.snapshot()

@@ -16,12 +16,12 @@ from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.exporting import acquire, address_of, at_address
 from pysmpi.mpi.buffers.memory import buffer
 from pysmpi.mpi.datatypes.datatypes import BYTE, Datatype
-from pysmpi.mpi.datatypes.layouts import Plan
+from pysmpi.mpi.datatypes.layouts import CopyPlan
 
 NOTHING = memoryview(bytearray())
 
 
-class Message:
+class MessageRegion:
     """`count` elements of a datatype in the memory of a program.
 
     `nbytes` is the number of data bytes. `data` is the memory itself if the message is contiguous,
@@ -37,7 +37,7 @@ class Message:
     nbytes: int
     memory: memoryview
     origin: int
-    plan: Plan
+    plan: CopyPlan
 
     def pack(self) -> memoryview | bytearray:
         """The packed data: the memory itself if it is contiguous, else a copy."""
@@ -74,7 +74,7 @@ class Message:
         return memoryview(self.pack())
 
 
-def copy_message(source: Message, target: Message) -> int:
+def copy_message(source: MessageRegion, target: MessageRegion) -> int:
     """Copy the data of one message to another, once, through both layouts.
 
     Returns the bytes that were copied: no more than the target has room for.
@@ -119,7 +119,7 @@ class Blocks:
         self.counts = counts
         self.offsets = offsets
         self.types = types
-        self._items: dict[int, Message] = {}
+        self._items: dict[int, MessageRegion] = {}
         self._element = -1  # bytes of an element, 0 if elements are not contiguous
 
     def __len__(self) -> int:
@@ -159,7 +159,7 @@ class Blocks:
                     0 <= offset <= room - count * layout.size:
                 self.block(i)
 
-    def block(self, i: int) -> Message:
+    def block(self, i: int) -> MessageRegion:
         """The block of process `i`, as a message."""
         item = self._items.get(i)
         if item is None:
@@ -190,9 +190,9 @@ class Blocks:
                       [self.counts[i] * number for i in starts], [self.offsets[i] for i in starts])
 
 
-def in_one_piece(datatype: Datatype, count: int, data: memoryview) -> Message:
+def in_one_piece(datatype: Datatype, count: int, data: memoryview) -> MessageRegion:
     """The message with the bytes `data`."""
-    made = Message.__new__(Message)
+    made = MessageRegion.__new__(MessageRegion)
     made.datatype = datatype
     made.count = count
     made.data = data
@@ -201,7 +201,7 @@ def in_one_piece(datatype: Datatype, count: int, data: memoryview) -> Message:
 
 
 def place(obj: Any, memory: memoryview | None, origin: int, count: int, datatype: Datatype,
-          writable: bool, partly: bool = False) -> Message:
+          writable: bool, partly: bool = False) -> MessageRegion:
     """The message of `count` elements, `origin` bytes into a buffer.
 
     `memory` is the buffer that `obj` exposes, None for absolute addresses. A receive may be posted
@@ -231,7 +231,7 @@ def place(obj: Any, memory: memoryview | None, origin: int, count: int, datatype
         origin = -plan.low
     elif origin + plan.low < 0 or origin + plan.high > memory.nbytes:
         memory, origin = _widen(obj, memory, origin, plan.low, plan.high, writable)
-    made = Message.__new__(Message)
+    made = MessageRegion.__new__(MessageRegion)
     made.datatype, made.count, made.nbytes = datatype, count, nbytes
     made.data, made.memory, made.origin, made.plan = None, memory, origin, plan
     return made

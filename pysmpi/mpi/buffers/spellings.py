@@ -2,7 +2,7 @@
 
 mpi4py accepts many forms: a plain buffer, `[buf, type]`, `[buf, count]`, `[buf, count, type]`,
 `[buf, (count, displ), type]`, `[buf, counts, displs, type]`, with type strings for datatypes and
-None for values that can be inferred. All of them become a `Message` (or `Blocks`, for the
+None for values that can be inferred. All of them become a `MessageRegion` (or `Blocks`, for the
 collectives with one block for each process), which holds the places of its bytes.
 
 The most common forms, a contiguous array with or without a predefined datatype, take a short path;
@@ -22,7 +22,7 @@ from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import fail, integer, named, sequence
 from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.buffers.memory import is_bottom
-from pysmpi.mpi.buffers.regions import EMPTY, NOTHING, Blocks, Message, copy_message, place
+from pysmpi.mpi.buffers.regions import EMPTY, NOTHING, Blocks, MessageRegion, copy_message, place
 from pysmpi.mpi.datatypes.datatypes import (
     BYTE,
     DATATYPE_NULL,
@@ -32,7 +32,7 @@ from pysmpi.mpi.datatypes.datatypes import (
     integers,
 )
 
-__all__ = ["EMPTY", "Blocks", "Message", "check_same", "copy_message", "datatype_argument",
+__all__ = ["EMPTY", "Blocks", "MessageRegion", "check_same", "copy_message", "datatype_argument",
            "equal_blocks", "is_integral", "matching", "partitioned", "place", "receive",
            "reduction", "send", "vector", "vector_w"]
 
@@ -56,14 +56,14 @@ def _reads(function: F) -> F:
     return reading  # type: ignore[return-value]
 
 
-def send(spec: Any, rank: int = 0) -> Message:
+def send(spec: Any, rank: int = 0) -> MessageRegion:
     """The message of a send to `rank`."""
     if rank == c.PROC_NULL:
         return EMPTY
     return _quick(spec, False) or _parse(spec, False)
 
 
-def receive(spec: Any, rank: int = 0) -> Message:
+def receive(spec: Any, rank: int = 0) -> MessageRegion:
     """The message of a receive from `rank`."""
     if rank == c.PROC_NULL:
         return EMPTY
@@ -75,14 +75,14 @@ def partitioned(spec: Any, writable: bool, rank: int, partitions: int) -> Blocks
     return equal_blocks(spec, writable, partitions, rank)
 
 
-def reduction(spec: Any, writable: bool, rank: int = 0) -> Message:
+def reduction(spec: Any, writable: bool, rank: int = 0) -> MessageRegion:
     """The buffer of a broadcast or a reduction, or of input and output."""
     if rank == c.PROC_NULL:
         return EMPTY
     return _quick(spec, writable) or _parse(spec, writable)
 
 
-def matching(send: Any, receive: Any) -> tuple[Message, Message]:
+def matching(send: Any, receive: Any) -> tuple[MessageRegion, MessageRegion]:
     """The two buffers of a reduction, which have to be equal in datatype and count.
 
     That is looked at before the memory is: a wrong datatype may make a buffer look too small.
@@ -90,8 +90,8 @@ def matching(send: Any, receive: Any) -> tuple[Message, Message]:
     target = _quick(receive, True) or _simple(receive, True, 1)
     source = _quick(send, False) or _simple(send, False, 1)
     check_same(source, target)
-    return (source if isinstance(source, Message) else place(*source, writable=False),
-            target if isinstance(target, Message) else place(*target, writable=True))
+    return (source if isinstance(source, MessageRegion) else place(*source, writable=False),
+            target if isinstance(target, MessageRegion) else place(*target, writable=True))
 
 
 def check_same(send: Any, receive: Any) -> None:
@@ -102,7 +102,7 @@ def check_same(send: Any, receive: Any) -> None:
         raise ValueError(f"mismatch in send count {send.count} and receive count {receive.count}")
 
 
-def _quick(spec: Any, writable: bool) -> Message | None:
+def _quick(spec: Any, writable: bool) -> MessageRegion | None:
     """The message of a contiguous array of a predefined datatype; None for all other spellings."""
     kind = type(spec)
     try:
@@ -122,7 +122,7 @@ def _quick(spec: Any, writable: bool) -> Message | None:
         count = nbytes // unit
         if count * unit != nbytes or not view.c_contiguous or (writable and view.readonly):
             return None
-        made = Message.__new__(Message)
+        made = MessageRegion.__new__(MessageRegion)
         made.data = view.cast("B") if nbytes else NOTHING
     except (TypeError, ValueError, KeyError, BufferError, AttributeError):
         # _parse handles unusual arguments, or refuses them with the right message.
@@ -269,7 +269,7 @@ def _simple(spec: Any, writable: bool, blocks: int) -> _Read:
     return _Read(obj, memory, offset, count, datatype)
 
 
-def _parse(spec: Any, writable: bool, partly: bool = False) -> Message:
+def _parse(spec: Any, writable: bool, partly: bool = False) -> MessageRegion:
     """The message of any spelling."""
     return place(*_simple(spec, writable, 1), writable=writable, partly=partly)
 

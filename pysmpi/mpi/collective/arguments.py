@@ -3,7 +3,7 @@
 The call, the root and the groups of the communicator determine the buffers that a process must
 give: for reading or writing, with one block or one for each process, and whether IN_PLACE is
 allowed. Each function here implements these rules for one kind of call and returns the parsed
-`Buffers`; arguments that mpi4py ignores are not read.
+`CollectiveBuffers`; arguments that mpi4py ignores are not read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pysmpi.mpi.buffers.memory import is_in_place
 from pysmpi.mpi.buffers.spellings import (
     EMPTY,
     Blocks,
-    Message,
+    MessageRegion,
     check_same,
     datatype_argument,
     equal_blocks,
@@ -31,7 +31,7 @@ from pysmpi.mpi.buffers.spellings import (
 from pysmpi.mpi.datatypes.datatypes import Datatype
 
 
-class Place(NamedTuple):
+class RankPosition(NamedTuple):
     """The position of a process in a collective call.
 
     `size` is the number of processes with which it exchanges data: its own group, or the remote
@@ -43,14 +43,14 @@ class Place(NamedTuple):
     inter: bool = False
 
 
-class Buffers(NamedTuple):
+class CollectiveBuffers(NamedTuple):
     """The buffers of a collective call; an unused buffer is empty.
 
     `in_place` means that the data of the missing buffer is in the other one (IN_PLACE).
     """
 
-    send: Message | Blocks
-    receive: Message | Blocks
+    send: MessageRegion | Blocks
+    receive: MessageRegion | Blocks
     in_place: bool = False
 
 
@@ -71,125 +71,129 @@ def _nothing(v: bool, writable: bool, count: int) -> Blocks:
     return _blocks(v, None, writable, count, PROC_NULL)
 
 
-def _is_root(place: Place, root: int) -> bool:
+def _is_root(place: RankPosition, root: int) -> bool:
     """Whether the process is at the rooted end of the call."""
     return root in (ROOT, PROC_NULL) if place.inter else root == place.rank
 
 
-def broadcast(spec: Any, root: int, place: Place) -> Message:
+def broadcast(spec: Any, root: int, place: RankPosition) -> MessageRegion:
     """Bcast: the root reads its buffer, the others write theirs."""
     return reduction(spec, not _is_root(place, root), root)
 
 
-def gather(v: bool, send: Any, receive: Any, root: int, place: Place) -> Buffers:
+def gather(v: bool, send: Any, receive: Any, root: int, place: RankPosition) -> CollectiveBuffers:
     """Gather and Gatherv."""
     if not _is_root(place, root):
-        return Buffers(reduction(send, False, root), _nothing(v, True, place.size))
+        return CollectiveBuffers(reduction(send, False, root), _nothing(v, True, place.size))
     target = _blocks(v, receive, True, place.size, root)
     if place.inter:
-        return Buffers(EMPTY, target)
+        return CollectiveBuffers(EMPTY, target)
     if is_in_place(send):
-        return Buffers(EMPTY, target, True)
-    return Buffers(reduction(send, False), target)
+        return CollectiveBuffers(EMPTY, target, True)
+    return CollectiveBuffers(reduction(send, False), target)
 
 
-def scatter(v: bool, send: Any, receive: Any, root: int, place: Place) -> Buffers:
+def scatter(v: bool, send: Any, receive: Any, root: int, place: RankPosition) -> CollectiveBuffers:
     """Scatter and Scatterv."""
     if not _is_root(place, root):
-        return Buffers(_nothing(v, False, place.size), reduction(receive, True, root))
+        return CollectiveBuffers(_nothing(v, False, place.size), reduction(receive, True, root))
     source = _blocks(v, send, False, place.size, root)
     if place.inter:
-        return Buffers(source, EMPTY)
+        return CollectiveBuffers(source, EMPTY)
     if is_in_place(receive):
-        return Buffers(source, EMPTY, True)
-    return Buffers(source, reduction(receive, True, root))
+        return CollectiveBuffers(source, EMPTY, True)
+    return CollectiveBuffers(source, reduction(receive, True, root))
 
 
-def allgather(v: bool, send: Any, receive: Any, place: Place) -> Buffers:
+def allgather(v: bool, send: Any, receive: Any, place: RankPosition) -> CollectiveBuffers:
     """Allgather and Allgatherv."""
     target = _blocks(v, receive, True, place.size)
     if not place.inter and is_in_place(send):
-        return Buffers(EMPTY, target, True)
-    return Buffers(reduction(send, False), target)
+        return CollectiveBuffers(EMPTY, target, True)
+    return CollectiveBuffers(reduction(send, False), target)
 
 
-def alltoall(v: bool, send: Any, receive: Any, place: Place) -> Buffers:
+def alltoall(v: bool, send: Any, receive: Any, place: RankPosition) -> CollectiveBuffers:
     """Alltoall and Alltoallv."""
     target = _blocks(v, receive, True, place.size)
     if not place.inter and is_in_place(send):
-        return Buffers(_nothing(v, False, place.size), target, True)
-    return Buffers(_blocks(v, send, False, place.size), target)
+        return CollectiveBuffers(_nothing(v, False, place.size), target, True)
+    return CollectiveBuffers(_blocks(v, send, False, place.size), target)
 
 
-def alltoallw(send: Any, receive: Any, place: Place) -> Buffers:
+def alltoallw(send: Any, receive: Any, place: RankPosition) -> CollectiveBuffers:
     """Alltoallw."""
     target = _blocks_w(receive, True, place.size)
     if not place.inter and is_in_place(send):
-        return Buffers(_nothing(False, False, place.size), target, True)
-    return Buffers(_blocks_w(send, False, place.size), target)
+        return CollectiveBuffers(_nothing(False, False, place.size), target, True)
+    return CollectiveBuffers(_blocks_w(send, False, place.size), target)
 
 
-def neighbor_allgather(v: bool, send: Any, receive: Any, sources: int) -> Buffers:
+def neighbor_allgather(v: bool, send: Any, receive: Any, sources: int) -> CollectiveBuffers:
     """Neighbor_allgather and Neighbor_allgatherv."""
     source = reduction(send, False)
-    return Buffers(source, _blocks(v, receive, True, sources))
+    return CollectiveBuffers(source, _blocks(v, receive, True, sources))
 
 
-def neighbor_alltoall(v: bool, send: Any, receive: Any, sources: int, targets: int) -> Buffers:
+def neighbor_alltoall(
+    v: bool, send: Any, receive: Any, sources: int, targets: int
+) -> CollectiveBuffers:
     """Neighbor_alltoall and Neighbor_alltoallv."""
     source = _blocks(v, send, False, targets)
-    return Buffers(source, _blocks(v, receive, True, sources))
+    return CollectiveBuffers(source, _blocks(v, receive, True, sources))
 
 
-def neighbor_alltoallw(send: Any, receive: Any, sources: int, targets: int) -> Buffers:
+def neighbor_alltoallw(send: Any, receive: Any, sources: int, targets: int) -> CollectiveBuffers:
     """Neighbor_alltoallw."""
     target = _blocks_w(receive, True, sources)
-    return Buffers(_blocks_w(send, False, targets), target)
+    return CollectiveBuffers(_blocks_w(send, False, targets), target)
 
 
-def reduce(send: Any, receive: Any, root: int, place: Place) -> Buffers:
+def reduce(send: Any, receive: Any, root: int, place: RankPosition) -> CollectiveBuffers:
     """Reduce: a missing buffer has the form of the other one."""
     if not _is_root(place, root):
-        return Buffers(reduction(send, False, root), EMPTY)
+        return CollectiveBuffers(reduction(send, False, root), EMPTY)
     if place.inter or is_in_place(send):
-        return Buffers(EMPTY, reduction(receive, True, root), not place.inter)
-    return Buffers(*matching(send, receive))
+        return CollectiveBuffers(EMPTY, reduction(receive, True, root), not place.inter)
+    return CollectiveBuffers(*matching(send, receive))
 
 
-def allreduce(send: Any, receive: Any, place: Place) -> Buffers:
+def allreduce(send: Any, receive: Any, place: RankPosition) -> CollectiveBuffers:
     """Allreduce."""
     if not place.inter and is_in_place(send):
-        return Buffers(EMPTY, reduction(receive, True), True)
-    return Buffers(*matching(send, receive))
+        return CollectiveBuffers(EMPTY, reduction(receive, True), True)
+    return CollectiveBuffers(*matching(send, receive))
 
 
-def scan(send: Any, receive: Any) -> Buffers:
+def scan(send: Any, receive: Any) -> CollectiveBuffers:
     """Scan and Exscan."""
     if is_in_place(send):
-        return Buffers(EMPTY, reduction(receive, True), True)
-    return Buffers(*matching(send, receive))
+        return CollectiveBuffers(EMPTY, reduction(receive, True), True)
+    return CollectiveBuffers(*matching(send, receive))
 
 
-def reduce_scatter_block(send: Any, receive: Any, place: Place) -> Buffers:
+def reduce_scatter_block(send: Any, receive: Any, place: RankPosition) -> CollectiveBuffers:
     """Reduce_scatter_block: the result is one block of the contribution."""
     if not place.inter and is_in_place(send):
-        return Buffers(EMPTY, _blocks(False, receive, True, place.size), True)
+        return CollectiveBuffers(EMPTY, _blocks(False, receive, True, place.size), True)
     target = equal_blocks(receive, True, 1)
     source = equal_blocks(send, False, place.size)
     check_same(source, target)
     source.check()
-    return Buffers(source, target.block(0))
+    return CollectiveBuffers(source, target.block(0))
 
 
-def reduce_scatter(send: Any, receive: Any, place: Place) -> Buffers:
+def reduce_scatter(send: Any, receive: Any, place: RankPosition) -> CollectiveBuffers:
     """Reduce_scatter, without the counts: see `reduce_scatter_counts`."""
     target = reduction(receive, True)
     if not place.inter and is_in_place(send):
-        return Buffers(EMPTY, target, True)
-    return Buffers(reduction(send, False), target)
+        return CollectiveBuffers(EMPTY, target, True)
+    return CollectiveBuffers(reduction(send, False), target)
 
 
-def reduce_scatter_counts(buffers: Buffers, counts: Any, place: Place) -> list[int]:
+def reduce_scatter_counts(
+    buffers: CollectiveBuffers, counts: Any, place: RankPosition
+) -> list[int]:
     """The counts of all processes, checked against the buffers.
 
     If a program omits the counts, the caller must first collect the receive count of every process.
@@ -216,7 +220,7 @@ def reduce_scatter_counts(buffers: Buffers, counts: Any, place: Place) -> list[i
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class WindowTarget:
     """The part of a window that a one-sided call reaches: displacement in displacement units."""
 
     displacement: int
@@ -224,7 +228,9 @@ class Target:
     datatype: Datatype
 
 
-def one_sided(origin: Any, writable: bool, rank: int, target: Any) -> tuple[Message, Target]:
+def one_sided(
+    origin: Any, writable: bool, rank: int, target: Any
+) -> tuple[MessageRegion, WindowTarget]:
     """The origin and target of Put, Get and the accumulating calls.
 
     A target of None or of a displacement alone has the count and the datatype of the origin.
@@ -250,10 +256,10 @@ def one_sided(origin: Any, writable: bool, rank: int, target: Any) -> tuple[Mess
             datatype = datatype_argument(target[2])
     else:
         raise ValueError("target: expecting integral or list/tuple")
-    return message, Target(displacement, count, datatype)
+    return message, WindowTarget(displacement, count, datatype)
 
 
-def single(buffers: dict[str, Message], rank: int) -> None:
+def single(buffers: dict[str, MessageRegion], rank: int) -> None:
     """Refuse the buffers of Fetch_and_op and Compare_and_swap unless each is one like the others.
 
     `buffers` are the messages by their role: origin, compare, result.

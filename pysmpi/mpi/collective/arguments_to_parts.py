@@ -13,9 +13,9 @@ from pysmpi.collectives.call import Call
 from pysmpi.mpi.base.constants import ERR_ROOT, PROC_NULL, ROOT
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.ranks import current
-from pysmpi.mpi.buffers.spellings import Blocks, Message, held
+from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, held
 from pysmpi.mpi.collective import arguments
-from pysmpi.mpi.collective.arguments import Place
+from pysmpi.mpi.collective.arguments import RankPosition
 from pysmpi.mpi.collective.data import (
     Allgather,
     Alltoall,
@@ -24,21 +24,21 @@ from pysmpi.mpi.collective.data import (
     Scatter,
     merged,
 )
-from pysmpi.mpi.collective.execution import Meeting, Part, counts_of, new_call, run
+from pysmpi.mpi.collective.execution import Contribution, Meeting, counts_of, new_call, run
 from pysmpi.mpi.collective.reductions import Prefix, Reduction
-from pysmpi.mpi.groups.communicator import Core
+from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.operators.operators import operator_of
 
 
-def where(comm: Any) -> tuple[Core, int, Place]:
+def where(comm: Any) -> tuple[Communicator, int, RankPosition]:
     """The calling rank's core and its place in it; an error if the communicator is null."""
     core = comm._usable()
     me = core.rank_of(current().pid)
     remote = core.remote
-    return core, me, Place(me, remote.size, remote is not core)
+    return core, me, RankPosition(me, remote.size, remote is not core)
 
 
-def check_root(comm: Any, core: Core, root: int) -> None:
+def check_root(comm: Any, core: Communicator, root: int) -> None:
     """Refuse a root that the communicator does not have."""
     if 0 <= root < core.remote.size or (core.inter and root in (ROOT, PROC_NULL)):
         return
@@ -48,18 +48,20 @@ def check_root(comm: Any, core: Core, root: int) -> None:
     fail(ERR_ROOT, f"root is {root}, expected {expected}", comm)
 
 
-def call_of(core: Core, me: int, op: str, part: Message | Blocks, root: int = 0) -> Call:
+def call_of(
+    core: Communicator, me: int, op: str, part: MessageRegion | Blocks, root: int = 0
+) -> Call:
     """The call of a rank with the given message or block."""
     return new_call(core, me, op, part.datatype._live(), part.count, root)
 
 
-def barrier(comm: Any) -> Part:
+def barrier(comm: Any) -> Contribution:
     """Barrier."""
     core, me, _ = where(comm)
     return Meeting(core, me, Call("barrier", me, core.size))
 
 
-def bcast(comm: Any, buf: Any, root: int) -> Part:
+def bcast(comm: Any, buf: Any, root: int) -> Contribution:
     """Bcast."""
     core, me, place = where(comm)
     root = cint(root)
@@ -70,7 +72,7 @@ def bcast(comm: Any, buf: Any, root: int) -> Part:
     return Broadcast(core, me, call, message, root == (ROOT if place.inter else me))
 
 
-def gather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: int) -> Part:
+def gather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: int) -> Contribution:
     """Gather and Gatherv."""
     core, me, place = where(comm)
     root = cint(root)
@@ -95,7 +97,7 @@ def gather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: int) -> Part:
     return Gather(core, me, call, send, blocks if receives else None)
 
 
-def scatter(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: int) -> Part:
+def scatter(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: int) -> Contribution:
     """Scatter and Scatterv."""
     core, me, place = where(comm)
     root = cint(root)
@@ -120,7 +122,7 @@ def scatter(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: int) -> Part:
     return Scatter(core, me, call, blocks if sends else None, receive if takes else None)  # type: ignore[arg-type]
 
 
-def allgather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Part:
+def allgather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
     """Allgather and Allgatherv."""
     core, me, place = where(comm)
     send, blocks, in_place = arguments.allgather(v, sendbuf, recvbuf, place)
@@ -146,7 +148,7 @@ def _recounted(call: Call, units: Call) -> Call:
     return call
 
 
-def alltoall(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Part:
+def alltoall(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
     """Alltoall and Alltoallv."""
     core, me, place = where(comm)
     send, receive, in_place = arguments.alltoall(v, sendbuf, recvbuf, place)
@@ -166,7 +168,7 @@ def alltoall(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Part:
     return Alltoall(core, me, call, None if in_place else held(send), held(receive))
 
 
-def alltoallw(comm: Any, sendbuf: Any, recvbuf: Any) -> Part:
+def alltoallw(comm: Any, sendbuf: Any, recvbuf: Any) -> Contribution:
     """Alltoallw."""
     core, me, place = where(comm)
     send, receive, in_place = arguments.alltoallw(sendbuf, recvbuf, place)
@@ -183,14 +185,14 @@ def _in_bytes(call: Call, outgoing: Blocks, incoming: Blocks) -> None:
     call.recv_counts = tuple(incoming.sizes())
 
 
-def reduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any, root: int) -> Part:
+def reduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any, root: int) -> Contribution:
     """Reduce."""
     core, me, place = where(comm)
     root = cint(root)
     send, receive, in_place = arguments.reduce(sendbuf, recvbuf, root, place)
     if not 0 <= root < place.size:
         check_root(comm, core, root)
-    assert isinstance(send, Message) and isinstance(receive, Message)
+    assert isinstance(send, MessageRegion) and isinstance(receive, MessageRegion)
     takes = root == (ROOT if place.inter else me)
     brings = not place.inter or root >= 0
     whole = receive if takes else send
@@ -201,11 +203,11 @@ def reduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any, root: int) -> Part:
     )  # fmt: skip
 
 
-def allreduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any) -> Part:
+def allreduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any) -> Contribution:
     """Allreduce."""
     core, me, place = where(comm)
     send, receive, in_place = arguments.allreduce(sendbuf, recvbuf, place)
-    assert isinstance(send, Message) and isinstance(receive, Message)
+    assert isinstance(send, MessageRegion) and isinstance(receive, MessageRegion)
     message = receive if in_place else send
     return _reduction(
         comm, core, me, "allreduce", op, message, receive, receive, 0, in_place
@@ -214,13 +216,13 @@ def allreduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any) -> Part:
 
 def _reduction(
     comm: Any,
-    core: Core,
+    core: Communicator,
     me: int,
     name: str,
     op: Any,
-    message: Message | None,
-    target: Message | None,
-    whole: Message,
+    message: MessageRegion | None,
+    target: MessageRegion | None,
+    whole: MessageRegion,
     root: int,
     in_place: bool,
 ) -> Reduction:
@@ -233,7 +235,7 @@ def _reduction(
     return Reduction(core, me, call, operator, message, target, whole)
 
 
-def reduce_scatter_block(comm: Any, sendbuf: Any, recvbuf: Any, op: Any) -> Part:
+def reduce_scatter_block(comm: Any, sendbuf: Any, recvbuf: Any, op: Any) -> Contribution:
     """Reduce_scatter_block."""
     core, me, place = where(comm)
     place = place._replace(size=core.size)
@@ -243,7 +245,7 @@ def reduce_scatter_block(comm: Any, sendbuf: Any, recvbuf: Any, op: Any) -> Part
     whole = merged(blocks)
     assert whole is not None
     target = whole if in_place else receive
-    assert isinstance(target, Message)
+    assert isinstance(target, MessageRegion)
     part = _reduction(
         comm, core, me, "reduce_scatter_block", op, whole, target, whole, 0, in_place
     )
@@ -254,13 +256,13 @@ def reduce_scatter_block(comm: Any, sendbuf: Any, recvbuf: Any, op: Any) -> Part
     return part
 
 
-def reduce_scatter(comm: Any, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: Any) -> Part:
+def reduce_scatter(comm: Any, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: Any) -> Contribution:
     """Reduce_scatter."""
     core, me, place = where(comm)
     place = place._replace(size=core.size)
     buffers = arguments.reduce_scatter(sendbuf, recvbuf, place)
     send, target, in_place = buffers
-    assert isinstance(send, Message) and isinstance(target, Message)
+    assert isinstance(send, MessageRegion) and isinstance(target, MessageRegion)
     if recvcounts is None and not place.inter and not in_place:
         recvcounts = all_counts(comm, target.count)
     counts = arguments.reduce_scatter_counts(buffers, recvcounts, place)
@@ -286,11 +288,11 @@ def all_counts(comm: Any, count: int) -> list[int]:
     return [int(count) for count in counts]
 
 
-def scan(comm: Any, sendbuf: Any, recvbuf: Any, op: Any, exclusive: bool) -> Part:
+def scan(comm: Any, sendbuf: Any, recvbuf: Any, op: Any, exclusive: bool) -> Contribution:
     """Scan and Exscan."""
     core, me, _ = where(comm)
     send, target, in_place = arguments.scan(sendbuf, recvbuf)
-    assert isinstance(send, Message) and isinstance(target, Message)
+    assert isinstance(send, MessageRegion) and isinstance(target, MessageRegion)
     message = target if in_place else send
     operator = operator_of(op, target.datatype._live())
     call = call_of(core, me, "exscan" if exclusive else "scan", target)

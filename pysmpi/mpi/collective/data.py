@@ -14,9 +14,9 @@ from typing import Any
 from pysmpi.collectives.call import Call
 from pysmpi.mpi.base.constants import ERR_TRUNCATE, SUCCESS
 from pysmpi.mpi.buffers.payload import PAYLOAD, move, snapshot
-from pysmpi.mpi.buffers.spellings import Blocks, Message, place
-from pysmpi.mpi.collective.execution import Part
-from pysmpi.mpi.groups.communicator import Core
+from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, place
+from pysmpi.mpi.collective.execution import Contribution
+from pysmpi.mpi.groups.communicator import Communicator
 
 # Blocks up to this many bytes are joined before they are stored.
 JOINED = 16384
@@ -25,9 +25,9 @@ _NOTHING: list[Any] = []
 FOLDED: Any = ("folded",)
 
 
-def transfer(source: Any, target: Message) -> int:
+def transfer(source: Any, target: MessageRegion) -> int:
     """Copy a message, or packed data, to a message; the error class."""
-    if source.__class__ is Message:
+    if source.__class__ is MessageRegion:
         move(source, target)
         nbytes = source.nbytes
     else:
@@ -47,7 +47,7 @@ def copied(source: memoryview | None, target: memoryview | None) -> bool:
 
 def packed(source: Any) -> Any:
     """The packed data of a message, or the packed data that it already is."""
-    return source.pack() if source.__class__ is Message else source
+    return source.pack() if source.__class__ is MessageRegion else source
 
 
 def saved(source: Any) -> Any:
@@ -55,15 +55,15 @@ def saved(source: Any) -> Any:
 
     The message itself if its data is not copied.
     """
-    return snapshot(source) if source.__class__ is Message else source
+    return snapshot(source) if source.__class__ is MessageRegion else source
 
 
 def _folded(source: Any) -> bool:
     """Whether a rank's contribution is in memory that all ranks share."""
-    return source.__class__ is Message and PAYLOAD.folded(source)
+    return source.__class__ is MessageRegion and PAYLOAD.folded(source)
 
 
-def merged(blocks: Blocks) -> Message | None:
+def merged(blocks: Blocks) -> MessageRegion | None:
     """All blocks as one message, if they are in order without gaps."""
     counts = blocks.counts
     if blocks.types is not None or not len(counts):
@@ -85,12 +85,12 @@ def is_equal(blocks: Blocks) -> bool:
     return blocks.offsets.__class__ is range
 
 
-class Broadcast(Part):
+class Broadcast(Contribution):
     """The root's message goes to all other ranks."""
 
     __slots__ = ("message", "sends")
 
-    def __init__(self, core: Core, me: int, call: Call, message: Any, sends: bool) -> None:
+    def __init__(self, core: Communicator, me: int, call: Call, message: Any, sends: bool) -> None:
         super().__init__(core, me, call)
         self.message = message
         self.sends = sends
@@ -113,13 +113,13 @@ class Broadcast(Part):
                 self.message = saved(self.message)
 
 
-class Gather(Part):
+class Gather(Contribution):
     """Every rank's message goes to a block of the root."""
 
     __slots__ = ("blocks", "delivered", "message")
 
     def __init__(
-        self, core: Core, me: int, call: Call, message: Any, blocks: Blocks | None
+        self, core: Communicator, me: int, call: Call, message: Any, blocks: Blocks | None
     ) -> None:
         super().__init__(core, me, call)
         self.message = message
@@ -143,7 +143,7 @@ class Gather(Part):
         """Store all blocks in one copy; False if they do not fit this form."""
         parts = self.values
         sent = [parts[rank].message for rank in range(len(parts))]
-        sizes = [len(m) if m.__class__ is not Message else m.nbytes for m in sent]
+        sizes = [len(m) if m.__class__ is not MessageRegion else m.nbytes for m in sent]
         if sizes != blocks.sizes():
             return False
         whole = merged(blocks)
@@ -157,7 +157,7 @@ class Gather(Part):
         blocks, message = self.blocks, part.message
         if not part.delivered and blocks is not None:
             part.delivered = True
-            whole = message.data if message.__class__ is Message else None
+            whole = message.data if message.__class__ is MessageRegion else None
             if not copied(whole, blocks.view(rank)):
                 self.error = transfer(message, blocks.block(rank)) or self.error
 
@@ -172,13 +172,18 @@ class Gather(Part):
             self.message = saved(self.message)
 
 
-class Scatter(Part):
+class Scatter(Contribution):
     """Every block of the root goes to a rank's message."""
 
     __slots__ = ("blocks", "kept", "message")
 
     def __init__(
-        self, core: Core, me: int, call: Call, blocks: Blocks | None, message: Message | None
+        self,
+        core: Communicator,
+        me: int,
+        call: Call,
+        blocks: Blocks | None,
+        message: MessageRegion | None,
     ) -> None:
         super().__init__(core, me, call)
         self.blocks = blocks  # at the root
@@ -218,7 +223,7 @@ class Scatter(Part):
         self.kept = kept
 
 
-class Allgather(Part):
+class Allgather(Contribution):
     """Every rank's message goes to a block of every rank.
 
     The first rank that is done joins all contributions, for all ranks; no rank has left by then.
@@ -227,7 +232,9 @@ class Allgather(Part):
 
     __slots__ = ("blocks", "exempt", "message")
 
-    def __init__(self, core: Core, me: int, call: Call, message: Any, blocks: Blocks) -> None:
+    def __init__(
+        self, core: Communicator, me: int, call: Call, message: Any, blocks: Blocks
+    ) -> None:
         super().__init__(core, me, call)
         self.message = message
         self.blocks = blocks
@@ -283,13 +290,13 @@ class Allgather(Part):
             self.message = saved(self.message)
 
 
-class Alltoall(Part):
+class Alltoall(Contribution):
     """Block j of rank i goes to block i of rank j."""
 
     __slots__ = ("folded", "incoming", "kept", "outgoing")
 
     def __init__(
-        self, core: Core, me: int, call: Call, outgoing: Blocks | None, incoming: Blocks
+        self, core: Communicator, me: int, call: Call, outgoing: Blocks | None, incoming: Blocks
     ) -> None:
         super().__init__(core, me, call)
         self.outgoing = outgoing  # None: in place

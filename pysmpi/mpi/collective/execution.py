@@ -1,9 +1,9 @@
 """The time of a collective call: its `Call`, its schedule, and the execution.
 
-A `Part` is one rank's share of one collective call. It holds the `Call` from which algorithms build
-the rank's schedule, and the rank's data. Time and data are separate: the kernel executes the
-schedule. At its end, every rank on which this one depends has entered the call, so the part copies
-its data directly from the other parts.
+A `Contribution` is one rank's share of one collective call. It holds the `Call` from which
+algorithms build the rank's schedule, and the rank's data. Time and data are separate: the kernel
+executes the schedule. At its end, every rank on which this one depends has entered the call, so the
+part copies its data directly from the other parts.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.between_groups import joint, schedule_between
-from pysmpi.mpi.groups.communicator import PERSISTENT, Board, Core, PrivateContext
-from pysmpi.mpi.point_to_point.operations import Operation
+from pysmpi.mpi.groups.communicator import PERSISTENT, CollectiveState, Communicator, PrivateContext
+from pysmpi.mpi.point_to_point.operations import RequestOperation
 
 _NO_LEVELS: frozenset[str] = frozenset()
 
@@ -61,7 +61,7 @@ class Schedules:
         self.arrivals: dict[Any, Any] = {}
 
 
-SCHEDULES = StateSlot(Core, Schedules)
+SCHEDULES = StateSlot(Communicator, Schedules)
 PATIENCE: StateSlot[Universe, Patience] = StateSlot(Universe)
 
 # Stands for the schedule of an algorithm that decides while it runs.
@@ -80,7 +80,7 @@ _DETAILS = {
 }
 
 
-class Part:
+class Contribution:
     """One rank's contribution to a collective call, and its results.
 
     `collect` fills the receive buffer after the end of the schedule. `release` saves data that
@@ -91,12 +91,12 @@ class Part:
     __slots__ = ("board", "call", "collected", "context", "core", "error", "label", "me",
                  "number", "other", "values")  # fmt: skip
 
-    board: Board
-    other: Board
+    board: CollectiveState
+    other: CollectiveState
     values: dict[int, Any]
     number: int
 
-    def __init__(self, core: Core, me: int, call: Call) -> None:
+    def __init__(self, core: Communicator, me: int, call: Call) -> None:
         self.core = core
         self.me = me
         self.call = call
@@ -161,7 +161,7 @@ class Part:
         return found
 
 
-class Meeting(Part):
+class Meeting(Contribution):
     """A barrier: no data."""
 
     __slots__ = ()
@@ -193,7 +193,7 @@ def units(record: Type) -> tuple[int, int]:
     return layout.size, 1
 
 
-def new_call(core: Core, me: int, op: str, record: Type, count: int, root: int = 0) -> Call:
+def new_call(core: Communicator, me: int, op: str, record: Type, count: int, root: int = 0) -> Call:
     """The call of one rank: `count` elements of a datatype."""
     unit = record.unit
     if not unit:
@@ -208,7 +208,7 @@ def counts_of(record: Type, counts: Any) -> tuple[int, ...]:
     return tuple(counts) if per == 1 else tuple(n * per for n in counts)
 
 
-def nodes_of(core: Core) -> Nodes | None:
+def nodes_of(core: Communicator) -> Nodes | None:
     """The node of each rank; None where every rank has one for itself."""
     known = core.nodes
     if known is None:
@@ -224,7 +224,7 @@ def nodes_of(core: Core) -> Nodes | None:
     return found
 
 
-def slots_of(core: Core) -> Nodes:
+def slots_of(core: Communicator) -> Nodes:
     """The place of each rank on the machine."""
     kept = SCHEDULES.of(core)
     if kept.slots is None:
@@ -233,7 +233,7 @@ def slots_of(core: Core) -> Nodes:
     return kept.slots
 
 
-def schedule_of(part: Part) -> tuple[Schedule, Context, int]:
+def schedule_of(part: Contribution) -> tuple[Schedule, Context, int]:
     """The schedule of a rank, its context, and its rank in the context.
 
     The communicator caches the schedules of its latest calls: all its ranks will need them.
@@ -269,7 +269,7 @@ def schedule_of(part: Part) -> tuple[Schedule, Context, int]:
     return schedule, part.context or core.coll, call.rank
 
 
-def _find_schedule(core: Core, call: Call, order: int, before: frozenset[str]) -> Schedule:
+def _find_schedule(core: Communicator, call: Call, order: int, before: frozenset[str]) -> Schedule:
     """The schedule of a rank, by the selection."""
     call.nodes = nodes_of(core)
     if call.selection is not None and call.selection.tuner is not None:
@@ -285,7 +285,7 @@ def _find_schedule(core: Core, call: Call, order: int, before: frozenset[str]) -
     return schedule
 
 
-def reduced(part: Part) -> list[float]:
+def reduced(part: Contribution) -> list[float]:
     """The sizes (bytes) that the calling rank combines in a call, by its algorithm."""
     schedule, _, _ = schedule_of(part)
     return [
@@ -295,7 +295,7 @@ def reduced(part: Part) -> list[float]:
     ]
 
 
-def decided(part: Part, context: Context, me: int, tag: int) -> Iterator[Schedule]:
+def decided(part: Contribution, context: Context, me: int, tag: int) -> Iterator[Schedule]:
     """The schedules of an algorithm that decides while it runs, one after another."""
     core, call = part.core, part.call
     call.nodes = nodes_of(core)
@@ -312,7 +312,7 @@ def decided(part: Part, context: Context, me: int, tag: int) -> Iterator[Schedul
     look.leave()
 
 
-def ready_before(core: Core, order: int) -> frozenset[str]:
+def ready_before(core: Communicator, order: int) -> frozenset[str]:
     """The node-level communicators that calls before this one have created.
 
     Those of a later call of a faster rank do not count.
@@ -324,13 +324,13 @@ def ready_before(core: Core, order: int) -> frozenset[str]:
     return ready
 
 
-def alone(part: Part) -> bool:
+def alone(part: Contribution) -> bool:
     """Whether the call takes no messages because its rank is the only one."""
     core = part.core
     return core.size == 1 and core.remote is core and not part.call.op.startswith("neighbor")
 
 
-def run(rank: Rank, subject: Any, part: Part) -> None:
+def run(rank: Rank, subject: Any, part: Contribution) -> None:
     """Do a blocking call."""
     process = rank.process
     core = part.core
@@ -349,7 +349,7 @@ def run(rank: Rank, subject: Any, part: Part) -> None:
         fail(error, _DETAILS.get(error, ""), subject)
 
 
-class CollectiveOperation(Operation):
+class CollectiveOperation(RequestOperation):
     """A non-blocking collective call: its schedule runs in a separate process.
 
     The data is copied when the program is told that the call is complete, because only then the
@@ -359,7 +359,7 @@ class CollectiveOperation(Operation):
 
     __slots__ = ("part", "finished", "error")
 
-    def __init__(self, rank: Rank, subject: Any, part: Part) -> None:
+    def __init__(self, rank: Rank, subject: Any, part: Contribution) -> None:
         super().__init__(rank, subject)
         part.label = f"i{part.label}"
         part.call.nonblocking = True
@@ -371,7 +371,7 @@ class CollectiveOperation(Operation):
         """Begin; only a persistent call begins more than once."""
         self.begin(self.part, self.part.core.next_call(self.part.me))
 
-    def begin(self, part: Part, number: int) -> None:
+    def begin(self, part: Contribution, number: int) -> None:
         """Enter the call of this number and let its schedule run."""
         rank = self.rank
         main = rank.process
@@ -428,7 +428,7 @@ class PersistentCollective(CollectiveOperation):
 
     persistent = True
 
-    def __init__(self, rank: Rank, subject: Any, part: Part) -> None:
+    def __init__(self, rank: Rank, subject: Any, part: Contribution) -> None:
         super().__init__(rank, subject, part)
         core = part.core
         self.identity = core.next_call(part.me)
@@ -450,12 +450,12 @@ class PersistentCollective(CollectiveOperation):
             del contexts[self.identity]
 
 
-def _private_contexts(core: Core) -> dict[int, PrivateContext]:
+def _private_contexts(core: Communicator) -> dict[int, PrivateContext]:
     """The contexts of persistent calls by identity."""
     return PERSISTENT.of(joint(core)[2] if core.inter else core)
 
 
-def _private_context(core: Core, identity: int) -> Context:
+def _private_context(core: Communicator, identity: int) -> Context:
     """A context for one persistent call, the same for all its ranks."""
     contexts = _private_contexts(core)
     entry = contexts.get(identity)

@@ -15,15 +15,15 @@ from pysmpi.mpi.base.info import INFO_NULL, Info
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.pickling import pickle
-from pysmpi.mpi.buffers.spellings import Blocks, Message, held
+from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, held
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective import arguments
 from pysmpi.mpi.collective.arguments_to_parts import where
 from pysmpi.mpi.collective.data import saved, transfer
-from pysmpi.mpi.collective.execution import Meeting, Part, counts_of, new_call, run
+from pysmpi.mpi.collective.execution import Contribution, Meeting, counts_of, new_call, run
 from pysmpi.mpi.collective.nonblocking import begin, keep
 from pysmpi.mpi.collective.objects import SIZE_BYTES, dump_each
-from pysmpi.mpi.groups.communicator import Core
+from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.point_to_point.requests import Prequest, Request
 
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ class Neighbors:
         return position
 
 
-NEIGHBORS: StateSlot[Core, dict[int, Neighbors]] = StateSlot(Core, dict)  # by rank
+NEIGHBORS: StateSlot[Communicator, dict[int, Neighbors]] = StateSlot(Communicator, dict)  # by rank
 
 
-def neighbors_of(comm: Any, core: Core, me: int) -> Neighbors:
+def neighbors_of(comm: Any, core: Communicator, me: int) -> Neighbors:
     """The neighbours of the calling rank."""
     table = NEIGHBORS.of(core)
     found = table.get(me)
@@ -74,7 +74,7 @@ def neighbors_of(comm: Any, core: Core, me: int) -> Neighbors:
     return found
 
 
-class Neighborhood(Part):
+class Neighborhood(Contribution):
     """The data of a rank for its neighbours: messages, or pickled objects.
 
     `outgoing` is one message for all targets, or has one for each. `incoming` has one for each
@@ -85,7 +85,7 @@ class Neighborhood(Part):
 
     def __init__(
         self,
-        core: Core,
+        core: Communicator,
         me: int,
         call: Call,
         neighbors: Neighbors,
@@ -165,7 +165,7 @@ def _part(comm: Any, op: str, parse: Any) -> Neighborhood:
         call.recv_counts = tuple(incoming.sizes())
     else:
         sent = outgoing.datatype._live()
-        count = outgoing.count if op[-1] != "v" or outgoing.__class__ is Message else 0
+        count = outgoing.count if op[-1] != "v" or outgoing.__class__ is MessageRegion else 0
         call = new_call(core, me, op, sent, count)
         taken = incoming.datatype._live()
         if op[-1] == "v":
@@ -193,7 +193,7 @@ def _among(call: Call, neighbors: Neighbors) -> None:
         call.send_counts = tuple(call.send_counts[i] for i in told)
 
 
-def _allgather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Part:
+def _allgather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
     """Neighbor_allgather and Neighbor_allgatherv."""
     return _part(
         comm,
@@ -202,7 +202,7 @@ def _allgather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Part:
     )
 
 
-def _alltoall(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Part:
+def _alltoall(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
     """Neighbor_alltoall and Neighbor_alltoallv."""
     return _part(
         comm,
@@ -213,7 +213,7 @@ def _alltoall(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Part:
     )
 
 
-def _alltoallw(comm: Any, sendbuf: Any, recvbuf: Any) -> Part:
+def _alltoallw(comm: Any, sendbuf: Any, recvbuf: Any) -> Contribution:
     """Neighbor_alltoallw."""
     return _part(
         comm,

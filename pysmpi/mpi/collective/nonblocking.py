@@ -9,7 +9,7 @@ from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective import arguments_to_parts as parts
-from pysmpi.mpi.collective.execution import CollectiveOperation, Part, PersistentCollective
+from pysmpi.mpi.collective.execution import CollectiveOperation, Contribution, PersistentCollective
 from pysmpi.mpi.operators.operators import PREDEFINED, Op
 from pysmpi.mpi.point_to_point.requests import Prequest, Request
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SUM = PREDEFINED["SUM"]
 
 
-def begin(comm: Any, part: Part) -> Request:
+def begin(comm: Any, part: Contribution) -> Request:
     """Start a call; return its request."""
     rank = current()
     operation = CollectiveOperation(rank, comm, part)
@@ -29,7 +29,7 @@ def begin(comm: Any, part: Part) -> Request:
     return request
 
 
-def keep(comm: Any, part: Part, info: Info) -> Prequest:
+def keep(comm: Any, part: Contribution, info: Info) -> Prequest:
     """The request of a call that is started later; hints change nothing."""
     check_info(info)
     request: Prequest = Prequest._of(PersistentCollective(current(), comm, part))

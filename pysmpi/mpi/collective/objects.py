@@ -22,10 +22,10 @@ from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.calls import computing, mpi
 from pysmpi.mpi.collective.arguments_to_parts import check_root, where
-from pysmpi.mpi.collective.execution import Meeting, Part, run
+from pysmpi.mpi.collective.execution import Contribution, Meeting, run
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.between_groups import joint
-from pysmpi.mpi.groups.communicator import Core, check_revoked
+from pysmpi.mpi.groups.communicator import Communicator, check_revoked
 from pysmpi.mpi.groups.locks import lock_of
 from pysmpi.mpi.internal_errors import touches_program
 from pysmpi.mpi.operators.operators import PREDEFINED, Op
@@ -50,12 +50,12 @@ def _locked(key: str) -> Callable[[Callable[..., Any]], Any]:
     return wrap
 
 
-class Objects(Part):
+class Objects(Contribution):
     """The sizes' collective: a rank contributes `data`, pickled once or for each rank."""
 
     __slots__ = ("data",)
 
-    def __init__(self, core: Core, me: int, op: str, data: Any, root: int = 0) -> None:
+    def __init__(self, core: Communicator, me: int, op: str, data: Any, root: int = 0) -> None:
         call = Call(op, me, core.size, root, 1, SIZE_BYTES)
         super().__init__(core, me, call)
         self.data = data
@@ -74,7 +74,7 @@ def _exchange(comm: Any, op: str, data: Any, root: int = 0) -> Objects:
 
 def _carry(comm: Any, sizes: Objects, op: str, count: int, **counts: Any) -> None:
     """Do the collective of the pickled bytes, as far as time is concerned, and forget the rest."""
-    Part.forget(sizes)
+    Contribution.forget(sizes)
     first = sizes.call
     call = Call(op, first.rank, first.size, first.root, count, **counts)
     run(current(), comm, Meeting(sizes.core, sizes.me, call))

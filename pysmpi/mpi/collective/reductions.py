@@ -13,19 +13,19 @@ from pysmpi.collectives.order import Order
 from pysmpi.mpi.base.constants import ERR_INTERN, ERR_TRUNCATE, SUCCESS
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.payload import PAYLOAD, snapshot
-from pysmpi.mpi.buffers.spellings import Message
+from pysmpi.mpi.buffers.spellings import MessageRegion
 from pysmpi.mpi.collective.data import packed, saved, transfer
-from pysmpi.mpi.collective.execution import Part, reduced
+from pysmpi.mpi.collective.execution import Contribution, reduced
 from pysmpi.mpi.collective.order import Evaluation, by_algorithm, order_for
 from pysmpi.mpi.datatypes.records import Type
-from pysmpi.mpi.groups.communicator import Board, Core
+from pysmpi.mpi.groups.communicator import CollectiveState, Communicator
 from pysmpi.mpi.operators.arithmetic import Operator, prefixes, reduce
 
 # Bytes of running results that exist at a time.
 CHUNK = 1 << 24
 
 
-class Combining(Part):
+class Combining(Contribution):
     """A call in which ranks combine their contributions; a user's function takes its time."""
 
     __slots__ = ("operator",)
@@ -52,13 +52,13 @@ class Reduction(Combining):
 
     def __init__(
         self,
-        core: Core,
+        core: Communicator,
         me: int,
         call: Call,
         operator: Operator,
         message: Any,
-        target: Message | None,
-        whole: Message,
+        target: MessageRegion | None,
+        whole: MessageRegion,
     ) -> None:
         super().__init__(core, me, call)
         self.operator = operator
@@ -69,7 +69,7 @@ class Reduction(Combining):
         self.start = 0
         self.stop = whole.nbytes
 
-    def combined(self, board: Board) -> tuple[int, Any]:
+    def combined(self, board: CollectiveState) -> tuple[int, Any]:
         """The combined contributions of one board, after an error class.
 
         In the order of an algorithm, a result for each rank; else a result for all.
@@ -117,7 +117,11 @@ class Reduction(Combining):
         message = self.message
         if self.count * self.record.layout.size > PAYLOAD.most:
             return True
-        return message.__class__ is Message and PAYLOAD.folded(message) and PAYLOAD.folded(buffer)
+        return (
+            message.__class__ is MessageRegion
+            and PAYLOAD.folded(message)
+            and PAYLOAD.folded(buffer)
+        )
 
     def release(self) -> None:
         """Combine if all have entered, else save a copy."""
@@ -144,12 +148,12 @@ class Prefix(Combining):
 
     def __init__(
         self,
-        core: Core,
+        core: Communicator,
         me: int,
         call: Call,
         operator: Operator,
-        message: Message,
-        target: Message,
+        message: MessageRegion,
+        target: MessageRegion,
         exclusive: bool,
     ) -> None:
         super().__init__(core, me, call)

@@ -27,7 +27,7 @@ from pysmpi.mpi.communicators.fault_tolerance import FaultTolerance
 from pysmpi.mpi.groups import locks as commlocks
 from pysmpi.mpi.groups.agreement import agree, share_later
 from pysmpi.mpi.groups.communicator import (
-    Core,
+    Communicator,
     check_revoked,
     connect,
     self_core,
@@ -37,7 +37,7 @@ from pysmpi.mpi.groups.groups import Group, Members
 from pysmpi.mpi.groups.hardware import split_color
 from pysmpi.mpi.point_to_point.buffered import BufferedSends
 from pysmpi.mpi.point_to_point.calls import PointToPoint
-from pysmpi.mpi.point_to_point.operations import Operation
+from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.partitioned import PartitionedCommunication
 from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.mpi.processes.connecting import PARENT, forget_parent, join, parent_of
@@ -50,7 +50,7 @@ __all__ = ["Comm", "COMM_NULL"]
 CONTEXT_BYTES = 8  # bytes of messages to agree on a new communicator
 
 
-class Everyone:
+class PredefinedCommunicator:
     """The object of a predefined communicator: its core depends on the rank."""
 
     __slots__ = ("name", "find", "__weakref__")
@@ -60,8 +60,8 @@ class Everyone:
         self.find = find
 
 
-WORLD = Everyone("MPI_COMM_WORLD", lambda rank: world_core(rank.world))
-SELF = Everyone("MPI_COMM_SELF", self_core)
+WORLD = PredefinedCommunicator("MPI_COMM_WORLD", lambda rank: world_core(rank.world))
+SELF = PredefinedCommunicator("MPI_COMM_SELF", self_core)
 
 
 class Local:
@@ -74,7 +74,7 @@ class Local:
         self.info: Any = None
 
 
-LOCALS: StateSlot[Rank, dict[Core | Everyone, Local]] = StateSlot(Rank, dict)
+LOCALS: StateSlot[Rank, dict[Communicator | PredefinedCommunicator, Local]] = StateSlot(Rank, dict)
 
 
 def local(rank: Rank, impl: Any) -> Local:
@@ -82,7 +82,7 @@ def local(rank: Rank, impl: Any) -> Local:
     table = LOCALS.of(rank)
     found = table.get(impl)
     if found is None:
-        found = table[impl] = Local(impl.name if isinstance(impl, Everyone) else "")
+        found = table[impl] = Local(impl.name if isinstance(impl, PredefinedCommunicator) else "")
     return found
 
 
@@ -97,19 +97,21 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         self._copy(comm, "comm")
         return self
 
-    def _core(self) -> Core:
+    def _core(self) -> Communicator:
         """The core of the calling rank's communicator."""
         impl = self._impl
-        if impl.__class__ is Core:
+        if impl.__class__ is Communicator:
             return impl
         if impl is WORLD:
-            known: Core | None = current().world.core
+            known: Communicator | None = current().world.core
             return known or world_core(current().world)
         impl = self._live()
-        found: Core = impl.find(current()) if impl.__class__ is Everyone else impl
+        found: Communicator = (
+            impl.find(current()) if impl.__class__ is PredefinedCommunicator else impl
+        )
         return found
 
-    def _usable(self) -> Core:
+    def _usable(self) -> Communicator:
         """The core, for a call that communicates: an error if the communicator is revoked."""
         core = self._core()
         if core.revoked:
@@ -214,7 +216,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         _describe(rank, new, hints)
         attributes.copied(self, new)
         errhandlers.inherit(self, new)
-        operation = Operation(rank, self)
+        operation = RequestOperation(rank, self)
         operation.request = request
         return new, Request._of(operation)
 
@@ -249,7 +251,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         if color < 0 and color != UNDEFINED:
             fail(ERR_ARG, f"color is {color}, expected one that is not negative or UNDEFINED", self)
 
-        def make(*values: Colored) -> dict[int, tuple[Core, Core]]:
+        def make(*values: Colored) -> dict[int, tuple[Communicator, Communicator]]:
             return _split_all(core, *values)
 
         made = agree(rank, core, "comm_split", (color, key), CONTEXT_BYTES, make, self, True)
@@ -272,7 +274,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         """The class of communicators made from this one."""
         return Comm
 
-    def _derived(self, rank: Rank, core: Core | None) -> Comm:
+    def _derived(self, rank: Rank, core: Communicator | None) -> Comm:
         """The handle of a communicator made from this one, or COMM_NULL."""
         if core is None:
             return self._plain()._of(None)
@@ -494,39 +496,39 @@ def class_for(impl: Any) -> type[Comm]:
     return Comm
 
 
-def side_of(rank: Rank, made: tuple[Core, Core]) -> Core:
+def side_of(rank: Rank, made: tuple[Communicator, Communicator]) -> Communicator:
     """The side of a new communicator that a rank is on."""
     one, other = made
     return one if rank.pid in one.group else other
 
 
-def _twin(core: Core) -> tuple[Core, Core]:
+def _twin(core: Communicator) -> tuple[Communicator, Communicator]:
     """A new communicator of the same processes, with the same topology."""
-    new = Core(core.universe, core.group)
+    new = Communicator(core.universe, core.group)
     new.topology = core.topology
     if not core.inter:
         return new, new
-    other = Core(core.universe, core.remote.group)
+    other = Communicator(core.universe, core.remote.group)
     connect(new, other)
     return new, other
 
 
-def _create_all(values: dict[int, tuple[Core, Members]]) -> dict[int, Core]:
+def _create_all(values: dict[int, tuple[Communicator, Members]]) -> dict[int, Communicator]:
     """The new core of each process that is in the group that it has brought."""
-    made: dict[int, Core] = {}
+    made: dict[int, Communicator] = {}
     for rank, (core, members) in values.items():
         pid = core.group[rank]
         if pid in made or pid not in members:
             continue
-        new = Core(core.universe, members)
+        new = Communicator(core.universe, members)
         for member in members:
             made[member] = new
     return made
 
 
 def _create_between(
-    mine: dict[int, tuple[Core, Members]], theirs: dict[int, tuple[Core, Members]]
-) -> dict[int, Core]:
+    mine: dict[int, tuple[Communicator, Members]], theirs: dict[int, tuple[Communicator, Members]]
+) -> dict[int, Communicator]:
     """The sides of the new intercommunicator, for each process that is on one of them.
 
     All ranks of a group pass the same group; if one of the two is empty, no communicator is made.
@@ -537,7 +539,7 @@ def _create_between(
         sides.append((core.universe, members))
     if not all(len(members) for _, members in sides):
         return {}
-    one, other = (Core(universe, members) for universe, members in sides)
+    one, other = (Communicator(universe, members) for universe, members in sides)
     connect(one, other)
     made = dict.fromkeys(one.group, one)
     made.update(dict.fromkeys(other.group, other))
@@ -548,8 +550,8 @@ Colored = dict[int, tuple[int, int]]  # rank -> color, key
 
 
 def _split_all(
-    core: Core, mine: Colored, theirs: Colored | None = None
-) -> dict[int, tuple[Core, Core]]:
+    core: Communicator, mine: Colored, theirs: Colored | None = None
+) -> dict[int, tuple[Communicator, Communicator]]:
     """The sides of the new communicator of each color; one and the same without a remote group.
 
     Between two groups, only common colors make a communicator.
@@ -557,7 +559,7 @@ def _split_all(
     near = _by_color(mine)
     if theirs is None:
         cores = {
-            color: Core(core.universe, [core.group[rank] for rank in ranks])
+            color: Communicator(core.universe, [core.group[rank] for rank in ranks])
             for color, ranks in near.items()
         }
         return {color: (new, new) for color, new in cores.items()}
@@ -565,8 +567,8 @@ def _split_all(
     made = {}
     for color in near:
         if color in far:
-            one = Core(core.universe, [core.group[rank] for rank in near[color]])
-            other = Core(core.universe, [core.remote.group[rank] for rank in far[color]])
+            one = Communicator(core.universe, [core.group[rank] for rank in near[color]])
+            other = Communicator(core.universe, [core.remote.group[rank] for rank in far[color]])
             connect(one, other)
             made[color] = one, other
     return made

@@ -26,9 +26,9 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.groups.agreement import agree, agree_later, share_later
 from pysmpi.mpi.groups.between_groups import joint
-from pysmpi.mpi.groups.communicator import PERSISTENT, Core, connect
+from pysmpi.mpi.groups.communicator import PERSISTENT, Communicator, connect
 from pysmpi.mpi.groups.groups import EMPTY, Group
-from pysmpi.mpi.point_to_point.operations import Operation
+from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.partitioned import STARTED
 from pysmpi.mpi.point_to_point.requests import Request as RequestHandle
 
@@ -54,7 +54,7 @@ class FaultTolerance:
     def Revoke(self) -> None:
         """Revoke a communicator."""
         rank = current()
-        core: Core = self._core()
+        core: Communicator = self._core()
         process = rank.process
         process.settle()
         revoke(rank, core)
@@ -100,7 +100,7 @@ class FaultTolerance:
         def done(made: Any) -> None:
             cell[0] = _seen(core, made)
 
-        operation = Operation(rank, self)
+        operation = RequestOperation(rank, self)
         operation.request = agree_later(
             rank, core, "comm_agree", (rank.pid, cell[0]), FLAG_BYTES, _both, done
         )
@@ -126,11 +126,11 @@ class FaultTolerance:
         made, request = share_later(
             rank, core, "comm_shrink", CONTEXT_BYTES, lambda: _twin(core)
         )
-        operation = Operation(rank, self)
+        operation = RequestOperation(rank, self)
         operation.request = request
         return self._survivors(rank, made), RequestHandle._of(operation)
 
-    def _survivors(self, rank: Rank, made: tuple[Core, Core]) -> Comm:
+    def _survivors(self, rank: Rank, made: tuple[Communicator, Communicator]) -> Comm:
         new: Comm = self._plain()._of(made[0] if rank.pid in made[0].group else made[1])
         errhandlers.inherit(self, new)  # type: ignore[arg-type]
         return new
@@ -146,14 +146,14 @@ class Revocation:
     __slots__ = ("shadow", "told")
 
     def __init__(self) -> None:
-        self.shadow: Core | None = None
+        self.shadow: Communicator | None = None
         self.told = False
 
 
-REVOCATION = StateSlot(Core, Revocation)
+REVOCATION = StateSlot(Communicator, Revocation)
 
 
-def shadow(core: Core) -> Core:
+def shadow(core: Communicator) -> Communicator:
     """A communicator of the same processes that cannot be revoked."""
     kept = REVOCATION.of(core)
     if kept.shadow is None:
@@ -163,12 +163,12 @@ def shadow(core: Core) -> Core:
     return kept.shadow
 
 
-def _twin(core: Core) -> tuple[Core, Core]:
+def _twin(core: Communicator) -> tuple[Communicator, Communicator]:
     """Both sides of a new communicator of the same processes, without a topology."""
-    new = Core(core.universe, core.group)
+    new = Communicator(core.universe, core.group)
     if not core.inter:
         return new, new
-    other = Core(core.universe, core.remote.group)
+    other = Communicator(core.universe, core.remote.group)
     connect(new, other)
     return new, other
 
@@ -185,7 +185,7 @@ def _both(*groups: Flags) -> list[tuple[int, int]]:
     return found
 
 
-def _seen(core: Core, made: list[tuple[int, int]]) -> int:
+def _seen(core: Communicator, made: list[tuple[int, int]]) -> int:
     """The result for a rank: the remote group's flags, if there is one."""
     if core.inter:
         made = [entry for entry in made if entry[0] not in core.group]
@@ -195,7 +195,7 @@ def _seen(core: Core, made: list[tuple[int, int]]) -> int:
 # Revocation.
 
 
-def revoke(rank: Rank, core: Core) -> None:
+def revoke(rank: Rank, core: Communicator) -> None:
     """Notify all members that a communicator is revoked; the calling rank knows it at once.
 
     Only the first rank that revokes it sends notices.
@@ -215,7 +215,12 @@ def revoke(rank: Rank, core: Core) -> None:
 
 
 def _notify(
-    universe: Universe, core: Core, pids: list[int], notices: Context, member: int, root: int
+    universe: Universe,
+    core: Communicator,
+    pids: list[int],
+    notices: Context,
+    member: int,
+    root: int,
 ) -> None:
     """Make a member wait for the notice, forward it and process it."""
     size = len(pids)
@@ -237,7 +242,7 @@ def _notify(
     messenger.launch()
 
 
-def learn(core: Core, pid: int) -> None:
+def learn(core: Communicator, pid: int) -> None:
     """A member gets the notice of a revocation: its waits on the communicator end."""
     side = core if pid in core.group else core.remote
     if pid in side.revoked:
@@ -261,7 +266,7 @@ def learn(core: Core, pid: int) -> None:
         withdraw(context, place, place, now)
 
 
-def _collective_contexts(side: Core, me: int) -> Iterable[tuple[Context, int]]:
+def _collective_contexts(side: Communicator, me: int) -> Iterable[tuple[Context, int]]:
     """The contexts in which schedules send, and the rank of a member in each."""
     yield side.coll, me
     place = me

@@ -18,7 +18,7 @@ from pysmpi.mpi.communicators.comm import CONTEXT_BYTES, Comm, use_class
 from pysmpi.mpi.communicators.intercomm_creation import join, meet
 from pysmpi.mpi.communicators.intracomm import Intracomm
 from pysmpi.mpi.groups.agreement import agree
-from pysmpi.mpi.groups.communicator import Core
+from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.groups.groups import Group, Members
 
 __all__ = ["Intercomm"]
@@ -32,7 +32,7 @@ class Intercomm(Comm):
     def __new__(cls, comm: Comm | None = None) -> Any:
         self = super().__new__(cls, comm)
         impl = self._impl
-        if impl is not None and not (impl.__class__ is Core and impl.inter):
+        if impl is not None and not (impl.__class__ is Communicator and impl.inter):
             raise TypeError("expecting an intercommunicator")
         return self
 
@@ -128,4 +128,4 @@ def _members(group: Any, argument: str) -> Members:
     return members
 
 
-use_class(lambda impl: impl.__class__ is Core and impl.inter, Intercomm)
+use_class(lambda impl: impl.__class__ is Communicator and impl.inter, Intercomm)

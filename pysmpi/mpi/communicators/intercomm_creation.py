@@ -18,9 +18,9 @@ from pysmpi.mpi.base.handles import type_name
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.groups.agreement import agree, tag_of
-from pysmpi.mpi.groups.communicator import MEETINGS, Core, check_revoked, connect
+from pysmpi.mpi.groups.communicator import MEETINGS, Communicator, check_revoked, connect
 from pysmpi.mpi.groups.groups import Members
-from pysmpi.mpi.point_to_point.calls import Landing
+from pysmpi.mpi.point_to_point.calls import ObjectBuffer
 
 if TYPE_CHECKING:
     from pysmpi.mpi.communicators.intercomm import Intercomm
@@ -37,7 +37,7 @@ class Half:
 
     def __init__(self, members: Members) -> None:
         self.members = members
-        self.side: Core | None = None
+        self.side: Communicator | None = None
 
 
 class IntercommCreation:
@@ -81,7 +81,9 @@ class IntercommCreation:
         return handle  # type: ignore[no-any-return]
 
 
-def _introduce(rank: Rank, comm: Any, peers: Core, remote: int, tag: int, half: Half) -> None:
+def _introduce(
+    rank: Rank, comm: Any, peers: Communicator, remote: int, tag: int, half: Half
+) -> None:
     """The leaders exchange their groups, first the sizes; both then have a side."""
     context = peers.leaders
     if context is None:
@@ -113,13 +115,15 @@ def _swap(
     send.immediate = True
     send.payload = half
     receive = Receive(context, remote, me, tag, back)
-    landing = receive.payload = Landing()
+    landing = receive.payload = ObjectBuffer()
     rank.process.exchange([send, receive], [send, receive])
     found: Half | None = landing.data
     return found
 
 
-def _told(rank: Rank, comm: Any, core: Core, leader: int, half: Half | None) -> Core | None:
+def _told(
+    rank: Rank, comm: Any, core: Communicator, leader: int, half: Half | None
+) -> Communicator | None:
     """The leader sends the remote members to its group, first their number."""
     me = core.rank_of(rank.pid)
     number = core.next_call(me)
@@ -129,7 +133,7 @@ def _told(rank: Rank, comm: Any, core: Core, leader: int, half: Half | None) -> 
     broadcast(rank, core, me, leader, HEAD_BYTES, tag_of(number, "intercomm_create"))
     if core.revoked:
         check_revoked(comm, core)
-    new: Core | None = board.result[0]
+    new: Communicator | None = board.result[0]
     if new is not None:
         others = new.remote.size * PROCESS_BYTES
         broadcast(rank, core, me, leader, others, tag_of(number, "intercomm_members"))
@@ -137,39 +141,39 @@ def _told(rank: Rank, comm: Any, core: Core, leader: int, half: Half | None) -> 
     return new
 
 
-def broadcast(rank: Rank, core: Core, me: int, root: int, nbytes: int, tag: int) -> None:
+def broadcast(rank: Rank, core: Communicator, me: int, root: int, nbytes: int, tag: int) -> None:
     """Take part in the messages of a broadcast without data."""
     call = Call("bcast", me, core.size, root, nbytes, selection=rank.universe.selection)
     rank.process.execute(schedule_for(call), core.coll, me, tag)
 
 
-def _pair(core: Core, mine: Members, theirs: Members) -> tuple[Core, Core]:
-    one, other = Core(core.universe, mine), Core(core.universe, theirs)
+def _pair(core: Communicator, mine: Members, theirs: Members) -> tuple[Communicator, Communicator]:
+    one, other = Communicator(core.universe, mine), Communicator(core.universe, theirs)
     connect(one, other)
     return one, other
 
 
-def meet(rank: Rank, purpose: str, mine: Members, theirs: Members) -> Core:
+def meet(rank: Rank, purpose: str, mine: Members, theirs: Members) -> Communicator:
     """An intercommunicator of two groups that know each other: all members agree on it."""
     first, second = (mine, theirs) if mine[0] < theirs[0] else (theirs, mine)
     meetings = MEETINGS.of(rank.universe)
     key = (purpose, first, second)
     meeting = meetings.get(key)
     if meeting is None:
-        meeting = meetings[key] = Core(rank.universe, [*first, *second])
+        meeting = meetings[key] = Communicator(rank.universe, [*first, *second])
 
-    def make(values: dict[int, Any]) -> tuple[Core, Core]:
+    def make(values: dict[int, Any]) -> tuple[Communicator, Communicator]:
         # The next call with the same purpose is independent.
         if meetings.get(key) is meeting:
             del meetings[key]
         return _pair(meeting, first, second)
 
     one, other = agree(rank, meeting, "intercomm_from_groups", None, HEAD_BYTES, make)
-    side: Core = one if mine is first else other
+    side: Communicator = one if mine is first else other
     return side
 
 
-def join(core: Core, mine: dict[int, bool], theirs: dict[int, bool]) -> Core | None:
+def join(core: Communicator, mine: dict[int, bool], theirs: dict[int, bool]) -> Communicator | None:
     """One communicator of both groups; the group with `high` comes last.
 
     If both pass the same value, the group that is first in the machine comes first. None if the
@@ -183,4 +187,4 @@ def join(core: Core, mine: dict[int, bool], theirs: dict[int, bool]) -> Core | N
     if high == remote_high:
         high = near[0] > far[0]
     pids = [*far, *near] if high else [*near, *far]
-    return Core(core.universe, pids)
+    return Communicator(core.universe, pids)

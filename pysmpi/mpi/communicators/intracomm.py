@@ -15,7 +15,7 @@ from pysmpi.mpi.collective.calls import IntracommCollectives
 from pysmpi.mpi.communicators.comm import CONTEXT_BYTES, SELF, WORLD, Comm, use_class
 from pysmpi.mpi.communicators.intercomm_creation import IntercommCreation
 from pysmpi.mpi.groups.agreement import agree
-from pysmpi.mpi.groups.communicator import MEETINGS, Core
+from pysmpi.mpi.groups.communicator import MEETINGS, Communicator
 from pysmpi.mpi.groups.groups import Group, Members
 from pysmpi.mpi.processes.connecting import Connecting
 from pysmpi.mpi.processes.spawning import Spawning
@@ -33,7 +33,7 @@ class Intracomm(
 
     def __new__(cls, comm: Comm | None = None) -> Any:
         self = super().__new__(cls, comm)
-        if self._impl.__class__ is Core and self._impl.inter:
+        if self._impl.__class__ is Communicator and self._impl.inter:
             raise TypeError("expecting an intracommunicator")
         return self
 
@@ -84,7 +84,7 @@ def _members(group: Any) -> Members:
     return members
 
 
-def _gather(rank: Rank, purpose: Any, members: Members) -> Core | None:
+def _gather(rank: Rank, purpose: Any, members: Members) -> Communicator | None:
     """A new communicator; only these processes take part in making it."""
     if rank.pid not in members:
         return None
@@ -92,19 +92,19 @@ def _gather(rank: Rank, purpose: Any, members: Members) -> Core | None:
     key = (purpose, members)
     meeting = meetings.get(key)
     if meeting is None:
-        meeting = meetings[key] = Core(rank.universe, members)
+        meeting = meetings[key] = Communicator(rank.universe, members)
 
-    def make(values: dict[int, Any]) -> Core:
+    def make(values: dict[int, Any]) -> Communicator:
         # The next call with the same purpose is independent.
         if meetings.get(key) is meeting:
             del meetings[key]
-        return Core(rank.universe, members)
+        return Communicator(rank.universe, members)
 
-    new: Core | None = agree(rank, meeting, "comm_create_group", None, CONTEXT_BYTES, make)
+    new: Communicator | None = agree(rank, meeting, "comm_create_group", None, CONTEXT_BYTES, make)
     return new
 
 
-use_class(lambda impl: impl.__class__ is not Core or not impl.inter, Intracomm)
+use_class(lambda impl: impl.__class__ is not Communicator or not impl.inter, Intracomm)
 
 COMM_SELF = Intracomm._define("COMM_SELF", SELF, 0x44000001)
 COMM_WORLD = Intracomm._define("COMM_WORLD", WORLD, 0x44000000)

@@ -18,7 +18,7 @@ from pysmpi.mpi.communicators.intercomm import Intercomm
 from pysmpi.mpi.communicators.intracomm import Intracomm
 from pysmpi.mpi.groups.agreement import agree
 from pysmpi.mpi.groups.between_groups import joint
-from pysmpi.mpi.groups.communicator import Core, connect
+from pysmpi.mpi.groups.communicator import Communicator, connect
 from pysmpi.mpi.groups.locks import at_forget, lock_of, locks_of
 
 __all__ = ["_comm_lock", "_comm_lock_table", "_commctx_intra", "_commctx_inter"]
@@ -32,7 +32,7 @@ class Hidden:
 
     __slots__ = ("core", "local", "first", "tag")
 
-    def __init__(self, core: Core, local: Core, first: bool) -> None:
+    def __init__(self, core: Communicator, local: Communicator, first: bool) -> None:
         self.core = core
         self.local = local
         self.first = first
@@ -59,7 +59,7 @@ def _hidden(comm: Any) -> Hidden:
     """The duplicate of a communicator, which all ranks make at their first call."""
     with lock_of(comm, "@commctx"):
         rank = current()
-        core: Core = comm._usable()
+        core: Communicator = comm._usable()
         tables = HIDDEN.of(rank)
         found = tables.get(comm._impl)
         if found is None:
@@ -72,14 +72,14 @@ def _hidden(comm: Any) -> Hidden:
         return found
 
 
-def _duplicate(core: Core) -> list[tuple[Core, Core]]:
+def _duplicate(core: Communicator) -> list[tuple[Communicator, Communicator]]:
     """For each group, its side of the duplicate, and a separate communicator."""
-    new = Core(core.universe, core.group)
+    new = Communicator(core.universe, core.group)
     if not core.inter:
         return [(new, new)]
-    other = Core(core.universe, core.remote.group)
+    other = Communicator(core.universe, core.remote.group)
     connect(new, other)
-    return [(side, Core(core.universe, side.group)) for side in (new, other)]
+    return [(side, Communicator(core.universe, side.group)) for side in (new, other)]
 
 
 def _comm_lock(comm: Comm, key: Hashable | None = None) -> Any:

@@ -1,9 +1,9 @@
 """The layout of a datatype in memory, flattened to a few strided runs.
 
 An MPI datatype is a *typemap*: a sequence of (basic type, byte displacement).
-A `Layout` stores the same information as a few `Run` and `Blocks`. Each of them has the places of
-its bytes in memory and in the packed stream. Because both places are stored, repeating a layout
-only adds one dimension to each of its parts, also for irregular layouts. A copy is one numpy
+A `Layout` stores the same information as a few `Run` and `IrregularBlocks`. Each of them has the
+places of its bytes in memory and in the packed stream. Because both places are stored, repeating a
+layout only adds one dimension to each of its parts, also for irregular layouts. A copy is one numpy
 assignment for each part, without a Python loop over elements or over the rows of a subarray.
 
 Lower and upper bounds follow MPI 4.1 section 5.1; the padding of structures to their alignment
@@ -42,7 +42,7 @@ class Run(NamedTuple):
     dims: tuple[Dimension, ...]
 
 
-class Blocks(NamedTuple):
+class IrregularBlocks(NamedTuple):
     """Blocks of bytes at irregular offsets, the whole group repeated along `dims`."""
 
     offsets: np.ndarray
@@ -51,7 +51,7 @@ class Blocks(NamedTuple):
     dims: tuple[Dimension, ...]
 
 
-Part = Run | Blocks
+Part = Run | IrregularBlocks
 
 
 class Layout:
@@ -80,20 +80,20 @@ class Layout:
             size == 0
             or (len(parts) == 1 and isinstance(parts[0], Run)
                 and not parts[0].dims and parts[0].offset == 0))
-        self._plans: dict[int, Plan] = {}
+        self._plans: dict[int, CopyPlan] = {}
 
     @property
     def extent(self) -> int:
         """Distance in bytes between consecutive elements."""
         return self.ub - self.lb
 
-    def plan(self, count: int) -> Plan:
+    def plan(self, count: int) -> CopyPlan:
         """The plan to copy `count` consecutive elements."""
         plan = self._plans.get(count)
         if plan is None:
             if len(self._plans) >= PLANS_KEPT:
                 self._plans.clear()
-            plan = self._plans[count] = Plan(repeat(self, count, self.extent))
+            plan = self._plans[count] = CopyPlan(repeat(self, count, self.extent))
         return plan
 
 
@@ -284,10 +284,10 @@ def _blocks(offsets: np.ndarray, packed: np.ndarray, lengths: np.ndarray,
         steps, packed_steps = np.diff(offsets), np.diff(packed)
         if (steps == steps[0]).all() and (packed_steps == packed_steps[0]).all():
             return _tidy(first, (len(offsets), int(steps[0]), int(packed_steps[0])))
-    return Blocks(offsets, packed, lengths, dims)
+    return IrregularBlocks(offsets, packed, lengths, dims)
 
 
-class Plan:
+class CopyPlan:
     """Copies between memory and the packed stream for a whole message.
 
     `nbytes` is the length of the stream; `low` and `high` bound the accessed bytes of memory,
@@ -384,7 +384,7 @@ class _Indexed:
     __slots__ = ("dtype", "index", "offset", "packed", "packed_index", "packed_span", "shape",
                  "span", "strides", "packed_strides")
 
-    def __init__(self, part: Blocks) -> None:
+    def __init__(self, part: IrregularBlocks) -> None:
         offsets, packed, lengths = part.offsets, part.packed, part.lengths
         self.offset = int(offsets.min())
         self.packed = int(packed.min())

@@ -1,10 +1,10 @@
 """Active accesses to a file: their data and their time.
 
-An `Access` is one process's reading or writing of one message. Its bytes pass the simulated disk,
-and at the end of this the real file is read or written. In a collective access the processes first
-exchange the ranges of the file that they want. If these interleave, they exchange data so that each
-accesses one piece (two-phase I/O; Thakur et al., "Data sieving and collective I/O in ROMIO");
-otherwise each accesses its range independently.
+A `FileAccess` is one process's reading or writing of one message. Its bytes pass the simulated
+disk, and at the end of this the real file is read or written. In a collective access the processes
+first exchange the ranges of the file that they want. If these interleave, they exchange data so
+that each accesses one piece (two-phase I/O; Thakur et al., "Data sieving and collective I/O in
+ROMIO"); otherwise each accesses its range independently.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Request as KernelRequest
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_FILE, SUCCESS
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.buffers.spellings import Message
+from pysmpi.mpi.buffers.spellings import MessageRegion
 from pysmpi.mpi.datatypes.status import Status
-from pysmpi.mpi.files.disks import Step
-from pysmpi.mpi.files.pointers import Claim, Side
+from pysmpi.mpi.files.disks import DiskStep
+from pysmpi.mpi.files.pointers import FileSide, RangeClaim
 from pysmpi.mpi.files.storage import FileError
 from pysmpi.mpi.files.views import Pieces
 from pysmpi.mpi.groups.agreement import agree_later, tag_of
-from pysmpi.mpi.groups.communicator import Core
-from pysmpi.mpi.point_to_point.operations import Operation
+from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.mpi.point_to_point.operations import RequestOperation
 
 # The message of a process about its part: its begin and end in the file.
 RANGE_BYTES = 16
 
 
-class Access(Operation):
+class FileAccess(RequestOperation):
     """Reads or writes a message at a position (bytes) of the stream of a view.
 
     `got` is the amount of the message that was transferred, in bytes of the file.
@@ -46,7 +46,7 @@ class Access(Operation):
     pieces: Pieces
 
     def __init__(
-        self, rank: Rank, subject: Any, side: Side, write: bool, message: Message
+        self, rank: Rank, subject: Any, side: FileSide, write: bool, message: MessageRegion
     ) -> None:
         super().__init__(rank, subject)
         self.side = side
@@ -58,8 +58,8 @@ class Access(Operation):
         self.detail = ""
         self.settled = False
         self.stream: Any = None
-        self.steps: list[Step] = []
-        self.claim: Claim | None = None
+        self.steps: list[DiskStep] = []
+        self.claim: RangeClaim | None = None
         if write and side.representation.converts:
             # A conversion may be a function of the program: here is the rank that calls it.
             try:
@@ -79,7 +79,7 @@ class Access(Operation):
         """Find out where in the file the data are."""
         self.pieces = self.side.view.pieces(position, self.nbytes)
 
-    def way(self) -> list[Step]:
+    def way(self) -> list[DiskStep]:
         """The work of the disk."""
         side = self.side
         sieving = side.hints["romio_ds_write" if self.write else "romio_ds_read"]
@@ -94,7 +94,7 @@ class Access(Operation):
         self.steps = self.way()
         if side.file.atomic:
             low, high = self.pieces.low, self.pieces.high
-            self.claim = Claim(low, high, self.write, self.step)
+            self.claim = RangeClaim(low, high, self.write, self.step)
             side.file.claims.take(self.claim)
         else:
             self.step()
@@ -160,21 +160,21 @@ class Access(Operation):
         return self.error
 
 
-class Named(NamedTuple):
+class NamedCollective(NamedTuple):
     """The name of a collective operation, where reports of deadlocks look for it."""
 
     op: str
 
 
-class Place(NamedTuple):
+class AccessGroup(NamedTuple):
     """The collective call of an access, and its group of processes."""
 
-    core: Core
+    core: Communicator
     number: int
-    call: Named
+    call: NamedCollective
 
 
-class CollectiveAccess(Access):
+class CollectiveAccess(FileAccess):
     """One process's part of a collective access.
 
     `name` is that of the operation. With an `order`, the processes access one after the other:
@@ -183,10 +183,11 @@ class CollectiveAccess(Access):
 
     __slots__ = ("block", "name", "number", "order", "part")
 
-    part: Place
+    part: AccessGroup
 
     def __init__(
-        self, rank: Rank, subject: Any, side: Side, write: bool, message: Message, name: str,
+        self, rank: Rank, subject: Any, side: FileSide, write: bool, message: MessageRegion,
+        name: str,
         order: Callable[[dict[int, int]], dict[int, int]] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(rank, subject, side, write, message)
@@ -214,7 +215,7 @@ class CollectiveAccess(Access):
         agree_later(self.rank, core, self.name, value, RANGE_BYTES, make, self.agreed)
         # All processes count the exchange, whether or not there will be one.
         self.number = core.next_call(side.me)
-        self.part = Place(core, self.number - 1, Named(self.name.removeprefix("i")))
+        self.part = AccessGroup(core, self.number - 1, NamedCollective(self.name.removeprefix("i")))
 
     def agreed(self, made: Any) -> None:
         """All processes have entered the call."""
@@ -228,10 +229,10 @@ class CollectiveAccess(Access):
         else:
             self.go()
 
-    def way(self) -> list[Step]:
+    def way(self) -> list[DiskStep]:
         """One piece, after an exchange."""
         if self.block:
-            return [Step(self.write, self.side.disk.latency, self.nbytes)]
+            return [DiskStep(self.write, self.side.disk.latency, self.nbytes)]
         return super().way()
 
     def complete(self) -> None:

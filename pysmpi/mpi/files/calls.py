@@ -15,8 +15,8 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.spellings import reduction
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.status import Status, check_status
-from pysmpi.mpi.files.access import Access, CollectiveAccess
-from pysmpi.mpi.files.pointers import OpenFile, Side
+from pysmpi.mpi.files.access import CollectiveAccess, FileAccess
+from pysmpi.mpi.files.pointers import FileSide, OpenFile
 from pysmpi.mpi.point_to_point.requests import Request
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def offset_argument(value: Any) -> int:
     return number
 
 
-def check_access(file: Any, side: Side, write: bool, where: Any) -> None:
+def check_access(file: Any, side: FileSide, write: bool, where: Any) -> None:
     """Raise an error for calls that the access mode does not allow."""
     amode = side.file.amode
     if write and amode & c.MODE_RDONLY:
@@ -58,18 +58,18 @@ def sequential(file: Any) -> None:
 
 def new_access(
     file: Any, rank: Rank, write: bool, where: Any, buf: Any, name: str | None
-) -> tuple[Access, int]:
+) -> tuple[FileAccess, int]:
     """An access that is about to begin, and its position in etypes.
 
     `name` is that of a collective call, None for others.
     """
     message = reduction(buf, not write)
-    side: Side = file._live()
+    side: FileSide = file._live()
     check_access(file, side, write, where)
     if type(where) is int and where < 0:
         fail(c.ERR_ARG, f"offset is {where}, expected one that is not negative", file)
     if name is None:
-        access = Access(rank, file, side, write, message)
+        access = FileAccess(rank, file, side, write, message)
     else:
         order = _order(side.file) if where is ORDERED else None
         access = CollectiveAccess(rank, file, side, write, message, name, order)
@@ -103,7 +103,7 @@ def _order(shared: OpenFile) -> Any:
     return order
 
 
-def start(file: Any, write: bool, where: Any, buf: Any, name: str | None) -> Access:
+def start(file: Any, write: bool, where: Any, buf: Any, name: str | None) -> FileAccess:
     """Begin an access in the background; the process's own pointer moves at once."""
     rank = current()
     process = rank.process
@@ -116,7 +116,7 @@ def start(file: Any, write: bool, where: Any, buf: Any, name: str | None) -> Acc
     return access
 
 
-def finish(file: Any, access: Access, status: Status | None) -> None:
+def finish(file: Any, access: FileAccess, status: Status | None) -> None:
     """Wait for an access, and raise its error."""
     rank = current()
     process = rank.process
@@ -153,7 +153,7 @@ def later(file: Any, write: bool, where: Any, buf: Any, name: str | None = None)
 
 def begin(file: Any, write: bool, where: Any, buf: Any, name: str) -> None:
     """The first half of a split collective access; a process has at most one at a time."""
-    side: Side = file._live()
+    side: FileSide = file._live()
     if side.split is not None:
         fail(c.ERR_IO, f"{name}_begin while a {side.split[0]} has begun on the same file", file)
     access = start(file, write, where, buf, name)
@@ -165,7 +165,7 @@ def end(file: Any, buf: Any, status: Status | None, write: bool, name: str) -> N
     reduction(buf, not write)
     if status is not None:
         check_status(status)
-    side: Side = file._live()
+    side: FileSide = file._live()
     if side.split is None or side.split[0] != name:
         begun = "nothing" if side.split is None else f"a {side.split[0]}"
         fail(c.ERR_IO, f"{name}_end where {begun} has begun", file)

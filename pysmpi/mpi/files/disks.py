@@ -29,7 +29,7 @@ MACHINE, HOST = "machine", "host"
 SIEVING = ("automatic", "enable", "disable")
 
 
-class Step(NamedTuple):
+class DiskStep(NamedTuple):
     """A part of an access: `latency` (s), then `nbytes` that are read or written."""
 
     write: bool
@@ -49,7 +49,7 @@ class Disk:
             True: [both, Constraint(write, f"{name} writes")],
         }
 
-    def work(self, engine: Engine, step: Step, ended: Callable[[], Any]) -> Work:
+    def work(self, engine: Engine, step: DiskStep, ended: Callable[[], Any]) -> Work:
         """The simulated work of a step."""
         write = step.write
         return Work(
@@ -57,11 +57,11 @@ class Disk:
             self.constraints[write], [1.0, 1.0], ended,
         )  # fmt: skip
 
-    def seconds(self, steps: list[Step]) -> float:
+    def seconds(self, steps: list[DiskStep]) -> float:
         """The time of steps if the disk has no other accesses."""
         return sum(step.latency + step.nbytes / self.bandwidths[step.write] for step in steps)
 
-    def steps(self, pieces: Pieces, write: bool, sieving: str = "automatic") -> list[Step]:
+    def steps(self, pieces: Pieces, write: bool, sieving: str = "automatic") -> list[DiskStep]:
         """The method of an access to pieces of a file.
 
         Scattered pieces are accessed one by one, each with its latency, or by data sieving (Thakur
@@ -70,13 +70,13 @@ class Disk:
         romio_ds_write; automatic uses the faster method.
         """
         count = pieces.count
-        each = [Step(write, count * self.latency, pieces.nbytes)]
+        each = [DiskStep(write, count * self.latency, pieces.nbytes)]
         if count <= 1 or sieving == "disable":
             return each
         span = pieces.high - pieces.low
-        sieved = [Step(False, self.latency, span)]
+        sieved = [DiskStep(False, self.latency, span)]
         if write:
-            sieved.append(Step(True, self.latency, span))
+            sieved.append(DiskStep(True, self.latency, span))
         if sieving == "enable":
             return sieved
         return min(each, sieved, key=self.seconds)

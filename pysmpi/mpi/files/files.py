@@ -17,11 +17,11 @@ from pysmpi.mpi.datatypes.datatypes import BYTE, Datatype, _reference
 from pysmpi.mpi.files import representations as file_representations
 from pysmpi.mpi.files.calls import DataAccess, offset_argument, sequential
 from pysmpi.mpi.files.disks import disk_of
-from pysmpi.mpi.files.pointers import OpenFile, Side
+from pysmpi.mpi.files.pointers import FileSide, OpenFile
 from pysmpi.mpi.files.representations import Register_datarep
 from pysmpi.mpi.files.storage import FileError, Storage, check_amode, delete, real_path
 from pysmpi.mpi.groups.agreement import agree
-from pysmpi.mpi.groups.communicator import Core
+from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.groups.groups import Group, Members
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         self._copy(file, "file")
         return self
 
-    def _live(self) -> Side:
-        side: Side | None = self._sync()
+    def _live(self) -> FileSide:
+        side: FileSide | None = self._sync()
         if side is None:
             fail(c.ERR_FILE, "null file", FILE_NULL)
         return side
@@ -119,7 +119,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         process.wait_until(rank.engine.now + disk.latency)
         if isinstance(made, FileError):
             FILE_NULL._raise(made)
-        side = Side(rank, made, disk)
+        side = FileSide(rank, made, disk)
         side.hint(hints)
         if mode & c.MODE_APPEND:
             side.pointer = made.pointer
@@ -355,7 +355,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
 
     # Pointers.
 
-    def _seekable(self) -> Side:
+    def _seekable(self) -> FileSide:
         side = self._live()
         if side.file.amode & c.MODE_SEQUENTIAL:
             sequential(self)
@@ -484,7 +484,7 @@ def _opened(
         if any(value[1] != amode for value in values.values()):
             raise FileError(c.ERR_NOT_SAME, "the processes differ in amode")
         storage = Storage(path, amode, permissions)
-        file = OpenFile(Core(universe, members), storage, amode)
+        file = OpenFile(Communicator(universe, members), storage, amode)
         if amode & c.MODE_APPEND:
             file.pointer = storage.size()
     except FileError as error:

@@ -1,6 +1,6 @@
 """The shared and the private state of the processes of a file: pointers, views, hints.
 
-An `OpenFile` is made once for all by `File.Open`; each process has a `Side` of it, to which its
+An `OpenFile` is made once for all by `File.Open`; each process has a `FileSide` of it, to which its
 handles point. Pointers count etypes, relative to the view.
 """
 
@@ -18,7 +18,7 @@ from pysmpi.mpi.files.disks import SIEVING, Disk
 from pysmpi.mpi.files.representations import NATIVE, Representation
 from pysmpi.mpi.files.storage import FileError, Storage
 from pysmpi.mpi.files.views import View
-from pysmpi.mpi.groups.communicator import Core
+from pysmpi.mpi.groups.communicator import Communicator
 
 # The hints that have an effect: their defaults and the values that they may have. Others are
 # ignored, as MPI requires (MPI 4.1, section 14.2.8).
@@ -31,7 +31,7 @@ HINTS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-class Claim:
+class RangeClaim:
     """Bytes of a file that an access has to itself, or waits for; `go()` is called once it has."""
 
     __slots__ = ("followers", "go", "high", "low", "waits", "write")
@@ -42,7 +42,7 @@ class Claim:
         self.write = write
         self.go = go
         self.waits = 0
-        self.followers: deque[Claim] = deque()
+        self.followers: deque[RangeClaim] = deque()
 
 
 class Claims:
@@ -51,9 +51,9 @@ class Claims:
     __slots__ = ("held",)
 
     def __init__(self) -> None:
-        self.held: dict[Claim, None] = {}
+        self.held: dict[RangeClaim, None] = {}
 
-    def take(self, claim: Claim) -> None:
+    def take(self, claim: RangeClaim) -> None:
         """Let an access go as soon as those before it with which it conflicts are over."""
         for other in self.held:
             conflict = claim.write or other.write
@@ -64,7 +64,7 @@ class Claims:
         if claim.waits == 0:
             claim.go()
 
-    def release(self, claim: Claim) -> None:
+    def release(self, claim: RangeClaim) -> None:
         """An access is over."""
         del self.held[claim]
         for follower in claim.followers:
@@ -81,7 +81,7 @@ class OpenFile:
 
     __slots__ = ("amode", "atomic", "claims", "core", "pointer", "storage")
 
-    def __init__(self, core: Core, storage: Storage, amode: int) -> None:
+    def __init__(self, core: Communicator, storage: Storage, amode: int) -> None:
         self.core = core
         self.storage = storage
         self.amode = amode
@@ -90,7 +90,7 @@ class OpenFile:
         self.claims = Claims()
 
 
-class Side:
+class FileSide:
     """One process of a file.
 
     `split` is the split collective call under way, with its name.

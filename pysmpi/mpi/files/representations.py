@@ -21,7 +21,7 @@ from pysmpi.mpi.base.handles import type_name
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.memory import buffer
-from pysmpi.mpi.buffers.spellings import Message
+from pysmpi.mpi.buffers.spellings import MessageRegion
 from pysmpi.mpi.calls import computing, mpi
 from pysmpi.mpi.datatypes import decoding, external32
 from pysmpi.mpi.datatypes.datatypes import Datatype
@@ -47,19 +47,19 @@ class Representation:
         """The layout of a datatype in the file."""
         return record.layout
 
-    def nbytes(self, message: Message) -> int:
+    def nbytes(self, message: MessageRegion) -> int:
         """Bytes that the data of a message take in the file."""
         return message.nbytes
 
-    def memory_bytes(self, message: Message, nbytes: int) -> int:
+    def memory_bytes(self, message: MessageRegion, nbytes: int) -> int:
         """Bytes of a message that are there when so many bytes of the file are."""
         return nbytes
 
-    def encode(self, message: Message) -> memoryview:
+    def encode(self, message: MessageRegion) -> memoryview:
         """The data of a message as they are in the file."""
         return memoryview(message.pack())
 
-    def decode(self, message: Message, stream: memoryview) -> None:
+    def decode(self, message: MessageRegion, stream: memoryview) -> None:
         """Store data that was read into the memory of a message."""
         message.unpack(stream)
 
@@ -95,14 +95,14 @@ class Converted(Representation):
         size = self.size(record)
         return Type(c.COMBINER_NAMED, lambda: basic(size, 1, record))
 
-    def nbytes(self, message: Message) -> int:
+    def nbytes(self, message: MessageRegion) -> int:
         """Bytes that the data of a message take in the file."""
         return message.count * self._element(message)
 
-    def _element(self, message: Message) -> int:
+    def _element(self, message: MessageRegion) -> int:
         return self.layout(message.datatype._live()).size
 
-    def memory_bytes(self, message: Message, nbytes: int) -> int:
+    def memory_bytes(self, message: MessageRegion, nbytes: int) -> int:
         """Bytes of a message that are there when so many bytes of the file are."""
         if nbytes == self.nbytes(message):
             return message.nbytes
@@ -139,7 +139,7 @@ class External32(Converted):
         """Bytes of a predefined datatype in external32."""
         return external32.size(record.layout.signature)
 
-    def encode(self, message: Message) -> memoryview:
+    def encode(self, message: MessageRegion) -> memoryview:
         """Convert to external32."""
         stream = bytearray(self.nbytes(message))
         if stream:
@@ -147,7 +147,7 @@ class External32(Converted):
             external32.encode(signature, message.count, message.pack(), stream)
         return memoryview(stream)
 
-    def decode(self, message: Message, stream: memoryview) -> None:
+    def decode(self, message: MessageRegion, stream: memoryview) -> None:
         """Convert from external32; an incomplete last element is converted as far as possible."""
         if not stream:
             return
@@ -180,7 +180,7 @@ class UserRepresentation(Converted):
         """The extent that the program gives."""
         return int(self._call(self.extent_fn, Datatype._wrap(record)))
 
-    def encode(self, message: Message) -> memoryview:
+    def encode(self, message: MessageRegion) -> memoryview:
         """Let the program convert; without a function, the data are as in memory."""
         if self.write_fn is None:
             return memoryview(message.pack())
@@ -188,7 +188,7 @@ class UserRepresentation(Converted):
         self._convert(self.write_fn, message, message.pack(), stream)
         return memoryview(stream)
 
-    def decode(self, message: Message, stream: memoryview) -> None:
+    def decode(self, message: MessageRegion, stream: memoryview) -> None:
         """Let the program convert; without a function, the data are as in memory."""
         if self.read_fn is None:
             message.unpack(stream)
@@ -197,7 +197,9 @@ class UserRepresentation(Converted):
         self._convert(self.read_fn, message, native, bytearray(stream))
         message.unpack(memoryview(native)[: self.memory_bytes(message, len(stream))])
 
-    def _convert(self, function: Any, message: Message, memory: Any, stream: bytearray) -> None:
+    def _convert(
+        self, function: Any, message: MessageRegion, memory: Any, stream: bytearray
+    ) -> None:
         """Call a conversion function.
 
         Both buffers are packed, so the datatype of the program's own buffer is that of the data

@@ -18,7 +18,7 @@ import numpy as np
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import named
-from pysmpi.mpi.datatypes.layouts import Plan, basic, indexed
+from pysmpi.mpi.datatypes.layouts import CopyPlan, basic, indexed
 from pysmpi.mpi.files.views import Pieces
 
 # Scattered pieces are read and written through a window of the file (bytes), where they are
@@ -273,6 +273,6 @@ def _windows(pieces: Pieces) -> list[Pieces]:
     return parts
 
 
-def _plan(part: Pieces) -> Plan:
+def _plan(part: Pieces) -> CopyPlan:
     """The plan to copy between a window that begins with the first piece and the packed stream."""
-    return Plan(indexed(_BYTES, part.lengths.tolist(), (part.offsets - part.low).tolist()))
+    return CopyPlan(indexed(_BYTES, part.lengths.tolist(), (part.offsets - part.low).tolist()))

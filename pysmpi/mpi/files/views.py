@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pysmpi.mpi.datatypes.layouts import Blocks, Layout, Run
+from pysmpi.mpi.datatypes.layouts import IrregularBlocks, Layout, Run
 
 _NONE = np.empty(0, np.int64)
 
@@ -81,7 +81,7 @@ class Tile:
             return
         starts, offsets, lengths = [_NONE], [_NONE], [_NONE]
         for part in layout.parts:
-            if isinstance(part, Blocks):
+            if isinstance(part, IrregularBlocks):
                 start, offset, length = part.packed, part.offsets, part.lengths
             else:
                 start, offset, length = (

@@ -22,7 +22,7 @@ from pysmpi.kernel.requests import Request as KernelRequest
 from pysmpi.kernel.schedule import MOST_TAGS, Schedule
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.groups.between_groups import Sides, joint
-from pysmpi.mpi.groups.communicator import Board, Core, check_revoked
+from pysmpi.mpi.groups.communicator import CollectiveState, Communicator, check_revoked
 
 # Tags of collective messages: the number of the call, its operation, and the algorithm's own tag.
 _CALLS = 1 << 14
@@ -50,7 +50,7 @@ def tag_of(number: int, operation: str) -> int:
 
 def agree(
     rank: Rank,
-    core: Core,
+    core: Communicator,
     operation: str,
     value: Any,
     nbytes: int,
@@ -75,7 +75,7 @@ def agree(
 
 
 def share_later(
-    rank: Rank, core: Core, operation: str, nbytes: int, make: Callable[[], Any]
+    rank: Rank, core: Communicator, operation: str, nbytes: int, make: Callable[[], Any]
 ) -> tuple[Any, KernelRequest]:
     """What `make` returns, the same for all ranks, and a request that completes for each rank
     once all have asked.
@@ -94,7 +94,7 @@ def share_later(
 
 def agree_later(
     rank: Rank,
-    core: Core,
+    core: Communicator,
     operation: str,
     value: Any,
     nbytes: int,
@@ -111,7 +111,12 @@ def agree_later(
 
 
 def later(
-    rank: Rank, core: Core, number: int, operation: str, nbytes: int, finish: Callable[[], Any]
+    rank: Rank,
+    core: Communicator,
+    number: int,
+    operation: str,
+    nbytes: int,
+    finish: Callable[[], Any],
 ) -> KernelRequest:
     """Execute the messages of an agreement in the background, then call `finish`."""
     main = rank.process
@@ -130,7 +135,7 @@ def later(
 
 
 def _steps(
-    rank: Rank, core: Core, me: int, nbytes: int, gathers: bool = False
+    rank: Rank, core: Communicator, me: int, nbytes: int, gathers: bool = False
 ) -> tuple[Schedule, Context, int]:
     """The schedule of a rank, its context, and its rank in the context."""
     call = Call("allreduce", me, core.size, count=nbytes, selection=rank.universe.selection)
@@ -151,7 +156,9 @@ def _steps(
     return schedule, core.coll, me
 
 
-def _leave(core: Core, number: int, board: Board, make: Callable[..., Any]) -> Any:
+def _leave(
+    core: Communicator, number: int, board: CollectiveState, make: Callable[..., Any]
+) -> Any:
     if board.result is None:
         other = board.remote
         _settle(
@@ -161,7 +168,7 @@ def _leave(core: Core, number: int, board: Board, make: Callable[..., Any]) -> A
     return board.result[0]
 
 
-def _settle(board: Board, made: Any) -> None:
+def _settle(board: CollectiveState, made: Any) -> None:
     """Both groups of an intercommunicator share the result."""
     board.result = (made,)
     if board.remote is not None:

@@ -19,7 +19,7 @@ from pysmpi.kernel.requests import Context
 from pysmpi.kernel.schedule import Schedule
 from pysmpi.mpi.base.constants import PROC_NULL, ROOT
 from pysmpi.mpi.base.state import StateSlot
-from pysmpi.mpi.groups.communicator import Core
+from pysmpi.mpi.groups.communicator import Communicator
 
 
 class Joint(NamedTuple):
@@ -31,13 +31,13 @@ class Joint(NamedTuple):
 
     context: Context
     place: int
-    first: Core
+    first: Communicator
 
 
-JOINT: StateSlot[Core, Joint] = StateSlot(Core)
+JOINT: StateSlot[Communicator, Joint] = StateSlot(Communicator)
 
 
-def joint(core: Core) -> Joint:
+def joint(core: Communicator) -> Joint:
     """The context of both sides, the first rank in it of this side, and the side that is first."""
     known = JOINT.peek(core)
     if known is None:
@@ -56,7 +56,7 @@ class Sides:
 
     __slots__ = ("call", "leads", "local", "remote", "schedule")
 
-    def __init__(self, core: Core, call: Call) -> None:
+    def __init__(self, core: Communicator, call: Call) -> None:
         _, mine, _ = joint(core)
         _, theirs, _ = joint(core.remote)
         self.local = range(mine, mine + core.size)
@@ -98,7 +98,7 @@ class Sides:
         return [n * self.call.type_size for n in counts or ()]
 
 
-def schedule_between(core: Core, call: Call) -> Schedule:
+def schedule_between(core: Communicator, call: Call) -> Schedule:
     """The steps of one rank in a call on an intercommunicator."""
     sides = Sides(core, call)
     _BUILDERS[call.op](sides)

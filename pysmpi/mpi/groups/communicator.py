@@ -1,9 +1,9 @@
 """Communicators, shared by all their ranks.
 
-A `Core` is one communicator: its members, the two contexts of its messages (point-to-point and
-collective), and the boards of its collective calls. Handles of all ranks point to the same core.
-The core of an intercommunicator is one side of it, `remote` the other; for an intracommunicator,
-`remote` is the core itself.
+A `Communicator` is one communicator: its members, the two contexts of its messages (point-to-point
+and collective), and the boards of its collective calls. Handles of all ranks point to the same
+core. The core of an intercommunicator is one side of it, `remote` the other; for an
+intracommunicator, `remote` is the core itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pysmpi.mpi.groups.groups import Members
 NOBODY: frozenset[int] = frozenset()
 
 
-class Board:
+class CollectiveState:
     """The shared data of the ranks of one collective call.
 
     `values[i]` is the contribution of rank i, `result` the common result, `left` the number of
@@ -35,10 +35,10 @@ class Board:
         self.values: dict[int, Any] = {}
         self.result: Any = None
         self.left = 0
-        self.remote: Board | None = None  # of the other side of an intercommunicator
+        self.remote: CollectiveState | None = None  # of the other side of an intercommunicator
 
 
-class Core(Owner):
+class Communicator(Owner):
     """The shared state of the ranks of a communicator.
 
     `group` holds the pids of the members by rank.
@@ -67,7 +67,7 @@ class Core(Owner):
         self.universe = universe
         group = self.group = pids if isinstance(pids, Members) else Members.of(pids)
         self.size = len(group)
-        self.remote: Core = self
+        self.remote: Communicator = self
         # The pid of rank 0 if the pids are consecutive, else -1.
         run = group.parts[0] if len(group.parts) == 1 else None
         self.first = run.start if isinstance(run, range) and run.step == 1 else -1
@@ -77,7 +77,7 @@ class Core(Owner):
         self.coll = Context(universe.next_context(), members)
         universe.communicators[self.p2p.number] = universe.communicators[self.coll.number] = self
         self.topology: Any = None
-        self.boards: dict[tuple[int, str], Board] = {}
+        self.boards: dict[tuple[int, str], CollectiveState] = {}
         self.calls: dict[int, int] = {}  # collective calls begun, by rank
         self.nodes: Any = None  # the node of each rank, after an algorithm has used it
         self.ready: frozenset[str] = frozenset()  # node-level communicators that exist
@@ -103,7 +103,7 @@ class Core(Owner):
         self.calls[me] = number + 1
         return number
 
-    def enter(self, number: int, operation: str, me: int, value: Any) -> Board:
+    def enter(self, number: int, operation: str, me: int, value: Any) -> CollectiveState:
         """Contribute `value` to the collective call of this number; return its board.
 
         Ranks in different operations at the same point of the program have no common board, and
@@ -112,16 +112,16 @@ class Core(Owner):
         key = (number, operation)
         board = self.boards.get(key)
         if board is None:
-            board = self.boards[key] = Board(operation)
+            board = self.boards[key] = CollectiveState(operation)
             if self.remote is not self:
                 other = self.remote.boards.get(key)
                 if other is None:
-                    other = self.remote.boards[key] = Board(operation)
+                    other = self.remote.boards[key] = CollectiveState(operation)
                 board.remote, other.remote = other, board
         board.values[me] = value
         return board
 
-    def exit(self, number: int, board: Board) -> None:
+    def exit(self, number: int, board: CollectiveState) -> None:
         """Leave a collective call; the last one takes the board away."""
         board.left += 1
         if board.left == self.size:
@@ -139,34 +139,36 @@ class PrivateContext:
 
 
 # Contexts of persistent calls by the identity of the call.
-PERSISTENT: StateSlot[Core, dict[int, PrivateContext]] = StateSlot(Core, dict)
+PERSISTENT: StateSlot[Communicator, dict[int, PrivateContext]] = StateSlot(Communicator, dict)
 # Communicators of groups that are being made, by purpose and groups.
-MEETINGS: StateSlot[Universe, dict[object, Core]] = StateSlot(Universe, dict)
+MEETINGS: StateSlot[Universe, dict[object, Communicator]] = StateSlot(Universe, dict)
 
 
-def check_revoked(comm: Any, core: Core) -> None:
+def check_revoked(comm: Any, core: Communicator) -> None:
     """Raise an error if the calling rank knows that a communicator is revoked."""
     if current().pid in core.revoked:
         fail(ERR_REVOKED, "the communicator is revoked", comm)
 
 
-def connect(one: Core, other: Core) -> None:
+def connect(one: Communicator, other: Communicator) -> None:
     """Make two cores the sides of an intercommunicator."""
     one.remote = other
     other.remote = one
 
 
-def world_core(world: World) -> Core:
+def world_core(world: World) -> Communicator:
     """The core of `COMM_WORLD`."""
-    core: Core | None = world.core
+    core: Communicator | None = world.core
     if core is None:
-        core = world.core = Core(world.universe, range(world.first, world.first + world.size))
+        core = world.core = Communicator(
+            world.universe, range(world.first, world.first + world.size)
+        )
     return core
 
 
-def self_core(rank: Rank) -> Core:
+def self_core(rank: Rank) -> Communicator:
     """The core of `COMM_SELF`."""
-    core: Core | None = rank.self_core
+    core: Communicator | None = rank.self_core
     if core is None:
-        core = rank.self_core = Core(rank.universe, range(rank.pid, rank.pid + 1))
+        core = rank.self_core = Communicator(rank.universe, range(rank.pid, rank.pid + 1))
     return core

@@ -19,7 +19,7 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.info import Info
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.groups.communicator import Core
+from pysmpi.mpi.groups.communicator import Communicator
 
 TYPE, PSET = "mpi_hw_resource_type", "mpi_pset_name"
 SHARED = "mpi_shared_memory"
@@ -49,7 +49,7 @@ def resources(rank: Rank) -> dict[str, int]:
     return own | {kind: host.index * _MOST + number for kind, number in found.items()}
 
 
-def split_color(rank: Rank, core: Core, split_type: int, info: Info) -> int | None:
+def split_color(rank: Rank, core: Communicator, split_type: int, info: Info) -> int | None:
     """The color of a rank in `Split_type`; None for an unknown type of split."""
     if split_type == UNDEFINED:
         return UNDEFINED

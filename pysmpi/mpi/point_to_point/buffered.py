@@ -19,12 +19,12 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.buffers.spellings import send as send_message
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.groups.communicator import Core
+from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.point_to_point.calls import check_destination, new_send
 from pysmpi.mpi.point_to_point.operations import (
     NoOperation,
-    Operation,
     PersistentSend,
+    RequestOperation,
     SendOperation,
     joint,
 )
@@ -121,7 +121,7 @@ class BufferedSends:
 
     if TYPE_CHECKING:  # the class that this one is mixed into has them
 
-        def _core(self) -> Core: ...
+        def _core(self) -> Communicator: ...
         def _live(self) -> Any: ...
 
     @mpi.point_to_point("3.6")
@@ -209,7 +209,7 @@ def flush_later(owner: Any, subject: Any) -> Request:
     rank = current()
     found = _table(rank).get(owner)
     sends = [] if found is None else found.pending()
-    operation = Operation(rank, subject)
+    operation = RequestOperation(rank, subject)
     operation.request = joint(rank, [arrival(send) for send in sends])
     return Request._of(operation)
 

@@ -30,13 +30,13 @@ from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.payload import move, snapshot
 from pysmpi.mpi.buffers.pickling import pickle
-from pysmpi.mpi.buffers.spellings import Message as Memory
+from pysmpi.mpi.buffers.spellings import MessageRegion as Memory
 from pysmpi.mpi.buffers.spellings import is_integral
 from pysmpi.mpi.buffers.spellings import receive as receive_message
 from pysmpi.mpi.buffers.spellings import send as send_message
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.status import Status, check_status
-from pysmpi.mpi.groups.communicator import Core, check_revoked
+from pysmpi.mpi.groups.communicator import Communicator, check_revoked
 from pysmpi.mpi.point_to_point.matched import Message
 from pysmpi.mpi.point_to_point.operations import (
     NoOperation,
@@ -57,7 +57,7 @@ IRECV_BYTES = 1 << 15
 UNLIMITED = 1 << 62
 
 
-class Landing:
+class ObjectBuffer:
     """The buffer of a lower-case receive."""
 
     __slots__ = ("data", "buffer")
@@ -70,7 +70,7 @@ class Landing:
 def deliver(send: Send, receive: Receive) -> None:
     """Move the data of a matched message."""
     source, target = send.payload, receive.payload
-    if target.__class__ is Landing:
+    if target.__class__ is ObjectBuffer:
         data = source.snapshot() if source.__class__ is Memory else source
         target.data = memoryview(data)[: receive.nbytes] if receive.truncated else data
     elif source.__class__ is Memory:
@@ -92,7 +92,7 @@ def install(engine: Engine) -> None:
     engine.keep = keep
 
 
-def check_destination(comm: Any, core: Core, dest: Any, tag: Any) -> None:
+def check_destination(comm: Any, core: Communicator, dest: Any, tag: Any) -> None:
     """Refuse a destination or tag that no message can have, and a revoked communicator."""
     if core.revoked:
         check_revoked(comm, core)
@@ -104,7 +104,7 @@ def check_destination(comm: Any, core: Core, dest: Any, tag: Any) -> None:
         fail(ERR_TAG, f"{name} is {tag}, expected 0 to {TAG_UB}", comm)
 
 
-def check_source(comm: Any, core: Core, source: Any, tag: Any) -> None:
+def check_source(comm: Any, core: Communicator, source: Any, tag: Any) -> None:
     """Refuse a source or tag that no receive can have, and a revoked communicator."""
     if core.revoked:
         check_revoked(comm, core)
@@ -127,7 +127,7 @@ def _tag_of(direction: str) -> str:
     return name if call is not None and name in call.procedure.parameters else "tag"
 
 
-def _place(comm: Any, core: Core, rank: Rank) -> int:
+def _place(comm: Any, core: Communicator, rank: Rank) -> int:
     """The calling rank's place in a communicator; an error if it is revoked."""
     if core.revoked:
         check_revoked(comm, core)
@@ -135,7 +135,14 @@ def _place(comm: Any, core: Core, rank: Rank) -> int:
 
 
 def new_send(
-    comm: Any, rank: Rank, core: Core, payload: Any, nbytes: int, dest: int, tag: int, mode: int
+    comm: Any,
+    rank: Rank,
+    core: Communicator,
+    payload: Any,
+    nbytes: int,
+    dest: int,
+    tag: int,
+    mode: int,
 ) -> Send | None:
     """The envelope of a message, with its payload; None for a message to PROC_NULL."""
     remote = core.remote
@@ -151,9 +158,9 @@ def new_send(
 
 
 def new_receive(
-    comm: Any, rank: Rank, core: Core, payload: Any, nbytes: int, source: int, tag: int
+    comm: Any, rank: Rank, core: Communicator, payload: Any, nbytes: int, source: int, tag: int
 ) -> Receive | None:
-    """The envelope of a receive; `payload` is a message or a `Landing`. None for PROC_NULL."""
+    """The envelope of a receive; `payload` is a message or a `ObjectBuffer`. None for PROC_NULL."""
     if not (type(source) is int and 0 <= source < core.remote.size and type(tag) is int
             and tag >= 0):  # fmt: skip
         check_source(comm, core, source, tag)
@@ -168,7 +175,7 @@ def new_receive(
     return receive
 
 
-def unpickle(landing: Landing) -> Any:
+def unpickle(landing: ObjectBuffer) -> Any:
     """The object that arrived."""
     data = landing.data
     landing.data = None
@@ -181,19 +188,19 @@ def unpickle(landing: Landing) -> Any:
     return pickle.loads(data)
 
 
-def landing_for(buf: Any, source: int) -> tuple[Landing, int]:
+def landing_for(buf: Any, source: int) -> tuple[ObjectBuffer, int]:
     """The buffer of a lower-case receive, and its size.
 
     A program may pass the memory, or an integer for the size.
     """
     if buf is None or source == PROC_NULL:
-        return Landing(), UNLIMITED
+        return ObjectBuffer(), UNLIMITED
     if is_integral(buf):
         nbytes = cint(buf)
         if nbytes < 0:
             raise SystemError(f"{named(buf)}negative size {nbytes}")
-        return Landing(), nbytes
-    return Landing(buf), acquire(buf, writable=True).memory.nbytes
+        return ObjectBuffer(), nbytes
+    return ObjectBuffer(buf), acquire(buf, writable=True).memory.nbytes
 
 
 def _deprecated() -> None:
@@ -206,7 +213,7 @@ class PointToPoint:
 
     __slots__ = ()
 
-    def _core(self) -> Core:
+    def _core(self) -> Communicator:
         fail(ERR_COMM)
 
     # The bodies that the two forms share: a payload is a message, or pickled bytes.

@@ -14,13 +14,13 @@ from pysmpi.mpi.base.handles import wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import computing, mpi
 from pysmpi.mpi.datatypes.status import Status
-from pysmpi.mpi.point_to_point.operations import Operation
+from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.requests import Request
 
 __all__ = ["Grequest"]
 
 
-class GeneralizedOperation(Operation):
+class GeneralizedOperation(RequestOperation):
     """A generalized request: the program completes it (MPI 4.1, section 13.2)."""
 
     __slots__ = ("query", "free_function", "cancel_function", "args", "kwargs", "value")

@@ -171,9 +171,9 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
     @mpi.point_to_point("3.8.3")
     def irecv(self) -> Request:
         """Non-blocking receive of matched message."""
-        from pysmpi.mpi.point_to_point.calls import UNLIMITED, Landing, unpickle
+        from pysmpi.mpi.point_to_point.calls import UNLIMITED, ObjectBuffer, unpickle
 
-        return self._receive(Landing(), UNLIMITED, unpickle)
+        return self._receive(ObjectBuffer(), UNLIMITED, unpickle)
 
     def _receive(self, payload: Any, nbytes: int, unpickle: Any) -> Request:
         from pysmpi.mpi.point_to_point.calls import new_receive

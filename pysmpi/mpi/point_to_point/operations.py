@@ -22,7 +22,7 @@ from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.datatypes.status import Status
 
 
-class Operation:
+class RequestOperation:
     """The object of a request.
 
     `request` is the kernel's request, None if the operation is not active (a persistent operation
@@ -63,7 +63,7 @@ class Operation:
         """Free the handle; the operation may continue."""
 
 
-class NoOperation(Operation):
+class NoOperation(RequestOperation):
     """A message to or from `PROC_NULL`: complete from the start."""
 
     __slots__ = ("receives", "_persistent")
@@ -92,7 +92,7 @@ class NoOperation(Operation):
         return SUCCESS
 
 
-class SendOperation(Operation):
+class SendOperation(RequestOperation):
     """A send that was started; `make` prepares it anew for a persistent one."""
 
     __slots__ = ("make", "cancelled")
@@ -127,7 +127,7 @@ class SendOperation(Operation):
             send.complete(self.rank.engine.now)
 
 
-class ReceiveOperation(Operation):
+class ReceiveOperation(RequestOperation):
     """A receive that was started; `unpickle` makes the object of a lower-case one."""
 
     __slots__ = ("make", "cancelled", "unpickle")
@@ -184,7 +184,7 @@ class PersistentReceive(ReceiveOperation):
     persistent = True
 
 
-class PairOperation(Operation):
+class PairOperation(RequestOperation):
     """The two halves of `Isendrecv`; complete when both are."""
 
     __slots__ = ("receive", "send")

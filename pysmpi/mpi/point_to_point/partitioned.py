@@ -1,8 +1,8 @@
 """Partitioned point-to-point communication (MPI 4.1, section 4.2), as a mixin of `Comm`.
 
-A send and a receive that were initialized for each other share a `Channel` for all their starts.
-The number of messages is the greatest common divisor of the numbers of partitions on both sides. A
-message leaves when the last of its partitions is ready, so no partition waits longer than
+A send and a receive that were initialized for each other share a `PartitionedChannel` for all their
+starts. The number of messages is the greatest common divisor of the numbers of partitions on both
+sides. A message leaves when the last of its partitions is ready, so no partition waits longer than
 necessary, and both sides know the partitions of a message. Before both sides are initialized, no
 message can leave, because the partitions of the other side are unknown; real libraries need a
 handshake for that.
@@ -38,8 +38,8 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.spellings import Blocks, held, partitioned
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.status import Status
-from pysmpi.mpi.groups.communicator import Core, check_revoked
-from pysmpi.mpi.point_to_point.operations import NoOperation, Operation
+from pysmpi.mpi.groups.communicator import Communicator, check_revoked
+from pysmpi.mpi.point_to_point.operations import NoOperation, RequestOperation
 from pysmpi.mpi.point_to_point.polling import poll
 from pysmpi.mpi.point_to_point.requests import Prequest
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from mpi4py.typing import BufSpec
 
 
-class Channel:
+class PartitionedChannel:
     """A partitioned send and receive that belong together."""
 
     __slots__ = ("context", "messages", "receiver", "sender", "source", "destination")
@@ -64,7 +64,7 @@ class Channel:
         self.messages = gcd(sender.partitions, receiver.partitions) if same else 1
 
 
-class Partitioned(Operation):
+class Partitioned(RequestOperation):
     """One side of a partitioned communication.
 
     `pieces` are the kernel's requests of the messages of this start, if the other side is known.
@@ -77,8 +77,8 @@ class Partitioned(Operation):
     persistent = True
 
     def __init__(
-        self, rank: Rank, subject: Any, core: Core, blocks: Blocks, partitions: int, peer: int,
-        tag: int,
+        self, rank: Rank, subject: Any, core: Communicator, blocks: Blocks, partitions: int,
+        peer: int, tag: int,
     ) -> None:  # fmt: skip
         super().__init__(rank, subject)
         self.core = core
@@ -88,7 +88,7 @@ class Partitioned(Operation):
         self.partitions = partitions
         self.peer = peer
         self.tag = tag
-        self.channel: Channel | None = None
+        self.channel: PartitionedChannel | None = None
         self.kept: Blocks | None = None  # the data, a block for each message
         self.pieces: list[Any] = []
         self.interrupted = False
@@ -103,14 +103,14 @@ class Partitioned(Operation):
         if self.channel is not None:
             self.arm(self.channel)
 
-    def connect(self, channel: Channel) -> None:
+    def connect(self, channel: PartitionedChannel) -> None:
         """The other side is known."""
         self.channel = channel
         self.kept = self.blocks.joined(self.partitions // channel.messages)
         if self.request is not None:
             self.arm(channel)
 
-    def arm(self, channel: Channel) -> None:
+    def arm(self, channel: PartitionedChannel) -> None:
         """Prepare the messages of this start; complete once they are."""
         assert self.kept is not None
         whole = self.request
@@ -135,7 +135,7 @@ class Partitioned(Operation):
                 piece.complete(now)
         whole.complete(now)
 
-    def piece(self, channel: Channel, i: int) -> Any:
+    def piece(self, channel: PartitionedChannel, i: int) -> Any:
         """The kernel's request of message i."""
         raise TypeError("a partitioned operation sends or receives")
 
@@ -168,7 +168,7 @@ class Partitioned(Operation):
 
 
 # The partitioned operations of the ranks of a communicator.
-STARTED: StateSlot[Core, WeakSet[Partitioned]] = StateSlot(Core, WeakSet)
+STARTED: StateSlot[Communicator, WeakSet[Partitioned]] = StateSlot(Communicator, WeakSet)
 
 
 class PartitionedSend(Partitioned):
@@ -180,13 +180,13 @@ class PartitionedSend(Partitioned):
         self.marked: set[int] = set()
         super().start()
 
-    def arm(self, channel: Channel) -> None:
+    def arm(self, channel: PartitionedChannel) -> None:
         self.waiting = [self.partitions // channel.messages] * channel.messages
         super().arm(channel)
         for partition in sorted(self.marked):
             self.count(partition)
 
-    def piece(self, channel: Channel, i: int) -> Send:
+    def piece(self, channel: PartitionedChannel, i: int) -> Send:
         assert self.kept is not None
         message = self.kept.block(i)
         send = Send(channel.context, channel.source, channel.destination, i, message.nbytes)
@@ -234,7 +234,7 @@ class PartitionedReceive(Partitioned):
 
     __slots__ = ()
 
-    def piece(self, channel: Channel, i: int) -> Receive:
+    def piece(self, channel: PartitionedChannel, i: int) -> Receive:
         assert self.kept is not None
         message = self.kept.block(i)
         receive = Receive(
@@ -346,7 +346,7 @@ def _init(
 # by (source, destination, tag); all in one queue are of the same kind.
 Queue = deque[Partitioned]
 Envelope = tuple[int, int, int]
-WAITING: StateSlot[Core, dict[Envelope, Queue]] = StateSlot(Core, dict)
+WAITING: StateSlot[Communicator, dict[Envelope, Queue]] = StateSlot(Communicator, dict)
 
 
 def _queue(operation: Partitioned) -> tuple[dict[Envelope, Queue], Envelope]:
@@ -370,7 +370,7 @@ def _meet(operation: Partitioned) -> None:
     if not queue:
         del waiting[key]
     pair: Any = (other, operation) if isinstance(other, PartitionedSend) else (operation, other)
-    channel = Channel(*pair)
+    channel = PartitionedChannel(*pair)
     for side in reversed(pair):
         side.connect(channel)
 

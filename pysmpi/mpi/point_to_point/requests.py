@@ -1,6 +1,6 @@
 """Requests and matched messages (MPI 4.1, sections 3.7 to 3.9).
 
-A handle points to an `Operation` (see `operations.py`); the methods wait for one or several
+A handle points to an `RequestOperation` (see `operations.py`); the methods wait for one or several
 operations, and finish those that are complete.
 """
 
@@ -22,7 +22,7 @@ from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.status import Status, check_status
-from pysmpi.mpi.point_to_point.operations import Operation
+from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.polling import poll
 
 __all__ = ["Request", "Prequest", "REQUEST_NULL"]
@@ -98,7 +98,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             operation.fill(status)
         return flag
 
-    def _finish(self, operation: Operation, status: Status | None) -> int:
+    def _finish(self, operation: RequestOperation, status: Status | None) -> int:
         error = operation.fill(status)
         if operation.persistent:
             operation.request = None
@@ -106,7 +106,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             self._retire()
         return error
 
-    def _end(self, operation: Operation, status: Status | None) -> None:
+    def _end(self, operation: RequestOperation, status: Status | None) -> None:
         """Return from the call that completed the operation, with its error if it has one."""
         error = self._finish(operation, status)
         if error:
@@ -491,7 +491,7 @@ class Prequest(Request):
 REQUEST_NULL = Request._define("REQUEST_NULL", None, 0x2C000000)
 
 
-def _begin(operation: Operation) -> None:
+def _begin(operation: RequestOperation) -> None:
     if not operation.persistent:
         fail(ERR_REQUEST, "only a persistent request can be started", operation.subject)
     if operation.request is not None:
@@ -598,7 +598,7 @@ def _finish_some(
     return [i for i, _ in done]
 
 
-def _take(rank: Rank, handle: Request, operation: Operation, status: Status | None) -> Any:
+def _take(rank: Rank, handle: Request, operation: RequestOperation, status: Status | None) -> Any:
     kept = operation.request
     handle._end(operation, status)
     if operation.persistent:

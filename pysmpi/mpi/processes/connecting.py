@@ -24,9 +24,9 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.intercomm_creation import HEAD_BYTES, PROCESS_BYTES, Half, broadcast
 from pysmpi.mpi.groups.agreement import tag_of
-from pysmpi.mpi.groups.communicator import Core, connect
+from pysmpi.mpi.groups.communicator import Communicator, connect
 from pysmpi.mpi.groups.groups import Members
-from pysmpi.mpi.point_to_point.calls import Landing
+from pysmpi.mpi.point_to_point.calls import ObjectBuffer
 from pysmpi.mpi.processes.ports import Caller, directory
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Connecting:
 
     __slots__ = ()
 
-    _usable: Callable[[], Core]
+    _usable: Callable[[], Communicator]
     _wrap: Callable[[Any], Any]
 
     @mpi.process("11.9")
@@ -78,7 +78,7 @@ class Connecting:
         return handle
 
 
-def check_root(comm: Any, core: Core, root: Any) -> int:
+def check_root(comm: Any, core: Communicator, root: Any) -> int:
     """The root of a call, which must be a rank of the communicator."""
     number = cint(root)
     if not 0 <= number < core.size:
@@ -87,7 +87,7 @@ def check_root(comm: Any, core: Core, root: Any) -> int:
 
 
 def tell(
-    rank: Rank, core: Core, root: int, operation: str, found: tuple[int, Any] | None
+    rank: Rank, core: Communicator, root: int, operation: str, found: tuple[int, Any] | None
 ) -> tuple[int, Any]:
     """The root sends the result to its group: an error class with a text, or (0, its side).
 
@@ -107,7 +107,7 @@ def tell(
     return code, made
 
 
-def _meet(rank: Rank, half: Half, ours: deque[Caller], theirs: deque[Caller]) -> Core:
+def _meet(rank: Rank, half: Half, ours: deque[Caller], theirs: deque[Caller]) -> Communicator:
     """Wait for the other end, and exchange groups; return the side of the result."""
     me = Caller(rank, half)
     if theirs:
@@ -133,7 +133,7 @@ def _introduce(one: Caller, other: Caller) -> None:
     other.gate.complete(universe.engine.now)
 
 
-def _talk(me: Caller) -> Core:
+def _talk(me: Caller) -> Communicator:
     """Two roots exchange their groups, first the sizes."""
     partner = me.partner
     assert partner is not None
@@ -146,13 +146,13 @@ def _talk(me: Caller) -> Core:
         send = Send(me.context, place, 1 - place, 0, out)
         send.immediate = True
         receive = Receive(me.context, 1 - place, place, 0, back)
-        receive.payload = Landing()
+        receive.payload = ObjectBuffer()
         me.rank.process.exchange([send, receive], [send, receive])
     if me.half.side is None:
-        me.half.side = Core(universe, me.half.members)
-        partner.half.side = Core(universe, partner.half.members)
+        me.half.side = Communicator(universe, me.half.members)
+        partner.half.side = Communicator(universe, partner.half.members)
         connect(me.half.side, partner.half.side)
-    side: Core = me.half.side
+    side: Communicator = me.half.side
     return side
 
 
@@ -161,7 +161,7 @@ Callers = tuple[deque[Caller], deque[Caller]]
 JOINS: StateSlot[Universe, dict[Any, Callers]] = StateSlot(Universe, dict)
 
 
-def join(fd: int) -> Core:
+def join(fd: int) -> Communicator:
     """The intercommunicator of this process with the one at the other end of a socket."""
     rank = current()
     number = cint(fd)
@@ -213,8 +213,8 @@ class Origin:
     `nbytes` is sent in it.
     """
 
-    parent: Core | None = None
-    launcher: Core | None = None
+    parent: Communicator | None = None
+    launcher: Communicator | None = None
     nbytes: int = 0
 
 
@@ -230,7 +230,7 @@ ORIGIN = StateSlot(World, Origin)
 PARENT = StateSlot(Rank, Parent)
 
 
-def parent_of(rank: Rank) -> Core | None:
+def parent_of(rank: Rank) -> Communicator | None:
     """The side of the spawned world in its communicator with its parents, while that exists."""
     return None if PARENT.of(rank).freed else ORIGIN.of(rank.world).parent
 

@@ -14,7 +14,7 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.info import Info
-from pysmpi.mpi.base.options import ENVIRONMENT, Environment, Options, of_rank
+from pysmpi.mpi.base.options import ENVIRONMENT, Environment, RcOptions, of_rank
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.groups.hardware import resources
@@ -64,7 +64,7 @@ def start(rc: Any = None, environ: Mapping[str, str] | None = None) -> Environme
 
     `rc` is the rank's `mpi4py.rc`, `environ` its environment variables.
     """
-    options = Options(rc, environ)
+    options = RcOptions(rc, environ)
     environment = Environment(options)
     environment.initialized = False
     ENVIRONMENT.put(current(), environment)

@@ -43,7 +43,7 @@ class Caller:
         self.place = 0  # rank of this one in it
 
 
-class Port:
+class ConnectionPort:
     """An address at which one group accepts connections of another."""
 
     __slots__ = ("name", "accepting", "connecting")
@@ -60,7 +60,7 @@ class Directory:
     __slots__ = ("ports", "names", "opened")
 
     def __init__(self) -> None:
-        self.ports: dict[str, Port] = {}
+        self.ports: dict[str, ConnectionPort] = {}
         self.names: dict[str, str] = {}  # service -> port
         self.opened = 0
 
@@ -81,7 +81,7 @@ def Open_port(info: Info = INFO_NULL) -> str:
     book = directory(rank.universe)
     name = f"pysmpi://{rank.host_name()}/{book.opened}"
     book.opened += 1
-    book.ports[name] = Port(name)
+    book.ports[name] = ConnectionPort(name)
     return name
 
 

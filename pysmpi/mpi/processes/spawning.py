@@ -27,7 +27,7 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.spellings import is_integral
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.intercomm_creation import broadcast
-from pysmpi.mpi.groups.communicator import Core, connect
+from pysmpi.mpi.groups.communicator import Communicator, connect
 from pysmpi.mpi.internal_errors import touches_program
 from pysmpi.mpi.processes.connecting import ORIGIN, check_root, tell
 
@@ -62,7 +62,7 @@ class Spawning:
 
     __slots__ = ()
 
-    _usable: Callable[[], Core]
+    _usable: Callable[[], Communicator]
     _wrap: Callable[[Any], Any]
 
     @mpi.process("11.8")
@@ -124,7 +124,7 @@ class Spawning:
             errcodes[:] = [[SUCCESS] * count for count in counts]
         return handle
 
-    def _spawn(self, core: Core, root: int, commands: list[Command] | None) -> Intercomm:
+    def _spawn(self, core: Communicator, root: int, commands: list[Command] | None) -> Intercomm:
         rank = current()
         found: tuple[int, Any] | None = None
         if commands is not None:
@@ -142,7 +142,7 @@ class Spawning:
 SPAWN: StateSlot[Universe, Callable[[Rank, list[Command]], World]] = StateSlot(Universe)
 
 
-def _started(rank: Rank, core: Core, commands: list[Command]) -> tuple[int, Any]:
+def _started(rank: Rank, core: Communicator, commands: list[Command]) -> tuple[int, Any]:
     """Start processes; return the parents' side of the new communicator, or the error."""
     for command in commands:
         if command.maxprocs < 0:
@@ -155,12 +155,12 @@ def _started(rank: Rank, core: Core, commands: list[Command]) -> tuple[int, Any]
     except CannotSpawn as error:
         return ERR_SPAWN, str(error)
     children = range(world.first, world.first + world.size)
-    ours, theirs = Core(rank.universe, core.group), Core(rank.universe, children)
+    ours, theirs = Communicator(rank.universe, core.group), Communicator(rank.universe, children)
     connect(ours, theirs)
     origin = ORIGIN.of(world)
     origin.parent = theirs
     # The launcher's own communicator: the root, then all started processes.
-    launcher = Core(rank.universe, [rank.pid, *children])
+    launcher = Communicator(rank.universe, [rank.pid, *children])
     nbytes = COMMAND_BYTES + sum(command.nbytes for command in commands)
     origin.launcher, origin.nbytes = launcher, nbytes
     broadcast(rank, launcher, 0, 0, nbytes, _LAUNCH)

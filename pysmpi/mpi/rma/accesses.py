@@ -1,8 +1,8 @@
 """Active one-sided operations: their time, and their effects on arrival.
 
-An `Access` is the effect of one call on the memory of another process. Its bytes flow between the
-two processes without a receive, and the data is copied when the last byte has arrived. An access to
-a process's own memory takes effect at once and costs nothing, as in SMPI.
+A `RemoteAccess` is the effect of one call on the memory of another process. Its bytes flow between
+the two processes without a receive, and the data is copied when the last byte has arrived. An
+access to a process's own memory takes effect at once and costs nothing, as in SMPI.
 
 - Put and Accumulate are one flow to the target; Get is one flow from it.
 - An operation that fetches and changes is a flow to the target, where it does both at one instant,
@@ -28,17 +28,17 @@ from pysmpi.kernel.requests import Request as KernelRequest
 from pysmpi.kernel.requests import Transfer
 from pysmpi.mpi.base.ranks import Rank, Universe
 from pysmpi.mpi.base.state import StateSlot
-from pysmpi.mpi.buffers.spellings import Message, copy_message
+from pysmpi.mpi.buffers.spellings import MessageRegion, copy_message
 from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.operators.arithmetic import NO_OP, REPLACE, Operator, combine
-from pysmpi.mpi.rma.window import Side
+from pysmpi.mpi.rma.window import WindowSide
 
 # The pids of the ranks that `_late` notes.
 LATE: StateSlot[Universe, set[int]] = StateSlot(Universe, set)
 _COMPARED = 4096  # bytes: longer data counts as changed
 
 
-def _late(access: Access, result: Message, data: Message | Any) -> None:
+def _late(access: RemoteAccess, result: MessageRegion, data: MessageRegion | Any) -> None:
     """Record that data of an access under a lock arrives after its call, if that matters.
 
     A program that reads the data before it completes the access gets the old data.
@@ -48,13 +48,13 @@ def _late(access: Access, result: Message, data: Message | Any) -> None:
     if access.exposed or rank.pid in pids:
         return
     if result.nbytes <= _COMPARED:
-        new: Any = data.pack() if data.__class__ is Message else data
+        new: Any = data.pack() if data.__class__ is MessageRegion else data
         if bytes(result.pack()) == bytes(new):
             return
     pids.add(rank.pid)
 
 
-class Access:
+class RemoteAccess:
     """An operation of `origin` on `memory` of `target`.
 
     `exposed` is true if the target takes part in the epoch: then it waits for the access, otherwise
@@ -68,7 +68,9 @@ class Access:
     returns = False  # whether data returns to the origin
     ordered = False  # whether it takes effect in the order of calls
 
-    def __init__(self, origin: Side, target: Side, memory: Message, exposed: bool) -> None:
+    def __init__(
+        self, origin: WindowSide, target: WindowSide, memory: MessageRegion, exposed: bool
+    ) -> None:
         self.origin = origin
         self.target = target
         self.memory = memory
@@ -172,13 +174,18 @@ class Access:
         return request
 
 
-class Put(Access):
+class Put(RemoteAccess):
     """Writes the origin's data into the target."""
 
     __slots__ = ("data",)
 
     def __init__(
-        self, origin: Side, target: Side, memory: Message, exposed: bool, data: Message
+        self,
+        origin: WindowSide,
+        target: WindowSide,
+        memory: MessageRegion,
+        exposed: bool,
+        data: MessageRegion,
     ) -> None:
         super().__init__(origin, target, memory, exposed)
         self.data: Any = data
@@ -189,18 +196,18 @@ class Put(Access):
 
     def keep(self) -> None:
         """Save the origin's data."""
-        if not self.effective and self.data.__class__ is Message:
+        if not self.effective and self.data.__class__ is MessageRegion:
             self.data = self.data.snapshot()
 
     def apply(self) -> None:
         """Write."""
-        if self.data.__class__ is Message:
+        if self.data.__class__ is MessageRegion:
             copy_message(self.data, self.memory)
         else:
             self.memory.unpack(self.data)
 
 
-class Get(Access):
+class Get(RemoteAccess):
     """Reads from the target into the origin's buffer."""
 
     __slots__ = ("result",)
@@ -208,7 +215,12 @@ class Get(Access):
     returns = True
 
     def __init__(
-        self, origin: Side, target: Side, memory: Message, exposed: bool, result: Message
+        self,
+        origin: WindowSide,
+        target: WindowSide,
+        memory: MessageRegion,
+        exposed: bool,
+        result: MessageRegion,
     ) -> None:
         super().__init__(origin, target, memory, exposed)
         self.result = result
@@ -245,11 +257,11 @@ class Accumulate(Put):
 
     def __init__(
         self,
-        origin: Side,
-        target: Side,
-        memory: Message,
+        origin: WindowSide,
+        target: WindowSide,
+        memory: MessageRegion,
         exposed: bool,
-        data: Message,
+        data: MessageRegion,
         operator: Operator,
         element: Type | None,
     ) -> None:
@@ -263,7 +275,7 @@ class Accumulate(Put):
         if operator is REPLACE:
             super().apply()
             return
-        data = self.data.pack() if self.data.__class__ is Message else self.data
+        data = self.data.pack() if self.data.__class__ is MessageRegion else self.data
         nbytes = len(data)
         if operator is NO_OP or nbytes == 0:
             return
@@ -288,14 +300,14 @@ class GetAccumulate(Accumulate):
 
     def __init__(
         self,
-        origin: Side,
-        target: Side,
-        memory: Message,
+        origin: WindowSide,
+        target: WindowSide,
+        memory: MessageRegion,
         exposed: bool,
-        data: Message,
+        data: MessageRegion,
         operator: Operator,
         element: Type | None,
-        result: Message,
+        result: MessageRegion,
     ) -> None:
         super().__init__(origin, target, memory, exposed, data, operator, element)
         self.result = result
@@ -338,13 +350,13 @@ class CompareAndSwap(GetAccumulate):
 
     def __init__(
         self,
-        origin: Side,
-        target: Side,
-        memory: Message,
+        origin: WindowSide,
+        target: WindowSide,
+        memory: MessageRegion,
         exposed: bool,
-        data: Message,
-        expected: Message,
-        result: Message,
+        data: MessageRegion,
+        expected: MessageRegion,
+        result: MessageRegion,
     ) -> None:
         super().__init__(origin, target, memory, exposed, data, REPLACE, None, result)
         self.expected = expected

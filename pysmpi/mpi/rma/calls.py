@@ -15,25 +15,25 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.exceptions import cint, fail, whole
 from pysmpi.mpi.base.ranks import Rank, current
-from pysmpi.mpi.buffers.spellings import Message, reduction
+from pysmpi.mpi.buffers.spellings import MessageRegion, reduction
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective.arguments import Target, one_sided, single
+from pysmpi.mpi.collective.arguments import WindowTarget, one_sided, single
 from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.operators.arithmetic import NO_OP, REPLACE, Operator, check, element
 from pysmpi.mpi.operators.operators import PREDEFINED, Op, operator_of
-from pysmpi.mpi.point_to_point.operations import NoOperation, Operation
+from pysmpi.mpi.point_to_point.operations import NoOperation, RequestOperation
 from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.mpi.rma.accesses import (
-    Access,
     Accumulate,
     AtomicGet,
     CompareAndSwap,
     Get,
     GetAccumulate,
     Put,
+    RemoteAccess,
 )
-from pysmpi.mpi.rma.window import Side
+from pysmpi.mpi.rma.window import WindowSide
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec, TargetSpec
@@ -44,7 +44,7 @@ SUM = PREDEFINED["SUM"]
 _SWAPPABLE = frozenset(("integer", "fortran", "multi", "logical", "byte"))
 
 
-class AccessOperation(Operation):
+class AccessOperation(RequestOperation):
     """The request of `Rput` and similar calls.
 
     A call that only writes is complete when the origin's buffer may change, which is at once: the
@@ -53,7 +53,7 @@ class AccessOperation(Operation):
 
     __slots__ = ("access",)
 
-    def __init__(self, rank: Rank, subject: Any, access: Access) -> None:
+    def __init__(self, rank: Rank, subject: Any, access: RemoteAccess) -> None:
         super().__init__(rank, subject)
         self.access = access
         if access.returns:
@@ -75,11 +75,13 @@ class OneSided:
 
     if TYPE_CHECKING:
         # The object of a window handle.
-        def _live(self) -> Side: ...
+        def _live(self) -> WindowSide: ...
 
     # Preconditions of an access.
 
-    def _reach(self, rank: int, where: Target) -> tuple[Side, Side, Message, bool]:
+    def _reach(
+        self, rank: int, where: WindowTarget
+    ) -> tuple[WindowSide, WindowSide, MessageRegion, bool]:
         """The two sides, the memory at the target, and whether the target is in the epoch."""
         side = self._live()
         target = side.target(self, rank)
@@ -87,7 +89,7 @@ class OneSided:
         memory = target.locate(self, where.displacement, where.count, where.datatype)
         return side, target, memory, exposed
 
-    def _fits(self, source: Message, target: Message) -> None:
+    def _fits(self, source: MessageRegion, target: MessageRegion) -> None:
         """Refuse data that are longer than the place for them."""
         if source.nbytes > target.nbytes:
             fail(
@@ -96,7 +98,7 @@ class OneSided:
                 self,
             )
 
-    def _put(self, origin: Any, target_rank: int, target: Any) -> Access | None:
+    def _put(self, origin: Any, target_rank: int, target: Any) -> RemoteAccess | None:
         rank = cint(target_rank)
         data, where = one_sided(origin, False, rank, target)
         side = self._live()
@@ -106,7 +108,7 @@ class OneSided:
         self._fits(data, memory)
         return Put(side, other, memory, exposed, data)
 
-    def _get(self, origin: Any, target_rank: int, target: Any) -> Access | None:
+    def _get(self, origin: Any, target_rank: int, target: Any) -> RemoteAccess | None:
         rank = cint(target_rank)
         result, where = one_sided(origin, True, rank, target)
         side = self._live()
@@ -116,7 +118,9 @@ class OneSided:
         self._fits(memory, result)
         return Get(side, other, memory, exposed, result)
 
-    def _accumulate(self, origin: Any, target_rank: int, target: Any, op: Op) -> Access | None:
+    def _accumulate(
+        self, origin: Any, target_rank: int, target: Any, op: Op
+    ) -> RemoteAccess | None:
         rank = cint(target_rank)
         data, where = one_sided(origin, False, rank, target)
         side = self._live()
@@ -132,7 +136,7 @@ class OneSided:
 
     def _get_accumulate(
         self, origin: Any, result: Any, target_rank: int, target: Any, op: Op
-    ) -> Access | None:
+    ) -> RemoteAccess | None:
         rank = cint(target_rank)
         data, where = one_sided(origin, True, rank, target)
         into = reduction(result, True, rank)
@@ -145,14 +149,14 @@ class OneSided:
 
     def _fetch(
         self,
-        side: Side,
-        other: Side,
-        memory: Message,
+        side: WindowSide,
+        other: WindowSide,
+        memory: MessageRegion,
         exposed: bool,
-        data: Message,
-        result: Message,
+        data: MessageRegion,
+        result: MessageRegion,
         operator: Operator,
-    ) -> Access:
+    ) -> RemoteAccess:
         self._fits(memory, result)
         if operator is NO_OP:
             return AtomicGet(side, other, memory, exposed, result)
@@ -166,7 +170,9 @@ class OneSided:
             fail(ERR_OP, "accumulate operations take predefined operations only", self)
         return operator
 
-    def _element(self, operator: Operator, data: Message, memory: Message) -> Type | None:
+    def _element(
+        self, operator: Operator, data: MessageRegion, memory: MessageRegion
+    ) -> Type | None:
         """The basic type that an operation combines; origin and target must consist of it."""
         if operator is REPLACE or operator is NO_OP or memory.nbytes == 0:
             return None
@@ -184,12 +190,12 @@ class OneSided:
     def _bad_type(self, detail: str) -> NoReturn:
         fail(ERR_TYPE, detail, self)
 
-    def _begin(self, access: Access | None) -> None:
+    def _begin(self, access: RemoteAccess | None) -> None:
         if access is not None:
             rank = current()
             access.begin(rank)
 
-    def _begin_request(self, access: Access | None, *buffers: Any) -> Request:
+    def _begin_request(self, access: RemoteAccess | None, *buffers: Any) -> Request:
         rank = current()
         if access is None:
             return Request._of(NoOperation(rank, self, False))
@@ -261,7 +267,7 @@ class OneSided:
         operator = self._operator(op)
         if rank == PROC_NULL:
             return
-        where = Target(displacement, 1, data.datatype)
+        where = WindowTarget(displacement, 1, data.datatype)
         side, other, memory, exposed = self._reach(rank, where)
         if data.datatype._live().kind is None:
             self._bad_type("Fetch_and_op takes predefined datatypes only")
@@ -285,7 +291,7 @@ class OneSided:
         self._live()
         if rank == PROC_NULL:
             return
-        where = Target(displacement, 1, data.datatype)
+        where = WindowTarget(displacement, 1, data.datatype)
         side, other, memory, exposed = self._reach(rank, where)
         record = data.datatype._live()
         if record.kind not in _SWAPPABLE:

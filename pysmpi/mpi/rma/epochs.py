@@ -32,11 +32,11 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.groups.groups import Group
 from pysmpi.mpi.point_to_point.polling import poll
-from pysmpi.mpi.rma.locks import ALL, Claim
-from pysmpi.mpi.rma.window import Exposure, Side
+from pysmpi.mpi.rma.locks import ALL, LockClaim
+from pysmpi.mpi.rma.window import Exposure, WindowSide
 
 if TYPE_CHECKING:
-    from pysmpi.mpi.rma.accesses import Access
+    from pysmpi.mpi.rma.accesses import RemoteAccess
 
 # Tags of the empty messages that open and end exposure epochs.
 POSTED, COMPLETED = 1, 2
@@ -49,7 +49,7 @@ class Synchronization:
 
     if TYPE_CHECKING:
         # The object of a window handle.
-        def _live(self) -> Side: ...
+        def _live(self) -> WindowSide: ...
 
     # Fence.
 
@@ -256,7 +256,7 @@ class Synchronization:
             fail(ERR_ASSERT, f"assertion is {given}, which this call does not know", self)
         return given
 
-    def _ranks(self, side: Side, group: Any) -> list[int]:
+    def _ranks(self, side: WindowSide, group: Any) -> list[int]:
         """The ranks in the window of the processes of a group."""
         if not isinstance(group, Group):
             raise wrong_type("group", Group, group)
@@ -268,13 +268,15 @@ class Synchronization:
             ranks.append(core.rank_of(pid))
         return ranks
 
-    def _exposure(self, call: str) -> tuple[Side, Exposure]:
+    def _exposure(self, call: str) -> tuple[WindowSide, Exposure]:
         side = self._live()
         if side.exposure is None:
             fail(ERR_RMA_SYNC, f"{call} without Post", self)
         return side, side.exposure
 
-    def _claim(self, side: Side, target: int, exclusive: bool, given: int) -> Claim | None:
+    def _claim(
+        self, side: WindowSide, target: int, exclusive: bool, given: int
+    ) -> LockClaim | None:
         """Wait for the turn and take a lock; with MODE_NOCHECK there is none."""
         if given & MODE_NOCHECK:
             return None
@@ -291,13 +293,13 @@ class Synchronization:
                 raise
         return claim
 
-    def _locked(self, call: str) -> Side:
+    def _locked(self, call: str) -> WindowSide:
         side = self._live()
         if side.lock_all is None and not side.locks:
             fail(ERR_RMA_SYNC, f"{call} without a lock", self)
         return side
 
-    def _flushed(self, rank: int) -> tuple[Side, list[Access]] | None:
+    def _flushed(self, rank: int) -> tuple[WindowSide, list[RemoteAccess]] | None:
         """The accesses to one target that a flush completes."""
         target = cint(rank)
         side = self._live()
@@ -309,30 +311,30 @@ class Synchronization:
         return side, list(side.outgoing.get(target, ()))
 
 
-def _outgoing(side: Side) -> list[Access]:
+def _outgoing(side: WindowSide) -> list[RemoteAccess]:
     """All accesses of a process that have not taken effect yet."""
     return [access for accesses in side.outgoing.values() for access in accesses]
 
 
-def _accesses_of(side: Side, exposure: Exposure) -> list[Access]:
+def _accesses_of(side: WindowSide, exposure: Exposure) -> list[RemoteAccess]:
     """The accesses that the origins of an exposure epoch have under way to a process."""
     return [access for access in side.incoming if access.origin.me in exposure.origins]
 
 
-def _signal(side: Side, rank: int, tag: int) -> Send:
+def _signal(side: WindowSide, rank: int, tag: int) -> Send:
     """An empty message that does not block its sender."""
     signal = Send(side.window.core.p2p, side.me, rank, tag, 0, BUFFERED)
     signal.immediate = True
     return signal
 
 
-def _flush(rank: Rank, side: Side, accesses: Iterable[Access]) -> None:
+def _flush(rank: Rank, side: WindowSide, accesses: Iterable[RemoteAccess]) -> None:
     """Wait until accesses have taken effect; let time pass in any case."""
     if not side.settle(rank, accesses):
         side.glimpse(rank)
 
 
-def _settle_locally(rank: Rank, side: Side, accesses: Iterable[Access]) -> bool:
+def _settle_locally(rank: Rank, side: WindowSide, accesses: Iterable[RemoteAccess]) -> bool:
     """Wait for returning data of accesses; save data that others still have to read."""
     fetching = []
     for access in accesses:

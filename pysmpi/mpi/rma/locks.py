@@ -15,7 +15,7 @@ from pysmpi.kernel.requests import Request
 ALL = -1  # the target of a lock on every process
 
 
-class Claim:
+class LockClaim:
     """A lock that a process holds or waits for; `request` completes when it is granted."""
 
     __slots__ = ("locks", "origin", "target", "exclusive", "order", "request")
@@ -43,9 +43,9 @@ class Queue:
     __slots__ = ("holders", "exclusive", "waiting")
 
     def __init__(self) -> None:
-        self.holders: dict[int, Claim] = {}
+        self.holders: dict[int, LockClaim] = {}
         self.exclusive = False
-        self.waiting: deque[Claim] = deque()
+        self.waiting: deque[LockClaim] = deque()
 
 
 class Locks:
@@ -59,16 +59,16 @@ class Locks:
         self.group = group
         self.queues: dict[int, Queue] = {}
         self.queued: dict[int, None] = {}  # targets with waiting claims
-        self.everywhere: dict[int, Claim] = {}  # holders of a lock on all
-        self.waiting: deque[Claim] = deque()  # claims for a lock on all
+        self.everywhere: dict[int, LockClaim] = {}  # holders of a lock on all
+        self.waiting: deque[LockClaim] = deque()  # claims for a lock on all
         self.exclusives = 0  # locks that are held exclusively
         self.patient: dict[int, None] = {}  # orders of the exclusive claims that wait
         self.order = 0
 
-    def claim(self, origin: int, target: int, exclusive: bool, now: float) -> Claim:
+    def claim(self, origin: int, target: int, exclusive: bool, now: float) -> LockClaim:
         """Request a lock; `target` may be `ALL`. It may be granted at once, at date `now` (s)."""
         self.order += 1
-        claim = Claim(self, origin, target, exclusive, self.order)
+        claim = LockClaim(self, origin, target, exclusive, self.order)
         if target == ALL:
             self.waiting.append(claim)
             self._serve_all(now)
@@ -83,7 +83,7 @@ class Locks:
             self._serve(target, now)
         return claim
 
-    def release(self, claim: Claim, now: float) -> None:
+    def release(self, claim: LockClaim, now: float) -> None:
         """Give back a lock, or stop waiting for it."""
         if claim.target == ALL:
             if claim.request.done:
@@ -105,7 +105,7 @@ class Locks:
             self._serve(claim.target, now)
         self._serve_all(now)
 
-    def ahead(self, claim: Claim) -> list[int]:
+    def ahead(self, claim: LockClaim) -> list[int]:
         """The ranks for which a claim waits: current holders, and earlier claims."""
         found: dict[int, None] = {}
         queues = self.queues if claim.target == ALL else [claim.target]
@@ -139,7 +139,7 @@ class Locks:
         if not queue.holders:
             del self.queues[target]
 
-    def _free(self, queue: Queue, claim: Claim) -> bool:
+    def _free(self, queue: Queue, claim: LockClaim) -> bool:
         """Whether the lock of a process is free, without earlier claims."""
         if queue.holders or self.everywhere:
             return False

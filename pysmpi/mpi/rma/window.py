@@ -1,7 +1,7 @@
 """Windows, shared by all their processes.
 
-A `Window` is made once for all; each process has a `Side` of it, to which its handles point: its
-memory, its epochs, and its active accesses.
+A `Window` is made once for all; each process has a `WindowSide` of it, to which its handles point:
+its memory, its epochs, and its active accesses.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.buffers.spellings import Message, place
+from pysmpi.mpi.buffers.spellings import MessageRegion, place
 from pysmpi.mpi.collective.execution import Meeting, alone, schedule_of
 from pysmpi.mpi.datatypes.datatypes import Datatype
 from pysmpi.mpi.groups.agreement import tag_of
-from pysmpi.mpi.groups.communicator import Core
-from pysmpi.mpi.rma.locks import Claim, Locks
+from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.mpi.rma.locks import LockClaim, Locks
 
 if TYPE_CHECKING:
-    from pysmpi.mpi.rma.accesses import Access
+    from pysmpi.mpi.rma.accesses import RemoteAccess
 
 # The time (s) of a synchronisation call without a wait: polling loops must progress.
 GLANCE = 1e-7
 NOTHING = memoryview(bytearray())
 
 
-class Region:
+class AttachedMemory:
     """Memory that a process has attached to a dynamic window."""
 
     __slots__ = ("address", "memory", "owner")
@@ -63,7 +63,7 @@ class Window:
 
     __slots__ = ("core", "flavor", "sides", "locks")
 
-    def __init__(self, core: Core, flavor: int, sides: list[Side]) -> None:
+    def __init__(self, core: Communicator, flavor: int, sides: list[WindowSide]) -> None:
         self.core = core
         self.flavor = flavor
         self.sides = sides
@@ -71,7 +71,7 @@ class Window:
         core.kind = "window"
 
 
-class Side:
+class WindowSide:
     """One process of a window.
 
     `memory` begins at `address` and has units of `unit` bytes; a dynamic window has `regions`
@@ -97,27 +97,27 @@ class Side:
         self.owner = owner  # keeps the memory alive
         self.address = address
         self.unit = unit
-        self.regions: dict[int, Region] = {}
+        self.regions: dict[int, AttachedMemory] = {}
         self.info: dict[str, str] = {}
         self.name = ""
         self.ordered = True
-        self.outgoing: dict[int, dict[Access, None]] = {}
-        self.incoming: dict[Access, None] = {}
-        self.chains: dict[int, deque[Access]] = {}
+        self.outgoing: dict[int, dict[RemoteAccess, None]] = {}
+        self.incoming: dict[RemoteAccess, None] = {}
+        self.chains: dict[int, deque[RemoteAccess]] = {}
         self.owed = 0.0
         # Epochs. A fence opens one that counts only once it is `used`.
         self.fenced = False
         self.used = False
         self.started: frozenset[int] | None = None
         self.exposure: Exposure | None = None
-        self.locks: dict[int, Claim | None] = {}
-        self.lock_all: tuple[Claim | None] | None = None
+        self.locks: dict[int, LockClaim | None] = {}
+        self.lock_all: tuple[LockClaim | None] | None = None
         self.glance = 0.0
         self.looked = 0.0
 
     # Targets of accesses, and checks.
 
-    def target(self, win: Any, rank: int) -> Side:
+    def target(self, win: Any, rank: int) -> WindowSide:
         """The side of a process, by its rank in the window."""
         sides = self.window.sides
         if not 0 <= rank < len(sides):
@@ -154,7 +154,7 @@ class Side:
 
     def locate(
         self, win: Any, displacement: int, count: int, datatype: Datatype
-    ) -> Message:
+    ) -> MessageRegion:
         """The part of this side's memory that an access reaches."""
         if count < 0:
             fail(ERR_COUNT, f"the target count is {count}", win)
@@ -191,7 +191,7 @@ class Side:
 
     # Waiting, for a process that has entered its call.
 
-    def settle(self, rank: Rank, accesses: Iterable[Access]) -> bool:
+    def settle(self, rank: Rank, accesses: Iterable[RemoteAccess]) -> bool:
         """Wait until accesses have taken effect; whether there was anything to wait for."""
         requests = [access.watch() for access in accesses]
         if self.owed > 0.0:

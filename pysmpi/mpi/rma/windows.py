@@ -42,11 +42,11 @@ from pysmpi.mpi.buffers.memory import buffer, is_bottom, over
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.intracomm import COMM_SELF, Intracomm
 from pysmpi.mpi.groups.agreement import agree
-from pysmpi.mpi.groups.communicator import Core
+from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.groups.groups import Group
 from pysmpi.mpi.rma.calls import OneSided
 from pysmpi.mpi.rma.epochs import Synchronization
-from pysmpi.mpi.rma.window import NOTHING, Region, Side, Window
+from pysmpi.mpi.rma.window import NOTHING, AttachedMemory, Window, WindowSide
 
 if TYPE_CHECKING:
     from mpi4py.typing import Bottom, Buffer
@@ -71,7 +71,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
 
     __slots__ = ()
 
-    _impl: Side | None
+    _impl: WindowSide | None
 
     def __new__(cls, win: Win | None = None) -> Self:
         self = object.__new__(cls)
@@ -98,7 +98,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
             view = acquire(memory, writable=True).memory
             address = address_of(view)
         _check_unit(unit, comm)
-        side = Side(current(), view, memory, address, unit)
+        side = WindowSide(current(), view, memory, address, unit)
         return cls._made(core, side, info, WIN_FLAVOR_CREATE)
 
     @classmethod
@@ -115,7 +115,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         core = _arguments(info, comm)
         _check_size(nbytes, comm)
         _check_unit(unit, comm)
-        side = Side(current(), NOTHING, None, 0, unit)
+        side = WindowSide(current(), NOTHING, None, 0, unit)
         _own(side, _storage(nbytes), 0, nbytes)
         return cls._made(core, side, info, WIN_FLAVOR_ALLOCATE)
 
@@ -137,7 +137,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         for pid in core.group:
             if not _together(rank, core.universe.ranks[pid]):
                 fail(ERR_RMA_SHARED, "the processes of comm are on different hosts", comm)
-        side = Side(rank, NOTHING, None, nbytes, unit)
+        side = WindowSide(rank, NOTHING, None, nbytes, unit)
         return cls._made(core, side, info, WIN_FLAVOR_SHARED)
 
     @classmethod
@@ -145,10 +145,10 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
     def Create_dynamic(cls, info: Info = INFO_NULL, comm: Intracomm = COMM_SELF) -> Self:
         """Create an window object for one-sided communication."""
         core = _arguments(info, comm)
-        return cls._made(core, Side(current(), NOTHING, None, 0, 1), info, WIN_FLAVOR_DYNAMIC)
+        return cls._made(core, WindowSide(current(), NOTHING, None, 0, 1), info, WIN_FLAVOR_DYNAMIC)
 
     @classmethod
-    def _made(cls, core: Core, side: Side, info: Info, flavor: int) -> Self:
+    def _made(cls, core: Communicator, side: WindowSide, info: Info, flavor: int) -> Self:
         """The window that all processes of a communicator make together."""
         _hint(side, info)
         rank = side.rank
@@ -205,7 +205,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
                 region.address < address + view.nbytes
             ):
                 fail(ERR_RMA_ATTACH, "the memory overlaps with some that is attached", self)
-        side.regions[address] = Region(address, view, memory)
+        side.regions[address] = AttachedMemory(address, view, memory)
 
     @mpi.one_sided("12.2.4")
     def Detach(self, memory: Buffer) -> None:
@@ -220,7 +220,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         """Return window memory buffer."""
         return self._over(self._live())
 
-    def _over(self, side: Side) -> buffer:
+    def _over(self, side: WindowSide) -> buffer:
         return over(side.memory, side.owner, side.address, self)
 
     # Info and group.
@@ -370,7 +370,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         self.Set_name(value)
 
 
-def _arguments(info: Any, comm: Any) -> Core:
+def _arguments(info: Any, comm: Any) -> Communicator:
     """Check the common arguments of window constructors; return the core of the communicator."""
     check_info(info)
     if not isinstance(comm, Intracomm):
@@ -398,23 +398,23 @@ def _storage(nbytes: int) -> np.ndarray:
     return np.zeros(max(nbytes, 1), np.uint8)
 
 
-def _own(side: Side, storage: np.ndarray, first: int, nbytes: int) -> None:
+def _own(side: WindowSide, storage: np.ndarray, first: int, nbytes: int) -> None:
     """Give a process a part of some memory."""
     side.owner = storage
     side.memory = storage.data[first : first + nbytes]
     side.address = address_of(storage) + first
 
 
-def _hint(side: Side, info: Info) -> None:
+def _hint(side: WindowSide, info: Info) -> None:
     """Take over the hints of a program."""
     side.info.update(pairs(info))
     side.ordered = side.info.get("accumulate_ordering", "").strip() != "none"
 
 
-def _join(core: Core, values: dict[int, tuple[Side, int]]) -> Window:
+def _join(core: Communicator, values: dict[int, tuple[WindowSide, int]]) -> Window:
     """Make one window of the sides that the processes of a communicator bring."""
     sides = [values[me][0] for me in range(core.size)]
-    window = Window(Core(core.universe, core.group), values[0][1], sides)
+    window = Window(Communicator(core.universe, core.group), values[0][1], sides)
     if window.flavor == WIN_FLAVOR_SHARED:
         _share(sides)
     for me, side in enumerate(sides):
@@ -423,7 +423,7 @@ def _join(core: Core, values: dict[int, tuple[Side, int]]) -> Window:
     return window
 
 
-def _share(sides: list[Side]) -> None:
+def _share(sides: list[WindowSide]) -> None:
     """One piece of memory, with a part for each process in order; `address` gives the size."""
     sizes = [side.address for side in sides]
     storage = _storage(sum(sizes))

@@ -25,7 +25,7 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.groups.agreement import agree, tag_of
-from pysmpi.mpi.groups.communicator import Core
+from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.topologies.graphs import DistGraph, Edges, Graph, Grid
 from pysmpi.mpi.topologies.reordering import order_for
 
@@ -44,8 +44,8 @@ class TopologyCreation:
 
     __slots__ = ()
 
-    _usable: Callable[[], Core]
-    _core: Callable[[], Core]
+    _usable: Callable[[], Communicator]
+    _core: Callable[[], Communicator]
 
     @mpi.collective("8.5.2")
     def Create_cart(
@@ -101,7 +101,7 @@ class TopologyCreation:
             edges.source_weights = weights or [1] * len(edges.sources)
             edges.destination_weights = other or [1] * len(edges.destinations)
 
-        def make(values: dict[int, tuple[Edges, bool]]) -> Core:
+        def make(values: dict[int, tuple[Edges, bool]]) -> Communicator:
             known = [values[i] for i in range(core.size)]
             graph = DistGraph([edges for edges, _ in known], any(w for _, w in known))
             return _equip(core, graph, bool(reorder))
@@ -135,7 +135,7 @@ class TopologyCreation:
         tails = [node for node, count in zip(nodes, counts) for _ in range(count)]
         declared = (list(zip(tails, peers, known or [1] * len(peers))), known is not None)
 
-        def make(values: dict[int, Any]) -> tuple[Core, Traffic]:
+        def make(values: dict[int, Any]) -> tuple[Communicator, Traffic]:
             graph, traffic = _gathered(core.size, values)
             return _equip(core, graph, bool(reorder)), traffic
 
@@ -180,7 +180,7 @@ def _grid(dims: Sequence[int], periods: Any) -> Grid:
     return Grid(sides, [bool(period) for period in integers(periods, len(sides))])
 
 
-def _check_grid(comm: Any, core: Core, grid: Grid, code: int) -> None:
+def _check_grid(comm: Any, core: Communicator, grid: Grid, code: int) -> None:
     if any(dim < 0 for dim in grid.dims):
         fail(ERR_DIMS, f"dims {list(grid.dims)}: a dimension is negative", comm)
     if grid.size > core.size:
@@ -200,7 +200,7 @@ def _graph(index: Sequence[int], edges: Sequence[int]) -> Graph:
     return Graph(sums, ends)
 
 
-def _check_graph(comm: Any, core: Core, graph: Graph) -> None:
+def _check_graph(comm: Any, core: Communicator, graph: Graph) -> None:
     size, index, edges = graph.size, graph.index, graph.edges
     if size > core.size:
         fail(ERR_ARG, f"index: {size} nodes, the communicator has {core.size} processes", comm)
@@ -216,7 +216,7 @@ def _check_graph(comm: Any, core: Core, graph: Graph) -> None:
             fail(ERR_ARG, f"edges: {edge} is no node, there are {size}", comm)
 
 
-def _check_ranks(comm: Any, core: Core, argument: str, ranks: list[int]) -> None:
+def _check_ranks(comm: Any, core: Communicator, argument: str, ranks: list[int]) -> None:
     for rank in ranks:
         if not 0 <= rank < core.size:
             fail(ERR_RANK, f"{argument}: {rank}, expected 0 to {core.size - 1}", comm)
@@ -233,7 +233,7 @@ def _weights(weights: Any, count: int) -> list[int] | None:
     return integers(weights, count)
 
 
-def _create(comm: Any, core: Core, operation: str, topology: Any, reorder: Any) -> Any:
+def _create(comm: Any, core: Communicator, operation: str, topology: Any, reorder: Any) -> Any:
     rank = current()
     new = agree(
         rank,
@@ -247,7 +247,7 @@ def _create(comm: Any, core: Core, operation: str, topology: Any, reorder: Any) 
     return _handle(comm, new, rank)
 
 
-def _equip(core: Core, topology: Any, reorder: bool) -> Core:
+def _equip(core: Communicator, topology: Any, reorder: bool) -> Communicator:
     """A new core with a topology."""
     if reorder:
         members = core.group.take(_order(core, topology))
@@ -255,16 +255,16 @@ def _equip(core: Core, topology: Any, reorder: bool) -> Core:
         members = core.group
     else:
         members = core.group.take(range(topology.size))
-    new = Core(core.universe, members)
+    new = Communicator(core.universe, members)
     new.topology = topology
     return new
 
 
 # The reorderings that the ranks of a communicator have found, by topology.
-ORDERS: StateSlot[Core, dict[object, list[int]]] = StateSlot(Core, dict)
+ORDERS: StateSlot[Communicator, dict[object, list[int]]] = StateSlot(Communicator, dict)
 
 
-def _order(core: Core, topology: Any) -> list[int]:
+def _order(core: Communicator, topology: Any) -> list[int]:
     """The reordering of a topology's ranks, the same in every call."""
     orders = ORDERS.of(core)
     if isinstance(topology, Grid):
@@ -279,14 +279,14 @@ def _order(core: Core, topology: Any) -> list[int]:
     return order
 
 
-def _mapped(core: Core, topology: Any) -> int:
+def _mapped(core: Communicator, topology: Any) -> int:
     """The rank that the calling process would get in a topology."""
     me = core.rank_of(current().pid)
     order = _order(core, topology)
     return order.index(me) if me in order else UNDEFINED
 
 
-def _handle(comm: Any, new: Core, rank: Rank) -> Any:
+def _handle(comm: Any, new: Communicator, rank: Rank) -> Any:
     """The handle of a new communicator; null for ranks that are not in it."""
     inside = rank.pid in new.group
     handle = CLASSES[new.topology.kind]._of(new if inside else None)
@@ -312,7 +312,7 @@ def _gathered(size: int, values: dict[int, Any]) -> tuple[DistGraph, Traffic]:
     return DistGraph(table, any(values[i][1] for i in range(size))), traffic
 
 
-def _exchange(rank: Rank, core: Core, traffic: Traffic) -> None:
+def _exchange(rank: Rank, core: Communicator, traffic: Traffic) -> None:
     """Let the time pass in which ranks exchange their declared edges."""
     me = core.rank_of(rank.pid)
     number = core.next_call(me)

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from pysmpi.mpi.groups.communicator import Core
+from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.topologies.graphs import Grid
 
 PROBE = 4096  # bytes of the message for the distance of two hosts
@@ -32,7 +32,7 @@ MANY_HOSTS = 256  # beyond this, hosts are taken in their order instead of by di
 class Places:
     """The hosts of the first ranks of a communicator, and their distances."""
 
-    def __init__(self, core: Core, size: int) -> None:
+    def __init__(self, core: Communicator, size: int) -> None:
         ranks = core.universe.ranks
         self.engine = core.universe.engine
         self.host: list[int] = []  # of each rank, numbered in order
@@ -70,7 +70,7 @@ class Places:
         return total
 
 
-def order_for(core: Core, topology: Any) -> list[int]:
+def order_for(core: Communicator, topology: Any) -> list[int]:
     """The rank in the old communicator of each rank of a topology."""
     size = topology.size
     places = Places(core, size)

@@ -24,7 +24,7 @@ from pysmpi.mpi.collective.neighborhood import NeighborhoodCollectives
 from pysmpi.mpi.communicators.comm import CONTEXT_BYTES, Comm, use_class
 from pysmpi.mpi.communicators.intracomm import Intracomm
 from pysmpi.mpi.groups.agreement import agree
-from pysmpi.mpi.groups.communicator import Core
+from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.topologies.creation import CLASSES, integers
 from pysmpi.mpi.topologies.graphs import DistGraph, Graph, Grid, balanced
 
@@ -189,7 +189,7 @@ class Cartcomm(Topocomm):
         return handle
 
 
-def _slices(core: Core, remain: Sequence[bool]) -> dict[tuple[int, ...], Core]:
+def _slices(core: Communicator, remain: Sequence[bool]) -> dict[tuple[int, ...], Communicator]:
     """The lower-dimensional grids, by the coordinates that are constant in them."""
     grid: Grid = core.topology
     members: dict[tuple[int, ...], list[int]] = {}
@@ -198,7 +198,7 @@ def _slices(core: Core, remain: Sequence[bool]) -> dict[tuple[int, ...], Core]:
     lower = grid.keep(remain)
     made = {}
     for where, pids in members.items():
-        new = made[where] = Core(core.universe, pids)
+        new = made[where] = Communicator(core.universe, pids)
         new.topology = lower
     return made
 
@@ -349,7 +349,9 @@ for _kind, _class in ((CART, Cartcomm), (GRAPH, Graphcomm), (DIST_GRAPH, Distgra
     CLASSES[_kind] = _class
     use_class(
         lambda impl, kind=_kind: (
-            impl.__class__ is Core and impl.topology is not None and impl.topology.kind == kind
+            impl.__class__ is Communicator
+            and impl.topology is not None
+            and impl.topology.kind == kind
         ),
         _class,
     )

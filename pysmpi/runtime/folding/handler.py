@@ -105,7 +105,7 @@ class _Numpy:
         self.calloc = _Calloc(theirs.calloc)
 
 
-class Handlers:
+class AllocationHandlers:
     """Handlers of ranks, for all runs: arrays with addresses from `start` to `stop` are ours."""
 
     def __init__(self, start: int, stop: int) -> None:

@@ -27,7 +27,7 @@ def size_class(nbytes: int) -> int:
     return -(-nbytes // step) * step
 
 
-class Block:
+class HeldBlock:
     """A piece of memory, and the number of ranks that hold it. `fresh` until a rank has used it."""
 
     __slots__ = ("address", "fresh", "holders", "line", "nbytes", "ordinal")
@@ -37,7 +37,7 @@ class Block:
         self.nbytes = nbytes
         self.holders = 0
         self.fresh = True
-        self.line: Line | None = None
+        self.line: AllocationSite | None = None
         self.ordinal = 0
 
 
@@ -66,13 +66,13 @@ class Tally:
             self.most_taken = self.taken
 
 
-class Line:
+class AllocationSite:
     """The blocks of one line of the program and one class of sizes, by ordinal."""
 
     __slots__ = ("blocks", "tally")
 
     def __init__(self, tally: Tally) -> None:
-        self.blocks: list[Block | None] = []
+        self.blocks: list[HeldBlock | None] = []
         self.tally = tally
 
 
@@ -97,14 +97,14 @@ class Ordinals:
         heappush(self.freed, ordinal)
 
 
-class Owner:
+class MemoryOwner:
     """One rank: its blocks and requested bytes by address, and its current and largest bytes."""
 
     __slots__ = ("held", "live", "ordinals", "peak")
 
     def __init__(self) -> None:
-        self.held: dict[int, tuple[Block, int]] = {}
-        self.ordinals: dict[Line, Ordinals] = {}
+        self.held: dict[int, tuple[HeldBlock, int]] = {}
+        self.ordinals: dict[AllocationSite, Ordinals] = {}
         self.live = 0
         self.peak = 0
 
@@ -125,10 +125,10 @@ class Ledger:
         self.allocate = allocate
         self.release = release
         self.most_idle = most_idle
-        self.lines: dict[tuple[Hashable, int], Line] = {}
+        self.lines: dict[tuple[Hashable, int], AllocationSite] = {}
         self.tallies: dict[Hashable, Tally] = {}
-        self.owners: list[Owner] = []
-        self.idle: dict[int, list[Block]] = {}
+        self.owners: list[MemoryOwner] = []
+        self.idle: dict[int, list[HeldBlock]] = {}
         self.idle_bytes = 0
         self.taken = 0  # bytes of all blocks, idle ones included
         self.most_taken = 0
@@ -138,18 +138,18 @@ class Ledger:
         """Bytes that the arrays of all ranks would take unfolded, each rank's at its peak."""
         return sum(owner.peak for owner in self.owners)
 
-    def owner(self) -> Owner:
+    def owner(self) -> MemoryOwner:
         """One more rank."""
-        owner = Owner()
+        owner = MemoryOwner()
         self.owners.append(owner)
         return owner
 
-    def take(self, owner: Owner, place: Hashable, nbytes: int) -> Block:
+    def take(self, owner: MemoryOwner, place: Hashable, nbytes: int) -> HeldBlock:
         """A block of at least `nbytes` for a rank, allocated at a place of the program."""
         size = size_class(nbytes)
         line = self.lines.get((place, size))
         if line is None:
-            line = self.lines[place, size] = Line(self.tallies.setdefault(place, Tally()))
+            line = self.lines[place, size] = AllocationSite(self.tallies.setdefault(place, Tally()))
         ordinals = owner.ordinals.get(line)
         if ordinals is None:
             ordinals = owner.ordinals[line] = Ordinals()
@@ -174,7 +174,7 @@ class Ledger:
         owner.peak = max(owner.peak, owner.live)
         return block
 
-    def give(self, owner: Owner, address: int) -> int:
+    def give(self, owner: MemoryOwner, address: int) -> int:
         """Release a rank's array at an address; return the bytes of the array."""
         block, nbytes = owner.held.pop(address)
         line = block.line
@@ -200,18 +200,18 @@ class Ledger:
         self.idle.clear()
         self.idle_bytes = 0
 
-    def _block(self, size: int) -> Block:
+    def _block(self, size: int) -> HeldBlock:
         """An unused block: the one used last, else a new one."""
         idle = self.idle.get(size)
         if idle:
             self.idle_bytes -= size
             return idle.pop()
-        block = Block(self.allocate(size), size)
+        block = HeldBlock(self.allocate(size), size)
         self.taken += size
         self.most_taken = max(self.most_taken, self.taken)
         return block
 
-    def _idle(self, block: Block) -> None:
+    def _idle(self, block: HeldBlock) -> None:
         """Keep an unused block, and release others if there are too many."""
         if block.nbytes > self.most_idle:
             self._give_back(block)
@@ -228,6 +228,6 @@ class Ledger:
             if not blocks:
                 del self.idle[size]
 
-    def _give_back(self, block: Block) -> None:
+    def _give_back(self, block: HeldBlock) -> None:
         self.taken -= block.nbytes
         self.release(block.address, block.nbytes)

@@ -17,7 +17,7 @@ import numpy as np
 
 from pysmpi.errors import UsageError
 from pysmpi.runtime.folding.arena import Pages, Space, unsupported
-from pysmpi.runtime.folding.ledger import PAGE, Ledger, Owner
+from pysmpi.runtime.folding.ledger import PAGE, Ledger, MemoryOwner
 
 # Largest size of the file in bytes; only used pages take memory.
 _MOST = 1 << 42
@@ -58,7 +58,7 @@ class Partial:
         self.pages = pages
         self.file: MemoryFile | None = None
         self.ledger: Ledger | None = None
-        self.owners: dict[int, Owner] = {}  # by pid
+        self.owners: dict[int, MemoryOwner] = {}  # by pid
         self.private = 0  # bytes of private pages now, and at most
         self.most_private = 0
         self._arrays: list[tuple[int, int, list[tuple[int, int]]]] = []  # start, stop, private

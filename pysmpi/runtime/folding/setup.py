@@ -19,8 +19,8 @@ from pysmpi.mpi.buffers.payload import PAYLOAD
 from pysmpi.platform.units import parse_size
 from pysmpi.runtime.folding.arena import Arena
 from pysmpi.runtime.folding.faults import Faults
-from pysmpi.runtime.folding.handler import Handlers
-from pysmpi.runtime.folding.ledger import PAGE, Ledger, Owner, Tally
+from pysmpi.runtime.folding.handler import AllocationHandlers
+from pysmpi.runtime.folding.ledger import PAGE, Ledger, MemoryOwner, Tally
 from pysmpi.runtime.folding.partial import Partial, array_at, runs_of
 from pysmpi.runtime.stopwatch import Stopwatch
 
@@ -34,7 +34,7 @@ _BEHALF = ("numpy", "pysmpi.runtime.shadow", "pysmpi.hints", "pysmpi.runtime.fol
 _process: list[Any] = []  # the arena and the handlers; arrays may need them after a run
 
 
-class Rules:
+class FoldRules:
     """The targets of `--fold`: arrays of at least `size` bytes, and those of some functions.
 
     `off` is true if `pysmpi.shared_empty` also allocates private memory.
@@ -83,7 +83,7 @@ class Folding:
     """The folded memory of one run; a context manager."""
 
     def __init__(self, words: Iterable[str] | str, stopwatch: Stopwatch) -> None:
-        self.rules = Rules([words] if isinstance(words, str) else words)
+        self.rules = FoldRules([words] if isinstance(words, str) else words)
         self.stopwatch = stopwatch
         self.ledger: Ledger | None = None
         self.partial: Partial | None = None
@@ -106,10 +106,10 @@ class Folding:
             raise UsageError(f"--fold: found platform {sys.platform}, expected Linux")
         if not _process:
             arena = Arena()
-            _process[:] = arena, Handlers(arena.start, arena.stop)
+            _process[:] = arena, AllocationHandlers(arena.start, arena.stop)
         arena, handlers = _process
         self.arena: Arena = arena
-        self.handlers: Handlers = handlers
+        self.handlers: AllocationHandlers = handlers
         self.stopwatch.pause()
         try:
             self.ledger = Ledger(arena.allocate, arena.release)
@@ -263,7 +263,7 @@ class RankMemory:
 
     capsule: Any
 
-    def __init__(self, folding: Folding, owner: Owner) -> None:
+    def __init__(self, folding: Folding, owner: MemoryOwner) -> None:
         self.folding = folding
         self.owner = owner
 

@@ -19,7 +19,7 @@ from typing import Any
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.outside.descriptors import changing
 from pysmpi.runtime.outside.forks import become_plain
-from pysmpi.runtime.outside.peers import Side
+from pysmpi.runtime.outside.peers import PeerSide
 from pysmpi.runtime.outside.reactor import READ, Reactor, reactor
 from pysmpi.runtime.outside.replacing import Replacements
 from pysmpi.runtime.patches import Patches
@@ -171,7 +171,7 @@ class Children:
         if answer is None and options & os.WNOHANG:
             handles = _handles(pids)
             try:
-                found.missed(handles, Side.OUTSIDE)
+                found.missed(handles, PeerSide.OUTSIDE)
             finally:
                 for fd in handles:
                     _close(fd)
@@ -184,7 +184,7 @@ class Children:
                 found.wait(
                     [(fd, READ) for fd in handles],
                     look=None if handles else _changed(pids),
-                    side=Side.OUTSIDE,
+                    side=PeerSide.OUTSIDE,
                 )
             finally:
                 for fd in handles:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from pysmpi.mpi.base import ranks
-from pysmpi.runtime.outside.peers import Side
+from pysmpi.runtime.outside.peers import PeerSide
 from pysmpi.runtime.outside.reactor import READ, WRITE, Reactor, reactor
 from pysmpi.runtime.outside.replacing import Replacements, methods
 from pysmpi.runtime.patches import Patches
@@ -134,7 +134,7 @@ def _is_for_user(found: Reactor, fd: int) -> bool:
     No other rank needs to run for it to be accepted. Ranks share its buffer, so they should not be
     switched during a write.
     """
-    return fd in (1, 2) and found.side([fd]) is not Side.INSIDE
+    return fd in (1, 2) and found.side([fd]) is not PeerSide.INSIDE
 
 
 def _os_writev(real: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from pysmpi.runtime.outside.descriptors import changing
-from pysmpi.runtime.outside.peers import Side
+from pysmpi.runtime.outside.peers import PeerSide
 from pysmpi.runtime.outside.reactor import Reactor, reactor
 from pysmpi.runtime.outside.replacing import Replacements
 from pysmpi.runtime.patches import Patches
@@ -94,7 +94,7 @@ def _take(found: Reactor, attempt: Callable[[], Any], waits: bool) -> Any:
         answer = attempt()
     except (BlockingIOError, PermissionError):
         if not waits:
-            found.missed(side=Side.UNKNOWN)
+            found.missed(side=PeerSide.UNKNOWN)
             raise
     else:
         found.changed()
@@ -113,7 +113,7 @@ def _take(found: Reactor, attempt: Callable[[], Any], waits: bool) -> Any:
         return True
 
     while not taken and not failed:
-        found.wait((), look=look, side=Side.UNKNOWN)
+        found.wait((), look=look, side=PeerSide.UNKNOWN)
     if failed:
         raise OSError(failed[0].errno, os.strerror(failed[0].errno or 0))
     return taken[0]

@@ -17,7 +17,7 @@ from greenlet import getcurrent
 
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.exits import HardExit, run_exit_functions
-from pysmpi.runtime.surroundings import Surroundings
+from pysmpi.runtime.surroundings import RankEnvironment
 
 _exit, _getpid = os._exit, os.getpid
 
@@ -107,7 +107,7 @@ def _become_main_thread() -> None:
         thread._set_tstate_lock()
 
 
-def leave(surroundings: Surroundings) -> NoReturn:
+def leave(surroundings: RankEnvironment) -> NoReturn:
     """End this process as Python does after the end of a program, or after its exception."""
     error = sys.exc_info()[1]
     status = 0

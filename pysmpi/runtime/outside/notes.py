@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pysmpi import text
-from pysmpi.runtime.outside.peers import Side
+from pysmpi.runtime.outside.peers import PeerSide
 from pysmpi.runtime.program_errors import call_site, shorten
 
 
@@ -14,7 +14,7 @@ def describe(wait: Any, seconds: float) -> str:
     rank = wait.fiber.rank
     site = call_site(wait.fiber.gr_frame)
     place = "" if site is None else f" at {shorten(site.file)}:{site.line}"
-    whom = "another process" if wait.side is Side.OUTSIDE else "a descriptor from outside"
+    whom = "another process" if wait.side is PeerSide.OUTSIDE else "a descriptor from outside"
     return (
         f"pysmpi: rank {rank.index} has waited for {whom}{place}, "
         f"and nothing else could happen for {text.seconds(round(seconds))}"

@@ -21,7 +21,7 @@ _open, _read, _close, _dup = os.open, os.read, os.close, os.dup
 _waitid = getattr(os, "waitid", None)
 
 
-class Side(IntEnum):
+class PeerSide(IntEnum):
     """Where the other end of a descriptor is held."""
 
     INSIDE = 0  # in this process only: another thread of a rank must act
@@ -49,12 +49,12 @@ def is_pipe(fd: int) -> bool:
         return False
 
 
-def side_of(fd: int) -> Side:
+def side_of(fd: int) -> PeerSide:
     """Where the other end of a descriptor is held."""
     try:
         status = _fstat(fd)
     except OSError:
-        return Side.INSIDE  # closed: the call fails at once
+        return PeerSide.INSIDE  # closed: the call fails at once
     kind = stat.S_IFMT(status.st_mode)
     if kind == stat.S_IFIFO:
         return _side_of_pipe(fd, status)
@@ -65,19 +65,19 @@ def side_of(fd: int) -> Side:
     if kind == 0:
         try:
             if _readlink(f"/proc/self/fd/{fd}") == "anon_inode:[pidfd]":
-                return Side.OUTSIDE
+                return PeerSide.OUTSIDE
         except OSError:
             pass
-    return Side.UNKNOWN
+    return PeerSide.UNKNOWN
 
 
-def _side_of_terminal(fd: int) -> Side:
+def _side_of_terminal(fd: int) -> PeerSide:
     """Whether a child has the terminal whose other side this process holds."""
     try:
         name = _readlink(f"/proc/self/fd/{fd}")
     except OSError:
-        return Side.UNKNOWN
-    return Side.OUTSIDE if name.endswith("ptmx") and has_children() else Side.UNKNOWN
+        return PeerSide.UNKNOWN
+    return PeerSide.OUTSIDE if name.endswith("ptmx") and has_children() else PeerSide.UNKNOWN
 
 
 def _content(path: str) -> str:
@@ -160,27 +160,27 @@ def descendants() -> list[int]:
     return found
 
 
-def _side_of_pipe(fd: int, status: os.stat_result) -> Side:
+def _side_of_pipe(fd: int, status: os.stat_result) -> PeerSide:
     mine = _links("self")
     if not mine:
-        return Side.UNKNOWN
+        return PeerSide.UNKNOWN
     try:
         name = _readlink(f"/proc/self/fd/{fd}")
     except OSError:
-        return Side.UNKNOWN
+        return PeerSide.UNKNOWN
     mode = _flags("self", fd) & os.O_ACCMODE
     if mode == os.O_RDWR:
-        return Side.UNKNOWN
+        return PeerSide.UNKNOWN
     if not name.startswith("pipe:"):
         # A FIFO with a name, which anybody may open.
         other = any(_faces("self", end, mode) for end in mine[name])
-        return Side.INSIDE if other else Side.UNKNOWN
+        return PeerSide.INSIDE if other else PeerSide.UNKNOWN
     if _held_by_children(name, mode):
-        return Side.OUTSIDE
+        return PeerSide.OUTSIDE
     if any(_faces("self", end, mode) for end in mine[name]):
-        return Side.INSIDE
+        return PeerSide.INSIDE
     # No process of ours holds it: it came from the parent process.
-    return Side.OUTSIDE
+    return PeerSide.OUTSIDE
 
 
 def _faces(pid: int | str, fd: int, mode: int) -> bool:
@@ -196,34 +196,34 @@ def _held_by_children(name: str, mode: int | None) -> bool:
     return False
 
 
-def _side_of_socket(fd: int, inode: int) -> Side:
+def _side_of_socket(fd: int, inode: int) -> PeerSide:
     try:
         with _closing(_socket.socket(fileno=_dup(fd))) as sock:
             family = sock.family
             try:
                 peer = sock.getpeername()
             except OSError:
-                return Side.UNKNOWN  # it listens, or takes from anybody
+                return PeerSide.UNKNOWN  # it listens, or takes from anybody
             own = sock.getsockname()
     except OSError:
-        return Side.UNKNOWN
+        return PeerSide.UNKNOWN
     if family == _socket.AF_UNIX:
         other = _unix_peer(inode)
     elif family in (_socket.AF_INET, _socket.AF_INET6):
         if peer[0] != own[0] and not peer[0].startswith(("127.", "::1", "::ffff:127.")):
-            return Side.OUTSIDE
+            return PeerSide.OUTSIDE
         other = _inet_peer(own, peer)
     else:
-        return Side.UNKNOWN
+        return PeerSide.UNKNOWN
     if other is None:
-        return Side.UNKNOWN
+        return PeerSide.UNKNOWN
     if other == 0:
         # Not accepted yet: the listening process is to act.
-        return Side.UNKNOWN
+        return PeerSide.UNKNOWN
     name = f"socket:[{other}]"
     if _held_by_children(name, None):
-        return Side.OUTSIDE
-    return Side.INSIDE if name in _links("self") else Side.OUTSIDE
+        return PeerSide.OUTSIDE
+    return PeerSide.INSIDE if name in _links("self") else PeerSide.OUTSIDE
 
 
 def _inet_peer(own: tuple[object, ...], peer: tuple[object, ...]) -> int | None:

@@ -27,9 +27,9 @@ from pysmpi.kernel.requests import Request
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.ranks import Fiber
 from pysmpi.mpi.base.state import StateSlot
-from pysmpi.runtime.collection import Collecting
+from pysmpi.runtime.collection import CollectingRank
 from pysmpi.runtime.locks import give_way
-from pysmpi.runtime.outside.peers import Side, has_children, is_pipe, leaves, side_of
+from pysmpi.runtime.outside.peers import PeerSide, has_children, is_pipe, leaves, side_of
 from pysmpi.runtime.process.descriptors import duplicate
 
 READ, WRITE, URGENT = select.POLLIN, select.POLLOUT, select.POLLPRI
@@ -44,7 +44,7 @@ _real_poll = select.poll
 _fstat, _close = os.fstat, os.close
 
 
-class Wait:
+class OutsideWait:
     """One waiting thread of a rank. `fds` are pairs of a descriptor and the awaited event."""
 
     __slots__ = (
@@ -56,14 +56,14 @@ class Wait:
         fiber: Any,
         fds: list[tuple[int, int]],
         look: Callable[[], Any] | None,
-        side: Side | None,
+        side: PeerSide | None,
     ) -> None:
         self.fiber = fiber
         self.gate: Request | None = None
         self.fds = fds
         self.look = look
         self.known = side is not None
-        self.side = Side.UNKNOWN if side is None else side
+        self.side = PeerSide.UNKNOWN if side is None else side
         self.virtual = 0.0  # when it began
         self.real = 0.0
         self.told = False
@@ -105,12 +105,12 @@ class Reactor:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.waits: list[Wait] = []
+        self.waits: list[OutsideWait] = []
         self.signals = False  # whether signals write to a descriptor (`signal.set_wakeup_fd`)
         self.generation = 0  # of the holders of descriptors
-        self._sides: dict[tuple[int, int, int], tuple[int, Side]] = {}
+        self._sides: dict[tuple[int, int, int], tuple[int, PeerSide]] = {}
         self._poll: Any = None  # of all waits; None when these have changed
-        self._by_fd: dict[int, list[tuple[int, Wait]]] = {}
+        self._by_fd: dict[int, list[tuple[int, OutsideWait]]] = {}
         self._idle_since = 0.0  # real time at which the hub was last idle
 
     # Called by ranks
@@ -120,7 +120,7 @@ class Reactor:
         fds: Iterable[tuple[int, int]] = (),
         timeout: float | None = None,
         look: Callable[[], Any] | None = None,
-        side: Side | None = None,
+        side: PeerSide | None = None,
     ) -> bool:
         """Run other ranks until a descriptor is ready or `look()` is true; return whether it
         happened.
@@ -134,7 +134,7 @@ class Reactor:
         engine = self.engine
         process = rank.enter()
         process.settle()
-        wait = Wait(fiber, list(fds), look, side)
+        wait = OutsideWait(fiber, list(fds), look, side)
         if not wait.known:
             wait.side = self.side([fd for fd, _ in wait.fds])
         gate = wait.gate = fiber.gate = Request()
@@ -147,7 +147,7 @@ class Reactor:
         before = process.comm_seconds
         self._add(wait)
         try:
-            if wait.side is Side.INSIDE:
+            if wait.side is PeerSide.INSIDE:
                 self._look_at_all()  # others may have had their turn since the caller looked
             process.wait_any(waits)
         finally:
@@ -160,7 +160,7 @@ class Reactor:
         rank.leave()
         return gate.done
 
-    def missed(self, fds: Iterable[int] = (), side: Side | None = None) -> None:
+    def missed(self, fds: Iterable[int] = (), side: PeerSide | None = None) -> None:
         """A thread has polled without a result: let time pass.
 
         Events outside take real time, so virtual time must not run ahead of it between two polls. A
@@ -172,7 +172,7 @@ class Reactor:
         engine = self.engine
         if not isinstance(fiber, Fiber):
             return
-        if side is Side.INSIDE or (side is Side.UNKNOWN and not engine.queue.empty()):
+        if side is PeerSide.INSIDE or (side is PeerSide.UNKNOWN and not engine.queue.empty()):
             give_way()
             return
         rank = fiber.rank
@@ -215,15 +215,15 @@ class Reactor:
             process.settle()
             rank.leave()
 
-    def side(self, fds: Iterable[int]) -> Side:
+    def side(self, fds: Iterable[int]) -> PeerSide:
         """The holder of the other ends of some descriptors; one outside is enough."""
-        return max(map(self._side, leaves(fds)), default=Side.INSIDE)
+        return max(map(self._side, leaves(fds)), default=PeerSide.INSIDE)
 
-    def _side(self, fd: int) -> Side:
+    def _side(self, fd: int) -> PeerSide:
         try:
             status = _fstat(fd)
         except OSError:
-            return Side.INSIDE
+            return PeerSide.INSIDE
         key = (fd, status.st_dev, status.st_ino)
         known = self._sides.get(key)
         if known is not None and known[0] == self.generation:
@@ -236,7 +236,7 @@ class Reactor:
 
     # Keeping the waits
 
-    def _add(self, wait: Wait) -> None:
+    def _add(self, wait: OutsideWait) -> None:
         for i, (fd, events) in enumerate(wait.fds):
             if fd <= 2:
                 try:
@@ -248,7 +248,7 @@ class Reactor:
         self.waits.append(wait)
         self._waits_changed()
 
-    def _remove(self, wait: Wait) -> None:
+    def _remove(self, wait: OutsideWait) -> None:
         if wait in self.waits:
             self.waits.remove(wait)
             self._waits_changed()
@@ -264,7 +264,7 @@ class Reactor:
         watched = self.signals or any(map(_must_be_watched, self.waits))
         engine.before = self._before if self.waits and watched else None
 
-    def _ready(self, seconds: float) -> list[Wait]:
+    def _ready(self, seconds: float) -> list[OutsideWait]:
         """The waits with ready descriptors, after at most `seconds` of real time."""
         if self._poll is None:
             self._poll = _real_poll()
@@ -305,7 +305,7 @@ class Reactor:
             self._end(wait, idle)
         return bool(ready)
 
-    def _end(self, wait: Wait, idle: bool) -> None:
+    def _end(self, wait: OutsideWait, idle: bool) -> None:
         engine = self.engine
         self.waits.remove(wait)
         self._waits_changed()
@@ -314,7 +314,7 @@ class Reactor:
             return
         now = engine.now
         date = now
-        if wait.side is Side.OUTSIDE:
+        if wait.side is PeerSide.OUTSIDE:
             date = wait.virtual + (monotonic() - wait.real)
         elif idle:
             date = now + (monotonic() - self._idle_since)
@@ -334,7 +334,7 @@ class Reactor:
             limit = _INFINITY
             now = monotonic()
             for wait in self.waits:
-                if wait.side is Side.OUTSIDE:
+                if wait.side is PeerSide.OUTSIDE:
                     limit = min(limit, wait.virtual + (now - wait.real))
             if date <= limit:
                 return False
@@ -353,7 +353,7 @@ class Reactor:
                 side = self.side([fd for fd, _ in wait.fds])
                 if side is not wait.side:
                     wait.side, wait.virtual, wait.real = side, self.engine.now, since
-        inside = all(wait.side is Side.INSIDE for wait in self.waits)
+        inside = all(wait.side is PeerSide.INSIDE for wait in self.waits)
         if inside and not (self.signals and has_children()):
             # A process may have written and ended since the first look.
             return self._look_at_all()
@@ -368,14 +368,14 @@ class Reactor:
         from pysmpi.runtime.outside.notes import describe
 
         for wait in self.waits:
-            if not wait.told and wait.side is not Side.INSIDE:
+            if not wait.told and wait.side is not PeerSide.INSIDE:
                 wait.told = True
                 print(describe(wait, seconds), file=sys.__stderr__, flush=True)
 
 
-def _must_be_watched(wait: Wait) -> bool:
+def _must_be_watched(wait: OutsideWait) -> bool:
     """Whether the end of a wait must be polled."""
-    if wait.look is not None or wait.side is not Side.INSIDE:
+    if wait.look is not None or wait.side is not PeerSide.INSIDE:
         return True
     return any(map(is_pipe, leaves([fd for fd, _ in wait.fds])))
 
@@ -389,7 +389,7 @@ def reactor() -> Reactor | None:
     Also None for finalizers during the collection of cycles, which cannot wait.
     """
     rank: Any = ranks.current()
-    if rank.program is None or type(rank) is Collecting:
+    if rank.program is None or type(rank) is CollectingRank:
         return None
     try:
         universe = rank.universe

@@ -15,7 +15,7 @@ from greenlet import getcurrent
 
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.outside.descriptors import changing
-from pysmpi.runtime.outside.peers import Side, has_children
+from pysmpi.runtime.outside.peers import PeerSide, has_children
 from pysmpi.runtime.outside.reactor import reactor
 from pysmpi.runtime.outside.replacing import methods
 from pysmpi.runtime.patches import Patches
@@ -23,8 +23,8 @@ from pysmpi.runtime.patches import Patches
 _RECURSIVE = 0
 
 
-def _side() -> Side:
-    return Side.OUTSIDE if has_children() else Side.INSIDE
+def _side() -> PeerSide:
+    return PeerSide.OUTSIDE if has_children() else PeerSide.INSIDE
 
 
 def patch_semaphores(patches: Patches, module: ModuleType) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pysmpi.mpi.base import ranks
-from pysmpi.runtime.outside.peers import Side
+from pysmpi.runtime.outside.peers import PeerSide
 from pysmpi.runtime.outside.reactor import Reactor, reactor
 from pysmpi.runtime.outside.replacing import Replacements
 
@@ -30,7 +30,7 @@ def _until_pending(found: Reactor, sigset: Any, timeout: float | None) -> Any:
         left = None if end is None else end - found.engine.now
         if left is not None and left <= 0.0:
             return None
-        found.wait((), left, pending, Side.UNKNOWN)
+        found.wait((), left, pending, PeerSide.UNKNOWN)
 
 
 def _sigwait(real: Callable[..., Any]) -> Callable[..., Any]:

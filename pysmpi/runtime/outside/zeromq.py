@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.outside.descriptors import changing
-from pysmpi.runtime.outside.peers import Side
+from pysmpi.runtime.outside.peers import PeerSide
 from pysmpi.runtime.outside.reactor import READ, URGENT, WRITE, Reactor, reactor
 from pysmpi.runtime.patches import Patches
 
@@ -24,7 +24,7 @@ _POLLIN, _POLLOUT = 1, 2  # zmq.POLLIN, zmq.POLLOUT
 _ending: WeakSet[Any] = WeakSet()  # contexts
 
 
-def _side(sockets: Iterable[Any]) -> Side:
+def _side(sockets: Iterable[Any]) -> PeerSide:
     """The holders of the other ends of sockets."""
     inside = all(
         not isinstance(one, int)
@@ -32,7 +32,7 @@ def _side(sockets: Iterable[Any]) -> Side:
         and bytes(one.last_endpoint or b"").startswith(b"inproc:")
         for one in sockets
     )
-    return Side.INSIDE if inside else Side.OUTSIDE
+    return PeerSide.INSIDE if inside else PeerSide.OUTSIDE
 
 
 def patch_sockets(patches: Patches, module: ModuleType) -> None:
@@ -167,7 +167,7 @@ def patch_contexts(patches: Patches, module: ModuleType) -> None:
             _ending.add(self)
             found.changed()
             while not over():
-                found.wait((), None, over, Side.INSIDE)
+                found.wait((), None, over, PeerSide.INSIDE)
         real(self)
 
     patches.set(kind, "term", like(real, term))

@@ -126,7 +126,7 @@ def _add(mine: Any, now: Any, before: Any) -> None:
         mine |= now - before
 
 
-class Threads:
+class ThreadSettings:
     """Settings that a package keeps for each thread, or in C: read and set at every switch."""
 
     def __init__(
@@ -200,7 +200,7 @@ def watch_torch(exchange: Exchange, module: Any) -> None:
         "random": (module.get_rng_state, module.set_rng_state),
     }
     for name, (get, put) in settings.items():
-        exchange.facets[f"torch {name}"] = Threads(exchange, f"torch {name}", get, put)
+        exchange.facets[f"torch {name}"] = ThreadSettings(exchange, f"torch {name}", get, put)
 
 
 def install(

@@ -91,7 +91,7 @@ class Facet:
         return change
 
 
-class Directory(Facet):
+class WorkingDirectory(Facet):
     """The working directory."""
 
     name = "directory"
@@ -301,7 +301,7 @@ class Limits(Parts):
             self._set(key, value)
 
 
-class Handlers(Parts):
+class SignalHandlers(Parts):
     """The handlers of signals; pysmpi's own look like the default ones to ranks."""
 
     name = "signals"
@@ -374,7 +374,7 @@ class Collecting(Facet):
 
 def install(patches: Patches, exchange: Exchange) -> None:
     """Give every rank its own values of state that is changed by functions alone."""
-    Directory(exchange).replace(patches, os, "chdir", "fchdir")
+    WorkingDirectory(exchange).replace(patches, os, "chdir", "fchdir")
     Umask(exchange).replace(patches, os, "umask")
     RecursionLimit(
         exchange, "recursion limit", sys.getrecursionlimit, sys.setrecursionlimit
@@ -407,7 +407,7 @@ def install(patches: Patches, exchange: Exchange) -> None:
         lambda: tuple(sys.get_asyncgen_hooks()),
         lambda value: set_asyncgen_hooks(*value),
     ).replace(patches, sys, "set_asyncgen_hooks")
-    Handlers(exchange).install(patches)
+    SignalHandlers(exchange).install(patches)
     if hasattr(signal, "pthread_sigmask"):
         mask = signal.pthread_sigmask
         Setting(

@@ -13,7 +13,7 @@ from pysmpi import hints
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.program_errors import shorten
-from pysmpi.runtime.shadow.estimate import FEWEST, Rule
+from pysmpi.runtime.shadow.estimate import FEWEST, StoppingRule
 from pysmpi.runtime.shadow.passes import Entry, Meter, Point, Shadow, running
 
 
@@ -133,13 +133,13 @@ def _place(rank: Rank, sample: Any) -> tuple[int, int]:
     return rank.pid, id(sample)
 
 
-def _rule(sample: Any) -> Rule:
+def _rule(sample: Any) -> StoppingRule:
     iters, precision = sample.iters, sample.precision
     if sample.options["scope"] == "collective":
-        return Rule(FEWEST if iters is None else iters, None, sample.warmup, sample.every)
+        return StoppingRule(FEWEST if iters is None else iters, None, sample.warmup, sample.every)
     if iters is None and precision is None:
-        return Rule(warmup=sample.warmup, every=sample.every)
-    return Rule(iters, precision, sample.warmup, sample.every)
+        return StoppingRule(warmup=sample.warmup, every=sample.every)
+    return StoppingRule(iters, precision, sample.warmup, sample.every)
 
 
 def _skip_body(frame: FrameType) -> None:

@@ -21,8 +21,8 @@ import numpy as np
 
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.shadow import source as sources
-from pysmpi.runtime.shadow.estimate import Rule
-from pysmpi.runtime.shadow.outputs import Outputs, Watch
+from pysmpi.runtime.shadow.estimate import StoppingRule
+from pysmpi.runtime.shadow.outputs import ArrayWatch, Outputs
 from pysmpi.runtime.shadow.passes import Entry, Guard, Point, Shadow
 
 SHORTEST = 20_000  # smallest time of a sampled call (ns)
@@ -105,7 +105,7 @@ class Automatic:
         """The replacement of a function: `call(rank, args, kwargs)`."""
         candidate = self.candidates.get(place)
         if candidate is None:
-            point = Point(place, Rule(), by="shape")
+            point = Point(place, StoppingRule(), by="shape")
             candidate = self.candidates[place] = Candidate(point)
         watched = candidate
 
@@ -135,7 +135,7 @@ class Automatic:
                 return entry.outputs.leave(args, kwargs)
             candidate.called.add(rank.pid)
             first = entry.written is None
-            watch = Watch(args, kwargs) if first else None
+            watch = ArrayWatch(args, kwargs) if first else None
             state = _state(args) if first else None
             guard = rank.timer = SoftGuard(rank, candidate, shadow)
         whole = False

@@ -80,7 +80,7 @@ class Span:
         shares[2] += process.overhead_seconds - self._overhead
 
 
-class Activity:
+class HostTime:
     """The time that this computer spent on passes of any rank."""
 
     __slots__ = ("inside", "since", "host")

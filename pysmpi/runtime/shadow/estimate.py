@@ -14,7 +14,7 @@ KEPT = 1024  # measures to draw from
 
 
 @dataclass(frozen=True)
-class Rule:
+class StoppingRule:
     """When to stop measuring.
 
     The first `warmup` passes do not count, because caches are cold and libraries set up their
@@ -54,7 +54,7 @@ class Estimate:
         self.values: list[float] = []
         self._median: float | None = None
 
-    def add(self, value: float, rule: Rule) -> None:
+    def add(self, value: float, rule: StoppingRule) -> None:
         """Note one more pass."""
         self.passes += 1
         if self.passes <= rule.warmup:
@@ -88,7 +88,7 @@ class Estimate:
             return 0.0
         return math.sqrt(self.variance / self.count) / abs(self.mean)
 
-    def enough(self, rule: Rule) -> bool:
+    def enough(self, rule: StoppingRule) -> bool:
         """Whether further passes can be skipped."""
         if rule.iters is not None and self.count >= rule.iters:
             return True

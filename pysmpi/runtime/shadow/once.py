@@ -21,7 +21,7 @@ from typing import Any
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.shadow.keys import key_function
-from pysmpi.runtime.shadow.outputs import Watch
+from pysmpi.runtime.shadow.outputs import ArrayWatch
 from pysmpi.runtime.shadow.passes import Guard, Shadow
 from pysmpi.runtime.shadow.targets import OnceTarget
 
@@ -30,7 +30,7 @@ _MAPPED = 1 << 16  # smallest size of data that is mapped (bytes)
 _shape_of = key_function("shape")
 
 
-class Shared:
+class SharedResult:
     """A result that all ranks share."""
 
     def __init__(self, result: Any, writable: bool) -> None:
@@ -105,7 +105,7 @@ class _Call:
     __slots__ = ("shared", "ran", "taken", "nanoseconds", "host")
 
     def __init__(self) -> None:
-        self.shared: Shared | None = None
+        self.shared: SharedResult | None = None
         self.ran = 0
         self.taken = 0
         self.nanoseconds = 0.0  # of compute, all runs together
@@ -148,7 +148,7 @@ class Once:
                 call = self._calls[key, turn] = _Call()
             if call.ran >= self.target.iters and not self._apart(call):
                 return self._share(call, (key, turn))
-            watch = Watch(args, kwargs)
+            watch = ArrayWatch(args, kwargs)
         guard = Guard(rank, self.target.name, shadow)
         rank.timer = guard
         try:
@@ -166,7 +166,7 @@ class Once:
 
     def _keep(self, call: _Call, key: Hashable, result: Any, rank: Rank) -> Any:
         if call.shared is None:
-            call.shared = Shared(result, self.target.writable)
+            call.shared = SharedResult(result, self.target.writable)
             self.alone = self.alone or call.shared.alone
         elif self._apart(call):
             pass

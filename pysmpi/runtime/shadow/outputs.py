@@ -54,7 +54,7 @@ def _sum(array: np.ndarray) -> int | None:
     return zlib.crc32(np.asarray(array).ravel(order="K").view(np.uint8).data)
 
 
-class Watch:
+class ArrayWatch:
     """Finds out which arrays a call writes to."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

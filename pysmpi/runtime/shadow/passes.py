@@ -18,10 +18,10 @@ from typing import Any
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.runtime.program_errors import call_site
-from pysmpi.runtime.shadow.collective import Activity, Span, pass_by
-from pysmpi.runtime.shadow.estimate import Estimate, Rule
+from pysmpi.runtime.shadow.collective import HostTime, Span, pass_by
+from pysmpi.runtime.shadow.estimate import Estimate, StoppingRule
 from pysmpi.runtime.shadow.keys import key_function
-from pysmpi.runtime.shadow.outputs import Outputs, Watch
+from pysmpi.runtime.shadow.outputs import ArrayWatch, Outputs
 from pysmpi.runtime.shadow.teams import Links, Team
 from pysmpi.runtime.stopwatch import Stopwatch
 
@@ -134,7 +134,7 @@ class Point:
     def __init__(
         self,
         name: str,
-        rule: Rule,
+        rule: StoppingRule,
         scope: str = "local",
         by: str = "none",
         charge: str = "mean",
@@ -152,7 +152,7 @@ class Point:
         self.kinds: list[dict[int, Entry]] = []  # of collective passes: by rank, for each kind
         self.teams: dict[tuple[int, int], Team] = {}  # by kind and rank
         self.known = 0  # the version of the links that teams are of
-        self.activity = Activity()
+        self.activity = HostTime()
         self.ran = 0
         self.skipped = 0
         self.charged = 0.0  # s on this machine; of collective passes, s of simulated time
@@ -243,7 +243,7 @@ class Shadow:
         # (+1), ends it (-1) or skips it (0).
         self.on_pass: Callable[[int, str, int], None] | None = None
 
-    def point(self, name: str, rule: Rule, **options: Any) -> Point:
+    def point(self, name: str, rule: StoppingRule, **options: Any) -> Point:
         """A new place to sample."""
         point = Point(name, rule, **options)
         self.points.append(point)
@@ -343,7 +343,7 @@ class Shadow:
             if entry.done and entry.outputs is not None:
                 self.skip(point, entry, rank)
                 return entry.outputs.leave(args, kwargs)
-            watch = Watch(args, kwargs) if point.keep and entry.written is None else None
+            watch = ArrayWatch(args, kwargs) if point.keep and entry.written is None else None
         meter = self.begin(point, entry, rank)
         whole = False
         try:

@@ -18,7 +18,7 @@ from pysmpi.runtime.shadow.install import Installer, Replacement, called_by_pysm
 from pysmpi.runtime.shadow.once import READERS, Once, names_file
 from pysmpi.runtime.shadow.passes import Point, Shadow, running
 from pysmpi.runtime.shadow.targets import OnceTarget, Target, parse_once, parse_sample
-from pysmpi.runtime.timing import NativeTiming, Timing
+from pysmpi.runtime.timing import ComputeTiming, NativeTiming
 
 # A call of a replaced function by a rank.
 Call = Callable[[Rank, tuple[Any, ...], Mapping[str, Any]], Any]
@@ -34,7 +34,7 @@ class Shadowing:
         self,
         sample: Sequence[str] | str,
         once: Sequence[str] | str,
-        timing: Timing,
+        timing: ComputeTiming,
         ranks: int,
         seed: int = 0,
     ) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.runtime.shadow.estimate import FEWEST, Rule
+from pysmpi.runtime.shadow.estimate import FEWEST, StoppingRule
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
 
@@ -32,7 +32,7 @@ class Target:
 
     module: str
     path: str
-    rule: Rule = field(default_factory=Rule)
+    rule: StoppingRule = field(default_factory=StoppingRule)
     scope: str = "local"
     by: str = "shape"
     charge: str = "mean"
@@ -83,14 +83,16 @@ def parse_sample(text: str) -> Target:
                 f"--sample {text}: found {wrong} with scope=collective, expected iters: "
                 "all ranks have to stop at the same pass"
             )
-        rule = Rule(said.pop("iters", FEWEST), None, said.pop("warmup", 1), said.pop("every", None))
+        rule = StoppingRule(
+            said.pop("iters", FEWEST), None, said.pop("warmup", 1), said.pop("every", None)
+        )
         said["by"] = "none"
     else:
         # If only one limit is given, the other is not used.
         one = "iters" in said or "precision" in said
-        rule = Rule(
-            said.pop("iters", None if one else Rule.iters),
-            said.pop("precision", None if one else Rule.precision),
+        rule = StoppingRule(
+            said.pop("iters", None if one else StoppingRule.iters),
+            said.pop("precision", None if one else StoppingRule.precision),
             said.pop("warmup", 1),
             said.pop("every", None),
         )
