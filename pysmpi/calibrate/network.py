@@ -18,7 +18,7 @@ import numpy as np
 
 from pysmpi.calibrate import network_program
 from pysmpi.calibrate.network_fit import Fit, fit, pieces, spread
-from pysmpi.calibrate.network_program import EXPERIMENTS, Bench
+from pysmpi.calibrate.network_program import EXPERIMENTS, NetworkBench
 from pysmpi.errors import PysmpiError
 from pysmpi.platform.units import format_bandwidth, format_time
 
@@ -35,7 +35,7 @@ PATIENCE = 600.0  # seconds for the simulation that checks
 
 
 @dataclass
-class Measurement:
+class NetworkMeasurement:
     """The measurements of both ends: seconds of repeats, and the size from which sends block."""
 
     samples: Samples
@@ -61,9 +61,9 @@ def drawn(largest: int, count: int, seed: int) -> list[int]:
     return sorted({0, 1, largest, *(int((largest + 1) ** step) for step in steps)})
 
 
-def measure(comm: Any, largest: int, count: int, repeats: int, seed: int = 1) -> Measurement:
+def measure(comm: Any, largest: int, count: int, repeats: int, seed: int = 1) -> NetworkMeasurement:
     """Measure between the two ranks of `comm`; collective, and the same on both."""
-    bench = Bench(comm, largest)
+    bench = NetworkBench(comm, largest)
     bench.run([(name, 1) for name in EXPERIMENTS])  # warms up
     detached = bench.threshold(largest)
     samples: Samples = {}
@@ -76,7 +76,7 @@ def measure(comm: Any, largest: int, count: int, repeats: int, seed: int = 1) ->
         for name, size, seconds in bench.run(plan):
             samples.setdefault((name, size), []).append(max(seconds, 1e-9))
 
-    found = Measurement(samples, detached, largest)
+    found = NetworkMeasurement(samples, detached, largest)
     take(drawn(largest, count, seed), seed)
     for turn in range(ROUNDS):
         closer = _closer(found, seed + turn) if comm.rank == 0 else None
@@ -89,7 +89,7 @@ def _series(times: Mapping[str, Mapping[int, float]], detached: int) -> list[dic
     return [dict(times["pingpong"]), *below]
 
 
-def _closer(found: Measurement, seed: int) -> list[int]:
+def _closer(found: NetworkMeasurement, seed: int) -> list[int]:
     """More sizes between the last of one piece and the first of the next."""
     times = found.usual()
     firsts = pieces(
@@ -105,7 +105,7 @@ def _closer(found: Measurement, seed: int) -> list[int]:
     return sorted(more - set(known))
 
 
-def explain(found: Measurement, seed: int = 1) -> tuple[Fit, set[int]]:
+def explain(found: NetworkMeasurement, seed: int = 1) -> tuple[Fit, set[int]]:
     """The fit to a part of the sizes, and those that are held out."""
     sizes = sorted({size for _, size in found.samples})
     draw = Random(seed)
@@ -162,7 +162,7 @@ def predict(path: Path, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
     return found
 
 
-def check(path: Path, found: Measurement, held: set[int]) -> dict[str, tuple[float, float]]:
+def check(path: Path, found: NetworkMeasurement, held: set[int]) -> dict[str, tuple[float, float]]:
     """Mean and worst relative error of the held-out sizes, by experiment."""
     predicted = predict(path, sorted(held))
     measured = found.usual(held)
@@ -173,7 +173,7 @@ def check(path: Path, found: Measurement, held: set[int]) -> dict[str, tuple[flo
     return errors
 
 
-def write_raw(path: Path, found: Measurement, held: set[int]) -> None:
+def write_raw(path: Path, found: NetworkMeasurement, held: set[int]) -> None:
     """All that was measured, one line a time."""
     with open(path, "w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
@@ -183,7 +183,7 @@ def write_raw(path: Path, found: Measurement, held: set[int]) -> None:
                 writer.writerow((name, size, f"{seconds:.9g}", int(size in held)))
 
 
-def draw(path: Path, found: Measurement, result: Fit, machine: Path) -> None:
+def draw(path: Path, found: NetworkMeasurement, result: Fit, machine: Path) -> None:
     """A plot of the fit and the measurements. Needs matplotlib."""
     import matplotlib
 

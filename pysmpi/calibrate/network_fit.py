@@ -32,7 +32,7 @@ LIMITED = 1.03  # a message each way takes so much longer a byte than one where 
 
 
 @dataclass
-class Piece:
+class FittedPiece:
     """Sizes from `first` on: overheads of both sides, and the network's part of a message."""
 
     first: int
@@ -50,7 +50,7 @@ class Fit:
     `limiter` is the limit of sending and receiving together at one end (bytes/s), or None.
     """
 
-    pieces: list[Piece]
+    pieces: list[FittedPiece]
     bandwidth: float
     latency: float
     detached: int
@@ -182,7 +182,7 @@ def fit(times: Mapping[str, Times], noise: float, detached: int) -> Fit:
             starting = (min(starting[0], 0.5 * whole[0]), 0.0)
         parts = [_left(whole[i], sending[i], receiving[i]) for i in (0, 1)]
         found.append(
-            Piece(
+            FittedPiece(
                 first,
                 (parts[0][0], parts[1][0]),
                 starting,
@@ -204,7 +204,7 @@ def fit(times: Mapping[str, Times], noise: float, detached: int) -> Fit:
     return result
 
 
-def _starting(piece: Piece, result: Fit, exchange: Times) -> Line:
+def _starting(piece: FittedPiece, result: Fit, exchange: Times) -> Line:
     """The cost of starting a send: as measured, unless exchanges show a lower cost.
 
     A call that makes a request in Python costs more than a send inside a call such as Sendrecv.

@@ -2,7 +2,7 @@
 
     mpiexec -n 2 python network_program.py OUTPUT EXPERIMENT,... BYTES...
 
-writes the seconds of each experiment and size. `pysmpi calibrate network` calls `Bench`.
+writes the seconds of each experiment and size. `pysmpi calibrate network` calls `NetworkBench`.
 Ranks other than the first and the last only wait.
 """
 
@@ -25,7 +25,7 @@ DELAY = 0.02  # delay (s) of a late receiver
 Rows = list[tuple[str, int, float]]  # experiment, bytes, seconds
 
 
-class Bench:
+class NetworkBench:
     """Two ends of a communicator that measure; collective over both."""
 
     def __init__(self, comm: Any, largest: int) -> None:
@@ -168,7 +168,7 @@ def main(output: str, experiments: str, sizes: list[int]) -> None:
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
-    bench = Bench(comm, max(sizes))
+    bench = NetworkBench(comm, max(sizes))
     names = tuple(experiments.split(","))
     rows = bench.run([(name, size) for name in names for size in sizes])
     if comm.rank == 0:

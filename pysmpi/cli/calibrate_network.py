@@ -13,7 +13,7 @@ import click
 from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
-    from pysmpi.calibrate.network import Measurement
+    from pysmpi.calibrate.network import NetworkMeasurement
     from pysmpi.calibrate.network_fit import Fit
 
 NOISY = 0.1  # relative deviation of repeats above which a fit is not reliable
@@ -105,7 +105,7 @@ def _host() -> tuple[str, int]:
 
 
 def _report(
-    target: Path, name: str, found: Measurement, hosts: Sequence[tuple[str, int]], seed: int,
+    target: Path, name: str, found: NetworkMeasurement, hosts: Sequence[tuple[str, int]], seed: int,
     as_json: bool,
 ) -> None:  # fmt: skip
     from mpi4py import MPI

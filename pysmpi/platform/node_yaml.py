@@ -11,9 +11,9 @@ from pysmpi.errors import UsageError
 from pysmpi.platform.node_description import (
     ACCESSES,
     NEEDED,
-    LevelCaches,
     Curve,
     Distance,
+    LevelCaches,
     NodeDescription,
     Stream,
 )

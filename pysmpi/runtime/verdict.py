@@ -10,9 +10,9 @@ from pysmpi.errors import UsageError
 from pysmpi.mpi.base.constants import ERR_TRUNCATE
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.base.options import ENVIRONMENT
-from pysmpi.runtime.deadlock import DeadlockReport, DeadlockError
+from pysmpi.runtime.deadlock import DeadlockError, DeadlockReport
 from pysmpi.runtime.program_errors import format_errors, format_internal, internal_error
-from pysmpi.runtime.simulation import Outcome, Simulation, RankState
+from pysmpi.runtime.simulation import Outcome, RankState, Simulation
 
 if TYPE_CHECKING:
     from pysmpi.diagnostics import Diagnostic

@@ -11,7 +11,7 @@ import pytest
 
 import pysmpi
 from pysmpi.calibrate.network import (
-    Measurement,
+    NetworkMeasurement,
     check,
     drawn,
     explain,
@@ -58,7 +58,7 @@ def synthetic(tmp_path_factory):
         program, 2, platform=path, args=(50,), map_by="node", compute="none",
         cfg={"smpi/wtime": "0"},
     )  # fmt: skip
-    return Measurement(*result.returns[0])
+    return NetworkMeasurement(*result.returns[0])
 
 
 def within(value):

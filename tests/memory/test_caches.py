@@ -8,7 +8,7 @@ from pysmpi.memory.coherence import protocol
 from pysmpi.memory.transfer.caches import Buffer, Caches
 from pysmpi.memory.transfer.kinds import access_of, describe, distance_of, kind_of, level_of
 from pysmpi.platform import load
-from pysmpi.platform.node_description import ACCESSES, LevelCaches, Distance, NodeDescription
+from pysmpi.platform.node_description import ACCESSES, Distance, LevelCaches, NodeDescription
 
 LINE = 64
 NODE = NodeDescription(

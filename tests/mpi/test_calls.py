@@ -15,8 +15,8 @@ from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.calls import (
     PROCEDURES,
-    MpiCall,
     CallKind,
+    MpiCall,
     Role,
     call_of,
     computing,
