@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from simulated import simulate
 
+from pysmpi.kernel.requests import STANDARD
 from pysmpi.mpi import MPI
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.buffers.spellings import send as send_message
 from pysmpi.mpi.calls import (
     PROCEDURES,
     CallKind,
@@ -20,6 +22,7 @@ from pysmpi.mpi.calls import (
     Role,
     call_of,
     computing,
+    mpi,
     procedure_of,
 )
 from pysmpi.runtime.program_errors import CallSite
@@ -235,3 +238,49 @@ def test_threads_of_a_rank_are_in_calls_of_their_own() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Simulation, "run", run)
         assert simulate(1, main) == [(None,)]
+
+
+def test_a_new_call_takes_a_declaration_and_a_body() -> None:
+    """The example of docs/design.md."""
+    known = len(PROCEDURES)
+
+    class Extended(MPI.Intracomm):
+        @mpi.point_to_point("3.4")
+        def Send_short(self, buf: Any, dest: int, tag: int = 0) -> bool:
+            """Send a message of at most 1 KiB."""
+            message = send_message(buf, dest)
+            if message.nbytes > 1024:
+                return False
+            self._blocking(ranks.current(), message, message.nbytes, dest, tag, STANDARD)
+            return True
+
+    seen: list[Any] = []
+
+    class Spy:
+        def begun(self, rank: Rank) -> None:
+            assert rank.call is not None
+            seen.append((rank.call.name, rank.call.having(Role.PEER), rank.in_call))
+
+        def ended(self, rank: Rank) -> None:
+            """Nothing to do."""
+
+    def main(rank: Rank) -> Any:
+        comm = Extended(MPI.COMM_WORLD)
+        if rank.index == 1:
+            received = np.zeros(2)
+            comm.Recv(received, 0)
+            return received.tolist()
+        assert not comm.Send_short(np.zeros(1000), 1)
+        with pytest.raises(TypeError, match="^dest: an integer is required"):
+            comm.Send_short(np.ones(2), "one")  # type: ignore[arg-type]
+        spy = Spy()
+        rank.watch(spy)
+        sent = comm.Send_short(np.ones(2), 1)
+        rank.unwatch(spy)
+        return sent
+
+    try:
+        assert simulate(2, main) == [True, [1.0, 1.0]]
+        assert seen == [("Send_short", {"dest": 1}, True)]
+    finally:
+        del PROCEDURES[known:]
