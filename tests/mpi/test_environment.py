@@ -17,8 +17,8 @@ from pysmpi.mpi.base.constants import (
     THREAD_SINGLE,
 )
 from pysmpi.mpi.base.exceptions import Exception as MPIException
+from pysmpi.mpi.base.options import RcOptions
 from pysmpi.mpi.processes import environment
-from pysmpi.mpi.processes.environment import Options
 
 pytestmark = pytest.mark.usefixtures("own_rank")
 
@@ -54,11 +54,11 @@ def test_wrong_thread_level() -> None:
 
 
 def test_options() -> None:
-    options = Options(rc(threads=False, thread_level="funneled", errors="abort", irecv_bufsz=10))
+    options = RcOptions(rc(threads=False, thread_level="funneled", errors="abort", irecv_bufsz=10))
     assert (options.threads, options.thread_level) == (False, THREAD_FUNNELED)
     assert (options.errors, options.irecv_bufsz) == ("abort", 10)
-    assert Options(rc(initialize=False)).finalize is False
-    assert Options(rc(initialize=False, finalize=True)).finalize is True
+    assert RcOptions(rc(initialize=False)).finalize is False
+    assert RcOptions(rc(initialize=False, finalize=True)).finalize is True
     environment.start(rc(threads=False))
     assert environment.Query_thread() == THREAD_SINGLE
 
@@ -70,7 +70,7 @@ def test_variables_come_before_rc_and_are_written_to_it() -> None:
         "MPI4PY_RC_ERRORS": "FATAL",
         "MPI4PY_RC_IRECV_BUFSZ": "77",
     }
-    options = Options(own, variables)
+    options = RcOptions(own, variables)
     assert (options.threads, options.irecv_bufsz) == (False, 77)
     assert options.errors == "fatal"
     assert (own.threads, own.errors, own.irecv_bufsz) == (False, "fatal", 77)
@@ -90,10 +90,10 @@ def test_variables_come_before_rc_and_are_written_to_it() -> None:
 )
 def test_unexpected_options_are_warned_about(values) -> None:
     with pytest.warns(RuntimeWarning, match=next(iter(values))):
-        odd = Options(rc(**values))
+        odd = RcOptions(rc(**values))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        usual = Options()
+        usual = RcOptions()
     assert all(getattr(odd, name) == getattr(usual, name) for name in Options.__slots__)
 
 
