@@ -94,7 +94,7 @@ def test_unexpected_options_are_warned_about(values) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         usual = RcOptions()
-    assert all(getattr(odd, name) == getattr(usual, name) for name in Options.__slots__)
+    assert all(getattr(odd, name) == getattr(usual, name) for name in RcOptions.__slots__)
 
 
 def test_inquiry() -> None:
