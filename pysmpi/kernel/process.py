@@ -79,6 +79,8 @@ class Process(Event):
         self.suspend: Any = None
         self.finished: bool = False
         self.inline: bool = False
+        # For a process in the background: the request that completes when it is done.
+        self.purpose: Optional[Request] = None
 
         self.debt: float = 0.0  # seconds of the core that the next call must let pass first
         self.starts: list[Request] = NOTHING
@@ -505,4 +507,6 @@ class Process(Event):
         send = Send(context, self.rank, peer, tag, schedule.sizes[step])
         send.plan = FREE
         send.detached = send.eager = True
+        if self.engine.listeners.request_started is not None:
+            self._tell_started(send)
         send.post(self)

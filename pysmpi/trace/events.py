@@ -16,10 +16,9 @@ class RankPlace(NamedTuple):
 class TracedCall:
     """One MPI call of one thread of a rank.
 
-    `thread` is 0 for the main one. `start` is negative until the rank takes part in the
-    simulation, so it may stay so in calls that only look something up. `sent` and `received` count
-    the bytes of messages that began and arrived during the call; `peers` holds its `dest`,
-    `source` or `root` as the program gave them, `site` the line of the program.
+    `thread` is 0 for the main one. `sent` counts the bytes of the messages that the call started,
+    `received` those of the messages that it completed; `peers` holds its `dest`, `source` or `root`
+    as the program gave them, `site` the line of the program.
     """
 
     __slots__ = ("name", "rank", "thread", "start", "end", "sent", "received", "peers", "site")
@@ -28,8 +27,8 @@ class TracedCall:
         self.name = name
         self.rank = rank
         self.thread = thread
-        self.start = -1.0
-        self.end = -1.0
+        self.start = 0.0
+        self.end = 0.0
         self.sent = 0
         self.received = 0
         self.peers: tuple[tuple[str, int], ...] = ()

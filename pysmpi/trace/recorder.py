@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pysmpi.errors import UsageError
-from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Receive, Request, Send, Transfer
+from pysmpi.mpi.calls import Call, Role
 from pysmpi.output import OutputFile
-from pysmpi.trace.calls import Instruments
-from pysmpi.trace.events import Format, RankPlace, TracedCall, TracedMessage
+from pysmpi.runtime.program_errors import shorten
+from pysmpi.trace.events import TracedCall, Format, RankPlace, TracedMessage
 from pysmpi.trace.formats import FORMATS
 
 if TYPE_CHECKING:
-    from pysmpi.kernel.requests import Send
-    from pysmpi.mpi.base.ranks import Fiber
+    from pysmpi.mpi.base.ranks import Fiber, Rank
     from pysmpi.runtime.job import Job
     from pysmpi.runtime.simulation import Simulation
 
@@ -26,20 +27,25 @@ class Recorder:
     """Records one simulation in one format; a context manager.
 
     `start` attaches it to a simulation that has not run yet, `finish` completes the file. Leaving
-    the context takes all hooks away, whatever happened.
+    the context detaches it, whatever happened.
+
+    Bytes belong to the call that moves them: those of a send to the call that starts it, those of
+    a receive to the call that completes it. The messages of a non-blocking collective belong to
+    the call that completes the operation.
     """
 
     def __init__(self, format: Format) -> None:
         self.format = format
-        self.open: dict[int, TracedCall] = {}  # the calls that ranks are in
         self.files: dict[str, str] = {}  # how to call the files of the program
         self.simulation: Simulation | None = None
-        self._instruments = Instruments()
+        self._open: dict[Process, TracedCall] = {}  # the calls that threads are in
+        # For the call of a thread, the requests that it may complete, each with its messages.
+        self._waits: dict[Process, list[tuple[Request, list[Request]]]] = {}
+        self._owed: dict[Request, list[int]] = {}  # bytes sent and received, until it is complete
+        self._receives: dict[Request, TracedCall | Request] = {}  # who counts a posted receive
         self._departures: dict[int, float] = {}
-        self._cores: dict[int, Communicator] = {}  # by their contexts' numbers
         self._known = 0  # ranks that the format has heard of
         self._threads: dict[int, int] = {}
-        self._restore: Callable[[], None] | None = None
 
     def __enter__(self) -> Recorder:
         return self
@@ -57,8 +63,7 @@ class Recorder:
         """Listen to a simulation from now on."""
         self.simulation = simulation
         simulation.engine.listeners.add(self)
-        self._instruments.install(self)
-        self._watch_cores()
+        simulation.universe.watch(self)
 
     def finish(self) -> None:
         """The simulation is over: complete the file."""
@@ -70,28 +75,9 @@ class Recorder:
         self.format.close()
 
     def _detach(self) -> None:
-        self._instruments.remove()
         if self.simulation is not None:
             self.simulation.engine.listeners.remove(self)
-        if self._restore is not None:
-            self._restore()
-            self._restore = None
-
-    def _watch_cores(self) -> None:
-        """Learn to which communicator each context belongs: an intercommunicator has two sides."""
-        cores = self._cores
-        real = Communicator.__init__
-
-        def remember(core: Communicator, *args: Any, **kwargs: Any) -> None:
-            real(core, *args, **kwargs)
-            cores[core.p2p.number] = cores[core.coll.number] = core
-
-        Communicator.__init__ = remember  # type: ignore[method-assign, assignment]
-
-        def restore() -> None:
-            Communicator.__init__ = real  # type: ignore[method-assign]
-
-        self._restore = restore
+            self.simulation.universe.unwatch(self)
 
     def _meet_ranks(self) -> None:
         """Tell the format of ranks that are new."""
@@ -103,39 +89,102 @@ class Recorder:
             self._known = len(ranks)
             self.format.begin([RankPlace(rank.pid, rank.host_name()) for rank in new])
 
-    def thread_of(self, fiber: Fiber) -> int:
+    def _thread_of(self, rank: Rank, fiber: Fiber | None) -> int:
         """The number of a thread in its rank: 0 for the main one, the others as they appear."""
-        if fiber is fiber.rank.fiber:
+        if fiber is None or fiber is rank.fiber:
             return 0
         number: int | None = getattr(fiber, "trace_number", None)
         if number is None:
-            number = self._threads.get(fiber.rank.pid, 0) + 1
-            self._threads[fiber.rank.pid] = number
+            number = self._threads.get(rank.pid, 0) + 1
+            self._threads[rank.pid] = number
             fiber.trace_number = number
         return number
 
-    def ended(self, call: TracedCall) -> None:
+    # What the boundary of calls tells.
+
+    def begun(self, rank: Rank) -> None:
+        """A call has begun; its compute is billed."""
+        call = rank.call
+        if call is None:  # the rank sleeps, or waits for one of its threads
+            return
+        site = call.site
+        if site is None:
+            place = ""
+        else:
+            file = self.files.get(site[0])
+            if file is None:
+                file = self.files[site[0]] = shorten(site[0])
+            place = f"{file}:{site[1]}"
+        process = rank.process
+        record = TracedCall(call.name, rank.pid, self._thread_of(rank, call.fiber), place)
+        record.start = rank.engine.now + process.debt
+        record.peers = tuple(_peers(call))
+        self._open[process] = record
+        waits = [
+            (operation.request, operation.messages())
+            for operation in call.operations
+            if operation.request is not None
+        ]
+        if waits:
+            self._waits[process] = waits
+
+    def ended(self, rank: Rank) -> None:
         """A call is over."""
+        process = rank.process
+        call = self._open.pop(process, None)
+        if call is None:
+            return
+        for request, messages in self._waits.pop(process, ()):
+            if request.done:
+                for message in messages:
+                    sent, received = self._owed.pop(message, (0, 0))
+                    call.sent += sent
+                    call.received += received
+        call.end = rank.engine.now + process.debt
         if call.rank >= self._known:
             self._meet_ranks()
         self.format.call(call)
 
-    # What the kernel calls.
+    # What the kernel tells.
+
+    def request_started(self, request: Request, process: Process, now: float) -> None:
+        """A call, or an operation in the background, starts a message."""
+        call: TracedCall | None = self._open.get(process)
+        owner = process.purpose if call is None else None
+        if isinstance(request, Transfer):
+            other = request.context.members[request.source].pid != process.pid
+            if call is not None and other:
+                call.received += request.nbytes
+            elif call is not None:
+                call.sent += request.nbytes
+        elif isinstance(request, Send):
+            if call is not None:
+                call.sent += request.nbytes
+            elif owner is not None:
+                self._owed.setdefault(owner, [0, 0])[0] += request.nbytes
+        elif isinstance(request, Receive):
+            if owner is not None:
+                self._receives[request] = owner
+            elif call is not None and (process.schedule is not None or request in process.waits):
+                self._receives[request] = call
+
+    def message_matched(self, send: Send, receive: Receive, now: float) -> None:
+        """A receive has got its message."""
+        nbytes = min(send.nbytes, receive.nbytes)
+        owner = self._receives.pop(receive, receive)
+        if isinstance(owner, TracedCall):
+            owner.received += nbytes
+        else:
+            self._owed.setdefault(owner, [0, 0])[1] += nbytes
 
     def flow_started(self, send: Send, now: float) -> None:
         """The bytes of a message leave."""
         self._departures[send.order] = now
-        call = self.open.get(self._source(send))
-        if call is not None:
-            call.sent += send.nbytes
 
     def flow_ended(self, send: Send, now: float) -> None:
         """The last byte of a message has arrived."""
         source = self._source(send)
         destination = send.context.members[send.destination].pid
-        call = self.open.get(destination)
-        if call is not None:
-            call.received += send.nbytes
         if destination >= self._known or source >= self._known:
             self._meet_ranks()
         begun = self._departures.pop(send.order, now)
@@ -145,11 +194,20 @@ class Recorder:
 
     def _source(self, send: Send) -> int:
         """The process that has sent a message; an intercommunicator has two sides."""
-        core = self._cores.get(send.context.number)
-        if core is not None and core.inter:
-            source: int = core.remote.group[send.source]
+        assert self.simulation is not None
+        communicator = self.simulation.universe.communicators.get(send.context.number)
+        if communicator is not None and communicator.inter:
+            source: int = communicator.remote.group[send.source]
             return source
         return send.context.members[send.source].pid
+
+
+def _peers(call: Call) -> Iterator[tuple[str, int]]:
+    """The arguments that name another rank, as the program gave them."""
+    roles = call.procedure.roles
+    for name, value in call.arguments.items():
+        if roles[name] in (Role.PEER, Role.ROOT) and type(value) is int:
+            yield name, value
 
 
 def recorder_for(name: str, path: str | None = None) -> Recorder:

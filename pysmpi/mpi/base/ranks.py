@@ -38,10 +38,23 @@ class Universe(Owner):
         # Communicators by the numbers of their contexts.
         self.communicators: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.state = []
+        self.watchers: tuple[Watcher, ...] | None = None  # of ranks that begin
         self.selection: Any = None  # which collective algorithm to use
         self.settings = CallSettings()
         self.aborted: tuple[Rank, AbortStop] | None = None  # the rank that called Abort
         self.on_abort: Callable[[Rank], Any] | None = None  # called after that
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell `watcher` of the calls of all ranks, also of ranks that begin later."""
+        self.watchers = (*(self.watchers or ()), watcher)
+        for rank in self.ranks:
+            rank.watch(watcher)
+
+    def unwatch(self, watcher: Watcher) -> None:
+        """Tell `watcher` of no more calls."""
+        self.watchers = tuple(w for w in self.watchers or () if w is not watcher) or None
+        for rank in self.ranks:
+            rank.unwatch(watcher)
 
     def next_context(self) -> int:
         """A number for a new communication context."""
@@ -125,7 +138,7 @@ class Rank(Owner):
         # The MPI call of its running thread: a `MpiCall`, or data from which `call` makes one.
         self.record: Any = None
         # Told of the begin and the end of each call that takes part in the simulation.
-        self.watchers: tuple[Watcher, ...] | None = None
+        self.watchers: tuple[Watcher, ...] | None = world.universe.watchers
 
     def forget(self) -> None:
         """Release the state of the rank, at its end."""

@@ -386,6 +386,7 @@ class CollectiveOperation(RequestOperation):
             return
         schedule, context, me = schedule_of(part)
         follower = Process(engine, rank.pid, main.slot, main.core)
+        follower.purpose = request
         tag = tag_of(abs(number), part.label)
         if schedule is UNDECIDED:
             pieces = decided(part, context, me, tag)

@@ -42,6 +42,10 @@ class RequestOperation:
         """Begin, again for a persistent operation."""
         fail(ERR_REQUEST, "only a persistent request can be started", self.subject)
 
+    def messages(self) -> list[Any]:
+        """The kernel's requests that the operation is made of, if it is active."""
+        return [] if self.request is None else [self.request]
+
     def done(self) -> bool:
         """Whether it is complete in the kernel."""
         return self.request is None or self.request.done
@@ -195,6 +199,9 @@ class PairOperation(RequestOperation):
         self.receive = receive
         both = [half for half in (send, receive) if half is not None]
         self.request = joint(rank, both)
+
+    def messages(self) -> list[Any]:
+        return [half for half in (self.send, self.receive) if half is not None]
 
     def fill(self, status: Status | None) -> int:
         if self.receive is None:

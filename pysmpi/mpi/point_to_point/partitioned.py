@@ -122,6 +122,9 @@ class Partitioned(RequestOperation):
         follower.resume = lambda: whole.complete(rank.engine.now)
         follower.follow(self.pieces)
 
+    def messages(self) -> list[Any]:
+        return [] if self.request is None else list(self.pieces)
+
     def interrupt(self) -> None:
         """The communicator is revoked: end operations without their other side."""
         whole = self.request
