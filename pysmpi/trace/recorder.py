@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from pysmpi.errors import UsageError
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Receive, Request, Send, Transfer
-from pysmpi.mpi.calls import Call, Role
+from pysmpi.mpi.calls import MpiCall, Role
 from pysmpi.output import OutputFile
 from pysmpi.runtime.program_errors import shorten
-from pysmpi.trace.events import TracedCall, Format, RankPlace, TracedMessage
+from pysmpi.trace.events import Format, RankPlace, TracedCall, TracedMessage
 from pysmpi.trace.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class Recorder:
         return send.context.members[send.source].pid
 
 
-def _peers(call: Call) -> Iterator[tuple[str, int]]:
+def _peers(call: MpiCall) -> Iterator[tuple[str, int]]:
     """The arguments that name another rank, as the program gave them."""
     roles = call.procedure.roles
     for name, value in call.arguments.items():
