@@ -14,8 +14,8 @@ a listener costs one test of an attribute.
 | `wait_ended` | process, request, now | a blocked process may continue; `request` completed last |
 | `call_begun` | call | the program has entered an MPI call; its compute is billed |
 | `call_ended` | call | the call is over, also by an exception; the clock has not started yet |
-| `collective_entered` | entry | a rank begins its part of a collective operation |
-| `collective_left` | entry | the part of a rank is complete |
+| `collective_entered` | contribution, rank | a rank enters a collective operation |
+| `collective_left` | contribution, rank | the rank has taken its result |
 | `epoch_opened` | window, rank, kind, peers | an access or exposure epoch begins |
 | `epoch_closed` | window, rank, kind, peers | an access or exposure epoch ends |
 | `file_accessed` | file, rank, kind, offset, nbytes | bytes of a file are read or written |

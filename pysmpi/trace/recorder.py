@@ -62,8 +62,7 @@ class Recorder:
     def start(self, simulation: Simulation) -> None:
         """Listen to a simulation from now on."""
         self.simulation = simulation
-        simulation.engine.listeners.add(self)
-        simulation.universe.watch(self)
+        simulation.universe.listen(self)
 
     def finish(self) -> None:
         """The simulation is over: complete the file."""
@@ -76,8 +75,7 @@ class Recorder:
 
     def _detach(self) -> None:
         if self.simulation is not None:
-            self.simulation.engine.listeners.remove(self)
-            self.simulation.universe.unwatch(self)
+            self.simulation.universe.ignore(self)
 
     def _meet_ranks(self) -> None:
         """Tell the format of ranks that are new."""
@@ -102,11 +100,9 @@ class Recorder:
 
     # What the boundary of calls tells.
 
-    def begun(self, rank: Rank) -> None:
+    def call_begun(self, call: MpiCall) -> None:
         """A call has begun; its compute is billed."""
-        call = rank.call
-        if call is None:  # the rank sleeps, or waits for one of its threads
-            return
+        rank = call.rank
         site = call.site
         if site is None:
             place = ""
@@ -128,22 +124,23 @@ class Recorder:
         if waits:
             self._waits[process] = waits
 
-    def ended(self, rank: Rank) -> None:
+    def call_ended(self, call: MpiCall) -> None:
         """A call is over."""
+        rank = call.rank
         process = rank.process
-        call = self._open.pop(process, None)
-        if call is None:
+        record = self._open.pop(process, None)
+        if record is None:
             return
         for request, messages in self._waits.pop(process, ()):
             if request.done:
                 for message in messages:
                     sent, received = self._owed.pop(message, (0, 0))
-                    call.sent += sent
-                    call.received += received
-        call.end = rank.engine.now + process.debt
-        if call.rank >= self._known:
+                    record.sent += sent
+                    record.received += received
+        record.end = rank.engine.now + process.debt
+        if record.rank >= self._known:
             self._meet_ranks()
-        self.format.call(call)
+        self.format.call(record)
 
     # What the kernel tells.
 

@@ -44,17 +44,29 @@ class Universe(Owner):
         self.aborted: tuple[Rank, AbortStop] | None = None  # the rank that called Abort
         self.on_abort: Callable[[Rank], Any] | None = None  # called after that
 
-    def watch(self, watcher: Watcher) -> None:
-        """Tell `watcher` of the calls of all ranks, also of ranks that begin later."""
-        self.watchers = (*(self.watchers or ()), watcher)
-        for rank in self.ranks:
-            rank.watch(watcher)
+    def listen(self, listener: Any) -> None:
+        """Tell a listener of the events of the run for which it has methods (kernel/listeners.py).
 
-    def unwatch(self, watcher: Watcher) -> None:
-        """Tell `watcher` of no more calls."""
-        self.watchers = tuple(w for w in self.watchers or () if w is not watcher) or None
-        for rank in self.ranks:
-            rank.unwatch(watcher)
+        It hears of the calls of all ranks, also of ranks that begin later.
+        """
+        listeners = self.engine.listeners
+        listeners.add(listener)
+        calls = listeners.call_begun is not None or listeners.call_ended is not None
+        if calls and self.watchers is None:
+            watcher = CallTeller()
+            self.watchers = (watcher,)
+            for rank in self.ranks:
+                rank.watch(watcher)
+
+    def ignore(self, listener: Any) -> None:
+        """Tell a listener no more."""
+        listeners = self.engine.listeners
+        listeners.remove(listener)
+        if listeners.call_begun is None and listeners.call_ended is None:
+            for watcher in self.watchers or ():
+                for rank in self.ranks:
+                    rank.unwatch(watcher)
+            self.watchers = None
 
     def next_context(self) -> int:
         """A number for a new communication context."""
@@ -102,6 +114,26 @@ class Watcher(Protocol):
 
     def ended(self, rank: Rank) -> None:
         """The call ends."""
+
+
+class CallTeller:
+    """Watches ranks, and tells the listeners of a run of their calls."""
+
+    def begun(self, rank: Rank) -> None:
+        """A call has begun, or a wait that is no call of MPI."""
+        methods = rank.engine.listeners.call_begun
+        call = rank.call
+        if methods is not None and call is not None:
+            for method in methods:
+                method(call)
+
+    def ended(self, rank: Rank) -> None:
+        """A call ends."""
+        methods = rank.engine.listeners.call_ended
+        call = rank.call
+        if methods is not None and call is not None:
+            for method in methods:
+                method(call)
 
 
 # Makes the call from the notes of a boundary. `pysmpi.mpi.calls` sets it.

@@ -336,6 +336,9 @@ def run(rank: Rank, subject: Any, part: Contribution) -> None:
     core = part.core
     number = core.next_call(part.me)
     part.begin(number)
+    listeners = rank.engine.listeners
+    if listeners.collective_entered is not None:
+        listeners.tell("collective_entered", part, rank)
     if core.size != 1 or not alone(part):
         schedule, context, me = schedule_of(part)
         tag = tag_of(number, part.label)
@@ -345,6 +348,8 @@ def run(rank: Rank, subject: Any, part: Contribution) -> None:
             for piece in decided(part, context, me, tag):
                 process.execute(piece, context, me, tag)
     error = part.finish() if not core.revoked else part.interrupted(rank)
+    if listeners.collective_left is not None:
+        listeners.tell("collective_left", part, rank)
     if error:
         fail(error, _DETAILS.get(error, ""), subject)
 
@@ -381,6 +386,8 @@ class CollectiveOperation(RequestOperation):
         part.begin(number)
         request = self.request = KernelRequest()
         engine = rank.engine
+        if engine.listeners.collective_entered is not None:
+            engine.listeners.tell("collective_entered", part, rank)
         if alone(part):
             request.complete(engine.now)
             return
@@ -412,6 +419,9 @@ class CollectiveOperation(RequestOperation):
             self.finished = True
             part = self.part
             self.error = part.finish() if not part.core.revoked else part.interrupted(self.rank)
+            listeners = self.rank.engine.listeners
+            if listeners.collective_left is not None:
+                listeners.tell("collective_left", part, self.rank)
         if status is not None:
             status._fill(ANY_SOURCE, ANY_TAG, 0)
             status.error = self.error

@@ -108,6 +108,14 @@ class FileAccess(RequestOperation):
             self.move()
         except FileError as error:
             self.refuse(error)
+        else:
+            listeners = self.rank.engine.listeners
+            if listeners.file_accessed is not None:
+                kind = "write" if self.write else "read"
+                file = self.side.file
+                listeners.tell(
+                    "file_accessed", file, self.rank, kind, self.pieces.low, self.got
+                )
         if self.claim is not None:
             self.side.file.claims.release(self.claim)
         self.complete()

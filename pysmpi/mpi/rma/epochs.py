@@ -8,7 +8,7 @@ only costs the wait for its turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pysmpi.kernel.requests import BUFFERED, Receive, Send
@@ -71,7 +71,11 @@ class Synchronization:
             fetching = [access for access in _outgoing(side) if access.returns]
             side.settle(rank, [*side.incoming, *fetching])
         side.meet(rank)
+        if side.fenced:
+            _tell("epoch_closed", side, rank, "fence", range(side.window.core.size))
         side.fenced = not given & MODE_NOSUCCEED
+        if side.fenced:
+            _tell("epoch_opened", side, rank, "fence", range(side.window.core.size))
         side.used = False
 
     # Post, Start, Complete, Wait.
@@ -91,6 +95,7 @@ class Synchronization:
         rank.process.exchange(receives, receives)
         side.started = frozenset(targets)
         side.fenced = False
+        _tell("epoch_opened", side, rank, "start", targets)
 
     @mpi.one_sided("12.5.2")
     def Complete(self) -> None:
@@ -105,6 +110,7 @@ class Synchronization:
         ends: list[Any] = [_signal(side, t, COMPLETED) for t in sorted(targets) if t != side.me]
         process.exchange(ends, ends)
         side.started = None
+        _tell("epoch_closed", side, rank, "start", sorted(targets))
 
     @mpi.one_sided("12.5.2")
     def Post(self, group: Group, assertion: int = 0) -> None:
@@ -123,6 +129,7 @@ class Synchronization:
         rank = current()
         rank.process.exchange(receives + signals, signals)
         side.exposure = Exposure(frozenset(origins), receives)
+        _tell("epoch_opened", side, rank, "post", origins)
 
     @mpi.one_sided("12.5.2")
     def Wait(self) -> Literal[True]:
@@ -132,6 +139,7 @@ class Synchronization:
         rank.process.wait(exposure.receives)
         side.settle(rank, _accesses_of(side, exposure))
         side.exposure = None
+        _tell("epoch_closed", side, rank, "post", sorted(exposure.origins))
         return True
 
     @mpi.one_sided("12.5.2")
@@ -147,6 +155,7 @@ class Synchronization:
             process.wait(exposure.receives)
             side.settle(rank, ())
             side.exposure = None
+            _tell("epoch_closed", side, rank, "post", sorted(exposure.origins))
         return over
 
     # Locks.
@@ -168,6 +177,7 @@ class Synchronization:
             side.idle(self, "Lock")
         side.locks[target] = self._claim(side, target, kind == LOCK_EXCLUSIVE, given)
         side.fenced = False
+        _tell("epoch_opened", side, current(), "lock", (target,))
 
     @mpi.one_sided("12.5.3")
     def Unlock(self, rank: int) -> None:
@@ -184,6 +194,7 @@ class Synchronization:
         claim = side.locks.pop(target)
         if claim is not None:
             side.window.locks.release(claim, process.engine.now)
+        _tell("epoch_closed", side, process, "lock", (target,))
 
     @mpi.one_sided("12.5.3")
     def Lock_all(self, assertion: int = 0) -> None:
@@ -193,6 +204,7 @@ class Synchronization:
         side.idle(self, "Lock_all")
         side.lock_all = (self._claim(side, ALL, False, given),)
         side.fenced = False
+        _tell("epoch_opened", side, current(), "lock_all", range(side.window.core.size))
 
     @mpi.one_sided("12.5.3")
     def Unlock_all(self) -> None:
@@ -206,6 +218,7 @@ class Synchronization:
         side.lock_all = None
         if claim is not None:
             side.window.locks.release(claim, rank.engine.now)
+        _tell("epoch_closed", side, rank, "lock_all", range(side.window.core.size))
 
     # Flush and Sync.
 
@@ -309,6 +322,11 @@ class Synchronization:
         if not side.passive(target):
             fail(ERR_RMA_SYNC, f"the process holds no lock on rank {target}", self)
         return side, list(side.outgoing.get(target, ()))
+
+
+def _tell(event: str, side: WindowSide, rank: Rank, kind: str, peers: Sequence[int]) -> None:
+    """Tell listeners of an epoch with some ranks of the window."""
+    rank.engine.listeners.tell(event, side.window, rank, kind, tuple(peers))
 
 
 def _outgoing(side: WindowSide) -> list[RemoteAccess]:
