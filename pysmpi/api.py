@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base import ranks
 from pysmpi.output import OutputFile
+from pysmpi.runtime import collection
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.loader import FunctionProgram, RankProgram, find_program
 from pysmpi.runtime.options import (
@@ -126,9 +127,14 @@ def run(
             "time can run"
         )
     try:
-        return _run(main, args, check, chosen)
+        result = _run(main, args, chosen)
+        collection.let_go()
     finally:
         _let_next()
+    # Not in `_run`: the traceback would keep the job as long as the error lives.
+    if check and result.exit_status:
+        raise ProgramError(result.error or f"exit status {result.exit_status}", result)
+    return result
 
 
 _turn = allocate_lock()
@@ -141,7 +147,7 @@ def _let_next() -> None:
     _turn.release()
 
 
-def _run(main: Any, args: Sequence[Any], must_succeed: bool, options: Options) -> Result:
+def _run(main: Any, args: Sequence[Any], options: Options) -> Result:
     global _owner
     _owner = get_ident()
     options = check(options)
@@ -156,10 +162,7 @@ def _run(main: Any, args: Sequence[Any], must_succeed: bool, options: Options) -
         job = Job(segments[0].program, check(replace(options, nprocs=total)), segments)
     else:
         job = Job(_program(main, args), options)
-    result = run_job(job)
-    if must_succeed and result.exit_status:
-        raise ProgramError(result.error or f"exit status {result.exit_status}", result)
-    return result
+    return run_job(job)
 
 
 def run_job(job: Job) -> Result:

@@ -56,6 +56,16 @@ def rarely(ranks: int) -> Iterator[None]:
         gc.set_threshold(*thresholds)
 
 
+def let_go() -> None:
+    """Collect the cycles of a run that has ended and that nothing refers to.
+
+    Python looked at the objects of the run while the run still used them, so it would look again
+    only after some ten runs. Old objects are left out, so a large caller costs nothing here.
+    """
+    if gc.isenabled():
+        gc.collect(1)
+
+
 @contextmanager
 def announced() -> Iterator[None]:
     """Inside it, the running rank is `CollectingRank` while Python collects cycles."""

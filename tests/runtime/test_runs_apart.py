@@ -190,3 +190,53 @@ print("as before", result.exit_status)
         [sys.executable, "-c", program], capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
     assert (done.stdout, done.stderr) == ("as before 0\n", "")
+
+
+BLOCKS = """
+import contextlib, io, json, sys
+import pysmpi
+
+def run():
+    with contextlib.redirect_stdout(io.StringIO()):
+        pysmpi.run(sys.argv[1], 4, compute="none")
+    return sys.getallocatedblocks()
+
+print(json.dumps([run() for _ in range(30)]))
+"""
+
+
+def test_memory_does_not_grow_with_the_number_of_runs(write: Callable[..., str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKS, write("busy.py", BUSY)],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    blocks = json.loads(done.stdout)
+    # Python's own free lists grow by a few blocks a run until its next full collection.
+    growth = [(count - blocks[9]) / runs for runs, count in enumerate(blocks[10:], 1)]
+    assert max(growth) < 50, blocks
+
+
+ENDED = """
+import gc, sys
+import pysmpi
+from pysmpi.runtime.simulation import Simulation
+
+kept = []
+gc.collect()
+for _ in range(3):
+    try:
+        pysmpi.run(sys.argv[1], 2, compute="none")
+    except pysmpi.ProgramError as error:
+        kept.append(error)
+gc.collect()
+print(len(kept), sum(isinstance(thing, Simulation) for thing in gc.get_objects()))
+"""
+
+
+def test_the_error_of_a_run_does_not_keep_its_ranks(write: Callable[..., str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ENDED, write("failing.py", "raise ValueError('made up')\n")],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "3 0\n"), done.stderr
