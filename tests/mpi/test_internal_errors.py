@@ -101,6 +101,26 @@ def fails(*args: Any) -> Any:
     raise KeyError("missing")
 
 
+class Described:
+    """Memory that the CUDA array interface describes, with changes."""
+
+    def __init__(self, without: str = "", **changes: Any) -> None:
+        self.values = np.zeros(2)
+        whole = {"data": (self.values.ctypes.data, False), "typestr": "<f8", "shape": (2,)}
+        self.__cuda_array_interface__ = {
+            name: value for name, value in (whole | changes).items() if name != without
+        }
+
+
+class NoDevice:
+    """DLPack memory whose device cannot be asked for."""
+
+    __dlpack_device__ = None
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return None
+
+
 def combine(comm: Any) -> None:
     """A method called with an object of another class."""
     MPI.Comm.Barrier(3)  # type: ignore[arg-type]
@@ -115,6 +135,15 @@ OF_THE_PROGRAM: dict[str, tuple[type[BaseException], Callable[[Any], Any]]] = {
     "what cannot be pickled": (Exception, lambda comm: comm.bcast(lambda: 0)),
     "a pickle that fails": (KeyError, lambda comm: comm.bcast(Unfit())),
     "a number that fails": (AttributeError, lambda comm: comm.Send(np.zeros(1), Unfit())),
+    "memory without an address": (KeyError, lambda comm: comm.Send(Described("data"), 0)),
+    "memory with half an address": (ValueError, lambda comm: comm.Send(Described(data=(1,)), 0)),
+    "memory of no type": (ValueError, lambda comm: comm.Send(Described(typestr="<fX"), 0)),
+    "memory with a shape of words": (TypeError, lambda comm: comm.Send(Described(shape="2"), 0)),
+    "memory with too few strides": (BufferError, lambda comm: comm.Send(Described(strides=()), 0)),
+    "memory with strides of words": (
+        TypeError, lambda comm: comm.Send(Described(shape=("2",), strides=(8,)), 0)
+    ),
+    "memory on no device": (TypeError, lambda comm: MPI.Get_address(NoDevice())),
     "no requests": (TypeError, lambda comm: MPI.Request.Waitall(3)),
     "no size": (AttributeError, lambda comm: comm.Create_cart(Unfit())),
     "another class": (TypeError, combine),

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pysmpi.mpi.base.exporting import CPU, CUDA, Exported, at_address
+from pysmpi.mpi.internal_errors import touches_program
 
 READ_ONLY = 1
 
@@ -91,6 +92,7 @@ def contiguous(shape: Sequence[int], strides: Sequence[int], unit: int) -> bool:
     return follows(range(len(shape) - 1, -1, -1)) or follows(range(len(shape)))
 
 
+@touches_program
 def _from_dlpack(obj: Any, writable: bool) -> Exported:
     device_type, device_id = obj.__dlpack_device__()
     for number in (device_type, device_id):
@@ -160,6 +162,7 @@ def _dlpack_format(dtype: _DataType) -> tuple[str, int]:
     return format, size if format else 1
 
 
+@touches_program
 def _from_cuda(obj: Any, writable: bool) -> Exported:
     interface = _of_type(obj.__cuda_array_interface__, dict, "value")
     data = _of_type(interface["data"], tuple, "data")
@@ -179,6 +182,9 @@ def _from_cuda(obj: Any, writable: bool) -> Exported:
         raise BufferError("__cuda_array_interface__: cannot handle masked arrays")
     if size < 0:
         raise BufferError(f"__cuda_array_interface__: negative size in shape {shape}")
+    if strides is not None and len(strides) != len(shape):
+        raise BufferError(f"__cuda_array_interface__: expecting {len(shape)} strides for shape "
+                          f"{shape}, got {strides}")
     if strides is not None and not contiguous(shape, strides, itemsize):
         raise BufferError(f"__cuda_array_interface__: buffer is not contiguous (shape {shape}, "
                           f"strides {strides}, item size {itemsize})")
