@@ -12,6 +12,7 @@ from typing import Any
 
 from pysmpi.errors import PysmpiError
 from pysmpi.runtime.deadlock import DeadlockReport
+from pysmpi.text import count
 
 # Version of reports: increased when a key is removed or changes its meaning. `report.schema.json`
 # describes them.
@@ -84,7 +85,8 @@ class Result:
     def _ended(self) -> str:
         ended = "ended" if self.exit_status == 0 else f"failed with exit status {self.exit_status}"
         return (
-            f"{self.nprocs} ranks on {self.hosts} hosts of {self.platform} {ended} "
+            f"{count(self.nprocs, 'rank')} on {count(self.hosts, 'host')} "
+            f"of {self.platform} {ended} "
             f"after {self.seconds:.9g} simulated seconds"
         )
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import click
+import pytest
+from click.testing import CliRunner
 
 from pysmpi.cli.main import COMMANDS
+from pysmpi.cli.main import command as cli
 from pysmpi.cli.run import command
+from pysmpi.replay.replay import ReplayResult
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "cli.md").read_text()
@@ -40,3 +45,54 @@ def test_every_option_of_run_is_there():
 def test_every_command_is_there():
     for name in COMMANDS:
         assert f"## pysmpi {name}\n" in PAGE
+
+
+def test_synopsis_has_every_command_and_subcommand():
+    synopsis = PAGE.partition("```\n")[2].partition("```")[0]
+    named: dict[str, set[str]] = {}
+    for line in synopsis.splitlines():
+        match = re.match(r"pysmpi ([a-z]+) ?([a-z|]*)", line)
+        if match:
+            named.setdefault(match[1], set()).update(match[2].split("|"))
+    for name in COMMANDS:
+        group = cli.get_command(click.Context(cli), name)
+        assert name in named
+        if isinstance(group, click.Group):
+            subcommands = set(group.list_commands(click.Context(group))) - {"list"}
+            assert subcommands <= named[name], name
+
+
+def test_the_example_of_replay_uses_attributes_of_its_result():
+    used = re.findall(r"result\.([a-z_]+)", (DOCS / "replay.md").read_text())
+    assert used and set(used) <= {field.name for field in fields(ReplayResult)}
+
+
+def shown(page: str, words: str) -> tuple[list[str], str]:
+    """The arguments of an example that begins with `words`, and its output."""
+    match = re.search(rf"\$ pysmpi ({words}.*)\n([^`]*)```", (DOCS / page).read_text())
+    assert match is not None
+    return match[1].split(), match[2]
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("collectives.md", "collectives draw"),
+        ("memory.md", "coherence tune"),
+        ("memory.md", "collectives tune"),
+    ],
+)
+def test_examples_print_what_pages_show(page: str, words: str):
+    arguments, output = shown(page, words)
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 0 and result.stdout == output
+
+
+def test_the_drawing_of_the_readme_is_up_to_date(tmp_path: Path):
+    readme = (DOCS.parent / "README.md").read_text()
+    match = re.search(r"`pysmpi (collectives draw .*) -o allreduce.svg`", readme)
+    assert match is not None
+    drawn = tmp_path / "allreduce.svg"
+    result = CliRunner().invoke(cli, [*match[1].split(), "-o", str(drawn)])
+    assert result.exit_code == 0
+    assert drawn.read_text() == (DOCS / "allreduce.svg").read_text()

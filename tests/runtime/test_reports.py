@@ -127,5 +127,7 @@ def test_a_report_that_cannot_be_completed(monkeypatch: pytest.MonkeyPatch, tmp_
 def test_results_are_short_to_look_at() -> None:
     result = pysmpi.run(lambda: None, 64, compute="none")
     assert len(repr(result)) < 200 and repr(result).startswith("<Result: 64 ranks on ")
+    alone = pysmpi.run(lambda: None, compute="none")
+    assert str(alone).startswith("1 rank on 1 host of cluster ended")
     again = pickle.loads(pickle.dumps(result))
     assert again == result and again.report() == result.report()
