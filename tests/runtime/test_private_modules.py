@@ -781,10 +781,10 @@ def test_nobody_goes_on_while_a_shared_module_writes_to_a_pipe(site, write, tmp_
 def test_a_shared_module_that_cannot_be_imported_fails_in_every_rank(site, write, capsys):
     import _json
 
-    target = site("compiled/__init__.py", "from . import _json\nfrom . import broken")
+    target = site("half_broken/__init__.py", "from . import _json\nfrom . import broken")
     shutil.copy(_json.__file__, target.replace("__init__.py", "_json.so"))
-    site("compiled/broken.py", "from . import deeper\nimport there_is_no_such_module")
-    site("compiled/deeper.py", "")
+    site("half_broken/broken.py", "from . import deeper\nimport there_is_no_such_module")
+    site("half_broken/deeper.py", "")
     path = write(
         "program.py",
         """
@@ -792,24 +792,24 @@ def test_a_shared_module_that_cannot_be_imported_fails_in_every_rank(site, write
         import sys
         for _ in range(2):
             try:
-                import compiled
+                import half_broken
             except ImportError as error:
-                inside = [name for name in sys.modules if name.startswith("compiled.")]
+                inside = [name for name in sys.modules if name.startswith("half_broken.")]
                 print(error.name, sorted(inside))
             MPI.give_way()
         """,
     )
     run(ScriptProgram(path), 3)
-    left = ["compiled._json", "compiled.deeper"]
+    left = ["half_broken._json", "half_broken.deeper"]
     assert lines(capsys) == [f"there_is_no_such_module {left}"] * 6
 
 
 def test_what_a_shared_module_warns_of_meets_the_filters_of_the_rank(site, write, capsys):
     import _json
 
-    target = site("compiled/__init__.py", "from . import _json")
+    target = site("warning/__init__.py", "from . import _json")
     shutil.copy(_json.__file__, target.replace("__init__.py", "_json.so"))
-    site("compiled/old.py", "import warnings\nwarnings.warn('old', DeprecationWarning)")
+    site("warning/old.py", "import warnings\nwarnings.warn('old', DeprecationWarning)")
     path = write(
         "program.py",
         """
@@ -819,14 +819,14 @@ def test_what_a_shared_module_warns_of_meets_the_filters_of_the_rank(site, write
         for _ in range(2):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                import compiled.old
+                import warning.old
                 MPI.give_way()
-                importlib.reload(compiled.old)
+                importlib.reload(warning.old)
             found.append([str(one.message) for one in caught][-1:])
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             try:
-                importlib.reload(compiled.old)
+                importlib.reload(warning.old)
             except DeprecationWarning:
                 found.append("error")
         print(found)

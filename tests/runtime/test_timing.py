@@ -305,7 +305,7 @@ def test_compute_is_scaled_where_the_platform_gives_a_speed():
     assert result.ranks[0]["compute_seconds"] >= 0.2
     report = result.report()
     assert (report["compute_factor"], report["host_speed"]) == (2.0, 7.084e9)
-    assert (report["schema"], report["pysmpi"]) == (1, pysmpi.__version__)
+    assert (report["schema"], report["pysmpi"]) == (2, pysmpi.__version__)
     from pysmpi.cli.summary import summary
 
     assert "compute native x 2 (this computer: 7.08 Gflop/s a core, simulated: 3.54)" in summary(
