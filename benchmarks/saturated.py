@@ -1,4 +1,4 @@
-"""What one change costs among many flows that saturated links tie to each other.
+"""Measure the cost of one change among many flows that share saturated links.
 
     python benchmarks/saturated.py --flows 10 100 1000 10000 100000
 

@@ -18,7 +18,7 @@ AUTOMATIC = "automatic"
 
 
 class Tries(Protocol):
-    """What tries algorithms: a `pysmpi.collectives.tuning.Tuner`."""
+    """Tries algorithms, as `pysmpi.collectives.tuning.Tuner` does."""
 
     def choose(self, call: Call) -> str:
         """The name of the fastest algorithm for a call."""

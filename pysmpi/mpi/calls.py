@@ -344,7 +344,7 @@ def make(_procedure, _function, _getcurrent, _current, _begun, _ended, _check):
     def boundary({parameters}):
         try:
             _rank = _getcurrent().rank
-        except Exception:
+        except (AttributeError, RuntimeError):
             _rank = _current()
         if _rank.in_call:
             return _function({passed})
@@ -377,7 +377,7 @@ def make(_procedure, _function, _getcurrent, _current, _check):
     def boundary({parameters}):
         try:
             _rank = _getcurrent().rank
-        except Exception:
+        except (AttributeError, RuntimeError):
             _rank = _current()
         if _rank.in_call or _rank.record is not None:
             return _function({passed})

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from pysmpi.errors import UsageError
 
@@ -79,11 +80,14 @@ class CommonFile(Source):
                     offset = min(end, offset + _COMMON)
                     cut = len(data) if offset == end else data.rfind(b"\n") + 1
                     rest = data[cut:]
-                    for line in data[:cut].decode("utf-8", "replace").splitlines():
-                        words = line.split("#", 1)[0].split()
+                    # Only newlines end lines, as in `_common`: `str.splitlines` knows more.
+                    for line in data[:cut].split(b"\n"):
+                        words = line.decode("utf-8", "replace").split("#", 1)[0].split()
                         if words:
                             yield number, words[1:]
                         number += 1
+                    if data[:cut].endswith(b"\n"):
+                        number -= 1  # of the empty rest after the last newline
 
 
 def sources(path: str | os.PathLike[str]) -> list[Source]:
@@ -161,13 +165,8 @@ def _common(file: Path, name: str) -> list[Source]:
     return [found[rank] for rank in range(len(found))]
 
 
-def _opened(path: Path, name: str):  # type: ignore[no-untyped-def]
+def _opened(path: Path, name: str) -> TextIO:
     try:
         return open(path, encoding="utf-8", errors="replace")
     except OSError as error:
         raise UsageError(f"{name}: cannot be read: {error.strerror}") from None
-
-
-def joined(instances: Sequence[Sequence[Source]]) -> int:
-    """The number of ranks of several traces together."""
-    return sum(len(ranks) for ranks in instances)

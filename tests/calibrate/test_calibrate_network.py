@@ -51,7 +51,7 @@ def program(count):
 
 @pytest.fixture(scope="module")
 def synthetic(tmp_path_factory):
-    """What is measured on the synthetic cluster."""
+    """The measurements on the synthetic cluster."""
     path = tmp_path_factory.mktemp("synthetic") / "synthetic.yaml"
     path.write_text(SYNTHETIC)
     result = pysmpi.run(

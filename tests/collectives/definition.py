@@ -1,4 +1,4 @@
-"""What MPI says about each collective: the buffers before it, and those after it.
+"""The definition of each collective in MPI: the buffers before the call and after it.
 
 Data is packed: blocks lie one behind another, in the order of ranks.
 """
@@ -78,7 +78,7 @@ def add_bytes(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def contribution(rank: int, elements: int, type_size: int = 16) -> np.ndarray:
-    """What a rank gives: bytes that no other rank and no other place has."""
+    """The data of a rank: bytes that differ from those of all other ranks and places."""
     words = np.arange(elements * type_size // 8, dtype=np.uint64)
     mixed = (words * np.uint64(2) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     return (mixed ^ np.uint64(rank * 0x10001 + 7)).view(np.uint8)
@@ -182,7 +182,7 @@ def _placed(
 def violations(
     case: Case, name: str | None, schedules: list[Schedule] | None = None, early: bool = True
 ) -> list[str]:
-    """What is wrong with the buffers once an algorithm has run: one line each."""
+    """The errors in the buffers after an algorithm has run, one line each."""
     sends, before, after = buffers(case)
     memories = [Memory(send, receive) for send, receive in zip(sends, before, strict=True)]
     if schedules is None:

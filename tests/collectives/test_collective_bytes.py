@@ -89,7 +89,7 @@ def test_the_order_of_ranks_is_kept(op: str, name: str) -> None:
 
 
 def test_default_reductions_keep_the_order() -> None:
-    """What the default selection chooses for operators that do not commute."""
+    """The algorithms that the default selection uses for operators that do not commute."""
     found = []
     for op in sorted(REDUCING):
         for case in cases_of(op, commutative=False):

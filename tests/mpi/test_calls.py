@@ -102,7 +102,7 @@ def test_kinds_and_roles() -> None:
 
 
 def seen_from_outside(main: Callable[[Rank], Any], look: Callable[[Simulation], Any]) -> Any:
-    """What `look` gives while rank 0 waits for rank 1, which sleeps; then both go on."""
+    """Return the result of `look` while rank 0 waits for rank 1, which sleeps."""
     found = []
 
     def both(rank: Rank) -> None:

@@ -38,7 +38,7 @@ def planted(function: Callable[..., Any]) -> Any:
 
 
 def caught(call: Callable[[Any], Any]) -> BaseException | None:
-    """What a call raises in a rank."""
+    """Return the exception of a call in a rank."""
 
     def main(rank: Any) -> BaseException | None:
         try:

@@ -1,4 +1,4 @@
-"""What a process sees of what it owns, row by row; for `mpiexec` and for `pysmpi run`.
+"""Print the state of a process row by row, under `mpiexec` and under `pysmpi run`.
 
 The argument is a directory, into which every rank writes its rows as JSON. A row of `SEEN` is an
 expression. A row of `CHANGED` is a change, which rank 1 makes, and an expression that all ranks
@@ -122,7 +122,7 @@ def search(name):
 
 
 def code(text, *arguments, **options):
-    """What a Python that this process starts prints."""
+    """Return the output of a Python that this process starts."""
     command = [sys.executable, "-c", text, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, **options)
     return done.stdout.strip() or done.stderr.strip().splitlines()[-1:]

@@ -112,6 +112,7 @@ WRONG = {
     "0 compute\n": r"line 1: compute: found the end of the line, expected flops",
     "0 compute -3\n": r"line 1: compute: found '-3', expected flops, a number that is not neg",
     "0 compute nan\n": r"line 1: compute: found 'nan'",
+    "0 init\n0 sleep 0 # a\x0cb\u2028c\n0 dance\n": r"line 3: found no such action: 'dance'",
     "0 dance 3\n": r"line 1: found no such action: 'dance'",
     "0 init\n0 iallreduce 3\n": r"line 2: found action 'iallreduce', which smpirun records and no",
     "0 init\n0 bcast 1.5\n": r"line 2: bcast: found '1.5', expected a count, a whole number",

@@ -15,7 +15,7 @@ def block_bytes(c: Call) -> list[int]:
 
 
 def block_places(c: Call) -> list[int]:
-    """Where every rank's block begins, and the end of all."""
+    """Return the offset of each rank's block, and the end of the last block."""
     begin = [c.output]
     for n in c.recv_counts or ():
         begin.append(begin[-1] + n * c.type_size)
