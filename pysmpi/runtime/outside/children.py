@@ -18,7 +18,7 @@ from typing import Any
 
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.outside.descriptors import changing
-from pysmpi.runtime.outside.forks import become_plain
+from pysmpi.runtime.outside.forks import fork
 from pysmpi.runtime.outside.peers import PeerSide
 from pysmpi.runtime.outside.reactor import READ, Reactor, reactor
 from pysmpi.runtime.outside.replacing import Replacements
@@ -64,15 +64,13 @@ class Children:
                 return real(*args, **kwargs)
             changing(found)
             begin, computed = monotonic(), thread_time()
-            answer = real(*args, **kwargs)
+            answer = fork(real, *args, **kwargs) if forks else real(*args, **kwargs)
             pid = answer[0] if isinstance(answer, tuple) else answer
             if pid:
                 # The time of the operating system is not on the clock of this thread.
                 waited = monotonic() - begin - (thread_time() - computed)
                 self.born(found, pid)
                 ranks.current().sleep(max(0.0, waited))
-            elif forks:
-                become_plain()
             return answer
 
         return start

@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from greenlet import getcurrent
@@ -20,6 +21,12 @@ from pysmpi.runtime.exits import HardExit, run_exit_functions
 from pysmpi.runtime.surroundings import RankEnvironment
 
 _exit, _getpid = os._exit, os.getpid
+# A rank sees Python's handlers in place of pysmpi's; a child has to replace the real ones.
+_signal, _getsignal = signal.signal, signal.getsignal
+_mask = getattr(signal, "pthread_sigmask", None)
+_ENDING = {
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+}
 
 
 class _Forked(ranks.Rank):
@@ -52,7 +59,24 @@ def is_child(simulator: int) -> bool:
     return _getpid() != simulator
 
 
-def become_plain() -> None:
+def fork(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call `os.fork` or `os.forkpty` and make a plain process of the child.
+
+    A signal that arrives before the child has replaced pysmpi's handlers would interrupt a
+    simulation that the child does not have. Such signals wait until then.
+    """
+    before = None if _mask is None else _mask(signal.SIG_BLOCK, _ENDING)
+    try:
+        answer = real(*args, **kwargs)
+        if not (answer[0] if isinstance(answer, tuple) else answer):
+            _become_plain()
+        return answer
+    finally:
+        if _mask is not None and before is not None:
+            _mask(signal.SIG_SETMASK, before)
+
+
+def _become_plain() -> None:
     """Make a process of the child that a rank has just forked."""
     rank = ranks.current()
     surroundings = rank.program
@@ -60,6 +84,7 @@ def become_plain() -> None:
         return
     engine = rank.engine
     engine.before = engine.idle = None
+    _use_default_handlers()
     fiber: Any = getcurrent()
     variables = os.environ.copy()
     rank.timer = _NoTimer()
@@ -70,11 +95,15 @@ def become_plain() -> None:
         rank.__class__ = _Forked
     _keep_variables(variables)
     _become_main_thread()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        owner = getattr(signal.getsignal(number), "__module__", "")
+
+
+def _use_default_handlers() -> None:
+    """Replace the handlers that end a simulation by those that Python starts with."""
+    for number in _ENDING:
+        owner = getattr(_getsignal(number), "__module__", "")
         if str(owner).startswith("pysmpi"):
             usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-            signal.signal(number, usual)
+            _signal(number, usual)
 
 
 def _refuse() -> NoReturn:

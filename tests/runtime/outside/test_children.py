@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import pysmpi
@@ -230,3 +233,31 @@ def test_a_child_at_a_terminal():
         return bool(ready), 0.05 < waited < 30, output.strip()
 
     assert run(main, 2).returns == [(True, True, b"ready")] * 2
+
+
+@pytest.mark.parametrize("handled", [False, True])
+def test_a_child_of_a_fork_ends_by_a_signal_as_a_process_does(handled, tmp_path):
+    """The handlers that end a simulation are not the child's; those of the program are."""
+    file = tmp_path / "program.py"
+    file.write_text(f"""
+import os, signal, sys, time
+from mpi4py import MPI
+
+if {handled}:
+    signal.signal(signal.SIGTERM, lambda number, frame: os._exit(7))
+ready, told = os.pipe()
+pid = os.fork()
+if pid == 0:
+    os.write(told, b"x")
+    time.sleep(60)
+    os._exit(1)
+os.read(ready, 1)
+os.kill(pid, signal.SIGTERM)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+""")
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "1", "--compute", "none", str(file)],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.stdout == ("7\n" if handled else "-15\n"), done.stdout + done.stderr
+    assert done.stderr == ""
