@@ -10,8 +10,10 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from random import Random
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -36,11 +38,15 @@ PATIENCE = 600.0  # seconds for the simulation that checks
 
 @dataclass
 class NetworkMeasurement:
-    """The measurements of both ends: seconds of repeats, and the size from which sends block."""
+    """The measurements of both ends: seconds of repeats, and the size from which sends block.
+
+    `cut_short` tells that the time limit ended them.
+    """
 
     samples: Samples
     detached: int
     largest: int
+    cut_short: bool = False
 
     def usual(self, sizes: set[int] | None = None) -> dict[str, dict[int, float]]:
         """The usual time of each experiment by size, of some sizes or all.
@@ -61,8 +67,14 @@ def drawn(largest: int, count: int, seed: int) -> list[int]:
     return sorted({0, 1, largest, *(int((largest + 1) ** step) for step in steps)})
 
 
-def measure(comm: Any, largest: int, count: int, repeats: int, seed: int = 1) -> NetworkMeasurement:
-    """Measure between the two ranks of `comm`; collective, and the same on both."""
+def measure(
+    comm: Any, largest: int, count: int, repeats: int, seed: int = 1, seconds: float = inf
+) -> NetworkMeasurement:
+    """Measure between the two ranks of `comm`; collective, and the same on both.
+
+    After `seconds`, each size has been measured at least once, and no further repeats are made.
+    """
+    end = monotonic() + seconds
     bench = NetworkBench(comm, largest)
     bench.run([(name, 1) for name in EXPERIMENTS])  # warms up
     detached = bench.threshold(largest)
@@ -70,15 +82,26 @@ def measure(comm: Any, largest: int, count: int, repeats: int, seed: int = 1) ->
 
     def take(sizes: Sequence[int], seed: int) -> None:
         small = [size for size in sizes if size < detached]
-        plan = bench.plan(("pingpong", "exchange", "isend"), list(sizes), repeats, seed)
-        plan += bench.plan(("send", "recv"), small, repeats, seed)
-        Random(seed).shuffle(plan)
-        for name, size, seconds in bench.run(plan):
-            samples.setdefault((name, size), []).append(max(seconds, 1e-9))
+        plan = bench.plan(("pingpong", "exchange", "isend"), list(sizes))
+        plan += bench.plan(("send", "recv"), small)
+        order = Random(seed)
+        for turn in range(repeats):
+            if turn and late():
+                found.cut_short = True
+                return
+            order.shuffle(plan)
+            for name, size, took in bench.run(plan):
+                samples.setdefault((name, size), []).append(max(took, 1e-9))
+
+    def late() -> bool:
+        return bool(comm.bcast(monotonic() > end, 0))
 
     found = NetworkMeasurement(samples, detached, largest)
     take(drawn(largest, count, seed), seed)
     for turn in range(ROUNDS):
+        if late():
+            found.cut_short = True
+            break
         closer = _closer(found, seed + turn) if comm.rank == 0 else None
         take(comm.bcast(closer, 0), seed + turn + 1)
     return found

@@ -190,6 +190,10 @@ def fit(times: Mapping[str, Times], noise: float, detached: int) -> Fit:
                 (parts[0][2], parts[1][2]),
             )
         )
+    if len(found) > 1 and _bound(found[1].first) == 0:
+        # No segment can hold for empty messages alone.
+        del found[0], firsts[0]
+        found[0].first = firsts[0] = 0
     slopes = [piece.network[1] for piece in found if piece.network[1] > 0.0]
     bandwidth = 1.0 / (found[-1].network[1] or (slopes[-1] if slopes else 1e-10))
     starts = [piece.network[0] - ENVELOPE * piece.network[1] for piece in found]

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,10 +34,12 @@ NOISY = 0.1  # relative deviation of repeats above which a fit is not reliable
               show_default=True, help="How often each is measured.")
 @click.option("--seed", metavar="K", type=int, default=1, show_default=True,
               help="Draws other sizes, in another order.")
+@click.option("--time-limit", metavar="SECONDS", type=click.FloatRange(min=0), default=300.0,
+              show_default=True, help="After this time, measure nothing again.")
 @click.option("--json", "as_json", is_flag=True, help="Print the fit and its error as JSON.")
 def command(
     output: str, force: bool, name: str, max_size: str, sizes: int, repeats: int, seed: int,
-    as_json: bool,
+    time_limit: float, as_json: bool,
 ) -> None:  # fmt: skip
     """Measure messages between two ranks of a real MPI, and fit the model hybrid to them.
 
@@ -61,11 +64,14 @@ def command(
     _prepare(comm, target, force)
     from pysmpi.calibrate.network import measure
 
-    found = measure(comm, largest, sizes, repeats, seed)
+    found = measure(comm, largest, sizes, repeats, seed, time_limit)
     hosts = comm.allgather(_host())
     if comm.rank == 0:
         _report(target, name, found, hosts, seed, as_json)
-    comm.Barrier()
+    # Most MPI libraries poll while they wait, which would slow down a report on the same core.
+    reported = comm.Ibarrier()
+    while not reported.Test():
+        sleep(0.01)
 
 
 def _two_ranks() -> Any:
@@ -136,6 +142,12 @@ def _report(
         + "; ".join(f"{k} {m:.1%}, {w:.0%}" for k, (m, w) in result.errors.items())
     )
     write()
+    if found.cut_short:
+        click.echo(
+            "pysmpi: the time limit ended the measurements before all repeats; --time-limit "
+            "SECONDS sets it",
+            err=True,
+        )
     noise = spread(found.samples)
     if noise > NOISY:
         click.echo(

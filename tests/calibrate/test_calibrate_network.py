@@ -15,12 +15,15 @@ from pysmpi.calibrate.network import (
     check,
     drawn,
     explain,
+    measure,
     platform_text,
     write_raw,
 )
-from pysmpi.calibrate.network_fit import line, pieces, spread
+from pysmpi.calibrate.network_fit import fit, line, pieces, spread
 from pysmpi.errors import UsageError
+from pysmpi.network.flows import ENVELOPE
 from pysmpi.platform import load
+from pysmpi.platform.piecewise import parse
 
 SYNTHETIC = """\
 name: synthetic
@@ -103,6 +106,32 @@ def test_what_was_held_out_is_predicted(synthetic, tmp_path):
     assert {int(row["bytes"]) for row in rows if row["held_out"] == "1"} == held
 
 
+def test_empty_messages_have_no_piece_of_their_own():
+    """Above its bound, 0 bytes, a segment begins for messages of a byte."""
+    sizes = [0, 1, 2, 5, 20, 50, 200, 1000, 5000, 20000, 100000]
+    times = {s: 1e-6 + 1e-9 * s if s else 1e-3 for s in sizes}
+    sends = {s: t / 2 for s, t in times.items()}
+    result = fit(
+        {"pingpong": times, "send": sends, "recv": sends, "isend": sends}, 1e-3, 1 << 30
+    )
+    assert [piece.first for piece in result.pieces] == [0]
+    network = parse(result.options()["smpi/lat-factor"], "smpi/lat-factor")
+    overheads = [parse(result.options()[f"smpi/o{side}"], "smpi/o") for side in "sr"]
+    predicted = network.factor(1 + ENVELOPE) * result.latency + sum(o.affine(1) for o in overheads)
+    assert predicted == pytest.approx(times[1], rel=0.05)
+
+
+def test_a_time_limit_ends_the_repeats(tmp_path):
+    def main():
+        from mpi4py import MPI
+
+        found = measure(MPI.COMM_WORLD, 4096, 10, 50, seconds=0.0)
+        return found.cut_short, {len(times) for times in found.samples.values()}
+
+    result = pysmpi.run(main, 2, compute="none")
+    assert result.returns == [(True, {1})] * 2
+
+
 def test_lines_have_no_negative_parameters():
     assert line([1, 1000, 2000], [5.0, 4.0, 3.5])[1] == 0.0
     start, slope = line([0, 100, 200], [1e-6, 2e-6, 3e-6])
@@ -146,7 +175,7 @@ def test_two_ranks_of_a_real_mpi(tmp_path):
     launcher = which("mpiexec", path=str(sys.prefix) + "/bin") or which("mpiexec")
     assert launcher is not None
     words = ["-m", "pysmpi", "calibrate", "network", "-o", "here.yaml", "--json"]
-    few = ["--sizes", "16", "--repeats", "3", "--max-size", "256KiB"]
+    few = ["--sizes", "16", "--repeats", "3", "--max-size", "256KiB", "--time-limit", "20"]
     done = subprocess.run(
         [launcher, "-n", "2", sys.executable, *words, *few],
         cwd=tmp_path, capture_output=True, text=True, timeout=300,
