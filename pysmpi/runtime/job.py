@@ -26,7 +26,7 @@ from pysmpi.mpi.base.settings import CallSettings
 from pysmpi.mpi.buffers import locations as whereabouts
 from pysmpi.mpi.buffers.payload import NEVER, PAYLOAD
 from pysmpi.mpi.files.disks import DISKS, Disks, disk_options
-from pysmpi.mpi.point_to_point import calls as point_to_point
+from pysmpi.mpi.point_to_point import envelopes
 from pysmpi.mpi.processes import environment, spawning
 from pysmpi.platform.config import Settings
 from pysmpi.platform.units import parse_size
@@ -117,7 +117,7 @@ class Job:
         simulation.watch.most = self.settings.value("smpi/most-polls")
         spawner = Spawner(self)
         spawning.SPAWN.put(universe, spawner)
-        point_to_point.install(simulation.engine)
+        envelopes.install(simulation.engine)
         simulation.engine.by_arrival = self.settings.value("smpi/matching") == "arrival"
         mpi = import_module("pysmpi.mpi.MPI")
         if self.on_start is not None:

@@ -9,7 +9,7 @@ from pysmpi.collectives.selection import Selection
 from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.mpi import MPI  # noqa: F401  all chapters, as programs see them
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.point_to_point import calls as pointtopoint
+from pysmpi.mpi.point_to_point import envelopes
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.runtime.simulation import RankState, Simulation
@@ -42,7 +42,7 @@ def simulate(
     slots = [Slot(hosts[i // per_host], i % per_host) for i in range(size)]
     simulation = Simulation(Wire(), slots)
     simulation.universe.selection = selection or Selection()
-    pointtopoint.install(simulation.engine)
+    envelopes.install(simulation.engine)
     simulation.add_world(range(size), main)
     simulation.run()
     for outcome in simulation.outcomes:

@@ -15,7 +15,7 @@ from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.kernel.requests import Context, Receive, Send
 from pysmpi.mpi import MPI
 from pysmpi.mpi.base.ranks import Rank, current
-from pysmpi.mpi.point_to_point import calls as pointtopoint
+from pysmpi.mpi.point_to_point import envelopes
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.runtime.simulation import Simulation
@@ -38,7 +38,7 @@ def run(size: int, main: Callable[[int], Any], by_arrival: bool = True) -> list[
     simulation = Simulation(FarAndNear(), slots)
     simulation.engine.by_arrival = by_arrival
     simulation.universe.settings.grow_injected_times = False
-    pointtopoint.install(simulation.engine)
+    envelopes.install(simulation.engine)
     simulation.add_world(range(size), lambda rank: main(rank.index))
     simulation.run()
     for outcome in simulation.outcomes:
@@ -136,7 +136,7 @@ def test_messages_of_one_source_do_not_overtake_each_other() -> None:
 
     slots = [Slot(Host(f"host{i}", i, (1e9,), 1), 0) for i in range(2)]
     simulation = Simulation(Shrinking(), slots)
-    pointtopoint.install(simulation.engine)
+    envelopes.install(simulation.engine)
     found: list[int] = []
 
     def main(rank: Rank) -> None:

@@ -20,7 +20,7 @@ from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.groups.agreement import agree, tag_of
 from pysmpi.mpi.groups.communicator import MEETINGS, Communicator, check_revoked, connect
 from pysmpi.mpi.groups.groups import Members
-from pysmpi.mpi.point_to_point.calls import ObjectBuffer
+from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
 
 if TYPE_CHECKING:
     from pysmpi.mpi.communicators.intercomm import Intercomm

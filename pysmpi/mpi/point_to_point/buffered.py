@@ -20,7 +20,7 @@ from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.buffers.spellings import send as send_message
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.groups.communicator import Communicator
-from pysmpi.mpi.point_to_point.calls import check_destination, new_send
+from pysmpi.mpi.point_to_point.envelopes import check_destination, new_send
 from pysmpi.mpi.point_to_point.operations import (
     NoOperation,
     PersistentSend,

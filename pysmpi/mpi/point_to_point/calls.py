@@ -1,42 +1,33 @@
-"""Point-to-point communication (MPI 4.1, chapter 3), in both forms of mpi4py.
-
-A message has an envelope for the kernel, which determines its time, and a payload, which is kept
-here. The payload of a buffer call describes memory; that of a lower-case call is the pickled bytes.
-When the kernel has matched a send with a receive, `deliver` copies the payload directly from the
-send buffer to the receive buffer. `keep` saves the payload if the sender may continue before that.
-"""
+"""Point-to-point communication (MPI 4.1, chapter 3), in both forms of mpi4py."""
 
 from __future__ import annotations
 
 import warnings
 from typing import Any
 
-from pysmpi.kernel.engine import Engine
-from pysmpi.kernel.matching import ANY, mailbox_of
 from pysmpi.kernel.requests import STANDARD, SYNCHRONOUS, Receive, Send
 from pysmpi.kernel.requests import Request as KernelRequest
-from pysmpi.mpi.base.constants import (
-    ANY_SOURCE,
-    ANY_TAG,
-    ERR_COMM,
-    ERR_RANK,
-    ERR_REVOKED,
-    ERR_TAG,
-    ERR_TRUNCATE,
-    PROC_NULL,
-)
-from pysmpi.mpi.base.exceptions import cint, fail, named
-from pysmpi.mpi.base.exporting import acquire
+from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_COMM, PROC_NULL
+from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank, current
-from pysmpi.mpi.buffers.payload import move, snapshot
+from pysmpi.mpi.buffers.payload import snapshot
 from pysmpi.mpi.buffers.pickling import pickle
-from pysmpi.mpi.buffers.spellings import MessageRegion as Memory
-from pysmpi.mpi.buffers.spellings import is_integral
 from pysmpi.mpi.buffers.spellings import receive as receive_message
 from pysmpi.mpi.buffers.spellings import send as send_message
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.status import Status, check_status
-from pysmpi.mpi.groups.communicator import Communicator, check_revoked
+from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.mpi.point_to_point.envelopes import (
+    IRECV_BYTES,
+    check_destination,
+    check_source,
+    landing_for,
+    new_receive,
+    new_send,
+    revoked,
+    truncated,
+    unpickle,
+)
 from pysmpi.mpi.point_to_point.matched import Message
 from pysmpi.mpi.point_to_point.operations import (
     NoOperation,
@@ -48,159 +39,8 @@ from pysmpi.mpi.point_to_point.operations import (
     describe,
     withdrawn,
 )
-from pysmpi.mpi.point_to_point.polling import poll
+from pysmpi.mpi.point_to_point.probing import look_for_message, wait_for_message
 from pysmpi.mpi.point_to_point.requests import Prequest, Request
-
-TAG_UB = 0x7FFFFFFF
-# The buffer size of `irecv` without a buffer: as in mpi4py, a longer message fails.
-IRECV_BYTES = 1 << 15
-UNLIMITED = 1 << 62
-
-
-class ObjectBuffer:
-    """The buffer of a lower-case receive."""
-
-    __slots__ = ("data", "buffer")
-
-    def __init__(self, buffer: Any = None) -> None:
-        self.data: Any = None
-        self.buffer = buffer
-
-
-def deliver(send: Send, receive: Receive) -> None:
-    """Move the data of a matched message."""
-    source, target = send.payload, receive.payload
-    if target.__class__ is ObjectBuffer:
-        data = source.snapshot() if source.__class__ is Memory else source
-        target.data = memoryview(data)[: receive.nbytes] if receive.truncated else data
-    elif source.__class__ is Memory:
-        move(source, target)
-    elif target is not None:
-        target.unpack(source)
-    send.payload = None
-
-
-def keep(send: Send) -> None:
-    """Save the data of a message if its sender continues before the match."""
-    if send.payload.__class__ is Memory:
-        send.payload = snapshot(send.payload)
-
-
-def install(engine: Engine) -> None:
-    """Have the engine move the data of messages."""
-    engine.deliver = deliver
-    engine.keep = keep
-
-
-def check_destination(comm: Any, core: Communicator, dest: Any, tag: Any) -> None:
-    """Refuse a destination or tag that no message can have, and a revoked communicator."""
-    if core.revoked:
-        check_revoked(comm, core)
-    dest, tag = cint(dest), cint(tag)
-    if not 0 <= dest < core.remote.size and dest != PROC_NULL:
-        fail(ERR_RANK, f"dest is {dest}, expected 0 to {core.remote.size - 1} or PROC_NULL", comm)
-    if tag < 0:
-        name = _tag_of("send")
-        fail(ERR_TAG, f"{name} is {tag}, expected 0 to {TAG_UB}", comm)
-
-
-def check_source(comm: Any, core: Communicator, source: Any, tag: Any) -> None:
-    """Refuse a source or tag that no receive can have, and a revoked communicator."""
-    if core.revoked:
-        check_revoked(comm, core)
-    source, tag = cint(source), cint(tag)
-    if not 0 <= source < core.remote.size and source not in (ANY_SOURCE, PROC_NULL):
-        fail(
-            ERR_RANK,
-            f"source is {source}, expected 0 to {core.remote.size - 1}, ANY_SOURCE or PROC_NULL",
-            comm,
-        )
-    if tag < 0 and tag != ANY_TAG:
-        name = _tag_of("recv")
-        fail(ERR_TAG, f"{name} is {tag}, expected 0 to {TAG_UB} or ANY_TAG", comm)
-
-
-def _tag_of(direction: str) -> str:
-    """How the program's call names the tag of a message: some calls have two."""
-    call = current().call
-    name = f"{direction}tag"
-    return name if call is not None and name in call.procedure.parameters else "tag"
-
-
-def _place(comm: Any, core: Communicator, rank: Rank) -> int:
-    """The calling rank's place in a communicator; an error if it is revoked."""
-    if core.revoked:
-        check_revoked(comm, core)
-    return core.group.rank_of(rank.pid)
-
-
-def new_send(
-    comm: Any,
-    rank: Rank,
-    core: Communicator,
-    payload: Any,
-    nbytes: int,
-    dest: int,
-    tag: int,
-    mode: int,
-) -> Send | None:
-    """The envelope of a message, with its payload; None for a message to PROC_NULL."""
-    remote = core.remote
-    if not (type(dest) is int and 0 <= dest < remote.size and type(tag) is int and tag >= 0):
-        check_destination(comm, core, dest, tag)
-        dest, tag = cint(dest), cint(tag)
-        if dest == PROC_NULL:
-            return None
-    me = rank.pid - core.first if core.first >= 0 else _place(comm, core, rank)
-    send = Send(remote.p2p, me, dest, tag, nbytes, mode)
-    send.payload = payload
-    return send
-
-
-def new_receive(
-    comm: Any, rank: Rank, core: Communicator, payload: Any, nbytes: int, source: int, tag: int
-) -> Receive | None:
-    """The envelope of a receive; `payload` is a message or a `ObjectBuffer`. None for PROC_NULL."""
-    if not (type(source) is int and 0 <= source < core.remote.size and type(tag) is int
-            and tag >= 0):  # fmt: skip
-        check_source(comm, core, source, tag)
-        source, tag = cint(source), cint(tag)
-        if source == PROC_NULL:
-            return None
-        source = ANY if source == ANY_SOURCE else source
-        tag = ANY if tag == ANY_TAG else tag
-    me = rank.pid - core.first if core.first >= 0 else _place(comm, core, rank)
-    receive = Receive(core.p2p, source, me, tag, nbytes)
-    receive.payload = payload
-    return receive
-
-
-def unpickle(landing: ObjectBuffer) -> Any:
-    """The object that arrived."""
-    data = landing.data
-    landing.data = None
-    if data is None or len(data) == 0:
-        return None
-    if landing.buffer is not None:
-        view = memoryview(landing.buffer).cast("B")
-        view[: len(data)] = data
-        data = view[: len(data)]
-    return pickle.loads(data)
-
-
-def landing_for(buf: Any, source: int) -> tuple[ObjectBuffer, int]:
-    """The buffer of a lower-case receive, and its size.
-
-    A program may pass the memory, or an integer for the size.
-    """
-    if buf is None or source == PROC_NULL:
-        return ObjectBuffer(), UNLIMITED
-    if is_integral(buf):
-        nbytes = cint(buf)
-        if nbytes < 0:
-            raise SystemError(f"{named(buf)}negative size {nbytes}")
-        return ObjectBuffer(), nbytes
-    return ObjectBuffer(buf), acquire(buf, writable=True).memory.nbytes
 
 
 def _deprecated() -> None:
@@ -501,20 +341,7 @@ class PointToPoint:
         """Blocking test for a message."""
         if status is not None:
             check_status(status)
-        rank = current()
-        probe = _probe(self, rank, source, tag)
-        if probe is None:
-            if status is not None:
-                status._fill(PROC_NULL, ANY_TAG, 0)
-            return True
-        process = rank.process
-        process.settle()
-        rank.engine.post_probe(probe)
-        process.wait([probe])
-        if status is not None:
-            describe(probe, status, False)
-        if probe.message is None:
-            revoked(self)
+        wait_for_message(self, current(), source, tag, status)
         return True
 
     @mpi.point_to_point("3.8.1")
@@ -524,19 +351,8 @@ class PointToPoint:
         """Non-blocking test for a message."""
         if status is not None:
             check_status(status)
-        rank = current()
-        probe = _probe(self, rank, source, tag)
-        if probe is None:
-            if status is not None:
-                status._fill(PROC_NULL, ANY_TAG, 0)
-            return True
-        poll(rank, probe=True)
-        probe.message = mailbox_of(probe).peek(probe, rank.engine.now)
-        if probe.message is not None:
-            rank.polls = 0
-            if status is not None:
-                describe(probe, status, False)
-        return probe.message is not None
+        probe = look_for_message(self, current(), source, tag, status)
+        return probe is None or probe.message is not None
 
     @mpi.point_to_point("3.8.2")
     def Mprobe(
@@ -671,28 +487,5 @@ class PointToPoint:
         return found
 
 
-def revoked(comm: Any) -> None:
-    """Report a call that the revocation of its communicator has ended."""
-    fail(ERR_REVOKED, "the communicator was revoked during the call", comm)
-
-
-def truncated(comm: Any, receive: Receive) -> None:
-    """Report a message that was longer than its receive, or a receive without a message."""
-    send = receive.message
-    if send is None:
-        revoked(comm)
-        return
-    fail(
-        ERR_TRUNCATE,
-        f"a message of {send.nbytes} bytes from rank {send.source} with tag {send.tag} met a "
-        f"receive of {receive.nbytes} bytes",
-        comm,
-    )
-
-
 def _dumps(obj: Any, dest: int) -> bytes:
     return pickle.dumps(obj) if dest != PROC_NULL else b""
-
-
-def _probe(comm: Any, rank: Rank, source: int, tag: int) -> Receive | None:
-    return new_receive(comm, rank, comm._core(), None, UNLIMITED, source, tag)

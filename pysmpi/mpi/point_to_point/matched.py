@@ -9,18 +9,15 @@ from typing import Any
 
 from pysmpi.kernel.matching import mailbox_of
 from pysmpi.kernel.requests import Send
-from pysmpi.mpi.base.constants import (
-    ANY_SOURCE,
-    ANY_TAG,
-    ERR_REQUEST,
-    PROC_NULL,
-)
+from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_REQUEST, PROC_NULL
 from pysmpi.mpi.base.handles import Handle, check_comm
-from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.buffers.spellings import receive
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.status import Status, check_status
+from pysmpi.mpi.point_to_point.envelopes import UNLIMITED, ObjectBuffer, new_receive, unpickle
 from pysmpi.mpi.point_to_point.operations import NoOperation, ReceiveOperation, describe
-from pysmpi.mpi.point_to_point.polling import poll
+from pysmpi.mpi.point_to_point.probing import look_for_message, wait_for_message
 from pysmpi.mpi.point_to_point.requests import Request
 
 __all__ = ["Message", "MESSAGE_NULL", "MESSAGE_NO_PROC"]
@@ -62,22 +59,18 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         check_comm(comm)
         if status is not None:
             check_status(status)
-        from pysmpi.mpi.point_to_point.calls import UNLIMITED, new_receive
-
         rank = current()
-        core = comm._core()
-        probe = new_receive(comm, rank, core, None, UNLIMITED, source, tag)
-        if probe is None:
-            return cls._no_proc(status)
-        process = rank.process
-        process.settle()
-        box = mailbox_of(probe)
-        while (send := box.peek(probe, rank.engine.now)) is None:
-            probe = new_receive(comm, rank, core, None, UNLIMITED, source, tag)
-            assert probe is not None
-            rank.engine.post_probe(probe)
-            process.wait([probe])
-        return cls._taken(rank, comm, box.take(send), probe, status)
+        while True:
+            probe = wait_for_message(comm, rank, source, tag, status)
+            if probe is None:
+                return cls._of(NO_PROC)
+            # Another thread of the rank may have received it since.
+            box = mailbox_of(probe)
+            send = box.peek(probe, rank.engine.now)
+            if send is not None:
+                probe.message = box.take(send)
+                describe(probe, status, False)
+                return cls._of(Match(comm, send))
 
     @classmethod
     @mpi.point_to_point("3.8.2")
@@ -92,19 +85,12 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         check_comm(comm)
         if status is not None:
             check_status(status)
-        from pysmpi.mpi.point_to_point.calls import UNLIMITED, new_receive
-
-        rank = current()
-        probe = new_receive(comm, rank, comm._core(), None, UNLIMITED, source, tag)
+        probe = look_for_message(comm, current(), source, tag, status)
         if probe is None:
-            return cls._no_proc(status)
-        poll(rank, probe=True)
-        box = mailbox_of(probe)
-        send = box.peek(probe, rank.engine.now)
-        if send is None:
+            return cls._of(NO_PROC)
+        if probe.message is None:
             return None
-        rank.polls = 0
-        return cls._taken(rank, comm, box.take(send), probe, status)
+        return cls._of(Match(comm, mailbox_of(probe).take(probe.message)))
 
     @classmethod
     @mpi.point_to_point("3.8.2")
@@ -130,20 +116,6 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         """Non-blocking test for a matched message."""
         return cls.Iprobe(comm, source, tag, status)
 
-    @classmethod
-    def _no_proc(cls, status: Status | None) -> Any:
-        if status is not None:
-            status._fill(PROC_NULL, ANY_TAG, 0)
-        return cls._of(NO_PROC)
-
-    @classmethod
-    def _taken(
-        cls, rank: Rank, comm: Any, send: Send, probe: Any, status: Status | None
-    ) -> Any:
-        probe.message = send
-        describe(probe, status, False)
-        return cls._of(Match(comm, send))
-
     @mpi.point_to_point("3.8.3")
     def Recv(self, buf: Any, status: Status | None = None) -> None:
         """Blocking receive of matched message."""
@@ -154,8 +126,6 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
     @mpi.point_to_point("3.8.3")
     def Irecv(self, buf: Any) -> Request:
         """Non-blocking receive of matched message."""
-        from pysmpi.mpi.buffers.spellings import receive
-
         message = receive(buf, PROC_NULL if self._impl is NO_PROC else 0)
         request = self._receive(message, message.nbytes, None)
         request.ob_buf = message
@@ -171,13 +141,9 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
     @mpi.point_to_point("3.8.3")
     def irecv(self) -> Request:
         """Non-blocking receive of matched message."""
-        from pysmpi.mpi.point_to_point.calls import UNLIMITED, ObjectBuffer, unpickle
-
         return self._receive(ObjectBuffer(), UNLIMITED, unpickle)
 
     def _receive(self, payload: Any, nbytes: int, unpickle: Any) -> Request:
-        from pysmpi.mpi.point_to_point.calls import new_receive
-
         match: Match = self._live()
         rank = current()
         if match.send is None:

@@ -65,38 +65,36 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
     @mpi.point_to_point("3.7.3")
     def Test(self, status: Status | None = None) -> bool:
         """Test for the completion of a non-blocking operation."""
-        if status is not None:
-            check_status(status)
-        operation = self._sync()
-        if operation is None or operation.request is None:
-            _empty(status)
+        operation = self._active(status)
+        if operation is None:
             return True
         rank = current()
-        process = rank.process
-        poll(rank)
-        if not operation.done():
+        if not _tested(rank, operation):
             return False
-        rank.polls = 0
-        process.finish(operation.request)
+        rank.process.finish(operation.request)
         self._end(operation, status)
         return True
 
     @mpi.point_to_point("3.7.6")
     def Get_status(self, status: Status | None = None) -> bool:
         """Non-destructive test for the completion of a request."""
+        operation = self._active(status)
+        if operation is None:
+            return True
+        if not _tested(current(), operation):
+            return False
+        operation.fill(status)
+        return True
+
+    def _active(self, status: Status | None) -> Any:
+        """The operation, or None if it is not active: then `status` says so."""
         if status is not None:
             check_status(status)
         operation = self._sync()
         if operation is None or operation.request is None:
             _empty(status)
-            return True
-        rank = current()
-        poll(rank)
-        flag: bool = operation.done()
-        if flag:
-            rank.polls = 0
-            operation.fill(status)
-        return flag
+            return None
+        return operation
 
     def _finish(self, operation: RequestOperation, status: Status | None) -> int:
         error = operation.fill(status)
@@ -126,12 +124,10 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             _empty(status)
             return UNDEFINED
         rank = current()
-        process = rank.process
-        process.wait_any([operation.request for _, operation in active])
-        found = _first_done(rank, active)
-        _end_one(rank, items, found, status)
-        number: int = found[0]
-        return number
+        rank.process.wait_any([operation.request for _, operation in active])
+        i = _first_done(active)
+        _end_one(rank, items, i, status)
+        return i
 
     @classmethod
     @mpi.point_to_point("3.7.5")
@@ -142,18 +138,11 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         if status is not None:
             check_status(status)
         items = _listed(requests)
-        active = _active(items)
-        if not active:
-            _empty(status)
-            return UNDEFINED, True
         rank = current()
-        poll(rank)
-        found = _first_done(rank, active)
-        if found is None:
-            _empty(status)
-            return UNDEFINED, False
-        _end_one(rank, items, found, status)
-        return found[0], True
+        i, flag = _look_for_one(rank, items, status)
+        if i != UNDEFINED:
+            _end_one(rank, items, i, status)
+        return i, flag
 
     @classmethod
     @mpi.point_to_point("3.7.6")
@@ -164,20 +153,10 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         if status is not None:
             check_status(status)
         items = _listed(requests)
-        active = _active(items)
-        if not active:
-            _empty(status)
-            return UNDEFINED, True
-        rank = current()
-        poll(rank)
-        found = _first_done(rank, active)
-        if found is not None:
-            rank.polls = 0
-            found[1].fill(status)
-        if found is None:
-            _empty(status)
-            return UNDEFINED, False
-        return found[0], True
+        i, flag = _look_for_one(current(), items, status)
+        if i != UNDEFINED:
+            items[i]._impl.fill(status)
+        return i, flag
 
     @classmethod
     @mpi.point_to_point("3.7.5")
@@ -199,14 +178,11 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         items = _listed(requests)
         active = _active(items)
         rank = current()
-        process = rank.process
+        if not _tested_all(rank, active):
+            _extend(statuses, len(items))
+            return False
         if active:
-            poll(rank)
-            if not all(operation.done() for _, operation in active):
-                _extend(statuses, len(items))
-                return False
-            rank.polls = 0
-            process.wait([operation.request for _, operation in active])
+            rank.process.wait([operation.request for _, operation in active])
         _finish_all(items, statuses)
         return True
 
@@ -217,14 +193,9 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
     ) -> bool:
         """Non-destructive test for the completion of all requests."""
         items = _listed(requests)
-        active = _active(items)
-        rank = current()
-        if active:
-            poll(rank)
-        flag = all(operation.done() for _, operation in active)
+        flag = _tested_all(current(), _active(items))
         entries = _extend(statuses, len(items))
         if flag:
-            rank.polls = 0
             for i, item in enumerate(items):
                 operation = item._impl
                 status = None if entries is None else entries[i]
@@ -245,8 +216,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         if not active:
             return None
         rank = current()
-        process = rank.process
-        process.wait_any([operation.request for _, operation in active])
+        rank.process.wait_any([operation.request for _, operation in active])
         return _finish_some(rank, items, active, statuses)
 
     @classmethod
@@ -275,12 +245,9 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             return None
         rank = current()
         poll(rank)
-        done = [(i, operation) for i, operation in active if operation.done()]
-        entries = _extend(statuses, len(done))
+        done, entries = _done(rank, active, statuses)
         for k, (_, operation) in enumerate(done):
             operation.fill(None if entries is None else entries[k])
-        if done:
-            rank.polls = 0
         return [i for i, _ in done]
 
     # Other calls.
@@ -304,11 +271,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
     @mpi.point_to_point("3.7.3")
     def wait(self, status: Status | None = None) -> Any:
         """Wait for a non-blocking operation to complete."""
-        if status is not None:
-            check_status(status)
-        operation = self._sync()
-        if operation is None or operation.request is None:
-            _empty(status)
+        operation = self._active(status)
+        if operation is None:
             return None
         rank = current()
         rank.process.wait([operation.request])
@@ -317,19 +281,13 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
     @mpi.point_to_point("3.7.3")
     def test(self, status: Status | None = None) -> tuple[bool, Any | None]:
         """Test for the completion of a non-blocking operation."""
-        if status is not None:
-            check_status(status)
-        operation = self._sync()
-        if operation is None or operation.request is None:
-            _empty(status)
+        operation = self._active(status)
+        if operation is None:
             return True, None
         rank = current()
-        process = rank.process
-        poll(rank)
-        if not operation.done():
+        if not _tested(rank, operation):
             return False, None
-        rank.polls = 0
-        process.finish(operation.request)
+        rank.process.finish(operation.request)
         return True, _take(rank, self, operation, status)
 
     @mpi.point_to_point("3.7.6")
@@ -520,17 +478,65 @@ def _active(items: list[Request]) -> list[tuple[int, Any]]:
     ]
 
 
-def _first_done(rank: Rank, active: list[tuple[int, Any]]) -> Any:
-    """The active operation that completed first, or None."""
-    done = [entry for entry in active if entry[1].done()]
-    if not done:
-        return None
-    return min(done, key=lambda entry: entry[1].request.date)
-
-
-def _end_one(rank: Rank, items: list[Request], found: Any, status: Status | None) -> None:
-    i, operation = found
+def _tested(rank: Rank, operation: RequestOperation) -> bool:
+    """Test an operation: let the time of a test pass, and look whether it is complete then."""
+    poll(rank)
+    if not operation.done():
+        return False
     rank.polls = 0
+    return True
+
+
+def _tested_all(rank: Rank, active: list[tuple[int, Any]]) -> bool:
+    """Test whether all active operations are complete."""
+    if active:
+        poll(rank)
+        if not all(operation.done() for _, operation in active):
+            return False
+        rank.polls = 0
+    return True
+
+
+def _look_for_one(
+    rank: Rank, items: list[Request], status: Status | None
+) -> tuple[int, bool]:
+    """Test whether one of the requests is complete.
+
+    Returns its number and True, or UNDEFINED and whether no request is active.
+    """
+    active = _active(items)
+    if not active:
+        _empty(status)
+        return UNDEFINED, True
+    poll(rank)
+    i = _first_done(active)
+    if i == UNDEFINED:
+        _empty(status)
+        return UNDEFINED, False
+    rank.polls = 0
+    return i, True
+
+
+def _done(
+    rank: Rank, active: list[tuple[int, Any]], statuses: list[Status] | None
+) -> tuple[list[tuple[int, Any]], list[Status] | None]:
+    """The active operations that are complete, and as many statuses."""
+    done = [(i, operation) for i, operation in active if operation.done()]
+    entries = _extend(statuses, len(done))
+    if done:
+        rank.polls = 0
+    return done, entries
+
+
+def _first_done(active: list[tuple[int, Any]]) -> int:
+    """The number of the active operation that completed first, or UNDEFINED."""
+    done = [entry for entry in active if entry[1].done()]
+    return min(done, key=lambda entry: entry[1].request.date)[0] if done else UNDEFINED
+
+
+def _end_one(rank: Rank, items: list[Request], i: int, status: Status | None) -> None:
+    rank.polls = 0
+    operation = items[i]._impl
     rank.process.finish(operation.request)
     items[i]._end(operation, status)
 
@@ -584,10 +590,8 @@ def _finish_some(
     active: list[tuple[int, Any]],
     statuses: list[Status] | None,
 ) -> list[int]:
-    done = [(i, operation) for i, operation in active if operation.done()]
-    entries = _extend(statuses, len(done))
+    done, entries = _done(rank, active, statuses)
     if done:
-        rank.polls = 0
         rank.process.wait([operation.request for _, operation in done])
     errors = []
     for k, (i, operation) in enumerate(done):

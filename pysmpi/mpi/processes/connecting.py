@@ -26,7 +26,7 @@ from pysmpi.mpi.communicators.intercomm_creation import HEAD_BYTES, PROCESS_BYTE
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.communicator import Communicator, connect
 from pysmpi.mpi.groups.groups import Members
-from pysmpi.mpi.point_to_point.calls import ObjectBuffer
+from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
 from pysmpi.mpi.processes.ports import Caller, directory
 
 if TYPE_CHECKING:

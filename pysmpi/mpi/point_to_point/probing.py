@@ -1,0 +1,60 @@
+"""Probes: tests for a message that leave it in its queue (MPI 4.1, section 3.8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pysmpi.kernel.matching import mailbox_of
+from pysmpi.kernel.requests import Receive
+from pysmpi.mpi.base.constants import ANY_TAG, PROC_NULL
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.datatypes.status import Status
+from pysmpi.mpi.point_to_point.envelopes import UNLIMITED, new_receive, revoked
+from pysmpi.mpi.point_to_point.operations import describe
+from pysmpi.mpi.point_to_point.polling import poll
+
+
+def wait_for_message(
+    comm: Any, rank: Rank, source: int, tag: int, status: Status | None
+) -> Receive | None:
+    """Wait for a message and describe it in `status`.
+
+    Returns the probe, which refers to the message, or None if the source is PROC_NULL.
+    """
+    probe = _new_probe(comm, rank, source, tag, status)
+    if probe is not None:
+        process = rank.process
+        process.settle()
+        rank.engine.post_probe(probe)
+        process.wait([probe])
+        describe(probe, status, False)
+        if probe.message is None:
+            revoked(comm)
+    return probe
+
+
+def look_for_message(
+    comm: Any, rank: Rank, source: int, tag: int, status: Status | None
+) -> Receive | None:
+    """Describe a message that has arrived in `status`.
+
+    Returns the probe, whose `message` is None if there is no message, or None if the source is
+    PROC_NULL.
+    """
+    probe = _new_probe(comm, rank, source, tag, status)
+    if probe is not None:
+        poll(rank, probe=True)
+        probe.message = mailbox_of(probe).peek(probe, rank.engine.now)
+        if probe.message is not None:
+            rank.polls = 0
+            describe(probe, status, False)
+    return probe
+
+
+def _new_probe(
+    comm: Any, rank: Rank, source: int, tag: int, status: Status | None
+) -> Receive | None:
+    probe = new_receive(comm, rank, comm._core(), None, UNLIMITED, source, tag)
+    if probe is None and status is not None:
+        status._fill(PROC_NULL, ANY_TAG, 0)
+    return probe
