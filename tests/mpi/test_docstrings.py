@@ -76,3 +76,4 @@ def test_publishing() -> None:
         )
         assert Thing.make.__doc__ == "make(cls) -> Thing\n\nMake one."
         assert Thing.size.__doc__ == "size: int\n\nIts size."
+        assert Thing.call.__module__ == Thing.make.__module__ == "mpi4py.MPI"

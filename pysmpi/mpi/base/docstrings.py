@@ -38,7 +38,6 @@ def publish(name: str, obj: Any) -> None:
         obj.__module__ = PUBLIC
     elif isinstance(obj, FunctionType):
         _describe(name, obj)
-        obj.__module__ = PUBLIC
 
 
 def _describe_class(cls: type) -> None:
@@ -57,7 +56,11 @@ def _describe_class(cls: type) -> None:
 
 
 def _describe(name: str, function: Any) -> None:
-    """Add the signature to the docstring, once: an alias keeps that of its function."""
+    """Name the module, and add the signature to the docstring.
+
+    The signature is added once: an alias keeps that of its function.
+    """
+    function.__module__ = PUBLIC
     doc = function.__doc__
     if doc and not doc.startswith(f"{function.__name__}("):
         function.__doc__ = f"{name}{signature(function)}\n\n{_cleaned(doc)}"
