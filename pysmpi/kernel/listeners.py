@@ -12,6 +12,8 @@ a listener costs one test of an attribute.
 | `flow_started` | send, now | the transfer of a message starts |
 | `flow_ended` | send, now | the last byte of a message has arrived |
 | `wait_ended` | process, request, now | a blocked process may continue; `request` completed last |
+| `program_begun` | process, now | a process begins its program: debt, starts, schedule, waits |
+| `program_ended` | process, now | the process has ended the program, also without a wait |
 | `call_begun` | call | the program has entered an MPI call; its compute is billed |
 | `call_ended` | call | the call is over, also by an exception; the clock has not started yet |
 | `collective_entered` | contribution, rank | a rank enters a collective operation |
@@ -20,8 +22,9 @@ a listener costs one test of an attribute.
 | `epoch_closed` | window, rank, kind, peers | an access or exposure epoch ends |
 | `file_accessed` | file, rank, kind, offset, nbytes | bytes of a file are read or written |
 
-`now` is the simulated time (s). The kernel reports the events of requests, messages, flows and
-waits; the layers above report the others.
+`now` is the simulated time (s). The kernel reports the events of requests, messages, flows, waits and
+programs; the layers above report the others. A process in the background, such as that of a
+non-blocking collective, has no program events.
 """
 
 from typing import Any, Final, Optional
@@ -33,6 +36,8 @@ EVENTS: Final = (
     "flow_started",
     "flow_ended",
     "wait_ended",
+    "program_begun",
+    "program_ended",
     "call_begun",
     "call_ended",
     "collective_entered",
@@ -54,6 +59,8 @@ class Listeners:
         self.flow_started: Optional[list[Any]] = None
         self.flow_ended: Optional[list[Any]] = None
         self.wait_ended: Optional[list[Any]] = None
+        self.program_begun: Optional[list[Any]] = None
+        self.program_ended: Optional[list[Any]] = None
         self.call_begun: Optional[list[Any]] = None
         self.call_ended: Optional[list[Any]] = None
         self.collective_entered: Optional[list[Any]] = None

@@ -91,6 +91,7 @@ class Process(Event):
         self.waiting: bool = False
         self.outstanding: int = 0
         self.busy: float = 0.0  # date (s) until which completions keep the process busy
+        self.since: float = 0.0  # date (s) of the begin of its latest wait
 
         self.schedule: Optional[Schedule] = None
         self.context: Optional[Context] = None
@@ -236,6 +237,10 @@ class Process(Event):
 
     def _call(self) -> None:
         engine = self.engine
+        tell = engine.listeners.program_begun
+        if tell is not None:
+            for method in tell:
+                method(self, engine.now)
         self.compute_seconds += self.debt
         entered = engine.now + self.debt
         waited = self.core_wait_seconds
@@ -245,6 +250,10 @@ class Process(Event):
             self.suspend()
         self.inline = False
         self.comm_seconds += engine.now - entered - (self.core_wait_seconds - waited)
+        tell = engine.listeners.program_ended
+        if tell is not None:
+            for method in tell:
+                method(self, engine.now)
 
     def run(self) -> None:
         """Continue; called by the engine when the process is ready."""
@@ -372,6 +381,7 @@ class Process(Event):
     def _awaited(self, outstanding: int) -> bool:
         if outstanding > 0:
             self.inline = False
+            self.since = self.engine.now
             self.outstanding = outstanding if self.all else 1
             return False
         engine = self.engine

@@ -42,7 +42,7 @@ class ChromeFormat:
 
     def begin(self, places: Sequence[RankPlace]) -> None:
         """Name the hosts and ranks."""
-        for rank, host in places:
+        for rank, host, *_ in places:
             process = self.hosts.get(host)
             if process is None:
                 process = self.hosts[host] = len(self.hosts) + 1
@@ -83,7 +83,7 @@ class ChromeFormat:
 
     def transfer(self, transfer: TracedMessage) -> None:
         """An arrow."""
-        number, source, destination, tag, nbytes, start, end = transfer
+        number, source, destination, tag, nbytes, start, end = transfer[:7]
         process, thread = self.places[source]
         common = f'"name":"message","cat":"message","id":{number}'
         self._event(

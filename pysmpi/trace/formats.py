@@ -39,5 +39,12 @@ def _table(path: str, compressed: bool) -> Format:
     return TableFormat(path, compressed)
 
 
+def _lines(path: str, compressed: bool) -> Format:
+    from pysmpi.trace.lines import LinesFormat
+
+    return LinesFormat(path, compressed)
+
+
+FORMATS.add(TraceFormat("jsonl", "the recorded form, which loses nothing", _lines))
 FORMATS.add(TraceFormat("json", "Chrome's trace format, which ui.perfetto.dev shows", _chrome))
 FORMATS.add(TraceFormat("csv", "a table of events", _table))

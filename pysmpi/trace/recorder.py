@@ -6,21 +6,76 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pysmpi.collectives import registry
+from pysmpi.collectives.running import find_live
 from pysmpi.errors import UsageError
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Receive, Request, Send, Transfer
+from pysmpi.kernel.requests import Context, Receive, Request, Send, Transfer
 from pysmpi.mpi.calls import MpiCall, Role
+from pysmpi.mpi.collective.execution import nodes_of
+from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.output import OutputFile
 from pysmpi.runtime.program_errors import shorten
-from pysmpi.trace.events import Format, RankPlace, TracedCall, TracedMessage
+from pysmpi.trace.events import (
+    COLLECTIVE,
+    COMPUTE,
+    PASS,
+    RECEIVE,
+    SEND,
+    STEPS,
+    TRANSFER,
+    WAIT,
+    Format,
+    RankPlace,
+    TracedCall,
+    TracedCommunicator,
+    TracedMessage,
+    TracedWait,
+)
 from pysmpi.trace.formats import FORMATS
+from pysmpi.trace.model import VERSION, Recording
+from pysmpi.version import __version__
 
 if TYPE_CHECKING:
-    from pysmpi.mpi.base.ranks import Fiber, Rank
+    from pysmpi.collectives.call import Call
+    from pysmpi.mpi.base.ranks import Rank
+    from pysmpi.mpi.collective.execution import Contribution
     from pysmpi.runtime.job import Job
     from pysmpi.runtime.simulation import Simulation
+
+# Times that differ by less (s) are equal: dates are sums of floats.
+_NOTHING = 1e-13
+
+
+class _Thread:
+    """The recorder's notes on a thread of a rank.
+
+    `last` is the date up to which its time is accounted for. `starts` and `waits` are the requests
+    of the program that its process executes. `awaited` are the requests that the current call may
+    complete: for each the messages it consists of, its number and its handle.
+    """
+
+    __slots__ = (
+        "rank", "number", "last", "call", "outer", "starts", "waits", "all", "begun", "debt",
+        "entered", "awaited", "posts",
+    )  # fmt: skip
+
+    def __init__(self, rank: int, number: int) -> None:
+        self.rank = rank
+        self.number = number
+        self.last = 0.0
+        self.call: TracedCall | None = None
+        self.outer: list[TracedCall] = []
+        self.starts: list[Any] = []
+        self.waits: list[Any] = []
+        self.all = True
+        self.begun = 0.0
+        self.debt = 0.0
+        self.entered: tuple[Any, ...] | None = None  # a collective operation, before its schedule
+        self.awaited: list[tuple[Any, list[Any], int, Any]] = []
+        self.posts = 0  # the collective call whose messages it posts
 
 
 class Recorder:
@@ -38,14 +93,28 @@ class Recorder:
         self.format = format
         self.files: dict[str, str] = {}  # how to call the files of the program
         self.simulation: Simulation | None = None
-        self._open: dict[Process, TracedCall] = {}  # the calls that threads are in
-        # For the call of a thread, the requests that it may complete, each with its messages.
-        self._waits: dict[Process, list[tuple[Request, list[Request]]]] = {}
+        self._threads: dict[Process, _Thread] = {}
+        self._counts: dict[int, int] = {}  # threads of each rank
+        self._calls = 0
         self._owed: dict[Request, list[int]] = {}  # bytes sent and received, until it is complete
-        self._receives: dict[Request, TracedCall | Request] = {}  # who counts a posted receive
-        self._departures: dict[int, float] = {}
+        # Of a posted receive: who counts it, its call, date and collective call.
+        self._receives: dict[Request, tuple[TracedCall | Request | None, int, float, int]] = {}
+        # Of a message on its way: the same of its send, and of its receive.
+        self._sends: dict[Request, tuple[int, float, int]] = {}
+        self._matches: dict[Request, tuple[int, float, int]] = {}
+        self._departures: dict[Send, float] = {}
+        self._landed: dict[Send, float] = {}  # messages that were not received yet
         self._known = 0  # ranks that the format has heard of
-        self._threads: dict[int, int] = {}
+        self._contexts: dict[int, int] = {}  # communicators by context
+        self._collectives: dict[tuple[int, str, int], list[int]] = {}
+        self._background: dict[Request, tuple[int, int]] = {}  # collective call, MPI call
+        self._parts: dict[Contribution, tuple[Request, int]] = {}
+        self._algorithms: dict[tuple[Any, ...], str] = {}
+        self._live: dict[str, bool] = {}
+        # What the format wants to hear.
+        self._communicator = getattr(format, "communicator", None)
+        self._wait = getattr(format, "wait", None)
+        self._between = getattr(format, "between", None)
 
     def __enter__(self) -> Recorder:
         return self
@@ -64,12 +133,21 @@ class Recorder:
         self.simulation = simulation
         simulation.universe.listen(self)
 
+    def describe(self, facts: dict[str, Any]) -> None:
+        """Pass facts of the run on, as plain data."""
+        describe = getattr(self.format, "describe", None)
+        if describe is not None:
+            describe(facts)
+
     def finish(self) -> None:
         """The simulation is over: complete the file."""
         self._detach()
         simulation = self.simulation
         if simulation is not None:
             self._meet_ranks()
+            for send, date in self._landed.items():
+                self._arrive(send, date)
+            self._landed.clear()
             self.format.end([outcome.date for outcome in simulation.outcomes])
         self.format.close()
 
@@ -85,18 +163,41 @@ class Recorder:
         if len(ranks) > self._known:
             new = ranks[self._known :]
             self._known = len(ranks)
-            self.format.begin([RankPlace(rank.pid, rank.host_name()) for rank in new])
+            self.format.begin(
+                [
+                    RankPlace(rank.pid, rank.host_name(), rank.core, rank.process.core.speed)
+                    for rank in new
+                ]
+            )
 
-    def _thread_of(self, rank: Rank, fiber: Fiber | None) -> int:
-        """The number of a thread in its rank: 0 for the main one, the others as they appear."""
-        if fiber is None or fiber is rank.fiber:
-            return 0
-        number: int | None = getattr(fiber, "trace_number", None)
-        if number is None:
-            number = self._threads.get(rank.pid, 0) + 1
-            self._threads[rank.pid] = number
-            fiber.trace_number = number
-        return number
+    def _thread(self, process: Process) -> _Thread:
+        """The notes on the thread of a process: 0 for the main one, others as they appear."""
+        thread = self._threads.get(process)
+        if thread is None:
+            simulation = self.simulation
+            assert simulation is not None
+            number = 0
+            if process is not simulation.universe.processes[process.pid]:
+                number = self._counts[process.pid] = self._counts.get(process.pid, 0) + 1
+            thread = self._threads[process] = _Thread(process.pid, number)
+        return thread
+
+    def _context(self, context: Context) -> int:
+        """The communicator of a context; the format has heard of it."""
+        known = self._contexts.get(context.number)
+        if known is None:
+            simulation = self.simulation
+            assert simulation is not None
+            if len(simulation.universe.ranks) > self._known:
+                self._meet_ranks()
+            core = simulation.universe.communicators.get(context.number)
+            number = context.number if core is None else core.p2p.number
+            known = self._contexts[context.number] = number
+            if self._communicator is not None:
+                name = _name_of(core, context)
+                members = tuple(member.pid for member in context.members)
+                self._communicator(TracedCommunicator(context.number, number, name, members))
+        return known
 
     # What the boundary of calls tells.
 
@@ -112,63 +213,338 @@ class Recorder:
                 file = self.files[site[0]] = shorten(site[0])
             place = f"{file}:{site[1]}"
         process = rank.process
-        record = TracedCall(call.name, rank.pid, self._thread_of(rank, call.fiber), place)
+        thread = self._thread(process)
+        record = TracedCall(call.name, rank.pid, thread.number, place)
+        self._calls += 1
+        record.number = self._calls
         record.start = rank.engine.now + process.debt
         record.peers = tuple(_peers(call))
-        self._open[process] = record
-        waits = [
-            (operation.request, operation.messages())
-            for operation in call.operations
-            if operation.request is not None
-        ]
-        if waits:
-            self._waits[process] = waits
+        outer = thread.call
+        if outer is not None:
+            if outer.name:
+                thread.outer.append(outer)  # a function of the program runs inside a call
+            else:
+                record.operations = outer.operations
+        thread.call = record
+        thread.entered = None
+        handles = self._handles(call)
+        if handles:
+            thread.awaited = handles
+
+    def _handles(self, call: MpiCall) -> list[tuple[Any, list[Any], int, Any]]:
+        """The active requests among the arguments of a call."""
+        found = []
+        for operation in call.operations:
+            request = operation.request
+            if request is not None:
+                part = getattr(operation, "part", None)
+                number = 0
+                if part is not None and part in self._parts:
+                    number = -self._parts[part][1]
+                found.append((request, operation.messages(), number, operation))
+        return found
 
     def call_ended(self, call: MpiCall) -> None:
         """A call is over."""
         rank = call.rank
         process = rank.process
-        record = self._open.pop(process, None)
+        thread = self._threads.get(process)
+        if thread is None:
+            return
+        record = thread.call
         if record is None:
             return
-        for request, messages in self._waits.pop(process, ()):
-            if request.done:
-                for message in messages:
-                    sent, received = self._owed.pop(message, (0, 0))
-                    record.sent += sent
-                    record.received += received
-        record.end = rank.engine.now + process.debt
+        thread.call = thread.outer.pop() if thread.outer else None
+        if thread.awaited:
+            self._complete(thread, record, call)
+        now = rank.engine.now
+        record.end = now + process.debt
+        if now > thread.last + _NOTHING:
+            record.operations.append((PASS, now - thread.last))
+            thread.last = now
         if record.rank >= self._known:
             self._meet_ranks()
         self.format.call(record)
 
-    # What the kernel tells.
+    def _complete(self, thread: _Thread, record: TracedCall, call: MpiCall) -> None:
+        """The requests that a call has completed: their bytes, and waits that took no time."""
+        awaited, thread.awaited = thread.awaited, []
+        waited: set[int] = set()
+        for one in record.operations:
+            if one[0] == WAIT:
+                waited.update(one[1])
+        active = None
+        rest: list[int] = []
+        for request, messages, number, operation in awaited:
+            if not request.done:
+                continue
+            for message in messages:
+                sent, received = self._owed.pop(message, (0, 0))
+                record.sent += sent
+                record.received += received
+            if active is None:
+                active = {
+                    id(other) for other in call.operations if not getattr(other, "persistent", 0)
+                }
+            if id(operation) in active:
+                continue  # Waitany has reported another one
+            if number:
+                self._parts.pop(operation.part, None)
+                self._background.pop(request, None)
+                numbers = [number]
+            else:
+                numbers = [message.order for message in messages if message.order]
+            rest += [number for number in numbers if number not in waited]
+        if rest:
+            record.operations.append((WAIT, rest, True))
+
+    # What the kernel tells of programs.
+
+    def program_begun(self, process: Process, now: float) -> None:
+        """A thread of a rank does something that takes part in the simulation."""
+        thread = self._thread(process)
+        record = thread.call
+        if record is None:
+            record = thread.call = TracedCall("", process.pid, thread.number, "")
+            self._calls += 1
+            record.number = self._calls
+            record.start = now + process.debt
+        operations = record.operations
+        if now > thread.last + _NOTHING:
+            operations.append((PASS, now - thread.last))
+        thread.begun = now
+        thread.debt = process.debt
+        if process.debt > 0.0:
+            operations.append((COMPUTE, process.debt))
+        thread.starts = process.starts
+        thread.waits = process.waits
+        thread.all = process.all
+        schedule = process.schedule
+        if schedule is not None:
+            context = process.context
+            assert context is not None
+            communicator = self._context(context)
+            record.communicator = record.communicator or communicator
+            entered = thread.entered
+            if entered is not None:
+                thread.entered = None
+                number, arguments = entered
+                thread.posts = number
+                operations.append(
+                    (COLLECTIVE, number, context.number, process.tag, False, arguments)
+                )
+            else:
+                operations.append(
+                    (STEPS, context.number, process.rank, process.tag, schedule.codes,
+                     schedule.peers, schedule.sizes, schedule.tags, schedule.amounts)
+                )  # fmt: skip
+
+    def program_ended(self, process: Process, now: float) -> None:
+        """It is done."""
+        thread = self._threads.get(process)
+        if thread is None or thread.call is None:
+            return
+        record = thread.call
+        operations = record.operations
+        for request in thread.starts:
+            if not isinstance(request, Send):
+                if isinstance(request, Receive):
+                    context = request.context
+                    self._use(record, context)
+                    operations.append(
+                        (RECEIVE, request.order, context.number, request.source,
+                         request.destination, request.tag, request.nbytes)
+                    )  # fmt: skip
+            elif isinstance(request, Transfer):
+                context = request.context
+                self._use(record, context)
+                operations.append(
+                    (TRANSFER, request.order, context.number, request.source,
+                     request.destination, request.nbytes)
+                )  # fmt: skip
+            else:
+                context = request.context
+                self._use(record, context)
+                operations.append(
+                    (SEND, request.order, context.number, request.source, request.destination,
+                     request.tag, request.nbytes, request.mode, request.immediate)
+                )  # fmt: skip
+        if thread.waits:
+            self._waited(thread, process, now, operations)
+        thread.starts = thread.waits = []
+        thread.posts = 0
+        thread.last = now
+        if not record.name:
+            thread.call = None
+            record.end = now
+            if self._between is not None:
+                if record.rank >= self._known:
+                    self._meet_ranks()
+                self._between(record)
+
+    def _use(self, record: TracedCall, context: Context) -> None:
+        number = self._contexts.get(context.number)
+        if number is None:
+            number = self._context(context)
+        if not record.communicator:
+            record.communicator = number
+
+    def _waited(
+        self, thread: _Thread, process: Process, now: float, operations: list[Any]
+    ) -> None:
+        """The waits of a program."""
+        numbers: list[int] = []
+        for request in thread.waits:
+            if request.order:
+                numbers.append(request.order)
+                continue
+            for joint, messages, number, _ in thread.awaited:
+                if joint is request:
+                    numbers += [number] if number else [m.order for m in messages if m.order]
+                    break
+        if numbers:
+            operations.append((WAIT, numbers, thread.all))
+        else:
+            seconds = now - thread.begun - thread.debt
+            if seconds > _NOTHING:
+                operations.append((PASS, seconds))
+
+    # What collective calls tell.
+
+    def collective_entered(self, part: Contribution, rank: Rank) -> None:
+        """A rank enters a collective operation."""
+        core, call = part.core, part.call
+        thread = self._thread(rank.process)
+        record = thread.call
+        context = part.context or core.coll
+        key = context.number, part.label, part.number
+        known = self._collectives.get(key)
+        if known is None:
+            self._calls += 1
+            known = self._collectives[key] = [self._calls, core.size + core.remote.size]
+            if core.remote is core:
+                known[1] = core.size
+        known[1] -= 1
+        if known[1] == 0:
+            del self._collectives[key]
+        number = known[0]
+        if core.remote is not core:
+            return  # recorded by its steps
+        call.nodes = nodes_of(core)
+        if self._decides(call):
+            return
+        arguments = _arguments(call)
+        background = part.request is not None
+        communicator = self._context(context)
+        if record is None:
+            return
+        record.communicator = record.communicator or communicator
+        record.algorithm = self._algorithm(call, context)
+        if not background:
+            if core.size > 1 or call.op.startswith("neighbor"):
+                thread.entered = number, arguments
+            return
+        assert part.request is not None
+        self._background[part.request] = number, record.number
+        self._parts[part] = part.request, number
+        tag = tag_of(abs(part.number), part.label)
+        record.operations.append((COLLECTIVE, number, context.number, tag, True, arguments))
+
+    def collective_left(self, part: Contribution, rank: Rank) -> None:
+        """The rank has its result."""
+        if part.request is not None:
+            known = self._parts.get(part)
+            if known is not None:
+                self._background.pop(known[0], None)
+
+    def _decides(self, call: Call) -> bool:
+        """Whether the algorithm of a call decides while it runs."""
+        some = self._live.get(call.op)
+        if some is None:
+            some = self._live[call.op] = registry.has_live(call.op)
+        if not some:
+            return False
+        call.selection = call.selection or self._selection()
+        return find_live(call) is not None
+
+    def _selection(self) -> Any:
+        assert self.simulation is not None
+        return self.simulation.universe.selection
+
+    def _algorithm(self, call: Call, context: Context) -> str:
+        """The name of the algorithm of a call."""
+        selection = self._selection()
+        key = (context.number, call.op, call.root, call.count, call.type_size, call.commutative,
+               call.in_place, call.nonblocking, call.send_counts, call.recv_counts)  # fmt: skip
+        name = self._algorithms.get(key)
+        if name is None:
+            if selection is None or selection.automatic:
+                name = ""
+            else:
+                try:
+                    call.selection = call.selection or selection
+                    name = selection.choose(call)
+                except UsageError:
+                    name = ""
+            if len(self._algorithms) > 10_000:
+                self._algorithms.clear()
+            self._algorithms[key] = name
+        return name
+
+    # What the kernel tells of messages.
 
     def request_started(self, request: Request, process: Process, now: float) -> None:
         """A call, or an operation in the background, starts a message."""
-        call: TracedCall | None = self._open.get(process)
-        owner = process.purpose if call is None else None
+        owner = process.purpose
+        call: TracedCall | None = None
+        collective = made = 0
+        if owner is None:
+            thread = self._threads.get(process)
+            if thread is not None:
+                call = thread.call
+                collective = thread.posts
+                if call is not None:
+                    made = call.number
+                    if not call.name:
+                        call = None
+        else:
+            collective, made = self._background.get(owner, (0, 0))
         if isinstance(request, Transfer):
             other = request.context.members[request.source].pid != process.pid
             if call is not None and other:
                 call.received += request.nbytes
             elif call is not None:
                 call.sent += request.nbytes
+            self._sends[request] = made, now, collective
         elif isinstance(request, Send):
             if call is not None:
                 call.sent += request.nbytes
             elif owner is not None:
                 self._owed.setdefault(owner, [0, 0])[0] += request.nbytes
+            self._sends[request] = made, now, collective
         elif isinstance(request, Receive):
-            if owner is not None:
-                self._receives[request] = owner
-            elif call is not None and (process.schedule is not None or request in process.waits):
-                self._receives[request] = call
+            counts: TracedCall | Request | None = owner
+            if owner is None and call is not None:
+                if process.schedule is not None or request in process.waits:
+                    counts = call
+            self._receives[request] = counts, made, now, collective
+
+    def request_completed(self, request: Request, now: float) -> None:
+        """A send or receive is complete, perhaps without a message."""
+        self._receives.pop(request, None)
 
     def message_matched(self, send: Send, receive: Receive, now: float) -> None:
         """A receive has got its message."""
         nbytes = min(send.nbytes, receive.nbytes)
-        owner = self._receives.pop(receive, receive)
+        known = self._receives.pop(receive, None)
+        owner: TracedCall | Request = receive
+        if known is not None:
+            if known[0] is not None:
+                owner = known[0]
+            self._matches[send] = known[1], known[2], receive.order
+            landed = self._landed.pop(send, None)
+            if landed is not None:
+                self._arrive(send, landed)
         if isinstance(owner, TracedCall):
             owner.received += nbytes
         else:
@@ -176,17 +552,57 @@ class Recorder:
 
     def flow_started(self, send: Send, now: float) -> None:
         """The bytes of a message leave."""
-        self._departures[send.order] = now
+        self._departures[send] = now
 
     def flow_ended(self, send: Send, now: float) -> None:
         """The last byte of a message has arrived."""
+        if isinstance(send, Transfer) or send in self._matches:
+            self._arrive(send, now)
+        else:
+            self._landed[send] = now  # an eager message waits for its receive
+
+    def _arrive(self, send: Send, now: float) -> None:
+        """Pass on a message that has arrived and was received."""
         source = self._source(send)
         destination = send.context.members[send.destination].pid
         if destination >= self._known or source >= self._known:
             self._meet_ranks()
-        begun = self._departures.pop(send.order, now)
+        communicator = self._context(send.context)
+        begun = self._departures.pop(send, now)
+        send_call, posted, collective = self._sends.pop(send, (0, begun, 0))
+        receive_call, ready, receive = self._matches.pop(send, (0, posted, 0))
         self.format.transfer(
-            TracedMessage(send.order, source, destination, send.tag, send.nbytes, begun, now)
+            TracedMessage(
+                send.order, source, destination, send.tag, send.nbytes, begun, now, posted, ready,
+                send_call, receive_call, receive, communicator, collective,
+            )  # fmt: skip
+        )
+
+    def wait_ended(self, process: Process, request: Request, now: float) -> None:
+        """A blocked process may continue."""
+        if self._wait is None or now <= process.since:
+            return
+        owner = process.purpose
+        call = collective = 0
+        if owner is not None:
+            collective, call = self._background.get(owner, (0, 0))
+        else:
+            thread = self._threads.get(process)
+            if thread is None:
+                return  # a follower of two requests
+            collective = thread.posts
+            if thread.call is not None:
+                call = thread.call.number
+        number = message = 0
+        if isinstance(request, Receive):
+            number = request.order
+            message = 0 if request.message is None else request.message.order
+        elif isinstance(request, Send):
+            number = message = request.order
+        elif request in self._background:
+            number = -self._background[request][0]
+        self._wait(
+            TracedWait(process.pid, call, process.since, now, number, message, collective)
         )
 
     def _source(self, send: Send) -> int:
@@ -202,16 +618,51 @@ class Recorder:
 def _peers(call: MpiCall) -> Iterator[tuple[str, int]]:
     """The arguments that name another rank, as the program gave them."""
     roles = call.procedure.roles
-    for name, value in call.arguments.items():
+    for name, value in zip(call.procedure.parameters, call.values):
         if roles[name] in (Role.PEER, Role.ROOT) and type(value) is int:
             yield name, value
+
+
+def _name_of(core: Any, context: Context) -> str:
+    """A name for people of a communicator."""
+    if core is None:
+        return f"context {context.number}"
+    first = core.universe.ranks[core.group[0]].world
+    if first.core is core:
+        return "COMM_WORLD"
+    if core.size == 1 and core.remote is core:
+        return "COMM_SELF"
+    return f"{core.kind} {core.p2p.number}"
+
+
+def _arguments(call: Call) -> dict[str, Any]:
+    """The arguments of a collective call that differ from their defaults, as plain data."""
+    found: dict[str, Any] = {"op": call.op}
+    if call.count:
+        found["count"] = call.count
+    if call.type_size != 1:
+        found["type_size"] = call.type_size
+    if call.root:
+        found["root"] = call.root
+    if call.send_counts is not None:
+        found["send_counts"] = call.send_counts
+    if call.recv_counts is not None:
+        found["recv_counts"] = call.recv_counts
+    if not call.commutative:
+        found["commutative"] = False
+    if call.in_place:
+        found["in_place"] = True
+    if call.sources:
+        found["sources"] = call.sources
+    if call.destinations:
+        found["destinations"] = call.destinations
+    return found
 
 
 def recorder_for(name: str, path: str | None = None) -> Recorder:
     """A recorder in the format that the suffix of `name` says; it writes to `path`.
 
-    `.json` and `.json.gz` are Chrome's trace format, `.csv` and `.csv.gz` a table of events; other
-    distributions add their own (`pysmpi.trace.formats`).
+    `FORMATS` has the formats; other distributions add their own (`pysmpi.trace.formats`).
     """
     base = os.path.basename(name).lower()
     plain = base.removesuffix(".gz")
@@ -235,14 +686,41 @@ def recording(job: Job, name: str | os.PathLike[str]) -> Iterator[Recorder]:
     """
     name = os.fspath(name)
     with OutputFile("--trace", name) as target, recorder_for(name, target.path) as recorder:
-        before = job.on_start
-
-        def start(simulation: Simulation) -> None:
-            if before is not None:
-                before(simulation)
-            recorder.start(simulation)
-
-        job.on_start = start
+        _attach(recorder, job)
         yield recorder
         recorder.finish()
         target.keep()
+
+
+@contextmanager
+def in_memory(job: Job) -> Iterator[Recording]:
+    """Record a job that runs inside the context, in memory."""
+    kept = Recording()
+    with Recorder(kept) as recorder:
+        _attach(recorder, job)
+        yield kept
+        recorder.finish()
+
+
+def _attach(recorder: Recorder, job: Job) -> None:
+    before = job.on_start
+
+    def start(simulation: Simulation) -> None:
+        if before is not None:
+            before(simulation)
+        recorder.describe(_facts(job))
+        recorder.start(simulation)
+
+    job.on_start = start
+
+
+def _facts(job: Job) -> dict[str, Any]:
+    """What a replay of the recording on the same machine needs."""
+    return {
+        "format": "pysmpi recording",
+        "version": VERSION,
+        "pysmpi": __version__,
+        "program": job.program.name,
+        "nprocs": job.options.nprocs,
+        "platform": job.platform.name,
+    }

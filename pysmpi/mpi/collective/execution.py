@@ -89,7 +89,7 @@ class Contribution:
     """
 
     __slots__ = ("board", "call", "collected", "context", "core", "error", "label", "me",
-                 "number", "other", "values")  # fmt: skip
+                 "number", "other", "request", "values")  # fmt: skip
 
     board: CollectiveState
     other: CollectiveState
@@ -104,6 +104,7 @@ class Contribution:
         # 6.12).
         self.label = call.op
         self.context: Context | None = None
+        self.request: KernelRequest | None = None  # of a non-blocking call
         self.collected = False
         self.error: int = SUCCESS
 
@@ -384,7 +385,7 @@ class CollectiveOperation(RequestOperation):
         self.part = part
         self.finished = False
         part.begin(number)
-        request = self.request = KernelRequest()
+        request = self.request = part.request = KernelRequest()
         engine = rank.engine
         if engine.listeners.collective_entered is not None:
             engine.listeners.tell("collective_entered", part, rank)

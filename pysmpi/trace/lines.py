@@ -1,0 +1,204 @@
+"""The recorded form: one record a line, as JSON arrays that a program in any language can read.
+
+The first line is an object with facts of the run; `docs/traces.md` describes the records. Lines are
+written as records end, so a recording needs no memory. Whatever ends the run, the lines that are in
+the file are whole, except perhaps the last, which readers leave out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pysmpi.errors import UsageError
+from pysmpi.trace.events import (
+    RankPlace,
+    TracedCall,
+    TracedCommunicator,
+    TracedMessage,
+    TracedWait,
+)
+from pysmpi.trace.model import VERSION, Recording
+from pysmpi.trace.streams import Output
+
+NAME = "pysmpi recording"
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_BLOCK = 1 << 18  # bytes read at once
+
+
+class LinesFormat:
+    """Writes a recording."""
+
+    def __init__(self, path: str, compressed: bool = False) -> None:
+        self.output = Output(path, compressed)
+        self._sites: dict[str, int] = {}
+        self._described = False
+
+    def describe(self, facts: dict[str, Any]) -> None:
+        """The first line."""
+        self._described = True
+        self._write({"format": NAME, "version": VERSION, **facts})
+
+    def _write(self, record: Any) -> None:
+        self.output.write(_encode(record) + "\n")
+
+    def begin(self, places: Sequence[RankPlace]) -> None:
+        """A line for each rank."""
+        if not self._described:
+            self.describe({})
+        for place in places:
+            self._write(["rank", *place])
+
+    def communicator(self, communicator: TracedCommunicator) -> None:
+        """A line."""
+        self._write(["communicator", *communicator])
+
+    def call(self, call: TracedCall) -> None:
+        """A line, and one for a new line of the program."""
+        site = self._sites.get(call.site)
+        if site is None:
+            site = self._sites[call.site] = len(self._sites)
+            self._write(["site", site, call.site])
+        record: list[Any] = [
+            "call", call.number, call.rank, call.thread, call.name, call.start, call.end,
+            call.communicator, site, call.algorithm, call.sent, call.received, call.peers,
+            call.operations,
+        ]  # fmt: skip
+        if call.details:
+            record.append(call.details)
+        self._write(record)
+
+    def between(self, call: TracedCall) -> None:
+        """A call without a name."""
+        self.call(call)
+
+    def transfer(self, transfer: TracedMessage) -> None:
+        """A line."""
+        self._write(["message", *transfer])
+
+    def wait(self, wait: TracedWait) -> None:
+        """A line."""
+        self._write(["wait", *wait])
+
+    def end(self, ends: Sequence[float]) -> None:
+        """The last line."""
+        self._write(["end", list(ends)])
+
+    def close(self) -> None:
+        """Close the file."""
+        self.output.close()
+
+
+def whole_lines(path: str) -> Iterator[bytes]:
+    """The whole lines of a file, unpacked if it is compressed; an incomplete last one is left out.
+
+    Raises OSError if the file cannot be read.
+    """
+    with open(path, "rb") as stream:
+        packed = stream.read(2) == b"\x1f\x8b"
+        stream.seek(0)
+        unpack = zlib.decompressobj(31) if packed else None
+        rest = b""
+        while True:
+            data = stream.read(_BLOCK)
+            if not data:
+                return
+            if unpack is not None:
+                try:
+                    data = unpack.decompress(data)
+                except zlib.error:
+                    return
+            pieces = (rest + data).split(b"\n")
+            rest = pieces.pop()
+            yield from pieces
+
+
+def is_recording(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as a recording does."""
+    first = next(whole_lines(os.fspath(path)), b"")
+    return first.startswith(b"{") and NAME.encode() in first[:200]
+
+
+class Wrong(ValueError):
+    """A record that cannot be."""
+
+
+def read_lines(path: str | os.PathLike[str]) -> Recording:
+    """Read a recording. Raises UsageError for a file that is none, or has a wrong line."""
+    name = os.fspath(path)
+    found = Recording()
+    sites: dict[int, str] = {}
+    number = 0
+    try:
+        for number, line in enumerate(whole_lines(name), 1):
+            try:
+                record = json.loads(line)
+                if number == 1:
+                    found.facts = _facts(record)
+                else:
+                    take(found, record, sites)
+            except Wrong as error:
+                raise UsageError(f"{name}, line {number}: {error}") from None
+            except (ValueError, TypeError, IndexError, KeyError, RecursionError) as error:
+                what = line[:60].decode("utf-8", "replace")
+                raise UsageError(
+                    f"{name}, line {number}: found {what!r}, expected a record of a recording"
+                ) from error
+    except OSError as error:
+        raise UsageError(f"{name}: cannot be read: {error.strerror}") from None
+    if number == 0:
+        raise UsageError(f"{name}: found no whole line, expected a recording of pysmpi")
+    return found
+
+
+def _facts(record: Any) -> dict[str, Any]:
+    if not isinstance(record, dict) or record.get("format") != NAME:
+        raise Wrong("found no recording, expected the first line of one")
+    if record.get("version") != VERSION:
+        raise Wrong(f"found version {record.get('version')!r}, expected {VERSION}")
+    return record
+
+
+def take(found: Recording, record: list[Any], sites: dict[int, str]) -> None:
+    """Add one record."""
+    kind = record[0]
+    if kind == "call":
+        call = made_call(record, sites)
+        if call.name:
+            found.calls.append(call)
+        else:
+            found.blanks.append(call)
+    elif kind == "message":
+        found.messages.append(TracedMessage(*record[1:]))
+    elif kind == "wait":
+        found.waits.append(TracedWait(*record[1:]))
+    elif kind == "site":
+        sites[record[1]] = record[2]
+    elif kind == "communicator":
+        number, of, name, members = record[1:]
+        found.communicators[number] = TracedCommunicator(number, of, name, tuple(members))
+    elif kind == "rank":
+        found.places.append(RankPlace(*record[1:]))
+    elif kind == "end":
+        found.end(record[1])
+    else:
+        raise Wrong(f"found no such record: {kind!r}")
+
+
+def made_call(record: list[Any], sites: dict[int, str]) -> TracedCall:
+    """The call of a record."""
+    (_, number, rank, thread, name, start, end, communicator, site, algorithm, sent, received,
+     peers, operations, *details) = record  # fmt: skip
+    call = TracedCall(name, rank, thread, sites[site])
+    call.number = number
+    call.start, call.end = start, end
+    call.communicator, call.algorithm = communicator, algorithm
+    call.sent, call.received = sent, received
+    call.peers = tuple((peer, value) for peer, value in peers)
+    call.operations = [tuple(one) for one in operations]
+    if details:
+        call.details = details[0]
+    return call

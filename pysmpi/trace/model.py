@@ -1,0 +1,191 @@
+"""A recording in memory: what analyses work on, and what every reader of traces returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pysmpi.trace.events import (
+    COLLECTIVE,
+    COMPUTE,
+    RankPlace,
+    TracedCall,
+    TracedCommunicator,
+    TracedMessage,
+    TracedWait,
+)
+
+VERSION = 1  # of the recorded form
+
+
+@dataclass
+class CollectiveCall:
+    """One collective call of a communicator: its members by rank of the run.
+
+    `calls` has the number of the MPI call with which each rank entered, `entered` the date.
+    """
+
+    number: int
+    operation: str
+    communicator: int
+    algorithm: str
+    root: int
+    background: bool
+    nbytes: int
+    calls: dict[int, int] = field(default_factory=dict)
+    entered: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass
+class Compute:
+    """A block of compute of a thread of a rank, before `call`."""
+
+    rank: int
+    thread: int
+    start: float
+    end: float
+    call: int
+
+
+@dataclass
+class Recording:
+    """A run in memory. As a format, it collects what a recorder passes on.
+
+    `facts` describes the run: program, platform, model, options. `calls`, `between` (time between
+    calls) and `messages` are in the order of their ends, `waits` too. `ends` holds the date at
+    which each rank ended. A recording is `complete` if its run was recorded to the end.
+    """
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    places: list[RankPlace] = field(default_factory=list)
+    communicators: dict[int, TracedCommunicator] = field(default_factory=dict)
+    calls: list[TracedCall] = field(default_factory=list)
+    messages: list[TracedMessage] = field(default_factory=list)
+    waits: list[TracedWait] = field(default_factory=list)
+    blanks: list[TracedCall] = field(default_factory=list)
+    ends: list[float] = field(default_factory=list)
+    complete: bool = False
+
+    # As a format.
+
+    def describe(self, facts: dict[str, Any]) -> None:
+        """Facts of the run."""
+        self.facts = facts
+
+    def begin(self, places: Sequence[RankPlace]) -> None:
+        """Ranks were started."""
+        self.places += places
+
+    def communicator(self, communicator: TracedCommunicator) -> None:
+        """A new communication context."""
+        self.communicators[communicator.number] = communicator
+
+    def call(self, call: TracedCall) -> None:
+        """A call is over."""
+        self.calls.append(call)
+
+    def between(self, call: TracedCall) -> None:
+        """Time has passed between calls."""
+        self.blanks.append(call)
+
+    def transfer(self, transfer: TracedMessage) -> None:
+        """A message has arrived."""
+        self.messages.append(transfer)
+
+    def wait(self, wait: TracedWait) -> None:
+        """A wait has ended."""
+        self.waits.append(wait)
+
+    def end(self, ends: Sequence[float]) -> None:
+        """The run is over."""
+        self.ends = list(ends)
+        self.complete = True
+
+    def close(self) -> None:
+        """There is no file."""
+
+    # For analyses.
+
+    @property
+    def nprocs(self) -> int:
+        """Number of ranks."""
+        return len(self.places)
+
+    @property
+    def seconds(self) -> float:
+        """The makespan: when the last rank ended, or the last record of an incomplete one (s)."""
+        if self.ends:
+            return max(self.ends)
+        dates = [call.end for call in self.calls]
+        return max(dates, default=0.0)
+
+    @cached_property
+    def call_by_number(self) -> dict[int, TracedCall]:
+        """Calls, and times between calls, by number."""
+        return {call.number: call for part in (self.calls, self.blanks) for call in part}
+
+    @cached_property
+    def message_by_number(self) -> dict[int, TracedMessage]:
+        """Messages by number: that of the request of their send."""
+        return {message.number: message for message in self.messages}
+
+    @cached_property
+    def message_by_receive(self) -> dict[int, TracedMessage]:
+        """Messages by the request of their receive."""
+        return {message.receive: message for message in self.messages if message.receive}
+
+    def calls_of(self, rank: int, thread: int | None = None) -> list[TracedCall]:
+        """The calls and the times between calls of a rank, in order of their begin."""
+        return [
+            call
+            for call in self._by_rank.get(rank, [])
+            if thread is None or call.thread == thread
+        ]
+
+    @cached_property
+    def _by_rank(self) -> dict[int, list[TracedCall]]:
+        found: dict[int, list[TracedCall]] = {}
+        for part in (self.calls, self.blanks):
+            for call in part:
+                found.setdefault(call.rank, []).append(call)
+        for calls in found.values():
+            calls.sort(key=lambda call: (call.start, call.end, call.number))
+        return found
+
+    def computes(self) -> Iterator[Compute]:
+        """Blocks of compute, by rank, in order; the last block of a rank may have no call (0)."""
+        for rank in range(self.nprocs):
+            last: dict[int, float] = {}
+            for call in self.calls_of(rank):
+                before = last.get(call.thread, 0.0)
+                seconds = sum(one[1] for one in call.operations[:2] if one[0] == COMPUTE)
+                if seconds > 0.0:
+                    yield Compute(
+                        rank, call.thread, max(before, call.start - seconds), call.start,
+                        call.number,
+                    )  # fmt: skip
+                last[call.thread] = call.end
+
+    @cached_property
+    def collectives(self) -> dict[int, CollectiveCall]:
+        """Collective calls by number."""
+        found: dict[int, CollectiveCall] = {}
+        for part in (self.calls, self.blanks):
+            for call in part:
+                for one in call.operations:
+                    if one[0] != COLLECTIVE:
+                        continue
+                    _, number, context, _, background, arguments = one
+                    known = found.get(number)
+                    if known is None:
+                        communicator = self.communicators[context].communicator
+                        known = found[number] = CollectiveCall(
+                            number, arguments["op"], communicator, call.algorithm,
+                            arguments.get("root", 0), background,
+                            arguments.get("count", 0) * arguments.get("type_size", 1),
+                        )  # fmt: skip
+                    known.calls[call.rank] = call.number
+                    known.entered[call.rank] = call.start
+        return found
