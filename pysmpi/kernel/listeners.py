@@ -22,8 +22,8 @@ a listener costs one test of an attribute.
 | `epoch_closed` | window, rank, kind, peers | an access or exposure epoch ends |
 | `file_accessed` | file, rank, kind, offset, nbytes | bytes of a file are read or written |
 
-`now` is the simulated time (s). The kernel reports the events of requests, messages, flows, waits and
-programs; the layers above report the others. A process in the background, such as that of a
+`now` is the simulated time (s). The kernel reports the events of requests, messages, flows, waits
+and programs; the layers above report the others. A process in the background, such as that of a
 non-blocking collective, has no program events.
 """
 
