@@ -74,6 +74,7 @@ class ImportSystem:
     """Python's import system while ranks run.
 
     `loaded` maps the name of a module to a function that is called when any rank has loaded it.
+    The functions in `announce` are called with the name of a module that a rank has not loaded yet.
     `begin_shared` and `end_shared` are called around the import of a shared module.
     """
 
@@ -84,6 +85,7 @@ class ImportSystem:
         self.exchange = exchange
         self.stopwatch = Stopwatch() if stopwatch is None else stopwatch
         self.loaded: dict[str, Callable[[ModuleType], Any]] = {}
+        self.announce: list[Callable[[str], Any]] = []
         self.rewriter: Any = None  # compiles modules of the program, see shadow/install.py
         self.given: dict[str, GivenLoader] = {}
         self.assigned = Assigned(exchange)
@@ -192,6 +194,8 @@ class ImportSystem:
         def _find_and_load(name: str, import_: Any) -> Any:
             if name in table:
                 return original(name, import_)
+            for announce in self.announce:
+                announce(name)
             stopwatch = self.stopwatch
             stopwatch.pause()
             try:

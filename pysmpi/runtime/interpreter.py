@@ -146,7 +146,7 @@ class Interpreter:
         when_loaded: dict[str, Callable[..., Any]] = {
             **_WHEN_LOADED,
             **outside.install(patches, exchange, self.stopwatch),
-            **(linked_mpi.install(patches) if self.mpi is not None else {}),
+            **(linked_mpi.install(patches, imports) if self.mpi is not None else {}),
             **tools.install(patches, exchange),
             "logging": partial(
                 logging_state.patch_logging, exchange=exchange, imports=imports

@@ -2,7 +2,8 @@
 
 Such code (h5py built with MPI, petsc4py, a user's own extension) would start a real MPI with a
 single process. It is detected before it is loaded, from the libraries that its file needs, directly
-or through other libraries. Only ELF files are read (Linux and most Unix).
+or through other libraries. Only ELF files are read (Linux and most Unix). Packages that look for
+the loaded MPI library at run time, and then call it from compiled functions, are known by name.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from pysmpi.errors import UsageError
+from pysmpi.runtime.imports import ImportSystem
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.program_errors import call_site
@@ -29,6 +31,10 @@ _MPI = re.compile(r"lib(mpi|mpi_\w+|mpich\w*|mpifort\w*|mpicxx\w*|pmpi\w*|mpi_ab
 _NEEDED, _STRTAB, _SYMTAB, _STRSZ, _RPATH, _RUNPATH = 1, 5, 6, 10, 15, 29
 _LOAD, _DYNAMIC = 1, 2
 _DEEPEST = 8  # libraries in a chain
+# Packages that call the MPI library which mpi4py has loaded, and what to use instead.
+_CALLERS = {
+    "numba_mpi": "call mpi4py outside of compiled functions",
+}
 _USUAL = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib")
 
 
@@ -185,11 +191,27 @@ def refuse(path: str, what: str, kind: type[UsageError]) -> None:
     )
 
 
-def install(patches: Patches) -> dict[str, Callable[[Patches, ModuleType], Any]]:
+def refuse_caller(name: str) -> None:
+    """Raise an error if a rank is about to import a package that calls mpi4py's MPI library."""
+    if name not in _CALLERS or here() is None:
+        return
+    site = call_site(sys._getframe(1))
+    where = f" at {site}" if site is not None else ""
+    raise ImportsMPI(
+        f"package {name}, imported{where}, cannot be simulated: its compiled functions call the "
+        f"MPI library of mpi4py, and a real MPI knows nothing of simulated ranks; "
+        f"{_CALLERS[name]}, or leave it out under pysmpi"
+    )
+
+
+def install(
+    patches: Patches, imports: ImportSystem
+) -> dict[str, Callable[[Patches, ModuleType], Any]]:
     """Refuse compiled code that calls MPI in ranks until the patches are undone.
 
     Returns the functions to call with loaded modules.
     """
+    imports.announce.append(refuse_caller)
     machinery: Any = importlib.import_module("_imp")
     real = machinery.create_dynamic
 

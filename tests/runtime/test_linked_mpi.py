@@ -118,3 +118,15 @@ except ImportError:
     )
     assert done.stderr == ""
     assert done.stdout == "without\n" * 2
+
+
+def test_packages_that_find_the_library_at_run_time_are_refused(built: Path) -> None:
+    (built / "numba_mpi").mkdir(exist_ok=True)
+    (built / "numba_mpi" / "__init__.py").write_text("raise RuntimeError('no MPI library found')")
+    done = run(built, "import numba_mpi")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("pysmpi: error: package numba_mpi, imported at prog.py:2 in <module>")
+    assert "call mpi4py outside of compiled functions" in line
+    done = run(built, "try:\n    import numba_mpi\nexcept ImportError:\n    print('without')")
+    assert (done.stdout, done.stderr, done.returncode) == ("without\n" * 2, "", 0)
