@@ -61,7 +61,9 @@ def _between(text: str, begin: str, table: str) -> str:
 def pages() -> dict[Path, str]:
     """The text of each page that is made from the code, in whole or in part."""
     from pysmpi import diagnostics
+    from pysmpi.checkers import CHECKERS
 
+    CHECKERS.names()  # they register their diagnostics
     path, api = DOCS / "cli.md", DOCS / "api.md"
     text = _between(path.read_text(encoding="utf-8"), BEGIN, options_table())
     text = _between(text, "<!-- report: docs/renew.py -->\n", report_table())

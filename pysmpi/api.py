@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from pysmpi.checkers.session import add_findings, checking
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base import ranks
 from pysmpi.output import OutputFile
@@ -24,11 +25,11 @@ from pysmpi.runtime.options import (
     Options,
     Path,
     ReductionOrder,
-    check,
     check_arguments,
     check_names,
     shown,
 )
+from pysmpi.runtime.options import check as checked
 from pysmpi.runtime.result import ProgramError, Result, write_report
 from pysmpi.runtime.spawning import Segment
 from pysmpi.runtime.verdict import USAGE
@@ -76,7 +77,7 @@ def run(
     nprocs: int = 1,
     *,
     args: Sequence[Any] = (),
-    check: bool = True,
+    check: bool | str | Sequence[str] = True,
     options: Options | None = None,
     platform: Path | Platform | None = None,
     hostfile: Path | None = None,
@@ -112,9 +113,13 @@ def run(
     options of `pysmpi run`, and take precedence over it. See docs/api.md.
 
     Returns a `Result`. Raises UsageError for wrong arguments, and ProgramError when the program
-    fails, unless `check` is False. One program runs at a time: calls in other threads wait.
+    fails, unless `check` is False. `check` may also name checkers ("all", "leaks,types"), which
+    look for errors of the program while it runs; `Result.findings` has what they found. One program
+    runs at a time: calls in other threads wait.
     """
     given = dict(locals())
+    if isinstance(check, bool):
+        given["check"] = ()
     chosen = Options(**{name: given[name] for name in FIELDS})
     if ranks.current().program is not None:
         raise UsageError(
@@ -132,7 +137,7 @@ def run(
     finally:
         _let_next()
     # Not in `_run`: the traceback would keep the job as long as the error lives.
-    if check and result.exit_status:
+    if check is not False and result.exit_status:
         raise ProgramError(result.error or f"exit status {result.exit_status}", result)
     return result
 
@@ -150,7 +155,7 @@ def _let_next() -> None:
 def _run(main: Any, args: Sequence[Any], options: Options) -> Result:
     global _owner
     _owner = get_ident()
-    options = check(options)
+    options = checked(options)
     if isinstance(main, (list, tuple)):
         segments = _segments(main)
         total = sum(segment.ranks for segment in segments)
@@ -159,7 +164,7 @@ def _run(main: Any, args: Sequence[Any], options: Options) -> Result:
                 f"pysmpi.run: nprocs: found {options.nprocs}, expected nothing, since the programs "
                 f"have {total} ranks"
             )
-        job = Job(segments[0].program, check(replace(options, nprocs=total)), segments)
+        job = Job(segments[0].program, checked(replace(options, nprocs=total)), segments)
     else:
         job = Job(_program(main, args), options)
     return run_job(job)
@@ -178,7 +183,9 @@ def run_job(job: Job) -> Result:
             target = stack.enter_context(OutputFile("--report", os.fspath(report)))
         if trace is not None:
             stack.enter_context(recording(job, trace))
+        session = stack.enter_context(checking(job))
         result = job.run()
+        add_findings(session, result)
         if report is not None:
             try:
                 write_report(result.report(), "-" if target is None else target.path)

@@ -232,6 +232,17 @@ DIAGNOSTICS: dict[str, type[Diagnostic]] = {
 }
 
 
+def register(kind: type[Diagnostic]) -> type[Diagnostic]:
+    """Add a problem to those that `pysmpi explain` knows; ValueError if its code is taken."""
+    known = DIAGNOSTICS.setdefault(kind.code, kind)
+    if known is not kind:
+        raise ValueError(f"diagnostic {kind.code} is registered twice")
+    ordered = sorted(DIAGNOSTICS.items())
+    DIAGNOSTICS.clear()
+    DIAGNOSTICS.update(ordered)
+    return kind
+
+
 def find(code: str) -> type[Diagnostic]:
     """The problem with a code in upper or lower case; UsageError lists the codes."""
     found = DIAGNOSTICS.get(code.strip().upper())

@@ -192,6 +192,10 @@ class Options:
         "report", _choice(*get_args(OnDeadlock)), "--on-deadlock", None,
         "End with a report, or raise MPI.Exception in the ranks.",
     )  # fmt: skip
+    check: Sequence[str] | str = _option(
+        (), _TEXTS, "--check", "all|NAME,...",
+        "Check the program against the rules of MPI; repeatable. See pysmpi explain.",
+    )  # fmt: skip
     private: Sequence[str] = _option(
         (), _NAMES, "--private", "NAME",
         "Load this module or package once for each rank; repeatable.",

@@ -12,6 +12,7 @@ from typing import Any
 
 from pysmpi.errors import PysmpiError
 from pysmpi.runtime.deadlock import DeadlockReport
+from pysmpi.runtime.findings import Finding
 from pysmpi.text import count
 
 # Version of reports: increased when a key is removed or changes its meaning. `report.schema.json`
@@ -19,7 +20,7 @@ from pysmpi.text import count
 SCHEMA = 2
 
 # Attributes of a `Result` that hold objects of Python, which no report has.
-_OBJECTS = ("returns", "deadlock")
+_OBJECTS = ("returns", "deadlock", "findings")
 
 
 class ProgramError(PysmpiError, RuntimeError):
@@ -42,9 +43,9 @@ class Result:
     the wall time of the simulation. `returns` holds the return value of each rank's function,
     `ranks` the figures of each rank in seconds. `preset` names the factors of model hybrid, None
     under other models. `host_speed` is that of the computer that measured compute (flop/s), None if
-    nothing was scaled by it. `compute_factor` is the factor that scaled measured compute, None if
-    none was measured or cores of several speeds have several factors. `options` are those that
-    differ from their defaults.
+    nothing was scaled by it. `findings` are those of the checkers. `compute_factor` is the factor
+    that scaled measured compute, None if none was measured or cores of several speeds have several
+    factors. `options` are those that differ from their defaults.
     """
 
     nprocs: int
@@ -67,6 +68,7 @@ class Result:
     exit_status: int = 0
     error: str | None = None
     deadlock: DeadlockReport | None = None
+    findings: list[Finding] = field(default_factory=list)
     shadow: dict[str, Any] | None = None
     folding: dict[str, Any] | None = None
     steady: dict[str, float] | None = None
@@ -104,6 +106,7 @@ class Result:
         for one in fields(self):
             if one.name not in _OBJECTS:
                 figures[one.name] = deepcopy(getattr(self, one.name))
+        figures["findings"] = [finding.plain() for finding in self.findings]
         if self.compute not in MEASURED:
             figures["wall_seconds"] = None
             for part in ("sampled", "once", "not_sampled"):

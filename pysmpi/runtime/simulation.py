@@ -18,10 +18,12 @@ from greenlet import GreenletExit, getcurrent
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import PlanBook, Transport
 from pysmpi.kernel.process import Core, Process
+from pysmpi.kernel.requests import Request
 from pysmpi.machine import UNKNOWN_SPEED
 from pysmpi.mpi import calls
 from pysmpi.mpi.base.options import ENVIRONMENT
 from pysmpi.mpi.base.ranks import AbortStop, Fiber, FreeTransport, Rank, Universe, World, current
+from pysmpi.mpi.calls import MpiCall
 from pysmpi.mpi.groups import agreement
 from pysmpi.mpi.point_to_point.polling import WATCH, Watch
 from pysmpi.platform.model import Host
@@ -91,6 +93,8 @@ class Simulation:
         self.watch = Watch(hopeless=self._hopeless)
         WATCH.put(self.universe, self.watch)
         self.command = ""  # the command of the run, for reports
+        # The call that started a request of the kernel, if checkers follow the run.
+        self.started_by: Callable[[Request], MpiCall | None] = lambda request: None
         self.hub = getcurrent()
         self.shared_state: SharedState | None = None
         self.door = Door(self.hub.switch, getcurrent)

@@ -1,0 +1,1 @@
+"""The checkers of pysmpi, one a file."""

@@ -1,0 +1,429 @@
+"""Collective calls: their order, operation, root, reduction operator, counts and datatypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pysmpi import text
+from pysmpi.checkers import signatures
+from pysmpi.checkers.describing import (
+    call_text,
+    communicator_handle,
+    core_of,
+    op_name,
+    place,
+)
+from pysmpi.checkers.registry import Checker, checker
+from pysmpi.checkers.signatures import Signature
+from pysmpi.diagnostics import Diagnostic, register
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.buffers.spellings import Blocks
+from pysmpi.mpi.calls import CallKind, MpiCall, Role
+from pysmpi.mpi.collective.data import Allgather, Alltoall, Broadcast, Gather, Scatter
+from pysmpi.mpi.collective.execution import Contribution
+from pysmpi.mpi.collective.reductions import Prefix, Reduction
+from pysmpi.mpi.files.files import File
+from pysmpi.mpi.operators.operators import Op
+from pysmpi.mpi.rma.windows import Win
+from pysmpi.runtime.findings import Finding, Place
+from pysmpi.runtime.simulation import Simulation
+from pysmpi.runtime.waiting import describe_core
+
+
+@register
+class CallsDiffer(Diagnostic):
+    """The ranks of a communicator did not make the same collective calls in the same order.
+
+    The report names the first call that differs, with the line of each rank: another operation, the
+    blocking form against the non-blocking one, or no call at all.
+
+    ## Why it is bad
+
+    Collective calls match by their order on the communicator alone. With other operations, ranks
+    wait for ever, or take the messages of another call as their data. Some of these programs end,
+    because a broadcast does not wait for its receivers, and fail with another library, size or
+    number of ranks.
+
+    ## Example
+
+    ```python
+    if comm.rank == 0:
+        comm.Barrier()
+    total = comm.allreduce(value)
+    ```
+
+    ## What to do
+
+    Make the same collective calls in the same order in every rank of the communicator. Look for a
+    branch on the rank around the call, or for a rank that left a loop early. A blocking call does
+    not match the non-blocking call of the same operation, and `bcast` does not match `Bcast`.
+
+    ## References
+
+    MPI 4.1, sections 6.12 (non-blocking collective operations) and 6.14 (correctness).
+    """
+
+    code = "PSM111"
+    title = "collective calls differ"
+
+
+@register
+class ArgumentsDiffer(Diagnostic):
+    """The ranks made the same collective call with arguments that do not fit together.
+
+    The root, the reduction operator, the count and the datatype must agree. Unlike in messages
+    between two ranks, the buffer of a receiver must not be larger than the data.
+
+    ## Why it is bad
+
+    Libraries do not compare these arguments. With other roots, ranks wait for ever or get no data;
+    with other operators, each rank may get another result.
+
+    ## Example
+
+    ```python
+    comm.bcast(data, root=comm.rank)
+    ```
+
+    ## What to do
+
+    Give the argument that the report names the same value in every rank.
+
+    ## References
+
+    MPI 4.1, chapter 6: the section of the call, and section 6.14 (correctness).
+    """
+
+    code = "PSM112"
+    title = "arguments of a collective call differ"
+
+
+_NOT_COLLECTIVE = frozenset(
+    "Abort Ack_failed Revoke Create_group Create_from_group Create_from_groups Join Cart_map "
+    "Graph_map Free Disconnect Agree Iagree Shrink Ishrink Get_failed _commctx_intra "
+    "_commctx_inter".split()
+)
+# Calls of other chapters that all ranks of a communicator make.
+_MADE_ON = frozenset(
+    "Create Allocate Allocate_shared Create_dynamic Open Spawn Spawn_multiple Accept "
+    "Connect".split()
+)
+_WINDOW = frozenset(("Fence", "Free"))
+_FILE = frozenset(
+    "Close Set_view Set_size Preallocate Sync Set_atomicity Read_all Write_all Read_at_all "
+    "Write_at_all Read_ordered Write_ordered Read_all_begin Read_all_end Write_all_begin "
+    "Write_all_end Iread_all Iwrite_all Iread_at_all Iwrite_at_all Seek_shared".split()
+)
+_SAME = {"barrier": "Barrier"}
+_RULE = (
+    "MPI 4.1, section 6.14: the ranks of a communicator make the same collective calls in the "
+    "same order"
+)
+
+
+class MadeCall:
+    """One collective call of a communicator: the call of each rank that has made it."""
+
+    __slots__ = ("calls", "name", "different")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.calls: dict[int, MpiCall] = {}
+        self.different = False
+
+
+class History:
+    """The collective calls of one communicator, window or file.
+
+    `entries` are those that not all of the `pids` have made, from number `first` on.
+    """
+
+    __slots__ = ("pids", "name", "entries", "first", "made", "broken", "inter")
+
+    def __init__(self, pids: tuple[int, ...], name: str, inter: bool) -> None:
+        self.pids = pids
+        self.name = name
+        self.entries: list[MadeCall] = []
+        self.first = 0
+        self.made: dict[int, int] = {}
+        self.broken = False
+        self.inter = inter
+
+
+@checker("collectives", "collective calls that do not match in order, operation or arguments")
+class CollectiveChecks(Checker):
+    """Compares the collective calls of the ranks of every communicator."""
+
+    def __init__(self) -> None:
+        self.histories: dict[Any, History] = {}
+        self.parts: dict[tuple[int, int, str], dict[int, tuple[MpiCall, Contribution, Any]]] = {}
+
+    # The order of calls.
+
+    def call_made(self, call: MpiCall) -> None:
+        """Compare a collective call with those of the others at its place in the order."""
+        history = self._history(call)
+        if history is None or history.broken:
+            return
+        pid = call.rank.pid
+        number = history.made.get(pid, 0)
+        history.made[pid] = number + 1
+        index = number - history.first
+        name = _SAME.get(call.name, call.name)
+        if index == len(history.entries):
+            history.entries.append(MadeCall(name))
+        entry = history.entries[index]
+        entry.calls[pid] = call
+        if entry.name != name:
+            entry.different = history.broken = True
+        elif len(entry.calls) > 1:
+            self._compare(history, entry, call)
+        if len(entry.calls) == len(history.pids) and index == 0 and not history.broken:
+            history.entries.pop(0)
+            history.first += 1
+
+    def _history(self, call: MpiCall) -> History | None:
+        name, kind, rank = call.name, call.kind, call.rank
+        if kind is CallKind.COLLECTIVE:
+            if name in _NOT_COLLECTIVE:
+                return None
+        elif kind is CallKind.ONE_SIDED and name in _WINDOW:
+            side = getattr(call.values[0], "_impl", None)
+            if side is None or not isinstance(call.values[0], Win):
+                return None
+            core = side.window.core
+            return self._of(("window", core.p2p.number), tuple(core.group), "the window", False)
+        elif kind is CallKind.FILE and name in _FILE:
+            impl = call.values[0]._impl if isinstance(call.values[0], File) else None
+            core = getattr(impl, "core", None)
+            if core is None:
+                return None
+            return self._of(("file", core.p2p.number), tuple(core.group), "the file", False)
+        elif name not in _MADE_ON or kind is CallKind.LOCAL:
+            return None
+        handle = communicator_handle(call)
+        core = core_of(rank, handle)
+        if core is None or core.revoked or core.size == 1 and not core.inter:
+            return None
+        number = min(core.p2p.number, core.remote.p2p.number)
+        pids = tuple(core.group) + (tuple(core.remote.group) if core.inter else ())
+        local = name == "Create_intercomm"
+        if core.inter and name in _MADE_ON:
+            return None
+        del local
+        found = self.histories.get(number)
+        if found is None:
+            found = self._of(number, pids, describe_core(rank, core), core.inter)
+        return found
+
+    def _of(self, key: Any, pids: tuple[int, ...], name: str, inter: bool) -> History:
+        found = self.histories.get(key)
+        if found is None:
+            found = self.histories[key] = History(pids, name, inter)
+        return found
+
+    def _compare(self, history: History, entry: MadeCall, call: MpiCall) -> None:
+        """Roots and reduction operators must agree."""
+        first = next(iter(entry.calls.values()))
+        if first.procedure is not call.procedure:
+            return
+        roles = call.procedure.roles
+        for name, mine in call.arguments.items():
+            role = roles[name]
+            theirs = first.arguments[name]
+            if role is Role.ROOT and not history.inter:
+                if isinstance(mine, int) and isinstance(theirs, int) and mine != theirs:
+                    self._differ(call, first, "roots", f"root={mine}", f"root={theirs}")
+                    return
+            elif role is Role.OPERATOR and isinstance(mine, Op) and isinstance(theirs, Op):
+                one, other = op_name(mine), op_name(theirs)
+                if one != other:
+                    self._differ(call, first, "operators", f"op={one}", f"op={other}")
+                    return
+
+    def _differ(self, call: MpiCall, first: MpiCall, noun: str, mine: str, theirs: str) -> None:
+        self.session.report(
+            Finding(
+                ArgumentsDiffer,
+                f"{noun} differ in {call.name}: {mine} in rank {call.rank.pid}, "
+                f"{theirs} in rank {first.rank.pid}",
+                [place(call), place(first)],
+                f"MPI 4.1, section {call.procedure.section or '6'}: the argument has the same "
+                "value in every rank",
+                f"pass the same {noun.removesuffix('s')} in every rank",
+            )
+        )
+
+    # The data of calls.
+
+    def collective_entered(self, part: Contribution, rank: Rank) -> None:
+        """Compare counts and datatypes."""
+        call = self.session.call_on(rank.process)
+        if call is None or call.name[0].islower():
+            return
+        shape = _shape(part)
+        if shape is None:
+            return
+        core = part.core
+        if core.inter:
+            return
+        key = core.coll.number, part.number, part.label
+        known = self.parts.setdefault(key, {})
+        mine = (call, part, shape)
+        for theirs in known.values():
+            problem = _mismatch(mine, theirs)
+            if problem is not None:
+                self._unequal(call, theirs[0], problem)
+                break
+        known[part.me] = mine
+        if len(known) == core.size:
+            del self.parts[key]
+
+    def _unequal(self, call: MpiCall, other: MpiCall, problem: tuple[Signature, Signature]) -> None:
+        mine, theirs = problem
+        types = set(mine) != set(theirs) and mine and theirs
+        noun = "datatypes" if types else "counts"
+        self.session.report(
+            Finding(
+                ArgumentsDiffer,
+                f"{noun} differ in {call.name}: {signatures.text(mine)} in rank "
+                f"{call.rank.pid}, {signatures.text(theirs)} in rank {other.rank.pid}",
+                [place(call), place(other)],
+                f"MPI 4.1, section {call.procedure.section or '6'}: the data sent between two "
+                "ranks have the same type signature on both sides",
+                "use the same count and the same datatype in every rank",
+            )
+        )
+
+    # The end.
+
+    def finish(self, simulation: Simulation) -> None:
+        """Report calls that differ, and calls that not all ranks have made."""
+        for history in self.histories.values():
+            if history.broken:
+                entry = next(entry for entry in history.entries if entry.different)
+                self.session.report(_different(history, entry))
+            elif history.entries and self.session.clean:
+                self.session.report(_missing(history, history.entries[0]))
+
+
+def _different(history: History, entry: MadeCall) -> Finding:
+    groups: dict[str, list[MpiCall]] = {}
+    for call in entry.calls.values():
+        groups.setdefault(_SAME.get(call.name, call.name), []).append(call)
+    ordered = sorted(groups.values(), key=len)
+    places = []
+    for calls in ordered:
+        sites: dict[Any, list[MpiCall]] = {}
+        for call in calls:
+            sites.setdefault(call.site, []).append(call)
+        for same in sites.values():
+            pids = sorted(call.rank.pid for call in same)
+            places.append(Place(pids, call_text(same[0]), same[0].site))
+    said = " and ".join(
+        f"{calls[0].name} in {text.ranks(call.rank.pid for call in calls)}" for calls in ordered
+    )
+    names = [calls[0].name for calls in ordered[:2]]
+    why = ""
+    if names[0].lower() == names[1].lower():
+        why = ": the lower-case call communicates an object, the upper-case call a buffer"
+    elif {names[0].lower(), names[1].lower()} & {f"i{name.lower()}" for name in names}:
+        why = ": a blocking call does not match a non-blocking one (6.12)"
+    return Finding(
+        CallsDiffer,
+        f"collective call {history.first + history.entries.index(entry) + 1} of "
+        f"{history.name} is {said}",
+        places,
+        _RULE + why,
+        "make the same collective call at this place in every rank",
+    )
+
+
+def _missing(history: History, entry: MadeCall) -> Finding:
+    absent = [pid for pid in history.pids if pid not in entry.calls]
+    sites: dict[Any, list[MpiCall]] = {}
+    for call in entry.calls.values():
+        sites.setdefault(call.site, []).append(call)
+    places = [
+        Place(sorted(call.rank.pid for call in calls), call_text(calls[0]), calls[0].site)
+        for calls in sites.values()
+    ]
+    return Finding(
+        CallsDiffer,
+        f"{text.ranks(absent)} never {'makes' if len(absent) == 1 else 'make'} the call "
+        f"{entry.name} of {history.name} that {text.ranks(entry.calls)} "
+        f"{'makes' if len(entry.calls) == 1 else 'make'}",
+        places,
+        _RULE,
+        f"call {entry.name} in every rank of the communicator, or in none",
+    )
+
+
+# The data that a rank sends to and takes from each other rank: functions of that rank.
+
+
+class DataShape:
+    """The signatures of a rank's data in a collective call.
+
+    `common` is the same in all ranks; `sends` and `takes` have the blocks for and from other ranks:
+    a `Blocks`, a signature for all, or None.
+    """
+
+    __slots__ = ("common", "sends", "takes", "root", "me")
+
+    def __init__(
+        self, me: int, root: int, common: Signature | None = None, sends: Any = None,
+        takes: Any = None,
+    ) -> None:  # fmt: skip
+        self.me = me
+        self.root = root
+        self.common = common
+        self.sends = sends
+        self.takes = takes
+
+
+def _shape(part: Contribution) -> DataShape | None:
+    call = part.call
+    me, root = part.me, call.root
+    if isinstance(part, Broadcast):
+        return DataShape(me, root, signatures.of_message(part.message))
+    if isinstance(part, Reduction):
+        return DataShape(me, root, signatures.of_type(part.record, part.count))
+    if isinstance(part, Prefix):
+        return DataShape(me, root, signatures.of_message(part.target))
+    if isinstance(part, Gather):
+        return DataShape(me, root, None, signatures.of_message(part.message), part.blocks)
+    if isinstance(part, Scatter):
+        return DataShape(me, root, None, part.blocks, signatures.of_message(part.message))
+    if isinstance(part, Allgather):
+        return DataShape(me, -1, None, signatures.of_message(part.message), part.blocks)
+    if isinstance(part, Alltoall) and not call.op.startswith("neighbor"):
+        return DataShape(me, -1, None, part.outgoing or part.incoming, part.incoming)
+    return None
+
+
+def _part_of(data: Any, peer: int) -> Signature | None:
+    return signatures.of_block(data, peer) if isinstance(data, Blocks) else data
+
+
+def _mismatch(
+    mine: tuple[MpiCall, Contribution, DataShape], theirs: tuple[MpiCall, Contribution, DataShape]
+) -> tuple[Signature, Signature] | None:
+    one, other = mine[2], theirs[2]
+    if one.root != other.root:
+        return None
+    if one.common is not None and other.common is not None:
+        if not signatures.equal(one.common, other.common):
+            return one.common, other.common
+        return None
+    for sender, receiver in ((one, other), (other, one)):
+        if sender.root >= 0:
+            gathers = isinstance(mine[1], Gather)
+            if (receiver if gathers else sender).me != sender.root:
+                continue
+        sent = _part_of(sender.sends, receiver.me)
+        taken = _part_of(receiver.takes, sender.me)
+        if sent is None or taken is None or signatures.equal(sent, taken):
+            continue
+        return (sent, taken) if sender is one else (taken, sent)
+    return None

@@ -1,0 +1,287 @@
+"""Handles that a program makes and never frees, or uses after it has freed them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pysmpi.checkers.describing import call_text, place
+from pysmpi.checkers.registry import Checker, checker
+from pysmpi.diagnostics import Diagnostic, register
+from pysmpi.mpi.base.exceptions import Exception as MPIException
+from pysmpi.mpi.base.handles import Handle
+from pysmpi.mpi.base.info import Info
+from pysmpi.mpi.calls import MpiCall
+from pysmpi.mpi.communicators.comm import Comm
+from pysmpi.mpi.datatypes.datatypes import Datatype
+from pysmpi.mpi.files.files import File
+from pysmpi.mpi.groups.groups import Group
+from pysmpi.mpi.operators.operators import Op
+from pysmpi.mpi.rma.windows import Win
+from pysmpi.runtime.findings import Finding, Place
+from pysmpi.runtime.simulation import RankState, Simulation
+
+
+@register
+class Leak(Diagnostic):
+    """A program made an MPI object and did not free it before `MPI.Finalize`.
+
+    The report counts the objects by the line that made them: communicators, datatypes, groups,
+    reduction operators, windows, files and info objects. Predefined objects need no free.
+
+    ## Why it is bad
+
+    An MPI library keeps the object until the end of the job. In a loop the memory grows, and most
+    libraries have only a few thousand communicators. A window or file that is still open at the end
+    is an error: its data may be lost.
+
+    ## Example
+
+    ```python
+    row = MPI.DOUBLE.Create_vector(8, 1, 16).Commit()
+    comm.Send([matrix, 1, row], dest=1)
+    # no row.Free()
+    ```
+
+    ## What to do
+
+    Call `Free` (`Close` for a file, `Disconnect` for an intercommunicator of spawned processes)
+    after the last use. A datatype may be freed while messages that use it are under way.
+
+    ## References
+
+    MPI 4.1, sections 2.5.1 (opaque objects) and 11.2.2 (finalization).
+    """
+
+    code = "PSM119"
+    title = "object never freed"
+
+
+@register
+class FreedHandle(Diagnostic):
+    """A call used a handle of an object that the program had freed, or a null handle.
+
+    The report names the call, and the line that freed the object or that returned the null handle.
+
+    ## Why it is bad
+
+    In C the handle may point to another object by then, or to freed memory.
+
+    ## Example
+
+    ```python
+    half = comm.Split(comm.rank % 2)
+    half.Free()
+    half.Barrier()
+    ```
+
+    ## What to do
+
+    Free an object once, after its last use. `Split` with the color `MPI.UNDEFINED`, and `Create`
+    with a group without the calling process, return `MPI.COMM_NULL`: test for it before a call.
+
+    ## References
+
+    MPI 4.1, section 2.5.1 (opaque objects).
+    """
+
+    code = "PSM120"
+    title = "use of a freed or null handle"
+
+
+_KINDS: tuple[tuple[type[Handle], str, str, str], ...] = (
+    (Comm, "communicator", "7.4.3", "Free"),
+    (Datatype, "datatype", "5.1.9", "Free"),
+    (Group, "group", "7.3.3", "Free"),
+    (Op, "operator", "6.9.5", "Free"),
+    (Win, "window", "12.2.5", "Free"),
+    (File, "file", "14.2.2", "Close"),
+    (Info, "info object", "10", "Free"),
+)
+_RELEASES = frozenset(("Free", "free", "Close", "Disconnect", "Abort"))
+# Results that are handles of objects which the program does not own.
+_BORROWED = frozenset(
+    "Get_parent f2py fromhandle fromint Commit decode Get_contents Get_envelope Match_size "
+    "fromcode Create_f90_integer Create_f90_real Create_f90_complex Get_value_index Finalize "
+    "_commctx_intra _commctx_inter Get_errhandler Join".split()
+)
+_REMEMBERED = 4096  # freed handles for which the line of the free is known
+
+
+def _family(handle: Any) -> tuple[str, str, str] | None:
+    for family, noun, section, release in _KINDS:
+        if isinstance(handle, family):
+            return noun, section, release
+    return None
+
+
+def _handles(result: Any) -> list[Handle]:
+    if isinstance(result, Handle):
+        return [result]
+    if isinstance(result, tuple):
+        return [item for item in result if isinstance(item, Handle)]
+    return []
+
+
+@checker("leaks", "objects that are never freed, freed twice or used after their end")
+class LeakChecks(Checker):
+    """Follows the handles of every rank from the calls that return them to those that free them."""
+
+    def __init__(self) -> None:
+        # (pid, id of the object) -> the object, the calls that returned handles of it
+        self.live: dict[tuple[int, int], tuple[Any, list[MpiCall]]] = {}
+        self.ends: dict[int, tuple[Any, MpiCall]] = {}  # by id of the handle
+        self.freed: dict[tuple[int, int], tuple[Any, MpiCall]] = {}  # by pid, id of the object
+        self.releasing: dict[int, tuple[Any, MpiCall]] = {}  # by id of the call
+        self.explained: list[tuple[BaseException, Finding]] = []
+
+    def call_made(self, call: MpiCall) -> None:
+        """Note the object that a call frees; report a copy of a freed handle."""
+        values = call.values
+        if call.name in _RELEASES and values and isinstance(values[0], Handle):
+            impl = values[0]._impl
+            if impl is not None:
+                self.releasing[id(call)] = impl, call
+        if self.freed:
+            pid = call.rank.pid
+            for value in values:
+                if isinstance(value, Handle) and value._impl is not None:
+                    known = self.freed.get((pid, id(value._impl)))
+                    if known is not None and known[0] is value._impl:
+                        self.session.report(self._used(call, known[1]))
+
+    def call_returned(self, call: MpiCall, result: Any) -> None:
+        """Note new objects, and the end of old ones."""
+        pid = call.rank.pid
+        released = self.releasing.pop(id(call), None)
+        if released is not None:
+            self._release(pid, released[0], call)
+        if call.name in _BORROWED:
+            return
+        for handle in _handles(result):
+            family = _family(handle)
+            if family is None or (call.values and handle is call.values[0]):
+                continue
+            impl = handle._impl
+            if impl is None:
+                self._end(handle, call)
+            elif not handle._is_predefined() and not _made_by_property(call):
+                key = (pid, id(impl))
+                self.live.setdefault(key, (impl, []))[1].append(call)
+                self.freed.pop(key, None)
+
+    def call_failed(self, call: MpiCall, error: BaseException) -> None:
+        """A call with a null handle fails: find where the handle became null."""
+        self.releasing.pop(id(call), None)
+        if isinstance(error, MPIException):
+            for value in call.values:
+                if isinstance(value, Handle) and value._impl is None:
+                    known = self.ends.get(id(value))
+                    if known is not None and known[1].rank is call.rank:
+                        self.explained.append((error, self._used(call, known[1])))
+                        return
+
+    def _release(self, pid: int, impl: Any, call: MpiCall) -> None:
+        key = (pid, id(impl))
+        entry = self.live.get(key)
+        if entry is not None:
+            entry[1].pop()
+            if not entry[1]:
+                del self.live[key]
+                self.freed[key] = impl, call
+                if len(self.freed) > _REMEMBERED:
+                    del self.freed[next(iter(self.freed))]
+        self._end(call.values[0], call)
+
+    def _end(self, handle: Any, call: MpiCall) -> None:
+        self.ends[id(handle)] = handle, call
+        if len(self.ends) > _REMEMBERED:
+            del self.ends[next(iter(self.ends))]
+
+    def _used(self, call: MpiCall, before: MpiCall) -> Finding:
+        freed = before.name in _RELEASES
+        again = freed and call.name in _RELEASES
+        noun = "object"
+        for value in before.values[:1]:
+            noun = (_family(value) or (noun,))[0]
+        if not freed:
+            noun = "communicator" if isinstance(before.values[0], Comm) else noun
+        what = f"a {noun} is freed twice" if again else (
+            f"{call.name} uses a {noun} that was freed" if freed
+            else f"{call.name} uses the null handle that {before.name} returned"
+        )
+        return Finding(
+            FreedHandle,
+            what,
+            [place(call, "used here"), place(before, "freed here" if freed else "null since here")],
+            "MPI 4.1, section 2.5.1: a freed object is no valid argument, and a null handle is "
+            "valid only where the call says so",
+            "free the object once, after its last use" if freed
+            else f"make the call only if the handle is not null: {before.name} returns a null "
+            "handle to processes that are not in the new communicator",
+        )
+
+    def finish(self, simulation: Simulation) -> None:
+        """Report what is left in ranks that came to their end."""
+        outcomes = simulation.outcomes
+        errors = {id(outcome.error) for outcome in outcomes if outcome.error is not None}
+        for error, finding in self.explained:
+            if id(error) in errors:
+                self.session.report(finding)
+        if not self.session.clean:
+            return
+        counts: dict[Any, tuple[MpiCall, list[int]]] = {}
+        for (pid, _), (_, calls) in self.live.items():
+            if outcomes[pid].state is not RankState.FINISHED:
+                continue
+            for call in calls:
+                counts.setdefault((call.site, call.name), (call, []))[1].append(pid)
+        for call, pids in counts.values():
+            self.session.report(_leak(call, pids))
+
+
+def _leak(call: MpiCall, pids: list[int]) -> Finding:
+    noun, section, release = _NOUNS.get(call.name) or _made(call)
+    ranks = sorted(set(pids))
+    number = len(pids)
+    each = "" if number == len(ranks) else f" ({number:,} of them)"
+    return Finding(
+        Leak,
+        f"the {noun} that {call.name} returned is not freed before MPI.Finalize{each}",
+        [Place(ranks, call_text(call), call.site, "made here")],
+        f"MPI 4.1, sections 2.5.1 and {section}: a program frees every object that it has made",
+        f"call {release}() on the {noun} after its last use",
+    )
+
+
+_NOUNS: dict[str, tuple[str, str, str]] = {
+    "Get_group": ("group", "7.3.3", "Free"),
+    "Get_remote_group": ("group", "7.3.3", "Free"),
+    "Get_info": ("info object", "10", "Free"),
+    "Open": ("file", "14.2.2", "Close"),
+    "Spawn": ("communicator", "11.10.4", "Disconnect"),
+    "Spawn_multiple": ("communicator", "11.10.4", "Disconnect"),
+}
+
+
+def _made(call: MpiCall) -> tuple[str, str, str]:
+    """What a call has made, from its class."""
+    owners = call.procedure.owners
+    for family, noun, section, release in _KINDS:
+        if any(issubclass(owner, family) for owner in owners):
+            return noun, section, release
+    return "object", "2.5.1", "Free"
+
+
+def _made_by_property(call: MpiCall) -> bool:
+    """Whether an attribute such as `comm.group` made the object, which the program cannot free."""
+    import sys
+
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name != "boundary":
+        if frame.f_code.co_qualname == call.procedure.function.__qualname__:
+            break
+        frame = frame.f_back  # type: ignore[assignment]
+    if frame is not None:
+        outer = frame.f_back
+        return outer is not None and outer.f_code.co_name in ("group", "remote_group", "info")
+    return False

@@ -1,0 +1,307 @@
+"""Messages: their datatypes, their sizes, objects against buffers, and those nobody receives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pysmpi import text
+from pysmpi.checkers import signatures
+from pysmpi.checkers.describing import call_text, place
+from pysmpi.checkers.registry import Checker, checker
+from pysmpi.checkers.signatures import Signature
+from pysmpi.diagnostics import Diagnostic, Truncated, register
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Receive, Request, Send, Transfer
+from pysmpi.mpi.buffers.spellings import MessageRegion
+from pysmpi.mpi.calls import CallKind, MpiCall
+from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
+from pysmpi.runtime.findings import Finding, Place
+from pysmpi.runtime.simulation import Simulation
+from pysmpi.runtime.waiting import unmatched_sends
+
+
+@register
+class TypesDiffer(Diagnostic):
+    """A message was sent with one datatype and received with another.
+
+    The report has the lines of both sides and the basic types of each. Types with the same
+    representation are equal, such as `MPI.LONG` and `MPI.INT64_T`, and so are all types of one
+    byte.
+
+    ## Why it is bad
+
+    MPI does not convert numbers: the receiver gets the bytes of another type, so its numbers are
+    wrong. No library reports it. Where the sizes of the types differ, the count is wrong, too.
+
+    ## Example
+
+    ```python
+    if comm.rank == 0:
+        comm.Send(numpy.ones(4, "f8"), dest=1)
+    else:
+        comm.Recv(numpy.empty(4, "i8"), source=0)
+    ```
+
+    ## What to do
+
+    Give both buffers the same `dtype`, or the same MPI datatype. To send plain bytes, use
+    `MPI.BYTE` on both sides.
+
+    ## References
+
+    MPI 4.1, section 3.3.1 (type matching rules).
+    """
+
+    code = "PSM113"
+    title = "datatypes differ"
+
+
+@register
+class Unreceived(Diagnostic):
+    """A message was sent, and the program ended without receiving it.
+
+    ## Why it is bad
+
+    The receiver misses data, or the sender sends too much. The program ends only because the
+    library buffered the message: with a larger message, or another library, the sender waits for
+    ever. In a long program the buffers grow.
+
+    ## Example
+
+    ```python
+    if comm.rank == 0:
+        comm.send("done", dest=1, tag=2)  # rank 1 never receives tag 2
+    ```
+
+    ## What to do
+
+    Receive the message, or do not send it. Look for loops whose counts differ between the ranks,
+    and for tags that differ.
+
+    ## References
+
+    MPI 4.1, sections 3.5 (semantics of point-to-point communication) and 11.2.2: every message must
+    be received before `MPI_Finalize`.
+    """
+
+    code = "PSM114"
+    title = "message never received"
+
+
+@register
+class ObjectAndBuffer(Diagnostic):
+    """A message of a lower-case call met a call with a buffer, or the other way round.
+
+    Lower-case calls of mpi4py (`send`, `recv`, `isend`, ...) send pickled Python objects.
+    Upper-case calls (`Send`, `Recv`, ...) send the bytes of a buffer.
+
+    ## Why it is bad
+
+    The receiver gets the bytes of a pickle in its array, or tries to unpickle the bytes of an
+    array.
+
+    ## Example
+
+    ```python
+    if comm.rank == 0:
+        comm.send(numpy.ones(4), dest=1)
+    else:
+        comm.Recv(data, source=0)
+    ```
+
+    ## What to do
+
+    Use `send` with `recv`, and `Send` with `Recv`; the same holds for `bcast` and `Bcast` and the
+    other collective calls.
+
+    ## References
+
+    The tutorial of mpi4py; MPI 4.1, section 3.3.1 (type matching rules).
+    """
+
+    code = "PSM126"
+    title = "object met buffer"
+
+
+@register
+class NotContiguous(Diagnostic):
+    """A call got an array whose elements are not next to each other in memory.
+
+    ## Why it is bad
+
+    mpi4py refuses such a buffer with an exception: a column of a matrix and `array[::2]` are not
+    contiguous.
+
+    ## Example
+
+    ```python
+    comm.Send(matrix[:, 0], dest=1)
+    ```
+
+    ## What to do
+
+    Send a copy (`numpy.ascontiguousarray(matrix[:, 0])`), or describe the elements by a datatype:
+    `column = MPI.DOUBLE.Create_vector(rows, 1, columns).Commit()`. To receive, use a contiguous
+    buffer and copy it into the array.
+
+    ## References
+
+    MPI 4.1, section 5.1 (derived datatypes); the tutorial of mpi4py.
+    """
+
+    code = "PSM127"
+    title = "buffer not contiguous"
+
+
+# Calls that send a copy of their buffer, which has no datatype any more.
+_REPLACING = frozenset(("Sendrecv_replace", "Isendrecv_replace"))
+_OBJECTS_AS_BYTES = frozenset(("bytes",))
+
+
+class SentMessage:
+    """What is known of a message from its start: its call, and its types; None for an object."""
+
+    __slots__ = ("call", "signature", "object")
+
+    def __init__(self, call: MpiCall, payload: Any) -> None:
+        self.call = call
+        self.signature: Signature | None = signatures.of_message(payload)
+        self.object = self.signature is None and call.name not in _REPLACING and (
+            not isinstance(payload, MessageRegion)
+        )
+
+
+@checker("messages", "datatypes, sizes and kinds of messages; messages that nobody receives")
+class MessageChecks(Checker):
+    """Compares both sides of every point-to-point message."""
+
+    def __init__(self) -> None:
+        self.pending: dict[Send, SentMessage] = {}
+        self.failures: list[tuple[BaseException, Finding]] = []
+
+    def begin(self, simulation: Simulation) -> None:
+        """Remember the communicators of the run."""
+        self.universe = simulation.universe
+
+    def _of_program(self, send: Send | Receive) -> bool:
+        core = self.universe.communicators.get(send.context.number)
+        return core is not None and core.kind != "window" and core.coll is not send.context
+
+    def request_started(self, request: Request, process: Process, now: float) -> None:
+        """A message begins."""
+        if isinstance(request, Send) and not isinstance(request, Transfer):
+            call = self.session.call_on(process)
+            if call is not None and call.kind is CallKind.POINT_TO_POINT:
+                if self._of_program(request) and request.payload is not None:
+                    self.pending[request] = SentMessage(call, request.payload)
+
+    def message_matched(self, send: Send, receive: Receive, now: float) -> None:
+        """A message has its receive."""
+        message = self.pending.pop(send, None)
+        if message is None:
+            return
+        call = self.session.starts.get(receive)
+        if call is None:
+            call = self.session.call_on(receive.context.members[receive.destination])
+        if call is None:
+            return
+        target = receive.payload
+        takes_object = isinstance(target, ObjectBuffer)
+        places = [place(call, "received here"), place(message.call, "sent here")]
+        if takes_object != message.object and call.name not in _REPLACING and (
+            target is not None and message.call.name not in _REPLACING
+        ):
+            other = message.signature if takes_object else signatures.of_message(target)
+            if other is not None and set(other) - _OBJECTS_AS_BYTES:
+                self._mixed(message, call, places)
+                return
+        if send.nbytes > receive.nbytes:
+            self.session.report(_truncated(send, receive, places))
+            return
+        if message.signature and not takes_object:
+            taken = signatures.of_message(target)
+            if taken is not None and not signatures.fits(message.signature, taken):
+                self.session.report(
+                    Finding(
+                        TypesDiffer,
+                        f"{signatures.text(message.signature)} sent, "
+                        f"{signatures.text(taken)} expected",
+                        places,
+                        "MPI 4.1, section 3.3.1: sender and receiver use the same datatypes",
+                        "give both buffers the same dtype or MPI datatype",
+                    )
+                )
+
+    def _mixed(self, message: SentMessage, call: MpiCall, places: list[Place]) -> None:
+        sent, taken = ("a pickled object", "a buffer") if message.object else (
+            "a buffer", "a pickled object"
+        )  # fmt: skip
+        self.session.report(
+            Finding(
+                ObjectAndBuffer,
+                f"{message.call.name} sends {sent}, {call.name} receives {taken}",
+                places,
+                "mpi4py: lower-case calls communicate pickled objects, upper-case calls buffers; "
+                "MPI 4.1, section 3.3.1: both sides use the same datatypes",
+                "use the lower-case call on both sides, or the upper-case call on both",
+            )
+        )
+
+    def call_returned(self, call: MpiCall, result: Any) -> None:
+        """A cancelled message will not be received."""
+        if call.name in ("Cancel", "cancel"):
+            for operation in call.operations:
+                if getattr(operation, "cancelled", False):
+                    self.pending.pop(operation.request, None)
+
+    def call_failed(self, call: MpiCall, error: BaseException) -> None:
+        """A call refuses an array."""
+        if isinstance(error, BufferError | ValueError) and "contiguous" in str(error):
+            self.failures.append((error, Finding(
+                NotContiguous,
+                f"{call.name} got an array whose elements are not next to each other",
+                [place(call)],
+                "mpi4py: a buffer is contiguous; MPI describes other layouts by datatypes "
+                "(MPI 4.1, section 5.1)",
+                "send a copy (numpy.ascontiguousarray), or describe the elements by a datatype",
+            )))  # fmt: skip
+
+    def finish(self, simulation: Simulation) -> None:
+        """Report the messages that are left."""
+        errors = {id(outcome.error) for outcome in simulation.outcomes}
+        for error, finding in self.failures:
+            if id(error) in errors:
+                self.session.report(finding)
+        if not self.session.clean:
+            return
+        for send, message in self.pending.items():
+            left = send.context.mailboxes.get(send.destination)
+            waits = left is not None and send in list(unmatched_sends(send.context))
+            if not waits and send.done and not send.detached:
+                continue  # withdrawn
+            target = send.context.members[send.destination].pid
+            what = f"rank {target} ends without receiving it" if waits else (
+                f"rank {target} found it with Mprobe, and never received it"
+            )
+            self.session.report(
+                Finding(
+                    Unreceived,
+                    f"{text.count(send.nbytes, 'byte')} to rank {target} with tag {send.tag}: "
+                    f"{what}",
+                    [Place([message.call.rank.pid], call_text(message.call), message.call.site,
+                           "sent here")],
+                    "MPI 4.1, sections 3.5 and 11.2.2: every message is received before "
+                    "MPI_Finalize",
+                    "receive the message, or do not send it",
+                )  # fmt: skip
+            )
+
+
+def _truncated(send: Send, receive: Receive, places: list[Place]) -> Finding:
+    return Finding(
+        Truncated,
+        f"{text.count(send.nbytes, 'byte')} sent, room for {text.count(receive.nbytes, 'byte')}",
+        places,
+        "MPI 4.1, section 3.2.4: the receive buffer holds the whole message",
+        "make the buffer as large as the largest message that may match",
+    )

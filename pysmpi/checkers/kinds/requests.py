@@ -1,0 +1,240 @@
+"""Requests that are never completed, never started, or never freed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pysmpi.checkers.describing import call_text
+from pysmpi.checkers.registry import Checker, checker
+from pysmpi.diagnostics import Diagnostic, register
+from pysmpi.mpi.calls import MpiCall, Role
+from pysmpi.mpi.point_to_point.operations import RequestOperation
+from pysmpi.mpi.point_to_point.requests import Request
+from pysmpi.runtime.findings import Finding, Place
+from pysmpi.runtime.program_errors import CallSite
+from pysmpi.runtime.simulation import RankState, Simulation
+
+
+@register
+class Incomplete(Diagnostic):
+    """A non-blocking operation was started, and no `Wait` or successful `Test` completed it.
+
+    The report names the line that started the operation. The request may have been dropped, or the
+    program ended before a `Wait`.
+
+    ## Why it is bad
+
+    Until the completing call the program must not touch the buffer, and a receive buffer may still
+    be empty. A library may move the data only inside of MPI calls, so a message whose request was
+    dropped may never be sent.
+
+    ## Example
+
+    ```python
+    comm.isend(data, dest=1)  # the request is dropped
+    ```
+
+    ## What to do
+
+    Keep the request and call `Wait`, or `MPI.Request.Waitall` on a list of them, before the buffer
+    is used again and before the end of the program.
+
+    ## References
+
+    MPI 4.1, sections 3.7.3 (communication completion) and 11.2.2 (finalization).
+    """
+
+    code = "PSM117"
+    title = "request never completed"
+
+
+@register
+class Unstarted(Diagnostic):
+    """A persistent request was made and never started, or not freed.
+
+    ## Why it is bad
+
+    `Send_init`, `Recv_init` and the `*_init` forms of collective calls only prepare an operation.
+    Without `Start` nothing is sent, and the partner waits. A persistent request stays alive after
+    each `Wait`, until `Free`.
+
+    ## Example
+
+    ```python
+    request = comm.Send_init(data, dest=1)
+    request.Wait()  # returns at once: nothing was started
+    request.Free()
+    ```
+
+    ## What to do
+
+    Call `request.Start()` before each `Wait`, and `request.Free()` after the last one.
+
+    ## References
+
+    MPI 4.1, sections 3.9 and 6.13 (persistent communication).
+    """
+
+    code = "PSM118"
+    title = "persistent request misused"
+
+
+class Tracked:
+    """A request of a rank: its handle, its operation, the call that made it, and its starts."""
+
+    __slots__ = ("handle", "operation", "call", "started", "persistent")
+
+    def __init__(self, handle: Request, operation: RequestOperation, call: MpiCall) -> None:
+        self.handle = handle
+        self.operation = operation
+        self.call = call
+        self.persistent = operation.persistent
+        self.started: MpiCall | None = None if self.persistent else call
+
+
+@checker("requests", "requests that are never completed, started or freed")
+class RequestChecks(Checker):
+    """Follows the requests of every rank from their start to their completion."""
+
+    def __init__(self) -> None:
+        self.tracked: dict[int, Tracked] = {}  # by id of the operation
+        self.taken: dict[int, list[RequestOperation]] = {}  # by id of the call
+
+    def call_made(self, call: MpiCall) -> None:
+        """Note the operations that the call may complete or start."""
+        operations = _operations(call)
+        if operations:
+            self.taken[id(call)] = operations
+            if call.name in ("Start", "Startall"):
+                for operation in operations:
+                    known = self.tracked.get(id(operation))
+                    if known is not None:
+                        known.started = call
+
+    def call_returned(self, call: MpiCall, result: Any) -> None:
+        """Note new requests, and forget those that are complete."""
+        operations = self.taken.pop(id(call), None)
+        if operations is None and call.handles:
+            operations = [known.operation for known in self._of_handles(call.handles)]
+        for operation in operations or ():
+            known = self.tracked.get(id(operation))
+            if known is not None and known.operation is operation:
+                freed = call.name in ("Free", "free")
+                if freed or (not known.persistent and _over(known, operation, call, result)):
+                    if freed and known.persistent and known.started is None:
+                        self._never_started(known)
+                    del self.tracked[id(operation)]
+        for handle in result if isinstance(result, tuple) else (result,):
+            if isinstance(handle, Request):
+                operation = handle._impl
+                if isinstance(operation, RequestOperation):
+                    if call.values and handle is call.values[0]:
+                        continue
+                    self.tracked[id(operation)] = Tracked(handle, operation, call)
+
+    def call_failed(self, call: MpiCall, error: BaseException) -> None:
+        """A request whose completion failed is complete."""
+        for operation in self.taken.pop(id(call), ()):
+            known = self.tracked.get(id(operation))
+            if known is not None and known.handle._impl is None:
+                del self.tracked[id(operation)]
+
+    def _of_handles(self, handles: list[Any]) -> list[Tracked]:
+        wanted = {id(handle) for handle in handles}
+        return [known for known in self.tracked.values() if id(known.handle) in wanted]
+
+    def _never_started(self, known: Tracked) -> None:
+        self.session.report(_unstarted(known.call, [known.call.rank.pid]))
+
+    def finish(self, simulation: Simulation) -> None:
+        """Report the requests that are left."""
+        outcomes = simulation.outcomes
+        groups: dict[Any, tuple[Tracked, list[int]]] = {}
+        for known in self.tracked.values():
+            pid = known.call.rank.pid
+            if not self.session.clean or outcomes[pid].state is not RankState.FINISHED:
+                continue
+            if not known.persistent and known.handle._impl is None:
+                continue
+            active = known.started is not None and known.operation.request is not None
+            start = known.started or known.call
+            key = (known.call.site, start.site, active, known.started is None)
+            groups.setdefault(key, (known, []))[1].append(pid)
+        for known, pids in groups.values():
+            if known.started is None:
+                self.session.report(_unstarted(known.call, pids))
+            elif known.persistent and known.operation.request is None:
+                self.session.report(_unfreed(known.call, pids))
+            else:
+                self.session.report(_incomplete(known, pids))
+
+
+def _operations(call: MpiCall) -> list[RequestOperation]:
+    found = []
+    for value in call.having(Role.REQUEST).values():
+        for item in value if isinstance(value, list | tuple) else (value,):
+            operation = getattr(item, "_impl", None)
+            if isinstance(operation, RequestOperation):
+                found.append(operation)
+    return found
+
+
+_ALWAYS = frozenset(("Wait", "wait", "Waitall", "waitall"))
+_ONE = frozenset(("Waitany", "waitany", "Testany", "testany"))
+
+
+def _over(known: Tracked, operation: RequestOperation, call: MpiCall, result: Any) -> bool:
+    """Whether a call that has returned completed an operation."""
+    if known.handle._impl is None or call.name in _ALWAYS:
+        return True
+    if call.name in ("Test", "test", "Testall", "testall"):
+        done = result[0] if isinstance(result, tuple) else result
+        return bool(done)
+    return False
+
+
+def _rows(call: MpiCall, pids: list[int], note: str = "") -> list[Place]:
+    return [Place(sorted(set(pids)), call_text(call), _site(call), note)]
+
+
+def _site(call: MpiCall) -> CallSite | None:
+    site: CallSite | None = call.site
+    return site
+
+
+def _incomplete(known: Tracked, pids: list[int]) -> Finding:
+    call = known.started or known.call
+    places = _rows(call, pids, "started here")
+    if call is not known.call:
+        places += _rows(known.call, pids, "made here")
+    name = known.call.name
+    count = f" ({len(pids):,} times)" if len(pids) > len(set(pids)) else ""
+    return Finding(
+        Incomplete,
+        f"no Wait or Test completes the request of {name}{count}",
+        places,
+        "MPI 4.1, sections 3.7.3 and 11.2.2: a program completes every operation that it has "
+        "started before it finalizes MPI",
+        "keep the request, and call Wait (or MPI.Request.Waitall) on it",
+    )
+
+
+def _unstarted(call: MpiCall, pids: list[int]) -> Finding:
+    return Finding(
+        Unstarted,
+        f"the request of {call.name} is never started",
+        _rows(call, pids, "made here"),
+        "MPI 4.1, section 3.9: a persistent request is inactive until Start, and communicates "
+        "nothing",
+        "call Start() on the request before each Wait()",
+    )
+
+
+def _unfreed(call: MpiCall, pids: list[int]) -> Finding:
+    return Finding(
+        Unstarted,
+        f"the persistent request of {call.name} is not freed before MPI.Finalize",
+        _rows(call, pids, "made here"),
+        "MPI 4.1, section 3.9: a persistent request lives until it is freed",
+        "call Free() on the request after its last Wait()",
+    )

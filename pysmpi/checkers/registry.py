@@ -1,0 +1,80 @@
+"""The registry of checkers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pysmpi.plugins import Registry
+
+if TYPE_CHECKING:
+    from pysmpi.checkers.session import CheckSession
+    from pysmpi.runtime.simulation import Simulation
+
+
+class Checker:
+    """Base of checkers: what a run tells them.
+
+    A checker is a listener (`kernel/listeners.py`): it is told of the events for which it has a
+    method. It may also have these methods, which every call of MPI by the program reaches, local
+    calls included:
+
+    - `call_made(call)`: the call begins
+    - `call_returned(call, result)`: it has returned its result
+    - `call_failed(call, error)`: it has raised an exception
+
+    `finish(simulation)` is called once the run is over. Problems go to `session.report(finding)`.
+    """
+
+    session: CheckSession
+
+    def begin(self, simulation: Simulation) -> None:
+        """The run begins."""
+
+    def finish(self, simulation: Simulation) -> None:
+        """The run is over; `session.clean` tells whether every rank came to its end."""
+
+
+_C = TypeVar("_C", bound=type[Checker])
+
+
+@dataclass(frozen=True)
+class CheckerKind:
+    """A checker: its name, one line about it, and its class."""
+
+    name: str
+    line: str
+    make: type[Checker]
+
+
+CHECKERS: Registry[CheckerKind] = Registry("checker", "pysmpi.checkers", "pysmpi.checkers.kinds")
+
+
+def checker(name: str, line: str) -> Callable[[_C], _C]:
+    """Register a class of checkers under `name`."""
+
+    def register(make: _C) -> _C:
+        CHECKERS.add(CheckerKind(name, line, make))
+        return make
+
+    return register
+
+
+def chosen(check: Any) -> list[str]:
+    """The names of checkers in the value of `--check`: a text with commas, or several of them."""
+    texts: Iterable[str] = [check] if isinstance(check, str) else check
+    names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
+    if "all" in names:
+        return CHECKERS.names()
+    if "none" in names:
+        return []
+    for name in names:
+        CHECKERS.find(name, f"--check {name}")
+    return list(dict.fromkeys(names))
+
+
+def listeners(check: Any = "all") -> list[Checker]:
+    """New checkers for one run, by their names; UsageError for an unknown name."""
+    return [CHECKERS.find(name).make() for name in chosen(check)]
+

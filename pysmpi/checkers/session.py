@@ -1,0 +1,198 @@
+"""A session: the checkers of one run, what they share, and their findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.checkers.registry import Checker, listeners
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Request
+from pysmpi.mpi import calls
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.calls import CallKind, MpiCall, Procedure
+from pysmpi.runtime import verdict
+from pysmpi.runtime.findings import Finding, joined, report
+from pysmpi.runtime.simulation import RankState, Simulation
+
+if TYPE_CHECKING:
+    from pysmpi.runtime.job import Job
+    from pysmpi.runtime.result import Result
+
+
+# Local questions that return objects.
+_LOCATED = frozenset(("Get_group", "Get_remote_group", "Get_info"))
+
+
+class CheckSession:
+    """The checkers of one run.
+
+    `call_of(request)` is the call that started a request of the kernel, while it is under way.
+    `clean` is true if every rank came to the end of its program; then what is left is an error.
+    """
+
+    def __init__(self, checkers: Sequence[Checker]) -> None:
+        self.checkers = list(checkers)
+        for one in checkers:
+            one.session = self
+        self.findings: list[Finding] = []
+        self.clean = False
+        self.failed = False
+        self.simulation: Simulation | None = None
+        self.starts: dict[Request, MpiCall] = {}
+        self._made = self._methods("call_made")
+        self._returned = self._methods("call_returned")
+        self._failed = self._methods("call_failed")
+        self._calls: dict[Process, MpiCall] = {}
+        self._open: set[int] = set()
+
+    def _methods(self, name: str) -> list[Callable[..., Any]]:
+        return [getattr(one, name) for one in self.checkers if hasattr(one, name)]
+
+    def start(self, simulation: Simulation) -> None:
+        """Begin to check a simulation that has not run yet."""
+        if not self.checkers:
+            return
+        self.simulation = simulation
+        simulation.started_by = self.starts.get
+        for one in self.checkers:
+            one.begin(simulation)
+        simulation.universe.listen(self)
+        for one in self.checkers:
+            simulation.universe.listen(one)
+        calls.observe(self._observer)
+
+    def stop(self) -> None:
+        """Check no more."""
+        if self.simulation is not None:
+            calls.observe_no_more()
+            for one in [self, *self.checkers]:
+                self.simulation.universe.ignore(one)
+
+    def finish(self) -> list[Finding]:
+        """The findings of a run that is over; what several ranks did at one line is one finding."""
+        simulation = self.simulation
+        if simulation is not None:
+            outcomes = simulation.outcomes
+            self.clean = simulation.universe.aborted is None and all(
+                outcome.state is RankState.FINISHED for outcome in outcomes
+            ) and simulation.hard_exit is None
+            for one in self.checkers:
+                one.finish(simulation)
+        self.findings = joined(self.findings)
+        return self.findings
+
+    def report(self, finding: Finding) -> None:
+        """Note a problem."""
+        self.findings.append(finding)
+
+    def call_on(self, process: Process) -> MpiCall | None:
+        """The call in which a process is."""
+        return self._calls.get(process)
+
+    # Events of the kernel.
+
+    def request_started(self, request: Request, process: Process, now: float) -> None:
+        """A call starts a request."""
+        call = self._calls.get(process)
+        if call is not None:
+            self.starts[request] = call
+
+    def request_completed(self, request: Request, now: float) -> None:
+        """A request is complete: its start is no longer needed, except for a message."""
+        message = getattr(request, "message", None)
+        if message is not None or not hasattr(request, "mode"):
+            self.starts.pop(request, None)
+            if message is not None:
+                self.starts.pop(message, None)
+
+    # Calls.
+
+    def _observer(self, procedure: Procedure, function: Any) -> Any:
+        made, returned, failed = self._made, self._returned, self._failed
+        simulation = self.simulation
+        assert simulation is not None
+        engine, universe = simulation.engine, simulation.universe
+        open_calls, by_process = self._open, self._calls
+        silent = procedure.kind is CallKind.LOCAL and procedure.name.startswith("Get_")
+
+        def observed(*values: Any, **named: Any) -> Any:
+            rank = current()
+            if rank.universe is not universe or engine.stopped:
+                return function(*values, **named)
+            call = rank.call
+            if call is None or call.procedure is not procedure or id(call) in open_calls:
+                return function(*values, **named)
+            key, process = id(call), rank.process
+            open_calls.add(key)
+            outer = by_process.get(process)
+            by_process[process] = call
+            if silent and procedure.name not in _LOCATED:
+                pass  # a question whose line nobody needs
+            else:
+                _ = call.site  # while its frame is there
+            try:
+                _quietly(rank, made, call)
+                try:
+                    result = function(*values, **named)
+                except Exception as error:
+                    if not engine.stopped:
+                        _quietly(rank, failed, call, error)
+                    raise
+                if not engine.stopped:
+                    _quietly(rank, returned, call, result)
+                return result
+            finally:
+                open_calls.discard(key)
+                if outer is None:
+                    by_process.pop(process, None)
+                else:
+                    by_process[process] = outer
+
+        return observed
+
+
+def _quietly(rank: Rank, methods: Sequence[Callable[..., Any]], *arguments: Any) -> None:
+    """Tell checkers of a call; their work is no compute of the program."""
+    timer = rank.timer
+    running = timer is not None and not rank.in_call
+    if running:
+        rank.process.debt += timer.stop()
+    for method in methods:
+        method(*arguments)
+    if running:
+        timer.start()
+
+
+@contextmanager
+def checking(job: Job) -> Iterator[CheckSession]:
+    """Check a job that runs inside the context, by its option `check`."""
+    session = CheckSession(listeners(job.options.check))
+    before = job.on_start
+
+    def start(simulation: Simulation) -> None:
+        if before is not None:
+            before(simulation)
+        session.start(simulation)
+
+    if session.checkers:
+        job.on_start = start
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def add_findings(session: CheckSession, result: Result) -> None:
+    """Add the findings of a run to its result: the report, and the exit status."""
+    found = session.finish()
+    result.findings = found
+    if not found:
+        return
+    parts = [report(found)]
+    if result.error:
+        parts.append(result.error.rstrip("\n"))
+    result.error = "\n".join(parts)
+    if any(finding.error for finding in found):
+        result.exit_status = result.exit_status or verdict.MPI_ERROR
