@@ -11,6 +11,7 @@ a listener costs one test of an attribute.
 | `message_matched` | send, receive, now | a message and a receive match |
 | `flow_started` | send, now | the transfer of a message starts |
 | `flow_ended` | send, now | the last byte of a message has arrived |
+| `wait_begun` | process, requests, all, now | a process waits for all, or one, of some requests |
 | `wait_ended` | process, request, now | a blocked process may continue; `request` completed last |
 | `program_begun` | process, now | a process begins its program: debt, starts, schedule, waits |
 | `program_ended` | process, now | the process has ended the program, also without a wait |
@@ -24,7 +25,8 @@ a listener costs one test of an attribute.
 
 `now` is the simulated time (s). The kernel reports the events of requests, messages, flows, waits
 and programs; the layers above report the others. A process in the background, such as that of a
-non-blocking collective, has no program events.
+non-blocking collective, has no program events. A process whose requests are complete is not
+blocked: its wait begins and does not end. A sleep is a wait, whose request belongs to no message.
 """
 
 from typing import Any, Final, Optional
@@ -35,6 +37,7 @@ EVENTS: Final = (
     "message_matched",
     "flow_started",
     "flow_ended",
+    "wait_begun",
     "wait_ended",
     "program_begun",
     "program_ended",
@@ -58,6 +61,7 @@ class Listeners:
         self.message_matched: Optional[list[Any]] = None
         self.flow_started: Optional[list[Any]] = None
         self.flow_ended: Optional[list[Any]] = None
+        self.wait_begun: Optional[list[Any]] = None
         self.wait_ended: Optional[list[Any]] = None
         self.program_begun: Optional[list[Any]] = None
         self.program_ended: Optional[list[Any]] = None

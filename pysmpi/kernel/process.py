@@ -144,6 +144,8 @@ class Process(Event):
             if request.done:
                 if self.debt > 0.0:
                     self._call()
+                if self.engine.listeners.wait_begun is not None:
+                    self._tell_waiting([request], False)
                 return
         self.waits = requests
         self.all = False
@@ -167,7 +169,13 @@ class Process(Event):
         if date <= engine.now:
             return
         if engine.quiet_until(date):
+            if engine.listeners.wait_begun is not None:
+                self._tell_waiting([], True)
             engine.now = date
+            tell = engine.listeners.wait_ended
+            if tell is not None:
+                for method in tell:
+                    method(self, Request(), date)
         else:
             self.wait([engine.alarm(date)])
 
@@ -349,6 +357,8 @@ class Process(Event):
         request.finish_cost = 0.0
 
     def _await_requests(self) -> bool:
+        if self.engine.listeners.wait_begun is not None:
+            self._tell_waiting(self.waits, self.all)
         self.busy = self.engine.now
         outstanding = 0
         for request in self.waits:
@@ -363,6 +373,10 @@ class Process(Event):
 
     def _await_slots(self, first: int, last: int) -> bool:
         slots = self.slots
+        if self.engine.listeners.wait_begun is not None:
+            self._tell_waiting(
+                [request for request in slots[first:last] if request is not None], True
+            )
         self.busy = self.engine.now
         self.all = True
         outstanding = 0
@@ -445,6 +459,8 @@ class Process(Event):
                 self.next_slot += 1
                 return True
             self.stage = POSTED
+            if self.engine.listeners.wait_begun is not None:
+                self._tell_waiting([request], True)
             if not request.done:
                 self.busy = self.engine.now
                 self.all = True
@@ -472,6 +488,8 @@ class Process(Event):
                 self.next_slot += 1
                 return True
             self.stage = POSTED
+            if self.engine.listeners.wait_begun is not None:
+                self._tell_waiting([receive], True)
             self.busy = self.engine.now
             self.all = True
             if receive.done:
@@ -490,6 +508,12 @@ class Process(Event):
         assert tell is not None
         for method in tell:
             method(request, self, engine.now)
+
+    def _tell_waiting(self, requests: "list[Request]", all: bool) -> None:
+        tell = self.engine.listeners.wait_begun
+        assert tell is not None
+        for method in tell:
+            method(self, requests, all, self.engine.now)
 
     def _other_step(self, schedule: Schedule, code: int) -> bool:
         engine = self.engine

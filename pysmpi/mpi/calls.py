@@ -237,8 +237,15 @@ class MpiCall:
         """The place of the call in the program: file, line and function; None if unknown."""
         if self._site is None:
             fiber: Any = self.fiber
-            running = fiber is None or fiber is getcurrent()
-            self._site = _locate(sys._getframe(1) if running else fiber.gr_frame)
+            if fiber is None or fiber is getcurrent():
+                # The frames inside the boundary may be those of a listener.
+                inner = sys._getframe(1)
+                frame: FrameType | None = inner
+                while frame is not None and not is_boundary(frame.f_code):
+                    frame = frame.f_back
+                self._site = _locate(frame or inner)
+            else:
+                self._site = _locate(fiber.gr_frame)
         return self._site
 
     def __repr__(self) -> str:

@@ -154,3 +154,59 @@ def test_an_event_that_is_not_of_the_kernel_is_told_by_name():
     listeners.add(files)
     listeners.tell("file_accessed", "f", 0, "read", 10, 20)
     assert files.arguments == ("f", 0, "read", 10, 20)
+
+
+class Waits:
+    def __init__(self):
+        self.heard = []
+
+    def wait_begun(self, process, requests, all, now):
+        names = [type(request).__name__ for request in requests]
+        self.heard.append(("begun", process.pid, names, all, now))
+
+    def wait_ended(self, process, request, now):
+        self.heard.append(("ended", process.pid, type(request).__name__, now))
+
+
+def test_the_begin_of_a_wait_is_told_with_its_requests():
+    waits = Waits()
+    run([sender, receiver], waits)
+    assert waits.heard == [
+        ("begun", 0, ["Send"], True, 0.0),
+        ("begun", 1, ["Receive"], True, 0.0),
+        ("ended", 0, "Send", 2.0),
+        ("ended", 1, "Receive", 2.0),
+    ]
+
+
+def test_waits_of_schedules_and_for_complete_requests_and_sleeps_are_told():
+    def first(process, context):
+        schedule = Schedule()
+        schedule.isend(1, 100)
+        schedule.irecv(1, 100)
+        schedule.waitall()
+        schedule.recv(1, 100)
+        process.execute(schedule, context, 0, 7)
+
+    def second(process, context):
+        schedule = Schedule()
+        schedule.isend(0, 100)
+        schedule.irecv(0, 100)
+        schedule.waitall()
+        schedule.send(0, 100)
+        process.execute(schedule, context, 1, 7)
+        done = Receive(context, 0, 1, 9, 0)
+        done.done = True
+        process.wait_any([done])
+        process.sleep(1.0)
+
+    waits = Waits()
+    run([first, second], waits)
+    begun = [event[:4] for event in waits.heard if event[0] == "begun"]
+    assert begun.count(("begun", 0, ["Send", "Receive"], True)) == 1
+    assert ("begun", 0, ["Receive"], True) in begun
+    assert ("begun", 1, ["Send"], True) in begun
+    assert ("begun", 1, ["Receive"], False) in begun
+    slept, ended = waits.heard[-2:]
+    assert slept[:3] in [("begun", 1, []), ("begun", 1, ["Request"])]
+    assert ended == ("ended", 1, "Request", slept[4] + 1.0)

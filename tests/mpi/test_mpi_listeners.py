@@ -149,3 +149,19 @@ def test_accesses_to_files_are_told(tmp_path):
 
     heard = listening(Events(), main)
     assert ("write", 1, 10, 10) in heard and ("read", 1, 0, 15) in heard
+
+
+def test_the_site_of_a_call_is_the_programs_line_in_a_listener_of_any_module():
+    lines = []
+
+    class Sites:
+        heard = []
+
+        def call_begun(self, call):
+            lines.append((call.name, call.site[1]))
+
+    def main():
+        MPI.COMM_WORLD.Barrier()
+
+    listening(Sites(), main)
+    assert ("Barrier", main.__code__.co_firstlineno + 1) in lines

@@ -123,7 +123,7 @@ def later(
     process = Process(rank.engine, rank.pid, main.slot, main.core)
     schedule, context, place = _steps(rank, core, core.rank_of(rank.pid), nbytes)
     process.prepare(schedule, context, place, tag_of(number, operation))
-    request = KernelRequest()
+    request = process.purpose = KernelRequest()
 
     def resume() -> None:
         finish()

@@ -220,6 +220,7 @@ def joint(rank: Rank, parts: list[Any]) -> KernelRequest:
     whole = KernelRequest()
     main = rank.process
     follower = Process(rank.engine, rank.pid, main.slot, main.core)
+    follower.purpose = whole
     follower.resume = lambda: whole.complete(rank.engine.now)
     follower.follow(parts)
     return whole

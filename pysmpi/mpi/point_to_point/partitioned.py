@@ -119,6 +119,7 @@ class Partitioned(RequestOperation):
         rank = self.rank
         main = rank.process
         follower = Process(rank.engine, rank.pid, main.slot, main.core)
+        follower.purpose = whole
         follower.resume = lambda: whole.complete(rank.engine.now)
         follower.follow(self.pieces)
 

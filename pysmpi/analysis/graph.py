@@ -1,0 +1,393 @@
+"""The dependency graph of a recorded run.
+
+Its nodes are the events of a `Record`, in the order in which they happened, which is a topological
+order. A node depends on the one before it in its process, and on other nodes: a transfer on the
+posting of its message (and on its receive, unless it is eager), the end of a wait on the completion
+of what was awaited. `binding` is for each node the dependency that it had to wait for: following it
+from the last node of the run gives the critical path. `evaluate` computes the dates of all nodes
+again with other durations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from pysmpi.trace.activity import (
+    ARRIVE,
+    AWAITED,
+    BACKGROUND,
+    CALL,
+    COMPLETE,
+    DEPART,
+    DETACHED,
+    EAGER,
+    END,
+    ENTER,
+    MAIN,
+    MATCH,
+    PROCESS,
+    RECEIVE,
+    RESUME,
+    RETURN,
+    SEND,
+    WAIT,
+    Floats,
+    Record,
+)
+
+NONE: Final = -1
+
+
+@dataclass
+class Scales:
+    """Factors of durations; 1 is the run as it was.
+
+    `compute` is of the program's compute, `latency` of latencies, `transfer` of the time that bytes
+    take, `overhead` of the processor time of messages, `contention` of the part of transfers that
+    other messages cause (None: that of `transfer`). `ranks` are further factors of the compute of
+    single ranks, `lines` of that before calls of a site (by its number).
+    """
+
+    compute: float = 1.0
+    latency: float = 1.0
+    transfer: float = 1.0
+    overhead: float = 1.0
+    contention: float | None = None
+    ranks: dict[int, float] = field(default_factory=dict)
+    lines: dict[int, float] = field(default_factory=dict)
+    links: dict[int, float] = field(default_factory=dict)  # of messages that cross a link
+
+
+@dataclass
+class Wait:
+    """A blocked wait: `process` from `begin` to `end` (s) at a call `site`, -1 outside of calls.
+
+    `cause` is the message that ended it, 0 if it was no message; `rank` the rank that sent it or
+    ended the wait, -1 for a timer.
+    """
+
+    process: int
+    begin: float
+    end: float
+    site: int
+    cause: int
+    rank: int
+
+
+class Graph:
+    """The dependencies of a record.
+
+    For each row of the record: `date` (s), `before` (the row before it in its process), `binding`
+    (see above), `site` (the call in which its process is, -1 outside), `since` (the latest call
+    before it).
+    """
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.kind: list[int] = record.kind.tolist()
+        self.process: list[int] = record.process.tolist()
+        self.date: list[float] = record.date.tolist()
+        self.a: list[int] = record.a.tolist()
+        self.b: list[float] = record.b.tolist()
+        self.x: list[float] = record.x.tolist()
+        count = len(self.kind)
+        self.before = [NONE] * count
+        self.binding = [NONE] * count
+        self.site = [NONE] * count
+        self.since = [NONE] * count
+        self.rank_of: dict[int, int] = {}  # rank of a process
+        self.kind_of: dict[int, int] = {}
+        self.main: dict[int, int] = {}  # main process of a rank
+        self.sends: dict[int, int] = {}  # rows of postings, by the number of the message
+        self.receives: dict[int, int] = {}
+        self.departs: dict[int, int] = {}
+        self.arrives: dict[int, int] = {}
+        self.completes: dict[int, int] = {}
+        self.message_of: dict[int, int] = {}  # the message that a receive took
+        self.receive_of: dict[int, int] = {}
+        self.waits: list[Wait] = []
+        self.entered: dict[tuple[int, int], list[int]] = {}  # rows of a collective call
+        self.modes = dict(zip(record.messages[:, 0].tolist(), record.messages[:, 6].tolist()))
+        self.sources = dict(zip(record.messages[:, 0].tolist(), record.messages[:, 1].tolist()))
+        self.last = NONE  # the end of the run
+        self._build()
+
+    def _build(self) -> None:
+        kind, date, a, b = self.kind, self.date, self.a, self.b
+        before, binding, site, since = self.before, self.binding, self.site, self.since
+        last: dict[int, int] = {}
+        inside: dict[int, int] = {}
+        latest: dict[int, int] = {}
+        waiting: dict[int, int] = {}
+        for i, process in enumerate(self.process):
+            what = kind[i]
+            if what == AWAITED:
+                continue
+            if what == PROCESS:
+                before[i] = self._begin(i, process, last)
+                main = self.main[self.rank_of[process]]
+                inside[process] = inside.get(main, NONE)
+                latest[process] = latest.get(main, NONE)
+                binding[i] = before[i]
+                last[process] = i
+                site[i], since[i] = inside[process], latest[process]
+                continue
+            if process:
+                previous = before[i] = last[process]
+                last[process] = i
+                binding[i] = previous
+                # The compute before a call that shares a core may end later than it says.
+                if date[i] < date[previous]:
+                    date[i] = date[previous]
+                since[i] = latest[process]
+                if what == CALL:
+                    inside[process] = latest[process] = a[i]
+                    site[i] = NONE
+                elif what == RETURN:
+                    site[i] = inside[process]
+                    inside[process] = NONE
+                else:
+                    site[i] = inside[process]
+            if what == SEND:
+                self.sends[a[i]] = i
+            elif what == RECEIVE:
+                self.receives[a[i]] = i
+            elif what == MATCH:
+                receive = int(b[i])
+                self.message_of[receive] = a[i]
+                self.receive_of[a[i]] = receive
+            elif what == DEPART:
+                self.departs[a[i]] = i
+                binding[i] = self._poster(a[i])
+                if binding[i] != NONE:
+                    date[i] = date[binding[i]]
+            elif what == ARRIVE:
+                self.arrives[a[i]] = i
+                binding[i] = self.departs[a[i]]
+            elif what == COMPLETE:
+                self.completes[a[i]] = i
+                binding[i] = self._completion(i, a[i])
+            elif what == WAIT:
+                waiting[process] = i
+            elif what == RESUME:
+                binding[i] = self._waker(i, last)
+                begun = waiting.get(process, before[i])
+                cause = a[i]
+                rank = self._waker_rank(i)
+                self.waits.append(Wait(process, date[begun], date[i], site[i], cause, rank))
+            elif what == ENTER:
+                self.entered.setdefault((a[i], int(b[i])), []).append(i)
+            elif what == END:
+                if self.last == NONE or date[i] > date[self.last]:
+                    self.last = i
+
+    def _begin(self, row: int, process: int, last: dict[int, int]) -> int:
+        """The row of the parent after which a process begins."""
+        rank = self.rank_of[process] = self.a[row]
+        kind = self.kind_of[process] = int(self.b[row])
+        if kind == MAIN:
+            self.main[rank] = process
+            return NONE
+        if rank not in self.main:
+            self.main[rank] = process
+            return NONE
+        parent = last[self.main[rank]]
+        while parent != NONE and self.date[parent] > self.date[row]:
+            parent = self.before[parent]
+        return parent
+
+    def _poster(self, message: int) -> int:
+        """The row that let a message leave: its posting, or that of its receive."""
+        send = self.sends.get(message, NONE)
+        receive = self.receives.get(self.receive_of.get(message, NONE), NONE)
+        if receive == NONE or (self.modes.get(message, 0) & EAGER):
+            return send
+        if send == NONE or self.date[receive] > self.date[send]:
+            return receive
+        return send
+
+    def _completion(self, row: int, order: int) -> int:
+        """The row that completed a message or a receive."""
+        date = self.date
+        if order in self.receives:
+            message = self.message_of.get(order, NONE)
+            candidates = [self.arrives.get(message, NONE), self.receives[order]]
+            spare = [self.sends.get(message, NONE)]
+        else:
+            candidates = [self.arrives.get(order, NONE), self.sends.get(order, NONE)]
+            spare = [self.departs.get(order, NONE)]
+        for candidate in candidates:
+            if candidate != NONE and date[candidate] == date[row]:
+                return candidate
+        known = [one for one in candidates[1:] + spare if one != NONE]
+        return max(known, key=date.__getitem__, default=NONE)
+
+    def _waker(self, row: int, last: dict[int, int]) -> int:
+        """The row that let a process continue."""
+        cause, by = self.a[row], int(self.b[row])
+        if cause > 0:
+            found = self.completes.get(cause, self.arrives.get(cause, NONE))
+        elif cause < 0:
+            found = last.get(-1 - cause, NONE)
+        else:
+            found = last.get(by, NONE) if by >= 0 else NONE
+        if found == NONE or self.date[found] > self.date[row]:
+            return self.before[row]
+        return found
+
+    def _waker_rank(self, row: int) -> int:
+        """The rank that a wait was for."""
+        cause, by = self.a[row], int(self.b[row])
+        if cause > 0:
+            message = self.message_of.get(cause, cause)
+            source: int = self.sources.get(message, NONE)
+            if source == self.rank_of[self.process[row]]:
+                # A send waits for its receiver.
+                receive = self.receives.get(self.receive_of.get(message, NONE), NONE)
+                if receive != NONE:
+                    return self.rank_of[self.process[receive]]
+            return source
+        if cause < 0:
+            return self.rank_of.get(-1 - cause, NONE)
+        return self.rank_of.get(by, NONE)
+
+    @property
+    def seconds(self) -> float:
+        """The makespan (s)."""
+        return 0.0 if self.last == NONE else self.date[self.last]
+
+    def in_call(self, row: int) -> bool:
+        """Whether the time before a row was in an MPI call, or a process in the background."""
+        return self.site[row] != NONE or self.kind_of.get(self.process[row]) == BACKGROUND
+
+    def evaluate(self, scales: Scales | None = None) -> Floats:
+        """The dates (s) of all rows with other durations.
+
+        Messages match as they did, and transfers compete as they did: in a run with these durations
+        both may differ.
+        """
+        scales = scales or Scales()
+        kind, a, b, x, date = self.kind, self.a, self.b, self.x, self.date
+        before, binding, process = self.before, self.binding, self.process
+        new = [0.0] * len(kind)
+        contention = scales.transfer if scales.contention is None else scales.contention
+        slow = self._slow_messages(scales.links)
+        awaited: dict[int, list[int]] = {}
+        compute = {
+            number: scales.compute * scales.ranks.get(rank, 1.0)
+            for number, rank in self.rank_of.items()
+        }
+        overhead, latency_scale, transfer = scales.overhead, scales.latency, scales.transfer
+        lines = scales.lines
+        for i, what in enumerate(kind):
+            if what == AWAITED:
+                awaited[process[i]].append(a[i])
+            elif what == DEPART:
+                message = a[i]
+                start = new[self.sends[message]] if message in self.sends else 0.0
+                receive = self.receives.get(self.receive_of.get(message, NONE), NONE)
+                if receive != NONE and receive < i and not self.modes.get(message, 0) & EAGER:
+                    start = max(start, new[receive])
+                new[i] = start
+            elif what == ARRIVE:
+                depart = binding[i]
+                lasted = date[i] - date[depart]
+                latency = min(lasted, b[depart])
+                alone = min(lasted - latency, x[depart])
+                factor = slow.get(a[i], 1.0)
+                new[i] = (
+                    new[depart]
+                    + latency * latency_scale
+                    + alone * transfer * factor
+                    + (lasted - latency - alone) * contention * factor
+                )
+            elif what == COMPLETE:
+                new[i] = self._completed(i, new, latency_scale, transfer)
+            elif what == MATCH:
+                new[i] = date[i]
+            else:
+                mine = process[i]
+                previous = before[i]
+                if previous == NONE:
+                    new[i] = date[i]
+                    continue
+                start = new[previous]
+                for order in awaited.pop(mine, ()):
+                    done = self.completes.get(order, NONE) if order > 0 else NONE
+                    if NONE != done < i and new[done] > start:
+                        start = new[done]
+                if what == RESUME:
+                    cause = binding[i]
+                    if cause == previous:  # a timer
+                        new[i] = max(start, new[previous] + date[i] - date[previous])
+                    else:
+                        tail = date[i] - date[cause]
+                        new[i] = max(start, new[cause] + tail)
+                    continue
+                lasted = date[i] - date[previous]
+                if what == CALL or (what == END and self.site[i] == NONE):
+                    factor = compute[mine]
+                    if lines and what == CALL:
+                        factor *= lines.get(a[i], 1.0)
+                    lasted *= factor
+                elif what == SEND:
+                    cost = min(lasted, x[i])
+                    lasted += cost * (overhead - 1.0)
+                elif kind[previous] == RESUME or kind[previous] == WAIT:
+                    lasted *= overhead
+                new[i] = start + lasted
+                if what == WAIT:
+                    # For one of several, only the one that came counts.
+                    awaited[mine] = []
+                    if a[i] == 0:
+                        awaited[mine] = _Forgetful()
+        return np.array(new)
+
+    def makespan(self, scales: Scales | None = None) -> float:
+        """The predicted time (s) of the run with other durations."""
+        dates = self.evaluate(scales)
+        ends = [dates[i] for i, what in enumerate(self.kind) if what == END]
+        return float(max(ends, default=0.0))
+
+    def _completed(self, row: int, new: list[float], latency: float, transfer: float) -> float:
+        order = self.a[row]
+        cause = self.binding[row]
+        if cause == NONE:
+            return self.date[row]
+        found = new[cause]
+        lasted = self.date[row] - self.date[cause]
+        if lasted > 0.0:
+            found += lasted * (latency if self.kind[cause] == SEND else transfer)
+        if order in self.receives:
+            found = max(found, new[self.receives[order]])
+            arrive = self.arrives.get(self.message_of.get(order, NONE), NONE)
+            if NONE != arrive < row:
+                found = max(found, new[arrive])
+        return found
+
+    def _slow_messages(self, links: dict[int, float]) -> dict[int, float]:
+        """The factors of messages that cross links with other bandwidths."""
+        if not links:
+            return {}
+        routes = self.record.about["routes"]
+        factors = [max([links.get(link, 1.0) for link in route], default=1.0) for route in routes]
+        table = self.record.messages
+        return {
+            int(number): factors[route]
+            for number, route in zip(table[:, 0].tolist(), table[:, 5].tolist())
+            if factors[route] != 1.0
+        }
+
+    def detached(self, message: int) -> bool:
+        """Whether the sender of a message did not wait for it."""
+        return bool(self.modes.get(message, 0) & DETACHED)
+
+
+class _Forgetful(list[int]):
+    """A list that stays empty."""
+
+    def append(self, value: int) -> None:
+        """Do nothing."""

@@ -1,0 +1,191 @@
+"""The critical path of a run: the chain of work and messages that ends with its last rank.
+
+It leads without a gap from the start of the run to its end, so its length is the makespan. Each
+piece has one cause, and only shortening the path can shorten the run.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Final
+
+from pysmpi.analysis.graph import NONE, Graph
+from pysmpi.trace.activity import ARRIVE, CALL, COMPLETE, END, RESUME, SEND, WAIT
+
+COMPUTE: Final = "compute"  # the program's own work
+OVERHEAD: Final = "overhead"  # work of the MPI library for messages
+COMBINE: Final = "combine"  # arithmetic and copies inside calls
+LATENCY: Final = "latency"  # of messages
+TRANSFER: Final = "transfer"  # bytes at the speed of an idle network
+CONTENTION: Final = "contention"  # the further time, because messages share links
+SLEEP: Final = "sleep"  # sleeps, timers and files
+
+CAUSES: Final = (COMPUTE, OVERHEAD, COMBINE, LATENCY, TRANSFER, CONTENTION, SLEEP)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of the critical path, from `begin` to `end` (s).
+
+    `rank` has the work, or has sent the message. `receiver` is the rank that it is for, -1 without
+    a message. `site` is the call in which it is, or, of compute, the call that follows it, with
+    `since` as the call before it; -1 for the begin or the end of the program.
+    """
+
+    begin: float
+    end: float
+    cause: str
+    rank: int
+    receiver: int
+    message: int
+    site: int
+    since: int
+
+    @property
+    def seconds(self) -> float:
+        """Its length (s)."""
+        return self.end - self.begin
+
+
+@dataclass
+class CriticalPath:
+    """The pieces of a critical path, in the order of time."""
+
+    graph: Graph
+    pieces: list[Piece]
+
+    @property
+    def seconds(self) -> float:
+        """Its length (s): the makespan."""
+        if not self.pieces:
+            return 0.0
+        return self.pieces[-1].end - self.pieces[0].begin
+
+    def by_cause(self) -> dict[str, float]:
+        """Seconds of each cause."""
+        found = dict.fromkeys(CAUSES, 0.0)
+        for piece in self.pieces:
+            found[piece.cause] += piece.seconds
+        return found
+
+    def by_rank(self) -> dict[int, float]:
+        """Seconds of the compute of each rank."""
+        found: dict[int, float] = defaultdict(float)
+        for piece in self.pieces:
+            if piece.cause == COMPUTE:
+                found[piece.rank] += piece.seconds
+        return dict(found)
+
+    def by_place(self) -> list[tuple[str, str, float]]:
+        """Causes and places with their seconds, the longest first."""
+        found: dict[tuple[str, str], float] = defaultdict(float)
+        for piece in self.pieces:
+            found[piece.cause, self.place(piece)] += piece.seconds
+        rows = [(cause, place, seconds) for (cause, place), seconds in found.items()]
+        return sorted(rows, key=lambda row: (-row[2], row[:2]))
+
+    def place(self, piece: Piece) -> str:
+        """The lines of a piece."""
+        record = self.graph.record
+        if piece.cause != COMPUTE:
+            return "outside of calls" if piece.site == NONE else record.site(piece.site)
+        return span(record.about["sites"], piece.since, piece.site)
+
+    def hops(self) -> int:
+        """How often it changes from a rank to another."""
+        return sum(1 for piece in self.pieces if piece.cause == LATENCY)
+
+
+def span(sites: list[list[object]], since: int, site: int) -> str:
+    """The lines between two calls, of which either may be the begin or the end: `cg.py:310-318`."""
+    first = sites[since] if since != NONE else None
+    last = sites[site] if site != NONE else None
+    if last is None or not last[1]:
+        if first is None or not first[1]:
+            return "the whole program"
+        return f"{first[1]}:{first[2]} to the end"
+    if first is None or not first[1]:
+        return f"the start to {last[1]}:{last[2]}"
+    if first[1] == last[1]:
+        if first[2] == last[2]:
+            return f"{last[1]}:{last[2]} (again)"
+        return f"{first[1]}:{first[2]} to {last[2]}"
+    return f"{first[1]}:{first[2]} to {last[1]}:{last[2]}"
+
+
+def critical_path(graph: Graph) -> CriticalPath:
+    """Follow the dependencies back from the end of the run."""
+    pieces: list[Piece] = []
+    row = graph.last
+    while row != NONE:
+        before = graph.binding[row]
+        begin = 0.0 if before == NONE else graph.date[before]
+        if graph.date[row] > begin:
+            pieces += reversed(_pieces(graph, row, before, begin))
+        row = before
+    pieces.reverse()
+    return CriticalPath(graph, pieces)
+
+
+def _pieces(graph: Graph, row: int, before: int, begin: float) -> list[Piece]:
+    """What happened between a row and the one that it depends on."""
+    end = graph.date[row]
+    what = graph.kind[row]
+    if what == ARRIVE or (what == COMPLETE and before != NONE):
+        return _flight(graph, row, before, begin, end)
+    process = graph.process[row]
+    rank = graph.rank_of.get(process, NONE)
+    since, site = graph.since[row], graph.site[row]
+
+    def piece(first: float, last: float, cause: str, place: int = site) -> Piece:
+        return Piece(first, last, cause, rank, NONE, 0, place, since)
+
+    if what == CALL or (what == END and site == NONE):
+        return [piece(begin, end, COMPUTE, graph.a[row] if what == CALL else NONE)]
+    if what == RESUME:
+        return [piece(begin, end, SLEEP if before == graph.before[row] else OVERHEAD)]
+    if not graph.in_call(row):
+        # A sleep begins with the compute before it.
+        return [piece(begin, end, COMPUTE, NONE)]
+    if what == SEND:
+        cost = min(end - begin, graph.x[row])
+        middle = end - cost
+        found = []
+        if middle > begin:
+            found.append(piece(begin, middle, _local(graph, before)))
+        if end > middle:
+            found.append(piece(middle, end, OVERHEAD))
+        return found
+    return [piece(begin, end, _local(graph, before))]
+
+
+def _local(graph: Graph, before: int) -> str:
+    """The work after a row inside a call: the end of a wait costs overhead."""
+    return OVERHEAD if before != NONE and graph.kind[before] in (RESUME, WAIT) else COMBINE
+
+
+def _flight(graph: Graph, row: int, before: int, begin: float, end: float) -> list[Piece]:
+    """The pieces of a message on its way."""
+    order = graph.a[row]
+    message = graph.message_of.get(order, order) if graph.kind[row] == COMPLETE else order
+    send = graph.sends.get(message, NONE)
+    source = graph.sources.get(message, NONE)
+    receive = graph.receives.get(graph.receive_of.get(message, NONE), NONE)
+    receiver = graph.rank_of[graph.process[receive]] if receive != NONE else NONE
+    site = graph.site[receive] if receive != NONE else graph.site[send] if send != NONE else NONE
+    since = graph.since[send] if send != NONE else NONE
+    depart = graph.departs.get(message, NONE)
+
+    def piece(first: float, last: float, cause: str) -> Piece:
+        return Piece(first, last, cause, source, receiver, message, site, since)
+
+    if graph.kind[row] == COMPLETE or depart == NONE:
+        return [piece(begin, end, LATENCY if graph.kind[before] == SEND else TRANSFER)]
+    latency = begin + min(end - begin, graph.b[depart])
+    alone = min(end, latency + graph.x[depart])
+    # A difference of rounding is no contention.
+    if end - alone < 1e-9 * (end - begin):
+        alone = end
+    pieces = [(begin, latency, LATENCY), (latency, alone, TRANSFER), (alone, end, CONTENTION)]
+    return [piece(first, last, cause) for first, last, cause in pieces if last > first]

@@ -1,0 +1,154 @@
+"""The critical path is as long as the run, and shortening it shortens a second run as predicted."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from pysmpi.analysis.graph import Graph, Scales
+from pysmpi.analysis.path import COMPUTE, CONTENTION, LATENCY, TRANSFER, critical_path
+
+FIVE = [
+    ("npb_cg.py", 4, "--class", "S"),
+    ("jacobi2d.py", 4, "--size", "64", "--iterations", "60"),
+    ("dft.py", 4),
+    ("nbody.py", 4),
+    ("master_worker.py", 4),
+]
+MACHINE = {"platform": "graphene", "model": "lv08"}
+
+
+class Shortener:
+    """Shortens the compute before the calls of one line."""
+
+    def __init__(self, place, factor):
+        self.place, self.factor = place, factor
+
+    def call_begun(self, call):
+        file, line, _ = call.site
+        if f"{file.rpartition('/')[2]}:{line}" == self.place:
+            call.rank.process.debt *= self.factor
+
+
+def whole(path):
+    """Check that a path has no gap."""
+    assert path.pieces[0].begin == 0.0
+    for piece, following in zip(path.pieces, path.pieces[1:]):
+        assert piece.end == following.begin
+    assert path.seconds == path.graph.seconds
+    assert sum(path.by_cause().values()) == pytest.approx(path.graph.seconds, rel=1e-12)
+
+
+@pytest.mark.parametrize("app", FIVE, ids=lambda app: app[0])
+def test_its_length_is_the_makespan(record, app):
+    run = record(*app, compute="50us", **MACHINE)
+    graph = Graph(run)
+    assert graph.seconds == run.about["result"]["seconds"]
+    whole(critical_path(graph))
+    assert graph.makespan() == pytest.approx(run.seconds, rel=1e-12)
+
+
+@pytest.mark.parametrize("app", FIVE, ids=lambda app: app[0])
+def test_shorter_compute_of_the_line_that_it_names_shortens_a_second_run(record, app):
+    run = record(*app, compute="200us", **MACHINE)
+    graph = Graph(run)
+    path = critical_path(graph)
+    lines = defaultdict(float)
+    for piece in path.pieces:
+        if piece.cause == COMPUTE and piece.site >= 0:
+            lines[piece.site] += piece.seconds
+    site = max(lines, key=lines.get)
+    file, line = run.about["sites"][site][1:3]
+    place = f"{file.rpartition('/')[2]}:{line}"
+    same = [
+        number
+        for number, one in enumerate(run.about["sites"])
+        if f"{one[1].rpartition('/')[2]}:{one[2]}" == place
+    ]
+    predicted = graph.makespan(Scales(lines=dict.fromkeys(same, 0.9)))
+    assert predicted < run.seconds
+    again = record(*app, compute="200us", listener=Shortener(place, 0.9), **MACHINE)
+    assert run.seconds - again.seconds == pytest.approx(run.seconds - predicted, rel=0.02)
+
+
+@pytest.mark.parametrize("app", FIVE, ids=lambda app: app[0])
+def test_lower_latency_and_more_bandwidth_shorten_a_second_run_as_predicted(record, app):
+    run = record(*app, compute="20us", **MACHINE)
+    graph = Graph(run)
+    # Factors 1 of lv08's default 13.01 and 0.97.
+    for cfg, scales in (
+        ({"network/latency-factor": str(13.01 * 0.9)}, Scales(latency=0.9)),
+        ({"network/bandwidth-factor": str(0.97 / 0.9)}, Scales(transfer=0.9)),
+    ):
+        again = record(*app, compute="20us", cfg=cfg, **MACHINE)
+        assert again.seconds == pytest.approx(graph.makespan(scales), rel=0.02)
+        assert again.seconds <= run.seconds
+
+
+def test_it_names_the_late_rank_and_the_line(record):
+    def main():
+        import time
+
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        for _ in range(3):
+            time.sleep(1.0 if comm.rank == 2 else 0.1)
+            comm.Barrier()
+
+    run = record(main, 4, compute="none")
+    path = critical_path(Graph(run))
+    whole(path)
+    causes = path.by_cause()
+    assert causes["sleep"] == pytest.approx(3.0, rel=1e-6)
+    assert {piece.rank for piece in path.pieces if piece.cause == "sleep"} == {2}
+
+
+def test_background_collectives_threads_and_one_sided_calls_have_paths_without_gaps(record):
+    def main():
+        import threading
+
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        data, total = np.ones(20_000), np.zeros(20_000)
+        request = comm.Iallreduce(data, total)
+        thread = threading.Thread(target=lambda: comm.Dup().Barrier())
+        thread.start()
+        thread.join()
+        request.Wait()
+        window = MPI.Win.Create(total, comm=comm)
+        window.Fence()
+        window.Put(data, (comm.rank + 1) % comm.size)
+        window.Fence()
+        window.Lock(0)
+        window.Get(data, 0)
+        window.Unlock(0)
+        window.Free()
+
+    run = record(main, 4, compute="1us", platform="graphene")
+    graph = Graph(run)
+    path = critical_path(graph)
+    whole(path)
+    causes = path.by_cause()
+    assert causes[LATENCY] > 0.0 and causes[TRANSFER] > 0.0
+    assert graph.makespan() == pytest.approx(run.seconds, rel=1e-9)
+
+
+def test_contention_is_told_from_bandwidth(record):
+    def main(most):
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        data = np.zeros(1 << 20, np.uint8)
+        if comm.rank == 0:
+            for source in range(1, most):
+                comm.Recv(data, source)
+        elif comm.rank < most:
+            comm.Send(data, 0)
+
+    alone = critical_path(Graph(record(main, 4, 2, compute="none", platform="graphene")))
+    crowded = critical_path(Graph(record(main, 4, 4, compute="none", platform="graphene")))
+    assert alone.by_cause()[CONTENTION] == 0.0
+    assert alone.by_cause()[TRANSFER] > 0.9 * alone.seconds
+    assert crowded.seconds > 1.2 * alone.seconds or crowded.by_cause()[CONTENTION] == 0.0
