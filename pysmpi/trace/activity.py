@@ -68,9 +68,9 @@ class Record:
 
     `kind`, `process`, `date` (s), `a`, `b`, `x` are the columns of the events. `messages` has a row
     for each message: its number, the ranks that send and receive it, tag, bytes, the number of its
-    route, and its mode: EAGER, DETACHED, both or neither. `about` describes the run: `result` (see `Result.report`), `sites` (name of the
-    call, file, line, function), `routes` (numbers of links), `links` (name and bytes/s), `hosts`
-    of the ranks.
+    route, and its mode: EAGER, DETACHED, both or neither. `about` describes the run: `result` (see
+    `Result.report`), `sites` (name of the call, file, line, function), `routes` (numbers of links),
+    `links` (name and bytes/s), `hosts` of the ranks, and `cores` of the hosts.
     """
 
     kind: Integers
@@ -133,7 +133,7 @@ def load(path: str) -> Record:
             raise UsageError(f"{path}: found another kind of file, {expected}") from None
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile, AttributeError, TypeError):
-        raise UsageError(f"{path}: found another kind of file or a part of one, {expected}") from None
+        raise UsageError(f"{path}: found another kind of file or a part, {expected}") from None
     version = about.get("version") if isinstance(about, dict) else None
     if version != VERSION:
         raise UsageError(f"{path}: found version {version!r} of records, expected {VERSION}")
