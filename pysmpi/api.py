@@ -33,7 +33,7 @@ from pysmpi.runtime.options import check as checked
 from pysmpi.runtime.result import ProgramError, Result, write_report
 from pysmpi.runtime.spawning import Segment
 from pysmpi.runtime.verdict import USAGE
-from pysmpi.trace import recording
+from pysmpi.trace.recorder import recording
 
 if TYPE_CHECKING:
     from pysmpi.platform.model import Platform

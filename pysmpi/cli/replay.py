@@ -29,10 +29,12 @@ def command(
     traces: tuple[str, ...], begins: tuple[str, ...], core_speed: str | None,
     report: str | None, quiet: bool, coll: tuple[str, ...], cfg: tuple[str, ...], **rest: Any,
 ) -> int:
-    """Replay time-independent traces of SMPI on a simulated machine, without their programs.
+    """Replay recorded runs on a simulated machine, without their programs.
 
-    TRACE is an index that names a file for each rank, as smpirun -trace-ti writes it, or one
+    TRACE is a recording of pysmpi (--trace FILE.jsonl), or a time-independent trace of SMPI: an
+    index that names a file for each rank, as smpirun -trace-ti writes it, or one
     file in which each line begins with its rank. The ranks of several traces share the machine.
+    Without options of a machine, a recording is replayed on the one that it was made on.
     """  # fmt: skip
     from pysmpi.output import OutputFile
     from pysmpi.platform.config import parse
@@ -40,7 +42,7 @@ def command(
     from pysmpi.replay import Replay
 
     if not traces:
-        raise UsageError("replay: expected a time-independent trace")
+        raise UsageError("replay: expected a trace")
     if len(begins) not in (0, len(traces)):
         raise UsageError(
             f"--begin: found {text.count(len(begins), 'time')} for "

@@ -19,7 +19,9 @@ from pysmpi.kernel.requests import Context
 from pysmpi.machine import UNKNOWN_SPEED, Machine
 from pysmpi.platform.model import Host
 from pysmpi.replay.player import Player
+from pysmpi.replay.recorded import RecordedInstance, RecordedTrace
 from pysmpi.replay.sources import Source, sources
+from pysmpi.trace.lines import is_recording
 
 
 class Instance:
@@ -109,7 +111,8 @@ class Replay:
     """A replay of traces, each with the date (s) at which it begins.
 
     `options` are those of `Machine`, which has a place for the ranks of all traces, in the order of
-    the traces. `core_speed` (flop/s) replaces the speeds of the hosts.
+    the traces; without options, a recording is replayed on the machine that it was made on.
+    `core_speed` (flop/s) replaces the speeds of the hosts.
     """
 
     def __init__(
@@ -119,8 +122,20 @@ class Replay:
         **options: Any,
     ) -> None:
         self.core_speed = core_speed
-        self.traces = [(str(path), begin, sources(path)) for path, begin in traces]
-        self.nprocs = sum(len(ranks) for _, _, ranks in self.traces)
+        self.traces: list[tuple[str, float, list[Source] | RecordedTrace]] = []
+        self.nprocs = 0
+        for path, begin in traces:
+            name = str(path)
+            if is_recording(name):
+                recorded = RecordedTrace(name)
+                self.nprocs += recorded.nprocs
+                self.traces.append((name, begin, recorded))
+                if len(traces) == 1 and not any(options.values()):
+                    options = recorded.machine()
+            else:
+                ranks = sources(name)
+                self.nprocs += len(ranks)
+                self.traces.append((name, begin, ranks))
         self.machine = Machine(self.nprocs, **options)
 
     def run(self) -> ReplayResult:
@@ -132,20 +147,27 @@ class Replay:
         engine = Engine(machine.transport(hosts, list(slots)), len(slots))
         engine.by_arrival = machine.settings.value("smpi/matching") == "arrival"
         cores: dict[tuple[Host, int], Core] = {}
-        instances: list[Instance] = []
+        instances: list[Instance | RecordedInstance] = []
         first = 0
-        for name, begin, ranks in self.traces:
-            instance = Instance(name, begin, len(ranks), machine.selection)
-            self._cast(engine, instance, ranks, first, cores)
-            instances.append(instance)
-            first += len(ranks)
+        for name, begin, trace in self.traces:
+            if isinstance(trace, RecordedTrace):
+                recorded = RecordedInstance(trace, begin, machine.selection)
+                processes, numbers = self._processes(engine, first, trace.nprocs, cores)
+                recorded.cast(processes, numbers)
+                instances.append(recorded)
+                first += trace.nprocs
+            else:
+                independent = Instance(name, begin, len(trace), machine.selection)
+                self._cast(engine, independent, trace, first, cores)
+                instances.append(independent)
+                first += len(trace)
         try:
             engine.run()
         finally:
             cache.forget()
         for instance in instances:
             _check(instance)
-        players = [player for instance in instances for player in instance.players]
+        players = [player for instance in instances for player in instance.players[: instance.size]]
         return ReplayResult(
             nprocs=self.nprocs,
             seconds=max((player.date for player in players), default=0.0),
@@ -168,16 +190,11 @@ class Replay:
             end_seconds=[player.date for player in players],
         )
 
-    def _cast(
-        self,
-        engine: Engine,
-        instance: Instance,
-        ranks: Sequence[Source],
-        first: int,
-        cores: dict[tuple[Host, int], Core],
-    ) -> None:
-        """Make the players of a trace, in the places from `first` on."""
-        places = self.machine.slots[first : first + len(ranks)]
+    def _processes(
+        self, engine: Engine, first: int, count: int, cores: dict[tuple[Host, int], Core]
+    ) -> tuple[list[Process], list[int]]:
+        """The processes in the places from `first` on, and the numbers of their hosts."""
+        places = self.machine.slots[first : first + count]
         processes = []
         for i, place in enumerate(places, first):
             core = cores.get((place.host, place.core))
@@ -187,24 +204,40 @@ class Replay:
                 cores[place.host, place.core] = core
             core.residents += 1
             processes.append(Process(engine, i, i, core))
+        return processes, [place.host.index for place in places]
+
+    def _cast(
+        self,
+        engine: Engine,
+        instance: Instance,
+        ranks: Sequence[Source],
+        first: int,
+        cores: dict[tuple[Host, int], Core],
+    ) -> None:
+        """Make the players of a trace, in the places from `first` on."""
+        processes, numbers = self._processes(engine, first, len(ranks), cores)
         instance.point_to_point = Context(2 * first, processes)
         instance.collective = Context(2 * first + 1, processes)
-        numbers = [place.host.index for place in places]
         if len(set(numbers)) < len(numbers):
             instance.nodes = Nodes(numbers)
         if self.machine.selection.tuner is not None:
-            instance.slots = Nodes(range(first, first + len(places)))
+            instance.slots = Nodes(range(first, first + len(ranks)))
         for source, process in zip(ranks, processes):
             player = Player(instance, source, process)
             instance.players.append(player)
             player.start(instance.begin)
 
 
-def _check(instance: Instance) -> None:
+def _check(instance: Instance | RecordedInstance) -> None:
     """Refuse a trace whose ranks wait for ever."""
     stuck = [player for player in instance.players if not player.done]
     if stuck:
         places = "; ".join(f"rank {player.rank} at {player.where()}" for player in stuck[:3])
+        if isinstance(instance, RecordedInstance) and not instance.trace.complete:
+            raise UsageError(
+                f"{instance.name}: found no end: the run was stopped, or the file is cut short; "
+                f"{text.count(len(stuck), 'rank')} would wait for ever: {places}"
+            )
         more = f"; and {len(stuck) - 3} more" if len(stuck) > 3 else ""
         raise UsageError(
             f"{instance.name}: {text.count(len(stuck), 'rank')} never "

@@ -1,7 +1,5 @@
-"""What happened in a run: the recorder of timelines and the formats it writes."""
+"""What happened in a run: the recorder, the recorded form, and the formats of traces.
 
-from __future__ import annotations
-
-from pysmpi.trace.recorder import Recorder, recorder_for, recording
-
-__all__ = ["Recorder", "recorder_for", "recording"]
+`events` has the records, `recorder` makes them during a run, `model` is a recording in memory,
+`formats` the registry of formats.
+"""

@@ -8,14 +8,15 @@ element says which:
 | `COMPUTE` | seconds of the core |
 | `PASS` | seconds that pass otherwise: a sleep, a poll, a wait for a file, a lock, a window |
 | `SEND` | request, context, source, destination, tag, bytes, mode of the kernel, non-blocking |
-| `RECEIVE` | request, context, source, destination, tag, bytes of the buffer |
+| `RECEIVE` | request, context, source, destination, tag, bytes of the buffer [, source, tag] |
 | `TRANSFER` | request, context, source, destination, bytes: one-sided communication |
 | `COLLECTIVE` | collective call, context, tag, background (bool), its arguments (a dict) |
 | `STEPS` | context, rank, tag, codes, peers, sizes, tags, amounts of a kernel schedule |
 | `WAIT` | numbers of requests, whether all are awaited |
 
 Requests are numbered over the whole run. A wait for the collective call N in the background has the
-number -N. Sources and destinations are ranks of the context.
+number -N. Sources and destinations are ranks of the context. A receive that was posted with a
+wildcard has the source and tag of its message at its end, if they were known.
 """
 
 from __future__ import annotations
@@ -138,12 +139,22 @@ class TracedWait(NamedTuple):
     collective: int = 0
 
 
+class TracedMatch(NamedTuple):
+    """The source (a rank of the context) and tag of the message that a non-blocking receive with a
+    wildcard has taken.
+    """
+
+    receive: int
+    source: int
+    tag: int
+
+
 class Format(Protocol):
     """A writer of timelines. Calls and transfers come in the order in which they end.
 
     A format may have further methods, called if it has them: `describe(facts)` first, with facts of
     the run as plain data; `communicator(TracedCommunicator)` before the first record that refers to
-    it; `wait(TracedWait)`; `between(TracedCall)` for time between calls.
+    it; `wait(TracedWait)`; `match(TracedMatch)`; `between(TracedCall)` for time between calls.
     """
 
     def begin(self, places: Sequence[RankPlace]) -> None:

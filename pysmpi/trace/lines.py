@@ -18,13 +18,13 @@ from pysmpi.trace.events import (
     RankPlace,
     TracedCall,
     TracedCommunicator,
+    TracedMatch,
     TracedMessage,
     TracedWait,
 )
-from pysmpi.trace.model import VERSION, Recording
+from pysmpi.trace.model import NAME, VERSION, Recording
 from pysmpi.trace.streams import Output
 
-NAME = "pysmpi recording"
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _BLOCK = 1 << 18  # bytes read at once
 
@@ -40,7 +40,7 @@ class LinesFormat:
     def describe(self, facts: dict[str, Any]) -> None:
         """The first line."""
         self._described = True
-        self._write({"format": NAME, "version": VERSION, **facts})
+        self._write({**facts, "format": NAME, "version": VERSION})
 
     def _write(self, record: Any) -> None:
         self.output.write(_encode(record) + "\n")
@@ -83,6 +83,10 @@ class LinesFormat:
         """A line."""
         self._write(["wait", *wait])
 
+    def match(self, match: TracedMatch) -> None:
+        """A line."""
+        self._write(["match", *match])
+
     def end(self, ends: Sequence[float]) -> None:
         """The last line."""
         self._write(["end", list(ends)])
@@ -117,8 +121,11 @@ def whole_lines(path: str) -> Iterator[bytes]:
 
 
 def is_recording(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as a recording does."""
-    first = next(whole_lines(os.fspath(path)), b"")
+    """Whether a file begins as a recording does; False for one that cannot be read."""
+    try:
+        first = next(whole_lines(os.fspath(path)), b"")
+    except OSError:
+        return False
     return first.startswith(b"{") and NAME.encode() in first[:200]
 
 
@@ -154,6 +161,19 @@ def read_lines(path: str | os.PathLike[str]) -> Recording:
     return found
 
 
+def read_facts(path: str) -> dict[str, Any]:
+    """The facts of a recording. Raises UsageError for a file that is none."""
+    try:
+        first = next(whole_lines(path), None)
+        if first is None:
+            raise Wrong("found no whole line, expected a recording of pysmpi")
+        return _facts(json.loads(first))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{path}, line 1: {error}") from None
+
+
 def _facts(record: Any) -> dict[str, Any]:
     if not isinstance(record, dict) or record.get("format") != NAME:
         raise Wrong("found no recording, expected the first line of one")
@@ -180,6 +200,8 @@ def take(found: Recording, record: list[Any], sites: dict[int, str]) -> None:
     elif kind == "communicator":
         number, of, name, members = record[1:]
         found.communicators[number] = TracedCommunicator(number, of, name, tuple(members))
+    elif kind == "match":
+        found.match(TracedMatch(*record[1:]))
     elif kind == "rank":
         found.places.append(RankPlace(*record[1:]))
     elif kind == "end":

@@ -13,11 +13,17 @@ from pysmpi.trace.events import (
     RankPlace,
     TracedCall,
     TracedCommunicator,
+    TracedMatch,
     TracedMessage,
     TracedWait,
 )
 
+NAME = "pysmpi recording"
 VERSION = 1  # of the recorded form
+# Options of the machine that a recording was made on, in its facts.
+MACHINE = (
+    "platform", "hostfile", "map_by", "model", "memory_model", "selector", "coll", "cfg",
+)  # fmt: skip
 
 
 @dataclass
@@ -53,9 +59,11 @@ class Compute:
 class Recording:
     """A run in memory. As a format, it collects what a recorder passes on.
 
-    `facts` describes the run: program, platform, model, options. `calls`, `between` (time between
+    `facts` describes the run: program, platform, model, options. `calls`, `blanks` (time between
     calls) and `messages` are in the order of their ends, `waits` too. `ends` holds the date at
-    which each rank ended. A recording is `complete` if its run was recorded to the end.
+    which each rank ended. `matches` has the source and tag of the message that a non-blocking
+    receive with a wildcard has taken, by the number of the receive. A recording is `complete` if
+    its run was recorded to the end.
     """
 
     facts: dict[str, Any] = field(default_factory=dict)
@@ -64,6 +72,7 @@ class Recording:
     calls: list[TracedCall] = field(default_factory=list)
     messages: list[TracedMessage] = field(default_factory=list)
     waits: list[TracedWait] = field(default_factory=list)
+    matches: dict[int, tuple[int, int]] = field(default_factory=dict)
     blanks: list[TracedCall] = field(default_factory=list)
     ends: list[float] = field(default_factory=list)
     complete: bool = False
@@ -97,6 +106,10 @@ class Recording:
     def wait(self, wait: TracedWait) -> None:
         """A wait has ended."""
         self.waits.append(wait)
+
+    def match(self, match: TracedMatch) -> None:
+        """A receive with a wildcard has got its message."""
+        self.matches[match.receive] = match.source, match.tag
 
     def end(self, ends: Sequence[float]) -> None:
         """The run is over."""

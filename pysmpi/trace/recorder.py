@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from pysmpi.collectives import registry
 from pysmpi.collectives.running import find_live
 from pysmpi.errors import UsageError
+from pysmpi.kernel.matching import is_wild
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Receive, Request, Send, Transfer
 from pysmpi.mpi.calls import MpiCall, Role
 from pysmpi.mpi.collective.execution import nodes_of
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.output import OutputFile
+from pysmpi.platform.model import Platform
 from pysmpi.runtime.program_errors import shorten
 from pysmpi.trace.events import (
     COLLECTIVE,
@@ -31,11 +33,12 @@ from pysmpi.trace.events import (
     RankPlace,
     TracedCall,
     TracedCommunicator,
+    TracedMatch,
     TracedMessage,
     TracedWait,
 )
 from pysmpi.trace.formats import FORMATS
-from pysmpi.trace.model import VERSION, Recording
+from pysmpi.trace.model import MACHINE, NAME, VERSION, Recording
 from pysmpi.version import __version__
 
 if TYPE_CHECKING:
@@ -102,6 +105,7 @@ class Recorder:
         # Of a message on its way: the same of its send, and of its receive.
         self._sends: dict[Request, tuple[int, float, int]] = {}
         self._matches: dict[Request, tuple[int, float, int]] = {}
+        self._wild: set[Request] = set()  # receives with wildcards that have no message yet
         self._departures: dict[Send, float] = {}
         self._landed: dict[Send, float] = {}  # messages that were not received yet
         self._known = 0  # ranks that the format has heard of
@@ -115,6 +119,7 @@ class Recorder:
         self._communicator = getattr(format, "communicator", None)
         self._wait = getattr(format, "wait", None)
         self._between = getattr(format, "between", None)
+        self._match = getattr(format, "match", None)
 
     def __enter__(self) -> Recorder:
         return self
@@ -148,8 +153,24 @@ class Recorder:
             for send, date in self._landed.items():
                 self._arrive(send, date)
             self._landed.clear()
+            self._last_times(simulation)
             self.format.end([outcome.date for outcome in simulation.outcomes])
         self.format.close()
+
+    def _last_times(self, simulation: Simulation) -> None:
+        """The time of each rank after its last call."""
+        if self._between is None:
+            return
+        for rank, outcome in enumerate(simulation.outcomes):
+            thread = self._threads.get(simulation.universe.processes[rank])
+            last = 0.0 if thread is None else thread.last
+            if outcome.date > last + _NOTHING:
+                record = TracedCall("", rank, 0, "")
+                self._calls += 1
+                record.number = self._calls
+                record.start, record.end = last, outcome.date
+                record.operations.append((PASS, outcome.date - last))
+                self._between(record)
 
     def _detach(self) -> None:
         if self.simulation is not None:
@@ -271,7 +292,7 @@ class Recorder:
         awaited, thread.awaited = thread.awaited, []
         waited: set[int] = set()
         for one in record.operations:
-            if one[0] == WAIT:
+            if one[0] == WAIT and one[2]:
                 waited.update(one[1])
         active = None
         rest: list[int] = []
@@ -351,10 +372,17 @@ class Recorder:
                 if isinstance(request, Receive):
                     context = request.context
                     self._use(record, context)
-                    operations.append(
-                        (RECEIVE, request.order, context.number, request.source,
-                         request.destination, request.tag, request.nbytes)
+                    operation: tuple[Any, ...] = (
+                        RECEIVE, request.order, context.number, request.source,
+                        request.destination, request.tag, request.nbytes,
                     )  # fmt: skip
+                    if is_wild(request):
+                        message = request.message
+                        if message is not None:
+                            operation += message.source, message.tag
+                        elif self._match is not None:
+                            self._wild.add(request)
+                    operations.append(operation)
             elif isinstance(request, Transfer):
                 context = request.context
                 self._use(record, context)
@@ -532,11 +560,16 @@ class Recorder:
     def request_completed(self, request: Request, now: float) -> None:
         """A send or receive is complete, perhaps without a message."""
         self._receives.pop(request, None)
+        self._wild.discard(request)
 
     def message_matched(self, send: Send, receive: Receive, now: float) -> None:
         """A receive has got its message."""
         nbytes = min(send.nbytes, receive.nbytes)
         known = self._receives.pop(receive, None)
+        if receive in self._wild:
+            self._wild.discard(receive)
+            assert self._match is not None
+            self._match(TracedMatch(receive.order, send.source, send.tag))
         owner: TracedCall | Request = receive
         if known is not None:
             if known[0] is not None:
@@ -716,11 +749,28 @@ def _attach(recorder: Recorder, job: Job) -> None:
 
 def _facts(job: Job) -> dict[str, Any]:
     """What a replay of the recording on the same machine needs."""
+    options = job.options
+    machine: dict[str, Any] = {}
+    for name in MACHINE:
+        value = getattr(options, name)
+        if isinstance(value, Platform):
+            value = value.name
+        elif isinstance(value, (str, os.PathLike)):
+            value = os.fspath(value)
+            if name != "model" and os.path.exists(value):
+                value = os.path.abspath(value)
+        elif value is not None:
+            value = dict(value)
+        if value:
+            machine[name] = value
     return {
-        "format": "pysmpi recording",
+        "format": NAME,
         "version": VERSION,
         "pysmpi": __version__,
         "program": job.program.name,
-        "nprocs": job.options.nprocs,
+        "nprocs": options.nprocs,
         "platform": job.platform.name,
+        "model": job.machine.model.name,
+        "selector": job.selection.selector,
+        "machine": machine,
     }

@@ -13,7 +13,7 @@ import pytest
 
 import pysmpi
 from pysmpi.errors import UsageError
-from pysmpi.trace import recorder_for
+from pysmpi.trace.recorder import recorder_for
 
 
 def exchange() -> None:

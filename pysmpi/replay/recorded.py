@@ -1,0 +1,524 @@
+"""Replay of recordings of pysmpi (docs/traces.md): the kernel executes the operations of threads.
+
+A recording holds what each call did in terms of the kernel, so that a replay on the machine of the
+recording takes the same time. On another machine, compute takes as many flops, collective calls use
+the algorithms that are selected there, and other time passes as it did.
+
+The file is read once, from its begin to its end. It is in the order of time, so the calls of a
+thread are needed soon after they are read; those that are needed later wait in a queue.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.collectives.cache import schedule_for
+from pysmpi.collectives.call import Call
+from pysmpi.collectives.layout import Nodes
+from pysmpi.errors import UsageError
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import STANDARD, Context, Request, Send, Transfer
+from pysmpi.kernel.schedule import IRECV, ISEND, RECV, SEND, WAITALL, Schedule
+from pysmpi.trace.events import COLLECTIVE, COMPUTE, PASS, RECEIVE, STEPS, TRANSFER, WAIT
+from pysmpi.trace.events import SEND as SENDS
+from pysmpi.trace.lines import Wrong, read_facts, whole_lines
+from pysmpi.trace.model import MACHINE
+
+if TYPE_CHECKING:
+    from pysmpi.collectives.selection import Selection
+
+# Steps of a schedule after which a new one begins.
+ENOUGH = 512
+_Operations = deque[tuple[int, list[Any]]]  # of a thread: the line, and the operations of a call
+
+
+class RecordedTrace:
+    """A recording that is being read: the operations of each thread, by rank and thread."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.number = 0  # of the line
+        self.facts = read_facts(name)
+        self.speeds: list[float] = []  # of the cores of the ranks (flop/s)
+        self.members: dict[int, tuple[int, ...]] = {}  # of contexts
+        self.communicators: dict[int, int] = {}  # of contexts
+        self.matches: dict[int, tuple[int, int]] = {}
+        self.complete = False
+        self.left: dict[tuple[int, int], _Operations] = {}
+        self.on_thread: Callable[[int, int], None] | None = None
+        self._lines = enumerate(whole_lines(name), 1)
+        next(self._lines)
+        # Ranks come first; those that a program starts later come when they are started.
+        self.nprocs = self._count()
+
+    def _count(self) -> int:
+        """Number of ranks: a pass over the file, as programs may start more of them."""
+        count = 0
+        for line in whole_lines(self.name):
+            if line.startswith(b'["rank",'):
+                count += 1
+        if count == 0:
+            raise UsageError(f"{self.name}: found no rank, expected a recording of pysmpi")
+        return count
+
+    def machine(self) -> dict[str, Any]:
+        """The options of the machine that the recording was made on."""
+        known = self.facts.get("machine")
+        if not isinstance(known, dict):
+            return {}
+        return {name: known[name] for name in MACHINE if name in known}
+
+    def next(self, rank: int, thread: int) -> tuple[int, list[Any]] | None:
+        """The line and the operations of the next call of a thread; None after the last."""
+        queue = self.left.get((rank, thread))
+        while not queue:
+            if not self.read():
+                return None
+            queue = self.left.get((rank, thread))
+        return queue.popleft()
+
+    def match(self, receive: int) -> tuple[int, int] | None:
+        """The source and tag of the message of a receive with a wildcard, if it got one."""
+        while receive not in self.matches:
+            if not self.read():
+                return None
+        return self.matches.pop(receive)
+
+    def read(self) -> bool:
+        """Read a line; False at the end."""
+        for number, line in self._lines:
+            self.number = number
+            kind = line[2:6]
+            if kind == b"mess" or kind == b"wait" or kind == b"site":
+                continue
+            try:
+                self._take(json.loads(line))
+            except Wrong as error:
+                raise UsageError(f"{self.name}, line {number}: {error}") from None
+            except (ValueError, TypeError, IndexError, KeyError, RecursionError) as error:
+                what = line[:60].decode("utf-8", "replace")
+                raise UsageError(
+                    f"{self.name}, line {number}: found {what!r}, expected a record of a recording"
+                ) from error
+            return True
+        return False
+
+    def _take(self, record: list[Any]) -> None:
+        kind = record[0]
+        if kind == "call":
+            rank, thread, operations = record[2], record[3], record[13]
+            if not 0 <= rank < self.nprocs:
+                raise Wrong(f"found rank {rank!r}, expected 0 to {self.nprocs - 1}")
+            queue = self.left.get((rank, thread))
+            if queue is None:
+                queue = self.left[rank, thread] = deque()
+                if thread and self.on_thread is not None:
+                    self.on_thread(rank, thread)
+            if operations:
+                queue.append((self.number, operations))
+        elif kind == "communicator":
+            _, number, of, _, members = record
+            if not all(0 <= member < self.nprocs for member in members):
+                raise Wrong(f"found members {members!r}, expected ranks of the run")
+            self.members[number] = tuple(members)
+            self.communicators[number] = of
+        elif kind == "rank":
+            self.speeds.append(float(record[4]))
+        elif kind == "match":
+            self.matches[record[1]] = record[2], record[3]
+        elif kind == "end":
+            self.complete = True
+        elif kind not in ("message", "wait", "site"):
+            raise Wrong(f"found no such record: {kind!r}")
+
+
+class RecordedInstance:
+    """One replayed recording: its players, and their common state."""
+
+    def __init__(self, trace: RecordedTrace, begin: float, selection: Selection) -> None:
+        self.trace = trace
+        self.name = trace.name
+        self.begin = begin
+        self.size = trace.nprocs
+        self.selection = selection
+        self.players: list[RecordedPlayer] = []
+        self.processes: list[Process] = []
+        self.hosts: Sequence[int] = ()
+        self.tries = selection.tuner is not None
+        self._contexts: dict[int, Context] = {}
+        self._nodes: dict[int, tuple[Nodes | None, Nodes | None]] = {}
+        self._levels: dict[int, list[tuple[int, frozenset[str]]]] = {}
+        trace.on_thread = self._start_thread
+
+    def cast(self, processes: Sequence[Process], hosts: Sequence[int]) -> None:
+        """Make the players of the ranks' main threads; `hosts` numbers the host of each rank."""
+        self.processes = list(processes)
+        self.hosts = hosts
+        for rank, process in enumerate(processes):
+            self.players.append(RecordedPlayer(self, rank, 0, process))
+        for player in list(self.players):
+            player.start(self.begin)
+
+    def _start_thread(self, rank: int, thread: int) -> None:
+        main = self.processes[rank]
+        process = Process(main.engine, main.pid, main.slot, main.core)
+        main.core.residents += 1
+        player = RecordedPlayer(self, rank, thread, process)
+        self.players.append(player)
+        engine = main.engine
+        player.start(self.begin, engine.now - self.begin)
+
+    def context(self, number: int) -> Context:
+        """The context of a number."""
+        found = self._contexts.get(number)
+        if found is None:
+            members = self.trace.members.get(number)
+            if members is None:
+                raise Wrong(f"found context {number!r}, which no earlier line describes")
+            found = Context(number, [self.processes[rank] for rank in members])
+            self._contexts[number] = found
+        return found
+
+    def schedule(self, context: int, number: int, rank: int, arguments: dict[str, Any]) -> Schedule:
+        """The schedule of a rank of a collective call."""
+        members = self.trace.members[context]
+        known = self._nodes.get(context)
+        if known is None:
+            hosts = [self.hosts[member] for member in members]
+            nodes = Nodes(hosts) if len(set(hosts)) < len(hosts) else None
+            slots = None
+            if self.tries:
+                slots = Nodes(self.processes[member].slot for member in members)
+            known = self._nodes[context] = nodes, slots
+        call = Call(arguments["op"], rank, len(members))
+        for name, value in arguments.items():
+            if name not in _ARGUMENTS:
+                raise Wrong(f"found argument {name!r} of a collective call")
+            setattr(call, name, tuple(value) if isinstance(value, list) else value)
+        call.selection = self.selection
+        call.nodes, call.slots = known
+        of = self.trace.communicators[context]
+        levels = self._levels.setdefault(of, [])
+        before: frozenset[str] = frozenset()
+        for order, ready in levels:
+            if order < number:
+                before = ready
+        call.ready = before
+        schedule = schedule_for(call)
+        if call.ready != before and (not levels or levels[-1][0] < number):
+            levels.append((number, call.ready))
+        return schedule
+
+
+_ARGUMENTS = frozenset(
+    ("op", "count", "type_size", "root", "send_counts", "recv_counts", "commutative", "in_place",
+     "nonblocking", "sources", "destinations")
+)  # fmt: skip
+
+
+class RecordedPlayer:
+    """Executes the operations of one thread of a rank."""
+
+    def __init__(
+        self, instance: RecordedInstance, rank: int, thread: int, process: Process
+    ) -> None:
+        self.instance = instance
+        self.trace = instance.trace
+        self.rank = rank
+        self.thread = thread
+        self.process = process
+        self.done = False
+        self.date = 0.0
+        self.line = 0
+        self._left: list[Any] = []  # operations of the current call
+        self._next = 0
+        self._skip = 0.0  # seconds of the first time that passes, before the thread was started
+        self._open: dict[int, Request] = {}  # requests that nobody has waited for, by number
+        # The schedule that is being built, the context of its messages, the rank in it, and the
+        # slots of open requests by number.
+        self._schedule = Schedule()
+        self._context: Context | None = None
+        self._place = 0
+        self._slots: dict[int, int] = {}
+        self._executed: list[Request | None] | None = None  # its slots, once it is loaded
+
+    def start(self, seconds: float, skip: float = 0.0) -> None:
+        """Begin at a date."""
+        self._skip = skip
+        self.process.resume = self.go_on
+        if seconds > self.process.engine.now:
+            self.process.follow([self.process.engine.alarm(seconds)])
+        else:
+            self.process.launch()
+
+    def where(self) -> str:
+        """The file and line of the current call."""
+        return f"{self.trace.name}, line {self.line}"
+
+    def go_on(self) -> None:
+        """The kernel has executed the operations: pass the next."""
+        try:
+            self._keep()
+            if self._read():
+                self.process.launch()
+            else:
+                self.done = True
+                self.date = self.process.engine.now
+        except Wrong as error:
+            raise UsageError(f"{self.where()}: {error}") from None
+        except (ValueError, TypeError, IndexError, KeyError) as error:
+            raise UsageError(
+                f"{self.where()}: found operations that cannot be, expected those of a recording"
+            ) from error
+
+    def _keep(self) -> None:
+        """Keep the requests that the last schedule leaves open."""
+        executed = self._executed
+        if executed is not None:
+            self._executed = None
+            found = self._open = {}
+            for number, slot in self._slots.items():
+                request = executed[slot]
+                if request is not None:
+                    found[number] = request
+
+    def _read(self) -> bool:
+        """Load the process with the next operations; False at the end."""
+        schedule = self._schedule = Schedule()
+        self._context = None
+        self._slots = {number: slot for slot, number in enumerate(self._open)}
+        schedule.slots = len(self._open)
+        while True:
+            if self._next >= len(self._left):
+                found = self.trace.next(self.rank, self.thread)
+                if found is None:
+                    break
+                self.line, self._left = found
+                self._next = 0
+            while self._next < len(self._left):
+                operation = self._left[self._next]
+                step = _STEPS.get(operation[0])
+                if step is None:
+                    raise Wrong(f"found no such operation: {operation[0]!r}")
+                if not step(self, operation):
+                    if len(self._schedule):
+                        self._load()
+                    # Otherwise the operation has loaded the process itself.
+                    return True
+                self._next += 1
+            if len(self._schedule) >= ENOUGH:
+                break
+        if not len(self._schedule):
+            return False
+        self._load()
+        return True
+
+    def _load(self) -> None:
+        process = self.process
+        process.prepare(self._schedule, self._context or _NOBODY, self._place, 0)
+        executed = self._executed = process.slots
+        count = len(self._open)
+        executed[:count] = list(self._open.values())
+        process.next_slot = count
+
+    # Operations. Each returns False if it needs a program of its own: the steps before it are
+    # executed first.
+
+    def _compute(self, operation: Any) -> bool:
+        seconds = float(operation[1])
+        if not 0.0 <= seconds < float("inf"):
+            raise Wrong(f"found compute of {seconds!r} s")
+        speed = self.trace.speeds[self.rank] or self.process.core.speed
+        self._schedule.compute(seconds * speed)
+        return True
+
+    def _pass(self, operation: Any) -> bool:
+        seconds = float(operation[1])
+        if not 0.0 <= seconds < float("inf"):
+            raise Wrong(f"found a time of {seconds!r} s")
+        if self._skip > 0.0:
+            self._skip, skipped = 0.0, self._skip
+            seconds = max(0.0, seconds - skipped)
+        self._schedule.sleep(seconds)
+        return True
+
+    def _fits(self, number: int, place: int) -> Context | None:
+        """The context if the schedule may have messages of a rank of it."""
+        context = self.instance.context(number)
+        if self._context is None:
+            if not 0 <= place < (1 << 29):
+                raise Wrong(f"found rank {place!r} of a context")
+            self._context, self._place = context, place
+        elif self._context is not context or self._place != place:
+            return None
+        return context
+
+    def _awaited_next(self, number: int) -> bool:
+        """Whether the next operation waits for just one request."""
+        following = self._next + 1
+        if following < len(self._left):
+            operation = self._left[following]
+            return bool(operation[0] == WAIT and operation[1] == [number] and operation[2])
+        return False
+
+    def _append(self, code: int, peer: int, nbytes: int, tag: int) -> None:
+        schedule = self._schedule
+        schedule.codes.append(code)
+        schedule.peers.append(peer)
+        schedule.sizes.append(nbytes)
+        schedule.tags.append(tag)
+
+    def _slot(self, number: int) -> None:
+        """The next slot is that of a request."""
+        self._slots[number] = self._schedule.slots
+        self._schedule.slots += 1
+
+    def _send(self, operation: Any) -> bool:
+        _, number, context, source, destination, tag, nbytes, mode, immediate = operation
+        fitting = self._fits(context, source)
+        if mode == STANDARD and fitting is not None:
+            self._check(fitting, destination, tag, nbytes)
+            if immediate:
+                self._append(ISEND, destination, nbytes, tag)
+                self._slot(number)
+                return True
+            if self._awaited_next(number):
+                self._append(SEND, destination, nbytes, tag)
+                self._next += 1
+                return True
+        if len(self._schedule):
+            return False
+        fitting = self.instance.context(context)
+        self._check(fitting, destination, tag, nbytes)
+        send = Send(fitting, source, destination, tag, nbytes, mode)
+        send.immediate = bool(immediate)
+        self._begin(number, send)
+        return False
+
+    def _receive(self, operation: Any) -> bool:
+        _, number, context, source, destination, tag, nbytes, *match = operation
+        fitting = self._fits(context, destination)
+        if fitting is None:
+            return False
+        if source < 0 or tag < 0:
+            found = match or self.trace.match(number)
+            if found is not None:
+                source, tag = found
+        self._check(fitting, source, tag, nbytes)
+        if self._awaited_next(number):
+            self._append(RECV, source, nbytes, tag)
+            self._next += 1
+        else:
+            self._append(IRECV, source, nbytes, tag)
+            self._slot(number)
+        return True
+
+    def _check(self, context: Context, peer: int, tag: int, nbytes: int) -> None:
+        known = -1_000_000_007
+        if type(peer) is not int or not (0 <= peer < len(context.members) or peer == known):
+            raise Wrong(f"found rank {peer!r} of a communicator of {len(context.members)} ranks")
+        if type(tag) is not int or not (0 <= tag < 1 << 32 or tag == known):
+            raise Wrong(f"found tag {tag!r}")
+        if type(nbytes) is not int or not 0 <= nbytes < 1 << 63:
+            raise Wrong(f"found a message of {nbytes!r} bytes")
+
+    def _transfer(self, operation: Any) -> bool:
+        if len(self._schedule):
+            return False
+        _, number, context, source, destination, nbytes = operation
+        fitting = self.instance.context(context)
+        self._check(fitting, source, 0, nbytes)
+        self._check(fitting, destination, 0, nbytes)
+        self._begin(number, Transfer(fitting, source, destination, nbytes, _landed))
+        return False
+
+    def _begin(self, number: int, request: Request) -> None:
+        """Load the process with the start of one request."""
+        self._next += 1
+        self._open[number] = request
+        process = self.process
+        process.starts = [request]
+        process.next_start = 0
+        process.paid = False
+        request.expect(process)
+
+    def _collective(self, operation: Any) -> bool:
+        if len(self._schedule):
+            return False
+        _, number, context, tag, background, arguments = operation
+        kind = self.instance.context(context)
+        members = self.trace.members[context]
+        if self.rank not in members:
+            raise Wrong(f"found a call of rank {self.rank} on a communicator of other ranks")
+        me = members.index(self.rank)
+        if background:
+            arguments = {**arguments, "nonblocking": True}
+        schedule = self.instance.schedule(context, number, me, arguments)
+        self._next += 1
+        if not background:
+            self.process.prepare(schedule, kind, me, tag)
+            return False
+        main = self.process
+        request = self._open[-number] = Request()
+        follower = Process(main.engine, main.pid, main.slot, main.core)
+        follower.resume = lambda: request.complete(main.engine.now)
+        follower.prepare(schedule, kind, me, tag)
+        follower.launch()
+        return False
+
+    def _steps(self, operation: Any) -> bool:
+        if len(self._schedule):
+            return False
+        _, context, rank, tag, codes, peers, sizes, tags, amounts = operation
+        schedule = Schedule()
+        schedule.codes, schedule.peers, schedule.sizes = codes, peers, sizes
+        schedule.tags, schedule.amounts = tags, amounts
+        if not len(codes) == len(peers) == len(sizes) == len(tags):
+            raise Wrong("found columns of different lengths")
+        schedule.slots = sum(code in (ISEND, IRECV) for code in codes)
+        self._next += 1
+        self.process.prepare(schedule, self.instance.context(context), rank, tag)
+        return False
+
+    def _wait(self, operation: Any) -> bool:
+        _, numbers, every = operation
+        if not every:
+            return True  # the request that ended it follows
+        found = sorted(
+            slot for slot in [self._slots.pop(number, -1) for number in numbers] if slot >= 0
+        )
+        # Slots that are next to each other are awaited in one step.
+        first = 0
+        for i, slot in enumerate(found, 1):
+            if i == len(found) or found[i] != slot + 1:
+                self._step(WAITALL, found[first], slot + 1)
+                first = i
+        return True
+
+    def _step(self, code: int, first: int, last: int) -> None:
+        schedule = self._schedule
+        schedule.codes.append(code)
+        schedule.peers.append(first)
+        schedule.sizes.append(last)
+        schedule.tags.append(0)
+
+
+_Step = Callable[[RecordedPlayer, Any], bool]
+_STEPS: dict[str, _Step] = {
+    COMPUTE: RecordedPlayer._compute,
+    PASS: RecordedPlayer._pass,
+    SENDS: RecordedPlayer._send,
+    RECEIVE: RecordedPlayer._receive,
+    TRANSFER: RecordedPlayer._transfer,
+    COLLECTIVE: RecordedPlayer._collective,
+    STEPS: RecordedPlayer._steps,
+    WAIT: RecordedPlayer._wait,
+}
+_NOBODY = Context(0, [])
+
+
+def _landed(transfer: Transfer) -> None:
+    """Nobody needs the bytes."""

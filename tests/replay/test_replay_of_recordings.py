@@ -1,0 +1,205 @@
+"""A replay of a recording takes the time of the recorded run, on the machine of the recording."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pysmpi
+from pysmpi.errors import UsageError
+from pysmpi.replay import Replay
+
+APPS = Path(__file__).parents[2] / "apps"
+ARGUMENTS = {
+    "dft": ["--grid", "16", "--orbitals", "7", "--iterations", "2"],
+    "jacobi2d": ["--size", "61", "--iterations", "20"],
+    "master_worker": ["--limit", "20000", "--task", "3000"],
+    "nbody": ["--bodies", "67", "--steps", "5"],
+    "npb_cg": ["--class", "S"],
+    "pingpong": [],
+}
+
+
+def recorded(folder, program, nprocs=4, **options):
+    """The result of a run, and the result of the replay of its recording."""
+    path = folder / "run.jsonl"
+    result = pysmpi.run(program, nprocs, trace=path, **options)
+    return result, Replay([(path, 0.0)]).run()
+
+
+@pytest.mark.parametrize("machine", ["graphene", "laptop"])
+@pytest.mark.parametrize("app", ARGUMENTS)
+def test_apps(app, machine, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    nprocs = 2 if app == "pingpong" else 4
+    program = APPS / f"{app}.py"
+    result, replay = recorded(
+        tmp_path, program, nprocs, args=ARGUMENTS[app], platform=machine
+    )
+    assert replay.seconds == pytest.approx(result.seconds, rel=1e-3)
+    assert replay.messages == result.messages and replay.bytes == result.bytes
+    ends = [rank["seconds"] for rank in result.ranks]
+    assert replay.end_seconds == pytest.approx(ends, rel=1e-3)
+
+
+def requests():
+    """Every way to start and to end a request."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    me, size = comm.rank, comm.size
+    after, before = (me + 1) % size, (me - 1) % size
+    first = comm.Ibcast(np.zeros(10_000), 0)
+    second = comm.Iallreduce(np.zeros(10), np.zeros(10))
+    MPI.Request.Waitall([first, second])
+    if me % 2:
+        comm.Issend(np.zeros(10), after).Wait()
+    else:
+        comm.Recv(np.zeros(10), before)
+    if me == 0:
+        pending = [comm.Irecv(np.zeros(10_000)) for _ in range(size - 1)]
+        for _ in pending:
+            MPI.Request.Waitany(pending)
+    elif me % 2:
+        comm.Ssend(np.zeros(10_000), 0)
+    else:
+        comm.Send(np.zeros(10_000), 0)
+    send, receive = comm.Send_init(np.zeros(9), after, 3), comm.Recv_init(np.zeros(9), before, 3)
+    for _ in range(5):
+        MPI.Prequest.Startall([send, receive])
+        MPI.Request.Waitall([send, receive])
+    barrier = comm.Barrier_init()
+    barrier.Start()
+    barrier.Wait()
+    request = comm.Irecv(np.zeros(5), before, 8)
+    sent = comm.Isend(np.zeros(5), after, 8)
+    while not request.Test():
+        pass
+    sent.Wait()
+    comm.Isendrecv(np.zeros(5), after, 0, np.zeros(5), before, 0).Wait()
+
+
+def communicators():
+    """Collective calls on communicators of several kinds."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    size = comm.size
+    half = comm.Split(comm.rank % 2, -comm.rank)
+    half.Allgather(np.zeros(100), np.zeros(100 * half.size))
+    half.Reduce_scatter(np.zeros(10 * half.size), np.zeros(10), [10] * half.size)
+    ring = comm.Create_cart([size], [True])
+    ring.Neighbor_allgather(np.zeros(5), np.zeros(10))
+    inter = half.Create_intercomm(0, comm, 1 - comm.rank % 2, 5)
+    inter.Barrier()
+    inter.allgather(1)
+    comm.alltoall(list(range(size)))
+    comm.Allgatherv(np.zeros(comm.rank), [np.zeros(6), [0, 1, 2, 3], None, MPI.DOUBLE])
+
+
+def memory_of_others():
+    """One-sided communication."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    target = (comm.rank + 1) % comm.size
+    window = MPI.Win.Allocate(80_000, 1, comm=comm)
+    window.Fence()
+    window.Put(np.zeros(50_000, "u1"), target)
+    window.Fence()
+    window.Lock(target)
+    window.Get(np.zeros(70_000, "u1"), target)
+    window.Unlock(target)
+    window.Free()
+
+
+def other_time():
+    """Time that passes without messages, and ranks that begin later."""
+    import time
+
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    time.sleep(0.01 * comm.rank)
+    comm.Barrier()
+    if comm.rank == 0:
+        line = "from mpi4py import MPI; MPI.Comm.Get_parent().Disconnect()"
+        MPI.COMM_SELF.Spawn(sys.executable, ["-c", line], 2).Disconnect()
+    comm.Barrier()
+
+
+@pytest.mark.parametrize("machine", ["graphene", "xeon-e5-2650"])
+@pytest.mark.parametrize("program", [requests, communicators, memory_of_others, other_time])
+def test_programs(program, machine, tmp_path):
+    result, replay = recorded(tmp_path, program, platform=machine, compute="1ms")
+    assert replay.seconds == pytest.approx(result.seconds, rel=1e-3)
+    assert replay.messages == result.messages
+
+
+def test_another_machine(tmp_path):
+    """Compute is flops, and collective calls are those of the other machine's selection."""
+
+    def main():
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        for _ in range(3):
+            comm.Allreduce(np.zeros(1000), np.zeros(1000))
+            comm.Bcast(np.zeros(100_000), 1)
+            if comm.rank == 0:
+                for _ in range(comm.size - 1):
+                    comm.recv()
+            else:
+                comm.send(bytes(1000 * comm.rank), 0)
+
+    path = tmp_path / "run.jsonl.gz"
+    pysmpi.run(main, 4, trace=path, platform="graphene", compute="none")
+    for options in ({"platform": "fat-tree"}, {"platform": "graphene", "selector": "mpich"}):
+        there = pysmpi.run(main, 4, compute="none", **options)
+        replay = Replay([(path, 0.0)], **options).run()
+        assert replay.seconds == pytest.approx(there.seconds, rel=1e-3)
+    pysmpi.run(lambda: None, 1, compute="none", trace=path, platform="graphene")
+    assert Replay([(path, 0.0)], core_speed=1e9).run().seconds == 0.0
+
+
+def test_faster_cores(tmp_path):
+    def main():
+        from mpi4py import MPI
+
+        MPI.COMM_WORLD.Barrier()
+
+    path = tmp_path / "run.jsonl"
+    result = pysmpi.run(main, 1, trace=path, compute="1s", platform="graphene")
+    speed = json.loads(path.read_text().splitlines()[1])[4]
+    half = Replay([(path, 0.0)], core_speed=speed / 2).run()
+    assert half.seconds == pytest.approx(2 * result.seconds)
+
+
+def test_two_recordings_share_a_machine(tmp_path):
+    def main():
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        if comm.rank == 0:
+            comm.Send(np.zeros(10_000_000), 1)
+        else:
+            comm.Recv(np.zeros(10_000_000), 0)
+
+    path = tmp_path / "run.jsonl"
+    result = pysmpi.run(main, 2, trace=path, compute="none", platform="graphene")
+    both = Replay([(path, 0.0), (path, 7.0)], platform="graphene").run()
+    assert both.instances[0]["end_seconds"] == pytest.approx(result.seconds, rel=1e-6)
+    assert both.instances[1]["end_seconds"] == pytest.approx(7.0 + result.seconds, rel=1e-6)
+
+
+def test_a_recording_without_its_end(tmp_path):
+    path = tmp_path / "run.jsonl"
+    pysmpi.run(APPS / "pingpong.py", 2, trace=path, platform="graphene")
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(UsageError, match="run.jsonl: found no end: the run was stopped, or the"):
+        Replay([(path, 0.0)]).run()
