@@ -1,0 +1,96 @@
+"""`mpi4py.MPI` and `pytest_mpi` for modules that pytest imports outside of ranks.
+
+Test modules import `mpi4py.MPI` when pytest collects them. Outside of ranks it is pysmpi's module,
+too, with one process. So no MPI library is needed, and none is started.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+_OURS = "pysmpi.mpi.MPI"
+# Modules that suites for other plugins import, where these are not installed.
+STAND_INS = {
+    "pytest_mpi": "pysmpi.pytest_plugin.parallel_assertion",
+    "pytest_mpi.parallel_assert": "pysmpi.pytest_plugin.parallel_assertion",
+}
+
+
+class _Loader:
+    """Gives a module that has another name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.spec: Any = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = import_module(self.name)
+        self.spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.spec  # importing has set it
+
+
+class _Finder:
+    """Finds `mpi4py.MPI`."""
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name == "mpi4py.MPI":
+            return ModuleSpec(name, _Loader(_OURS), origin=_OURS)  # type: ignore[arg-type]
+        return None
+
+
+class _StandIns:
+    """Finds the stand-ins, after all other finders."""
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        home = STAND_INS.get(name)
+        if home is None:
+            return None
+        package = name == "pytest_mpi"
+        return ModuleSpec(
+            name, _Loader(home), origin=home, is_package=package  # type: ignore[arg-type]
+        )
+
+
+_sessions = 0  # that use the finders; a session of pytest can run another one
+
+
+def install() -> None:
+    """Let `import mpi4py.MPI` find pysmpi's module, unless another one is loaded."""
+    global _sessions
+    _sessions += 1
+    if _Finder in sys.meta_path or "mpi4py.MPI" in sys.modules:
+        return
+    sys.meta_path.insert(0, _Finder)
+    if PathFinder.find_spec("pytest_mpi") is None:
+        sys.meta_path.append(_StandIns)
+
+
+def remove() -> None:
+    """Undo `install`."""
+    global _sessions
+    _sessions -= 1
+    if _sessions:
+        return
+    for finder in (_Finder, _StandIns):
+        if finder in sys.meta_path:
+            sys.meta_path.remove(finder)
+    module: Any = sys.modules.get("mpi4py.MPI")
+    if module is not None and module.__name__ == _OURS:
+        del sys.modules["mpi4py.MPI"]
+        package = sys.modules.get("mpi4py")
+        if getattr(package, "MPI", None) is module:
+            del package.MPI  # type: ignore[union-attr]

@@ -1,0 +1,104 @@
+"""Runs the tests that need ranks, in place of pytest's own protocol."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from pysmpi.errors import UsageError
+from pysmpi.pytest_plugin import plans, plugin
+from pysmpi.pytest_plugin.merging import PHASES, merged
+from pysmpi.pytest_plugin.world import Key, World
+
+
+class Runner:
+    """A plugin of pytest's: keeps a world of ranks while the next tests can use it.
+
+    As under mpiexec, tests in a row with the same number of ranks run in the same ranks, which
+    keep their modules and fixtures. After a test that fails they begin anew.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.world: World | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> bool | None:
+        plan = self._plan(item)
+        if plan is None:
+            self._close()  # the test may run a program itself
+            return None
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        for report in self._reports(item, nextitem, plan):
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        # Fixtures of earlier tests without ranks that no later test needs.
+        item.session._setupstate.teardown_exact(nextitem)
+        return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        self._close()
+
+    def pytest_unconfigure(self) -> None:
+        self._close()
+
+    def _plan(self, item: pytest.Item) -> plans.Plan | None:
+        plan = plugin.find(item, getattr(item, "fixturenames", ()), self.config)
+        if plan is None or any(not mark.args for mark in item.iter_markers("skip")):
+            return None  # pytest skips it without ranks
+        return plan
+
+    def _key(self, item: pytest.Item) -> Key | None:
+        plan = self._plan(item)
+        if plan is None or plan.schedules > 1:
+            return None
+        return Key(plans.size_of(item, plan), tuple(sorted(plan.options.items(), key=str)))
+
+    def _reports(
+        self, item: pytest.Item, nextitem: pytest.Item | None, plan: plans.Plan
+    ) -> list[pytest.TestReport]:
+        begun = time.perf_counter()
+        size = plans.size_of(item, plan)
+        key = Key(size, tuple(sorted(plan.options.items(), key=str)))
+        follows = nextitem is not None and self._key(nextitem) == key
+        following = nextitem.nodeid if follows and nextitem is not None else None
+        try:
+            world = self._world(key)
+            outcome = world.run(item, following, plan.timeout)
+        except UsageError as error:
+            self._close()
+            return [_broken(item, f"{item.nodeid}: {error}", time.perf_counter() - begun)]
+        if outcome.spoiled or following is None:
+            self._close()
+        for warning in outcome.warnings:
+            item.ihook.pytest_warning_recorded.call_historic(kwargs=warning)
+        return [
+            report
+            for when in PHASES
+            if (report := merged(item, when, outcome, time.perf_counter() - begun)) is not None
+        ]
+
+    def _world(self, key: Key) -> World:
+        if self.world is not None and (self.world.ended or self.world.key != key):
+            self._close()
+        if self.world is None:
+            self.world = World(self.config, key)
+        return self.world
+
+    def _close(self) -> None:
+        world, self.world = self.world, None
+        if world is not None:
+            world.close()
+
+
+def _broken(item: pytest.Item, text: str, seconds: float) -> pytest.TestReport:
+    """The report of a test that could not begin."""
+    keywords: dict[str, Any] = {name: 1 for name in item.keywords}
+    return pytest.TestReport(
+        item.nodeid, item.location, keywords, "failed", text, "setup", duration=seconds
+    )

@@ -1,0 +1,193 @@
+"""The session of pytest in a rank: collects the files of tests, and runs tests when told to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from _pytest.assertion import util
+from _pytest.config import Config
+from _pytest.runner import call_and_report
+
+from pysmpi.pytest_plugin import plugin
+from pysmpi.pytest_plugin.sharing import options_of_ranks
+from pysmpi.runtime.program_errors import internal_error, strip
+
+if TYPE_CHECKING:
+    from pysmpi.pytest_plugin.world import World
+
+# What pytest sets for the running test: of each rank another.
+_OF_A_TEST = ("_reprcompare", "_assertion_pass", "_config")
+
+
+def live(world: World, index: int) -> None:
+    """The life of a rank."""
+    exchange = world.simulation.door.exchange
+    if exchange is not None:
+        for name in _OF_A_TEST:
+            exchange.watch(vars(util), name)
+    os.chdir(world.directory)
+    options = options_of_ranks(world.config)
+    args = [str(arg) for arg in world.config.args]
+    config = Config.fromdictargs(options, args)
+    try:
+        config.args = []
+        worker = config.stash[plugin.WORKER] = Worker(world, index)
+        config.pluginmanager.register(worker, "pysmpi-worker")
+        config.hook.pytest_cmdline_main(config=config)
+        if worker.failure:
+            raise RuntimeError(worker.failure)
+    finally:
+        config._ensure_unconfigure()
+
+
+class Worker:
+    """A plugin of the session of a rank."""
+
+    def __init__(self, world: World, index: int) -> None:
+        self.world = world
+        self.index = index
+        self.items: dict[str, pytest.Item] = {}
+        self.files: set[Path] = set()
+        self.unusable: dict[str, pytest.CollectReport] = {}  # by path, as in nodeids
+        self.failure = ""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        if hasattr(config, "_tmp_path_factory"):
+            config._tmp_path_factory = _Directories(self.world)
+
+    def pytest_internalerror(self, excrepr: Any) -> None:
+        self.failure = f"INTERNALERROR> {excrepr}"
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        world, index = self.world, self.index
+        while (task := world.next_task(index)) is not None:
+            name, following = task
+            item = self._find(session, name)
+            after = None if following is None else self._find(session, following)
+            if item is None:
+                world.lacks(index, *self._why(name))
+            elif world.outcome.missing:
+                world.rest(index)
+            else:
+                session.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        return True
+
+    def _find(self, session: pytest.Session, name: str) -> pytest.Item | None:
+        path = session.config.rootpath / name.partition("::")[0]
+        if name not in self.items and path not in self.files:
+            self.files.add(path)
+            for item in session.perform_collect([str(path)]):
+                if isinstance(item, pytest.Item):
+                    self.items[item.nodeid] = item
+        return self.items.get(name)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.outcome != "passed":
+            self.unusable[report.nodeid] = report
+
+    def _why(self, name: str) -> tuple[str, Any]:
+        parts = name.split("::")
+        for end in range(len(parts), 0, -1):
+            report = self.unusable.get("::".join(parts[:end]))
+            if report is not None:
+                return report.outcome, report.longrepr
+        return "failed", "this rank has no test of this name"
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+        world, index = self.world, self.index
+        request: Any = item
+        if hasattr(request, "_request") and not request._request:
+            request._initrequest()
+        setup = call_and_report(item, "setup", log=False)
+        together = world.meet(index, setup)
+        report = None
+        if setup.passed and together:
+            report = call_and_report(item, "call", log=False)
+        together = world.meet(index, report)
+        # After a failure, the ranks end: nothing is kept for other tests.
+        after = nextitem if together else None
+        world.meet(index, call_and_report(item, "teardown", log=False, nextitem=after))
+        if hasattr(request, "_request"):
+            request._request = False
+            request.funcargs = None
+        return True
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[Any]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        if call.excinfo is not None and internal_error(call.excinfo.value) is None:
+            _strip(call.excinfo.value)
+            call.excinfo = pytest.ExceptionInfo.from_exception(call.excinfo.value)
+        report = yield
+        if call.excinfo is not None:
+            vars(report)["kind"] = type(call.excinfo.value).__name__
+        return report
+
+    def pytest_warning_recorded(
+        self, warning_message: Any, when: str, nodeid: str, location: Any
+    ) -> None:
+        known = self.world.outcome.warnings
+        for other in known:
+            message = other["warning_message"]
+            if (message.filename, message.lineno, str(message.message)) == (
+                warning_message.filename, warning_message.lineno, str(warning_message.message)
+            ):  # fmt: skip
+                return
+        known.append(
+            {
+                "warning_message": warning_message,
+                "when": when,
+                "nodeid": nodeid,
+                "location": location,
+            }
+        )
+
+
+def _strip(error: BaseException | None) -> None:
+    """Take pysmpi's frames out of the tracebacks of an exception and of its causes."""
+    seen: set[int] = set()
+    pending = [error]
+    while pending:
+        one = pending.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        kept = strip(one.__traceback__)
+        if kept is not None:
+            one.__traceback__ = kept
+        pending += [one.__cause__, one.__context__]
+        if isinstance(one, BaseExceptionGroup):
+            pending += one.exceptions
+
+
+class _Directories:
+    """Makes temporary directories that are the same in all ranks; see pytest.TempPathFactory."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._numbers: dict[str, int] = {}
+        self._retention_policy = "all"
+        self._retention_count = 3
+
+    def getbasetemp(self) -> Path:
+        """The directory of the ranks."""
+        return Path(self._world.common_directory())
+
+    def mktemp(self, basename: str, numbered: bool = True) -> Path:
+        """A directory; the n-th call with a name returns the same one in every rank."""
+        name = basename
+        if numbered:
+            number = self._numbers.get(basename, 0)
+            self._numbers[basename] = number + 1
+            name = f"{basename}{number}"
+        path = self.getbasetemp() / name
+        path.mkdir(mode=0o700, exist_ok=True)
+        return path

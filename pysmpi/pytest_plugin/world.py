@@ -1,0 +1,333 @@
+"""A world of ranks that live from test to test, each with a session of pytest.
+
+The simulation runs in a greenlet of its own. While ranks wait for the next test, nothing can
+happen in the simulation, and it gives the control back to pytest's greenlet. If some ranks wait
+for that while others wait for messages, the test is stuck: the latter get an exception.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, NamedTuple
+
+import pytest
+from _pytest.mark.structures import MARK_GEN
+from greenlet import getcurrent, greenlet
+
+from pysmpi import text
+from pysmpi.errors import PysmpiError
+from pysmpi.mpi.base import ranks
+from pysmpi.mpi.base.constants import ERR_PENDING
+from pysmpi.mpi.base.exceptions import Exception as MPIException
+from pysmpi.pytest_plugin import sharing, worker
+from pysmpi.runtime.deadlock import DeadlockReport, find_deadlock, table
+from pysmpi.runtime.job import Job
+from pysmpi.runtime.loader import RankProgram
+from pysmpi.runtime.options import Options, check, check_names
+from pysmpi.runtime.result import Result
+from pysmpi.runtime.simulation import RankState, Simulation
+
+_signal: Any = importlib.import_module("_signal")
+
+MOST_BREAKS = 20  # times that the ranks of one test may get stuck
+REPEAT = 0.05  # (s) between alarms
+
+
+class Key(NamedTuple):
+    """Tests with the same key can run in the same ranks."""
+
+    size: int
+    options: tuple[tuple[str, Any], ...]
+
+
+class PeerFailed(PysmpiError, MPIException):
+    """Raised in ranks that wait, after a test has failed in the rank that they wait for."""
+
+    def __init__(self, what: str) -> None:
+        MPIException.__init__(self, ERR_PENDING)
+        self.what = what
+
+    def __str__(self) -> str:
+        return self.what
+
+
+class TimedOut(PysmpiError):
+    """Raised in the running rank when the time of a test is over."""
+
+
+@dataclass
+class Outcome:
+    """What happened in a test.
+
+    `reports` has the reports of each phase by rank. `stuck` is the report of ranks that could not
+    go on, with the ranks; `ended` tells why the simulation ended in the middle, or is empty.
+    `missing` are reasons why ranks do not have the test. `seconds` is simulated.
+    """
+
+    size: int
+    reports: dict[str, dict[int, pytest.TestReport]] = field(default_factory=dict)
+    stuck: DeadlockReport | None = None
+    stuck_ranks: set[int] = field(default_factory=set)
+    ended: str = ""
+    missing: dict[int, tuple[str, Any]] = field(default_factory=dict)
+    warnings: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+    timeout: float | None = None
+
+    @property
+    def spoiled(self) -> bool:
+        """Whether the ranks must not run another test."""
+        return bool(
+            self.ended or self.stuck or self.missing or self.late
+            or any(
+                report.failed or hasattr(report, "wasxfail")
+                for phase in self.reports.values() for report in phase.values()
+            )
+        )  # fmt: skip
+
+    @property
+    def late(self) -> bool:
+        """Whether the test took more simulated time than it may."""
+        return self.timeout is not None and self.seconds > self.timeout
+
+
+class _Program(RankProgram):
+    """The session of pytest in each rank."""
+
+    name = "pytest"
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def run(self) -> None:
+        worker.live(self.world, ranks.current().index)
+
+
+class _Job(Job):
+    """A job in which ranks wait for tests."""
+
+    world: World
+
+    def _deadlock(self, simulation: Simulation) -> bool:
+        return self.world.at_rest(simulation)
+
+
+class World:
+    """Ranks for the tests of one key; `config` is that of the user's session."""
+
+    def __init__(self, config: pytest.Config, key: Key) -> None:
+        self.config = config
+        self.key = key
+        given = dict(key.options)
+        check_names(given)
+        shared = [*sharing.shared_modules(config), *given.pop("shared", ())]
+        options = check(
+            Options(nprocs=key.size, shared=shared, **{"compute": "none", **given}),
+        )
+        self.job = _Job(_Program(self), options)
+        self.job.world = self
+        self.directory = str(config.invocation_params.dir)
+        self.hub = greenlet(self._live)
+        self.caller: Any = None
+        self.result: Result | None = None
+        self.error: BaseException | None = None
+        self.called = False  # whether there is a new task, or the end
+        self.idle: dict[int, Any] = {}  # fibers of ranks that wait for the others
+        self.task: tuple[str, str | None] | None = None
+        self.outcome = Outcome(key.size)
+        self.failing = False  # some rank has failed in the running test
+        self.stage = "start"
+        self.begun = 0.0
+        self.breaks = 0
+        self.shared_directory: Any = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the simulation is over."""
+        return self.hub.dead
+
+    @property
+    def simulation(self) -> Simulation:
+        """The simulation of the ranks."""
+        return self.job.simulation
+
+    # Called in pytest's greenlet
+
+    def run(self, item: pytest.Item, following: str | None, timeout: float | None) -> Outcome:
+        """Run a test in all ranks. `following` is the next one for them, if there is one."""
+        self.outcome = outcome = Outcome(self.key.size, timeout=timeout)
+        self.task = (item.nodeid, following)
+        self.failing = False
+        self.breaks = 0
+        self.stage = "start"
+        with self._alarm(timeout):
+            self._enter()
+        if self.hub.dead and not outcome.ended:
+            outcome.ended = self._why_ended()
+        return outcome
+
+    def close(self) -> None:
+        """End the ranks."""
+        if not self.hub:  # it has ended, or not begun
+            return
+        self.task = None
+        self._enter()
+
+    def _enter(self) -> None:
+        self.called = True
+        marks = MARK_GEN._config
+        directory = os.getcwd()
+        self.caller = getcurrent()
+        try:
+            self.hub.parent = self.caller
+            self.hub.switch()
+        finally:
+            MARK_GEN._config = marks
+            if self.hub.dead:
+                os.chdir(directory)
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+
+    @contextmanager
+    def _alarm(self, seconds: float | None) -> Iterator[None]:
+        """Raise an exception in the running rank after a (real) time."""
+        if seconds is None:
+            yield
+            return
+
+        def late(number: int, frame: FrameType | None) -> None:
+            fiber: Any = getcurrent()
+            if isinstance(fiber, ranks.Fiber) and fiber not in self.idle.values():
+                _signal.setitimer(_signal.ITIMER_REAL, 0)
+                raise TimedOut(f"the test runs for more than {text.seconds(seconds)}")
+
+        handler = _signal.signal(_signal.SIGALRM, late)
+        _signal.setitimer(_signal.ITIMER_REAL, seconds, REPEAT)
+        try:
+            yield
+        finally:
+            _signal.setitimer(_signal.ITIMER_REAL, 0)
+            _signal.signal(_signal.SIGALRM, handler)
+
+    def _why_ended(self) -> str:
+        if self.result is not None and self.result.error:
+            return self.result.error
+        return "the ranks have ended in the middle of the test"
+
+    # Called in the greenlet of the simulation
+
+    def _live(self) -> None:
+        try:
+            self.result = self.job.run()
+        except BaseException as error:
+            self.error = error
+
+    def at_rest(self, simulation: Simulation) -> bool:
+        """No rank can go on: those that wait for the others, do so or get an exception."""
+        waiting = {rank.pid for rank in simulation.waiting()}
+        stuck = waiting - set(self.idle)
+        if stuck:
+            return self._break(simulation, stuck)
+        if self.stage != "start":
+            self._phase_over()
+        else:
+            if not self.called:
+                self.caller.switch()
+            self.called = False
+            if self.task is not None:
+                self.begun = simulation.engine.now
+                self.stage = "setup"
+        fibers, self.idle = self.idle, {}
+        for fiber in fibers.values():
+            fiber.wake()
+        return True
+
+    def _phase_over(self) -> None:
+        """All ranks have ended a phase."""
+        outcome = self.outcome
+        found = outcome.reports.get(self.stage, {})
+        if any(report.failed for report in found.values()):
+            self.failing = True
+        outcome.seconds = self.simulation.engine.now - self.begun
+        if outcome.missing:
+            self.stage = "start"
+        else:
+            self.stage = {"setup": "call", "call": "teardown", "teardown": "start"}[self.stage]
+
+    def _break(self, simulation: Simulation, stuck: set[int]) -> bool:
+        """Raise an exception in ranks that wait for messages which never come."""
+        self.breaks += 1
+        outcomes = simulation.outcomes
+        for pid in self.idle:
+            outcomes[pid].state = RankState.FINISHED  # for the report, they have ended
+        try:
+            simulation.command = f"pytest {self.task[0]}" if self.task is not None else ""
+            report = find_deadlock(simulation)
+            if self.outcome.stuck is None:
+                self.outcome.stuck = report
+            self.outcome.stuck_ranks |= stuck
+            if self.breaks > MOST_BREAKS:
+                self.outcome.ended = str(report)
+                return False
+            return simulation.break_deadlock(self._exception(report))
+        finally:
+            for pid in self.idle:
+                outcomes[pid].state = RankState.RUNNING
+
+    def _exception(self, report: DeadlockReport) -> Any:
+        found = self.outcome.reports.get(self.stage, {})
+        failed = sorted(pid for pid, one in found.items() if one.failed)
+        if failed:
+            return _Peers(f"{text.ranks(failed)} failed", table(report.groups, ()))
+        return report
+
+    # Called in ranks
+
+    def meet(self, index: int, report: pytest.TestReport | None) -> bool:
+        """Wait until all ranks have ended a phase; returns whether the test goes on."""
+        stage = self.stage
+        if report is not None:
+            self.outcome.reports.setdefault(stage, {})[index] = report
+        self.rest(index)
+        return not self.failing
+
+    def rest(self, index: int) -> None:
+        """Wait until no rank can go on."""
+        fiber: Any = getcurrent()
+        self.idle[index] = fiber
+        fiber.block()
+
+    def next_task(self, index: int) -> tuple[str, str | None] | None:
+        """Wait for the next test; None is the end."""
+        self.rest(index)
+        return self.task
+
+    def lacks(self, index: int, outcome: str, reason: Any) -> None:
+        """This rank does not have the test."""
+        self.outcome.missing[index] = outcome, reason
+        self.rest(index)
+
+    def common_directory(self) -> Any:
+        """A directory for the temporary files of all ranks."""
+        if self.shared_directory is None:
+            factory = self.config._tmp_path_factory  # type: ignore[attr-defined]
+            self.shared_directory = factory.mktemp("ranks", numbered=True)
+        return self.shared_directory
+
+
+class _Peers:
+    """The reason for which ranks are stopped, in the form of a report of a deadlock."""
+
+    def __init__(self, what: str, lines: list[str]) -> None:
+        self.what, self.lines = what, lines
+
+    def exception(self) -> PeerFailed:
+        return PeerFailed("\n".join([self.what, *self.lines]))
+
+
