@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from _pytest._code.code import TerminalRepr
 
 from pysmpi import text
 from pysmpi.pytest_plugin.world import Outcome
@@ -20,7 +21,7 @@ class Crash:
         self.path, self.lineno, self.message = path, lineno, message
 
 
-class Failure:
+class Failure(TerminalRepr):
     """Shows the failures of ranks: one in full for each line of the program that failed."""
 
     def __init__(self) -> None:
@@ -116,7 +117,7 @@ def _join(
     failed = {pid: one for pid, one in found.items() if one.failed}
     if failed or ended:
         report.outcome = "failed"
-        report.longrepr = _failure(failed, outcome, ended)  # type: ignore[assignment]
+        report.longrepr = _failure(failed, outcome, ended)
         return
     expected = [one for one in found.values() if hasattr(one, "wasxfail")]
     skipped = [one for one in found.values() if one.skipped]

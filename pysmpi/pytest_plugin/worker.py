@@ -71,10 +71,9 @@ class Worker:
             item = self._find(session, name)
             after = None if following is None else self._find(session, following)
             if item is None:
-                world.lacks(index, *self._why(name))
-            elif world.outcome.missing:
-                world.rest(index)
-            else:
+                world.outcome.missing[index] = self._why(name)
+            world.rest(index)
+            if item is not None and not world.outcome.missing:
                 session.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
         return True
 
@@ -176,6 +175,7 @@ class _Directories:
         self._numbers: dict[str, int] = {}
         self._retention_policy = "all"
         self._retention_count = 3
+        self._basetemp = None  # nothing to remove at the end
 
     def getbasetemp(self) -> Path:
         """The directory of the ranks."""

@@ -36,6 +36,7 @@ _signal: Any = importlib.import_module("_signal")
 
 MOST_BREAKS = 20  # times that the ranks of one test may get stuck
 REPEAT = 0.05  # (s) between alarms
+_AFTER = {"collect": "setup", "setup": "call", "call": "teardown", "teardown": "start"}
 
 
 class Key(NamedTuple):
@@ -242,7 +243,7 @@ class World:
             self.called = False
             if self.task is not None:
                 self.begun = simulation.engine.now
-                self.stage = "setup"
+                self.stage = "collect"
         fibers, self.idle = self.idle, {}
         for fiber in fibers.values():
             fiber.wake()
@@ -255,10 +256,7 @@ class World:
         if any(report.failed for report in found.values()):
             self.failing = True
         outcome.seconds = self.simulation.engine.now - self.begun
-        if outcome.missing:
-            self.stage = "start"
-        else:
-            self.stage = {"setup": "call", "call": "teardown", "teardown": "start"}[self.stage]
+        self.stage = "start" if outcome.missing else _AFTER[self.stage]
 
     def _break(self, simulation: Simulation, stuck: set[int]) -> bool:
         """Raise an exception in ranks that wait for messages which never come."""
@@ -307,11 +305,6 @@ class World:
         """Wait for the next test; None is the end."""
         self.rest(index)
         return self.task
-
-    def lacks(self, index: int, outcome: str, reason: Any) -> None:
-        """This rank does not have the test."""
-        self.outcome.missing[index] = outcome, reason
-        self.rest(index)
 
     def common_directory(self) -> Any:
         """A directory for the temporary files of all ranks."""

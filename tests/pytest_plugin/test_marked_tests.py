@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import pysmpi.pytest_plugin.runner  # noqa: F401 - pytester unloads what the inner sessions load
+
 pytest_plugins = ["pytester"]
 
 
@@ -69,7 +71,7 @@ def test_failures_by_rank(pytester: pytest.Pytester) -> None:
         def test_deadlock(comm):
             comm.recv(source=(comm.rank + 1) % comm.size)
 
-        @pytest.mark.mpi(ranks=2)
+        @pytest.mark.mpi(ranks=2, cfg={"smpi/most-polls": "5000"})
         def test_polls_for_ever(comm):
             while not comm.Iprobe(source=1 - comm.rank):
                 pass
@@ -95,8 +97,8 @@ def test_failures_by_rank(pytester: pytest.Pytester) -> None:
             "PSM101 deadlock at *: 3 ranks wait, none can go on",
             "  ranks 0-2  wait in recv(source=rank+1, tag=ANY_TAG)  *.py:17 in test_deadlock",
             "  again: pytest *.py::test_deadlock",
-            "PSM102 *",
-            "FAILED *::test_one_rank - rank 2: assert [[]1, 2, 2] == [[]1, 2, 3]",
+            "PSM106 livelock at *",
+            "FAILED *::test_one_rank - rank 2: assert *",
             "FAILED *::test_deadlock - PSM101 deadlock*",
         ]
     )
