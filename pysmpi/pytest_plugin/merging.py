@@ -9,6 +9,7 @@ from _pytest._code.code import TerminalRepr
 
 from pysmpi import text
 from pysmpi.pytest_plugin.world import Outcome
+from pysmpi.runtime.findings import report as findings_text
 
 PHASES = ("setup", "call", "teardown")
 _STUCK = ("DeadlockError", "PeerFailed")
@@ -74,6 +75,18 @@ def merged(
             f"Timeout: the test took {text.seconds(outcome.seconds)} of simulated time, expected "
             f"at most {text.seconds(outcome.timeout or 0.0)}"
         )
+    if when == "call" and outcome.findings:
+        said = findings_text(outcome.findings)
+        if report.outcome == "passed" and any(finding.error for finding in outcome.findings):
+            report.outcome = "failed"
+            failure = Failure()
+            failure.parts.append(("", said))
+            failure.reprcrash = Crash("", 0, said.partition("\n")[0])
+            report.longrepr = failure
+        else:
+            report.sections.append(("Checked by pysmpi", said))
+    if report.failed and outcome.schedule:
+        report.sections.append(("Schedule", outcome.schedule))
     for pid, one in found.items():
         for title, content in one.sections:
             report.sections.append((f"{title} (rank {pid})", content))
@@ -166,7 +179,8 @@ def _failure(failed: dict[int, pytest.TestReport], outcome: Outcome, ended: bool
 
 
 def _waits(outcome: Outcome) -> list[str]:
-    return [line for line in str(outcome.stuck).splitlines() if line.startswith(("  rank", "  why"))]
+    lines = str(outcome.stuck).splitlines()
+    return [line for line in lines if line.startswith(("  rank", "  why"))]
 
 
 def _message(report: pytest.TestReport) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-
-
 from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -28,6 +26,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--mpi-ranks", metavar="N,...", default=None,
         help="Numbers of ranks of tests whose mark gives none (default: 2).",
+    )  # fmt: skip
+    group.addoption(
+        "--mpi-seed", metavar="K", type=int, default=None,
+        help="Run tests in one order of events, the one that a failure names.",
     )  # fmt: skip
     group.addoption(
         "--mpi-real", action="store_true", default=False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from pysmpi.errors import UsageError
 from pysmpi.pytest_plugin import plans, plugin
 from pysmpi.pytest_plugin.merging import PHASES, merged
-from pysmpi.pytest_plugin.world import Key, World
+from pysmpi.pytest_plugin.world import Key, Outcome, World
+from pysmpi.runtime.options import FIELDS
 
 
 class Runner:
@@ -55,21 +57,22 @@ class Runner:
 
     def _key(self, item: pytest.Item) -> Key | None:
         plan = self._plan(item)
-        if plan is None or plan.schedules > 1:
-            return None
-        return Key(plans.size_of(item, plan), tuple(sorted(plan.options.items(), key=str)))
+        if plan is None or plan.schedules > 1 or "check" in plan.options:
+            return None  # these have ranks of their own
+        return _key(item, plan)
 
     def _reports(
         self, item: pytest.Item, nextitem: pytest.Item | None, plan: plans.Plan
     ) -> list[pytest.TestReport]:
         begun = time.perf_counter()
-        size = plans.size_of(item, plan)
-        key = Key(size, tuple(sorted(plan.options.items(), key=str)))
-        follows = nextitem is not None and self._key(nextitem) == key
+        key = _key(item, plan)
+        follows = nextitem is not None and self._key(item) == self._key(nextitem) == key
         following = nextitem.nodeid if follows and nextitem is not None else None
         try:
-            world = self._world(key)
-            outcome = world.run(item, following, plan.timeout)
+            if plan.schedules > 1 or self.config.getoption("mpi_seed") is not None:
+                outcome = self._schedules(item, plan, key)
+            else:
+                outcome = self._world(key).run(item, following, plan.timeout)
         except UsageError as error:
             self._close()
             return [_broken(item, f"{item.nodeid}: {error}", time.perf_counter() - begun)]
@@ -83,6 +86,26 @@ class Runner:
             if (report := merged(item, when, outcome, time.perf_counter() - begun)) is not None
         ]
 
+    def _schedules(self, item: pytest.Item, plan: plans.Plan, key: Key) -> Outcome:
+        """Run a test in other orders of events until it fails; each time in new ranks."""
+        given = dict(key.options)
+        first = self.config.getoption("mpi_seed")
+        numbers = range(plan.schedules) if first is None else [first]
+        for number in numbers:
+            self._close()
+            options = {**given, "seed": int(given.get("seed", 0)) + number}
+            if "schedule" in FIELDS:
+                options.setdefault("schedule", "random")
+            outcome = self._world(_sorted(key.size, options)).run(item, None, plan.timeout)
+            self._close()
+            if outcome.spoiled:
+                outcome.schedule = (
+                    f"order {number + 1} of {plan.schedules}; again: pytest '{item.nodeid}' "
+                    f"--mpi-seed {number}"
+                )
+                break
+        return outcome
+
     def _world(self, key: Key) -> World:
         if self.world is not None and (self.world.ended or self.world.key != key):
             self._close()
@@ -94,6 +117,14 @@ class Runner:
         world, self.world = self.world, None
         if world is not None:
             world.close()
+
+
+def _key(item: pytest.Item, plan: plans.Plan) -> Key:
+    return _sorted(plans.size_of(item, plan), plan.options)
+
+
+def _sorted(size: int, options: Mapping[str, Any]) -> Key:
+    return Key(size, tuple(sorted(options.items(), key=str)))
 
 
 def _broken(item: pytest.Item, text: str, seconds: float) -> pytest.TestReport:

@@ -20,12 +20,14 @@ from _pytest.mark.structures import MARK_GEN
 from greenlet import getcurrent, greenlet
 
 from pysmpi import text
+from pysmpi.api import run_job
 from pysmpi.errors import PysmpiError
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.constants import ERR_PENDING
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.pytest_plugin import sharing, worker
 from pysmpi.runtime.deadlock import DeadlockReport, find_deadlock, table
+from pysmpi.runtime.findings import Finding
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.loader import RankProgram
 from pysmpi.runtime.options import Options, check, check_names
@@ -79,12 +81,15 @@ class Outcome:
     warnings: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     timeout: float | None = None
+    findings: list[Finding] = field(default_factory=list)
+    schedule: str = ""  # how to repeat the order of events
 
     @property
     def spoiled(self) -> bool:
         """Whether the ranks must not run another test."""
         return bool(
             self.ended or self.stuck or self.missing or self.late
+            or any(finding.error for finding in self.findings)
             or any(
                 report.failed or hasattr(report, "wasxfail")
                 for phase in self.reports.values() for report in phase.values()
@@ -174,10 +179,11 @@ class World:
 
     def close(self) -> None:
         """End the ranks."""
-        if not self.hub:  # it has ended, or not begun
-            return
-        self.task = None
-        self._enter()
+        if self.hub:  # otherwise it has ended, or not begun
+            self.task = None
+            self._enter()
+        if self.result is not None:
+            self.outcome.findings = self.result.findings
 
     def _enter(self) -> None:
         self.called = True
@@ -225,7 +231,7 @@ class World:
 
     def _live(self) -> None:
         try:
-            self.result = self.job.run()
+            self.result = run_job(self.job)
         except BaseException as error:
             self.error = error
 

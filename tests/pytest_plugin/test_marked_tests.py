@@ -311,3 +311,27 @@ def test_a_file_that_some_rank_cannot_import(pytester: pytest.Pytester) -> None:
     )
     result.assert_outcomes(errors=1, passed=1)
     result.stdout.fnmatch_lines(["*rank 1: not collected*", "E*rank 1 is not welcome"])
+
+
+def test_checked(pytester: pytest.Pytester) -> None:
+    result = outcomes(
+        pytester,
+        """
+        import pytest
+        import numpy
+
+        @pytest.mark.mpi(ranks=2, check="all")
+        def test_leaks(comm):
+            comm.Dup()
+
+        @pytest.mark.mpi(ranks=2, check="all")
+        def test_clean(comm):
+            comm.Dup().Free()
+
+        @pytest.mark.mpi(ranks=2)
+        def test_unchecked(comm):
+            comm.Dup()
+        """,
+    )
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["PSM*", "*Dup*test_checked.py:6 in test_leaks*"])
