@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pysmpi.checkers.session import add_findings, checking
 from pysmpi.errors import UsageError
+from pysmpi.explore.guide import guide_of
 from pysmpi.mpi.base import ranks
 from pysmpi.output import OutputFile
 from pysmpi.runtime import collection
@@ -138,7 +139,10 @@ def run(
         _let_next()
     # Not in `_run`: the traceback would keep the job as long as the error lives.
     if check is not False and result.exit_status:
-        raise ProgramError(result.error or f"exit status {result.exit_status}", result)
+        what = result.error or f"exit status {result.exit_status}"
+        if result.repeat is not None:
+            what += f"\n  repeat: {result.repeat}"
+        raise ProgramError(what, result)
     return result
 
 
@@ -184,8 +188,13 @@ def run_job(job: Job) -> Result:
         if trace is not None:
             stack.enter_context(recording(job, trace))
         session = stack.enter_context(checking(job))
+        guide = guide_of(job.options)
+        if guide is not None:
+            guide.attach(job)
         result = job.run()
         add_findings(session, result)
+        if guide is not None:
+            guide.conclude(result)
         if report is not None:
             try:
                 write_report(result.report(), "-" if target is None else target.path)

@@ -219,6 +219,8 @@ def _conclude(result: Result, quiet: bool) -> None:
         sys.stdout.flush()
     if result.error:
         click.echo(result.error.rstrip("\n"), err=True)
+    if result.repeat is not None:
+        click.echo(f"  repeat: {result.repeat}", err=True)
     if quiet:
         return
     if result.exit_status and not result.error:

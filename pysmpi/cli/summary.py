@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 def summary(result: Result) -> str:
     """The lines of the summary: the prediction, the machine, and the cost of the simulation."""
+    if result.schedule is not None and not result.schedule.startswith("noise"):
+        return _untimed(result)
     rate = result.events / result.wall_seconds if result.wall_seconds > 0.0 else 0.0
     lines = [
         f"{_outcome(result)} {text.seconds(result.seconds)}: {text.count(result.nprocs, 'rank')} "
@@ -50,6 +52,19 @@ def summary(result: Result) -> str:
     if result.data != "all":
         which = "messages" if result.data == "none" else f"messages above {result.data}"
         lines.append(f"{which} carried no data: results that depend on it are wrong")
+    return "\n".join(f"pysmpi: {line}" for line in lines)
+
+
+def _untimed(result: Result) -> str:
+    """The lines of a run in which no event takes time."""
+    ended = "ended" if result.exit_status == 0 else "failed"
+    lines = [
+        f"{ended}: {text.count(result.nprocs, 'rank')}, {text.count(result.messages, 'message')}, "
+        f"{text.size(result.bytes)}; no time, the schedule decides",
+        f"schedule {result.schedule}",
+    ]
+    if result.schedule_note is not None:
+        lines.append(result.schedule_note)
     return "\n".join(f"pysmpi: {line}" for line in lines)
 
 

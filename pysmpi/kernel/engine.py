@@ -6,6 +6,7 @@ once for all changes at this instant; then the clock moves to the next event.
 
 from typing import Any, Final, Optional
 
+from pysmpi.kernel.choices import Control
 from pysmpi.kernel.events import Event, EventQueue
 from pysmpi.kernel.listeners import Listeners
 from pysmpi.kernel.matching import is_wild, mailbox_of
@@ -142,10 +143,10 @@ class Engine:
 
     Hooks belong to the layers above and cost nothing when unset: `deliver(send, receive)` moves the
     data of a matched message, `keep(send)` saves the data of a message whose sender continues
-    before the match, `chooser.pick(kind, candidates)` decides among equals. `listeners` are
-    notified of events. `tick()` is called from time to time. Waits for the world outside have two
-    hooks: `before(date)` is called before the clock moves to a date, and `idle()` when no event is
-    left. Both return True if they may have changed the next events.
+    before the match. `listeners` are notified of events. With a `control`, a strategy decides what
+    MPI leaves open, not the clock. `tick()` is called from time to time. Waits for the world
+    outside have two hooks: `before(date)` is called before the clock moves to a date, and `idle()`
+    when no event is left. Both return True if they may have changed the next events.
 
     With `by_arrival`, wildcards and probes match a message after its envelope has arrived, one
     latency after its posting; without it, as soon as it is posted.
@@ -170,7 +171,7 @@ class Engine:
         self.by_arrival: bool = True
         self.deliver: Any = None
         self.keep: Any = None
-        self.chooser: Any = None
+        self.control: Optional[Control] = None
         self.listeners: Listeners = Listeners()
         self.tick: Any = None
         self.before: Any = None
@@ -194,6 +195,8 @@ class Engine:
                 break
             if self.system.pending():
                 self.system.share()
+            if self.control is not None and self.control.settle():
+                continue
             if queue.empty():
                 if self.idle is not None and self.idle():
                     continue
@@ -237,8 +240,8 @@ class Engine:
     def _run_ready(self) -> None:
         ready = self.ready
         while self.head < len(ready) and not self.stopped:
-            if self.chooser is not None and len(ready) - self.head > 1:
-                i = self.head + self.chooser.pick("process", ready[self.head :])
+            if self.control is not None and len(ready) - self.head > 1:
+                i = self.head + self.control.first(ready[self.head :])
                 ready[self.head], ready[i] = ready[i], ready[self.head]
             process = ready[self.head]
             self.head += 1
@@ -257,6 +260,16 @@ class Engine:
         if self.before is not None:
             return False
         return self.left == 0 and (self.queue.empty() or self.queue.next() > date)
+
+    def only_timeouts(self) -> bool:
+        """Whether the next events only end waits that may also end before."""
+        for event in self.queue.at(self.queue.next()):
+            if not isinstance(event, Alarm):
+                return False
+            waiter = event.request.waiter
+            if waiter is not None and waiter.all:
+                return False
+        return True
 
     def alarm(self, date: float) -> Request:
         """Return a request that completes at `date` (s)."""
@@ -294,16 +307,21 @@ class Engine:
             assert plan is not None
             send.visible = now + plan.latency
         send.date = now
+        if self.control is not None:
+            send.visible = INFINITY
+            self.control.sent(send, box)
         receive = box.match_send(send, now)
         if receive is not None:
             self._match(send, receive)
             self._flow(send, now)
-        else:
+        elif self.control is None or not self.control.offered(send, box):
             if send.detached and self.keep is not None and send.payload is not None:
                 self.keep(send)
             if send.eager:
                 self._flow(send, now)
-            if send.awaited:
+            if self.control is not None:
+                pass
+            elif send.awaited:
                 self.queue.push(send.visible, Arrival(self, send))
             elif len(box.probes) > 0:
                 if send.visible > now:
@@ -330,16 +348,17 @@ class Engine:
         self.order += 1
         receive.order = self.order
         box = mailbox_of(receive)
-        send: Optional[Send] = None
-        if self.chooser is not None and is_wild(receive):
-            candidates = box.candidates(receive)
-            if len(candidates) > 1:
-                send = box.take(candidates[self.chooser.pick("message", candidates)])
         receive.date = self.now
-        if send is None:
-            send = box.match_receive(receive, self.now)
+        send = box.match_receive(receive, self.now)
         if send is not None:
             self.join(send, receive)
+        elif self.control is not None:
+            if is_wild(receive):
+                self.control.received(receive, box)
+                for coming in box.coming(receive, self.now):
+                    coming.awaited = True
+            if box.wild > 0:
+                self.control.settled(box)
         elif box.unexpected > 0 and is_wild(receive):
             for coming in box.coming(receive, self.now):
                 self._await(coming)
@@ -355,7 +374,10 @@ class Engine:
         send = box.peek(receive, self.now)
         if send is None:
             box.watch(receive)
-            if box.unexpected > 0:
+            if self.control is not None:
+                self.control.received(receive, box)
+                self.control.settled(box)
+            elif box.unexpected > 0:
                 for coming in box.coming(receive, self.now):
                     self._await(coming)
         else:
@@ -410,6 +432,8 @@ class Engine:
         if tell is not None:
             for method in tell:
                 method(send, receive, self.now)
+        if self.control is not None:
+            self.control.matched(send, receive)
         if self.deliver is not None and send.payload is not None:
             self.deliver(send, receive)
 

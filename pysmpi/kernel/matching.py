@@ -276,6 +276,35 @@ class Mailbox:
             found.sort(key=lambda send: (send.visible, send.order))
         return found
 
+    def posted(self) -> "list[Receive]":
+        """The posted receives, in their order."""
+        found: list[Receive] = []
+        for head in self.receives.values():
+            request: Optional[Request] = head
+            while request is not None:
+                assert isinstance(request, Receive)
+                found.append(request)
+                request = request.next
+        found.sort(key=lambda receive: receive.order)
+        return found
+
+    def waiting(self) -> "list[Send]":
+        """The unexpected sends, in their order."""
+        found: list[Send] = []
+        for head in self.sends.values():
+            request: Optional[Request] = head
+            while request is not None:
+                assert isinstance(request, Send)
+                found.append(request)
+                request = request.next
+        found.sort(key=lambda send: send.order)
+        return found
+
+    def seen(self, send: Send) -> None:
+        """An unexpected send has a new date of arrival."""
+        if self.kinds != 0:
+            self._line_up(send, self.kinds)
+
     def watch(self, probe: Receive) -> None:
         """Keep a probe until there is a matching message."""
         if len(self.probes) == 0:

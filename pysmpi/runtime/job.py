@@ -18,10 +18,13 @@ from typing import Any
 
 from pysmpi.collectives import cache, order
 from pysmpi.errors import UsageError
+from pysmpi.kernel.choices import Control
+from pysmpi.kernel.engine import Engine
+from pysmpi.kernel.plan import Transport
 from pysmpi.machine import Machine
 from pysmpi.mpi.base.attributes import LAUNCH, PROGRAM
 from pysmpi.mpi.base.options import ENVIRONMENT
-from pysmpi.mpi.base.ranks import Rank, World
+from pysmpi.mpi.base.ranks import FreeTransport, Rank, World
 from pysmpi.mpi.base.settings import CallSettings
 from pysmpi.mpi.buffers import locations as whereabouts
 from pysmpi.mpi.buffers.payload import NEVER, PAYLOAD
@@ -42,7 +45,14 @@ from pysmpi.runtime.shadow.setup import Shadowing
 from pysmpi.runtime.simulation import Simulation
 from pysmpi.runtime.spawning import ProgramPart, Segment, Spawner
 from pysmpi.runtime.surroundings import RankEnvironment
-from pysmpi.runtime.timing import NativeTiming, PlaybackTiming, SteadyTiming, find_timing
+from pysmpi.runtime.timing import (
+    ComputeTiming,
+    NativeTiming,
+    NoTiming,
+    PlaybackTiming,
+    SteadyTiming,
+    find_timing,
+)
 from pysmpi.runtime.touched_memory import followed_by
 from pysmpi.runtime.verdict import USAGE, verdict
 
@@ -76,6 +86,8 @@ class Job:
         threshold = self.settings.number("smpi/cpu-threshold")
         if not self.settings.flag("smpi/simulate-computation") or threshold == math.inf:
             self.compute = "none"
+        if options.schedule != "time" or options.replay_schedule is not None:
+            self.compute = "none"
         speed: str | float = options.host_speed
         if speed == "auto" and self.settings.text("smpi/host-speed"):
             speed = self.settings.text("smpi/host-speed")
@@ -92,7 +104,36 @@ class Job:
         self.deadlock: DeadlockReport | None = None
         self.command: str | None = None  # the command that repeats the run
         self.on_start: Callable[[Simulation], Any] | None = None
+        # The choices of the run; with them, no event takes time.
+        self._control: Callable[[Engine], Control] | None = None
+        self._most_polls: float = math.inf
+        self._perturb: Callable[[Transport], Transport] | None = None
         self._locals: dict[str, int] = {}
+
+    def untimed(self, control: Callable[[Engine], Control], most_polls: int) -> None:
+        """Have a control decide the order of events, and no clock.
+
+        So many failed tests in a row are a livelock.
+        """
+        self._control = control
+        self._most_polls = most_polls
+        self._time_with(NoTiming())
+
+    def perturbed(
+        self, transport: Callable[[Transport], Transport], timing: ComputeTiming
+    ) -> None:
+        """Change the times of messages and of compute."""
+        self._perturb = transport
+        self._time_with(timing)
+
+    def _time_with(self, timing: ComputeTiming) -> None:
+        self.compute = "none"
+        self.timing = timing
+        options = self.options
+        self.shadowing = Shadowing(
+            options.sample, options.once, timing, options.nprocs, options.seed
+        )
+        self.folding = Folding(options.fold, timing.stopwatch)
 
     def run(self) -> Result:
         """Simulate the program to its end."""
@@ -107,7 +148,7 @@ class Job:
         begun = time.perf_counter()
         self.hosts = [slot.host for slot in self.slots]
         self.places = list(self.slots)
-        transport = self.machine.transport(self.hosts, self.places, whereabouts.locate)
+        transport = self._transport()
         simulation = Simulation(transport, self.slots, self._deadlock)
         self.simulation = simulation
         universe = simulation.universe
@@ -119,6 +160,9 @@ class Job:
         spawning.SPAWN.put(universe, spawner)
         envelopes.install(simulation.engine)
         simulation.engine.by_arrival = self.settings.value("smpi/matching") == "arrival"
+        if self._control is not None:
+            simulation.engine.control = self._control(simulation.engine)
+            simulation.watch.most = min(simulation.watch.most, self._most_polls)
         mpi = import_module("pysmpi.mpi.MPI")
         if self.on_start is not None:
             self.on_start(simulation)
@@ -152,6 +196,12 @@ class Job:
             judgement = verdict(simulation, simulation.outcomes, self.deadlock)
             simulation.let_go()
         return self._result(time.perf_counter() - begun, *judgement)
+
+    def _transport(self) -> Transport:
+        if self._control is not None:
+            return FreeTransport()
+        transport = self.machine.transport(self.hosts, self.places, whereabouts.locate)
+        return transport if self._perturb is None else self._perturb(transport)
 
     def _parts(self) -> list[ProgramPart]:
         """The parts of the first world, one for each program."""
@@ -229,6 +279,8 @@ class Job:
         return self.simulation.start_thread(rank, folded if self.folding.rules else body)
 
     def _deadlock(self, simulation: Simulation) -> bool:
+        if self._control is not None or self._perturb is not None:
+            simulation.command = ""  # the schedule is part of it
         found = find_deadlock(simulation)
         if self.options.on_deadlock == "raise":
             return simulation.break_deadlock(found)

@@ -179,7 +179,14 @@ class Options:
         "rank", _choice(*get_args(ReductionOrder)), "--reduction-order", None,
         "Combine in the order of ranks, or in the order of the collective's algorithm.",
     )  # fmt: skip
-    seed: int = _option(0, _INTEGER, "--seed", "K", "Seed of the ranks' random numbers.")
+    seed: int = _option(0, _INTEGER, "--seed", "K", "Seed of the ranks' random numbers, and of --schedule.")
+    schedule: str = _option(
+        "time", _TEXT, "--schedule", "time|STRATEGY[:ARGUMENT]",
+        "What decides the order of events: the clock, or a strategy such as pct:3.",
+    )  # fmt: skip
+    replay_schedule: str | None = _option(
+        None, _TEXT, "--replay-schedule", "SCHEDULE", "Repeat the schedule of an earlier run.",
+    )  # fmt: skip
     trace: Path | None = _option(
         None, _FILE, "--trace", "FILE",
         "Write a timeline: .json or .json.gz for ui.perfetto.dev, .csv for pandas.",

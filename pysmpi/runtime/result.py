@@ -45,7 +45,9 @@ class Result:
     under other models. `host_speed` is that of the computer that measured compute (flop/s), None if
     nothing was scaled by it. `findings` are those of the checkers. `compute_factor` is the factor
     that scaled measured compute, None if none was measured or cores of several speeds have several
-    factors. `options` are those that differ from their defaults.
+    factors. `options` are those that differ from their defaults. If a strategy decided the order of
+    events, `schedule` repeats it, `schedule_note` is the strategy's remark, and `repeat` the command
+    that repeats a failed run.
     """
 
     nprocs: int
@@ -75,6 +77,9 @@ class Result:
     data: str = "all"
     options: dict[str, Any] = field(default_factory=dict)
     command: str | None = None
+    schedule: str | None = None
+    schedule_note: str | None = None
+    repeat: str | None = None
 
     def __str__(self) -> str:
         """One line: the end of the run, the prediction, the return values."""

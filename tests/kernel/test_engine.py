@@ -197,10 +197,11 @@ def test_nobody_answers():
     assert engine.queue.empty()
 
 
-def test_the_hook_chooses_among_messages():
-    class Last:
-        def pick(self, kind, candidates):
-            return len(candidates) - 1 if kind == "message" else 0
+def test_a_control_chooses_among_messages():
+    from pysmpi.kernel.choices import MATCH, Control
+
+    def last(kind, options):
+        return len(options) - 1 if kind == MATCH else 0
 
     got = []
 
@@ -213,13 +214,13 @@ def test_the_hook_chooses_among_messages():
             process.start_and_wait(request)
             got.append(request.message.source)
 
-    def with_hook(process, context):
-        process.engine.chooser = Last()
-        program(process, context)
+    def with_control(process, context):
+        process.engine.control = Control(process.engine, last)
+        send(10, to=2, me=0)(process, context)
 
-    programs = [send(10, to=2, me=0), send(10, to=2, me=1)]
-    simulate([*programs, program], Wire())
-    simulate([*programs, with_hook], Wire())
+    second = send(10, to=2, me=1)
+    simulate([send(10, to=2, me=0), second, program], Wire())
+    simulate([with_control, second, program], Wire())
     assert got == [0, 1, 1, 0]
 
 

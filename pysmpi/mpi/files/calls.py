@@ -82,6 +82,9 @@ def new_access(
     if where is INDIVIDUAL:
         return access, side.pointer
     if where is SHARED:
+        control = rank.engine.control
+        if control is not None:
+            control.turn(rank.process, f"pointer {control.label(side.file.core.p2p)}", "")
         # A call that moves the shared pointer must read and write it in its place.
         rank.process.wait_until(rank.engine.now + side.disk.latency)
         position = side.file.pointer

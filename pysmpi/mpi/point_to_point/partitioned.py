@@ -253,8 +253,9 @@ class PartitionedReceive(Partitioned):
         if self.request is None:
             return True
         rank = self.rank
-        poll(rank)
-        found = bool(self.pieces) and self.pieces[self.message_of(partition)].done
+        found = poll(
+            rank, lambda: bool(self.pieces) and self.pieces[self.message_of(partition)].done
+        )
         if found:
             rank.polls = 0
         return found

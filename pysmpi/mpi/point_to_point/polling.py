@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pysmpi.kernel.choices import NO, TEST
 from pysmpi.kernel.engine import Alarm
+from pysmpi.kernel.matching import mailbox_of
 from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Receive, Send
 from pysmpi.mpi.base.ranks import Rank, Universe
 from pysmpi.mpi.base.state import StateSlot
 
@@ -87,7 +90,40 @@ class Watch:
 WATCH = StateSlot(Universe, Watch)
 
 
-def poll(rank: Rank, *, probe: bool = False) -> None:
+def poll(rank: Rank, done: Callable[[], bool]) -> bool:
+    """Charge for a test, and run other ranks; then whether `done()`.
+
+    MPI does not say when a test sees a completion, so this is a choice.
+    """
+    control = rank.engine.control
+    if control is None:
+        charge(rank)
+        return done()
+    return choose(rank, lambda: ["yes"] if done() else []) != NO
+
+
+def choose(rank: Rank, answers: Callable[[], list[str]]) -> str:
+    """The answer of a test, if the clock does not decide; `NO` if it sees nothing."""
+    control = rank.engine.control
+    assert control is not None
+    answer = control.ask(rank.process, TEST, answers)
+    if answer == NO:
+        charge(rank)
+    return answer
+
+
+def look(rank: Rank, probe: Receive) -> Send | None:
+    """The message that a test for a message sees, charged as other tests."""
+    control = rank.engine.control
+    if control is None:
+        charge(rank, probe=True)
+    elif not control.probed(probe, rank.process):
+        charge(rank, probe=True)
+        return None
+    return mailbox_of(probe).peek(probe, rank.engine.now)
+
+
+def charge(rank: Rank, *, probe: bool = False) -> None:
     """Charge for a test, more after each failure, and run other ranks."""
     rank.polls += 1
     universe = rank.universe

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pysmpi.kernel.matching import mailbox_of
 from pysmpi.kernel.requests import Receive
 from pysmpi.mpi.base.constants import ANY_TAG, PROC_NULL
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.point_to_point.envelopes import UNLIMITED, new_receive, revoked
 from pysmpi.mpi.point_to_point.operations import describe
-from pysmpi.mpi.point_to_point.polling import poll
+from pysmpi.mpi.point_to_point.polling import look
 
 
 def wait_for_message(
@@ -43,8 +42,7 @@ def look_for_message(
     """
     probe = _new_probe(comm, rank, source, tag, status)
     if probe is not None:
-        poll(rank, probe=True)
-        probe.message = mailbox_of(probe).peek(probe, rank.engine.now)
+        probe.message = look(rank, probe)
         if probe.message is not None:
             rank.polls = 0
             describe(probe, status, False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pysmpi.kernel.choices import NO, SOME, TEST
 from pysmpi.mpi.base.constants import (
     ANY_SOURCE,
     ANY_TAG,
@@ -23,7 +24,7 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.status import Status, check_status
 from pysmpi.mpi.point_to_point.operations import RequestOperation
-from pysmpi.mpi.point_to_point.polling import poll
+from pysmpi.mpi.point_to_point.polling import charge, choose, poll
 
 __all__ = ["Request", "Prequest", "REQUEST_NULL"]
 
@@ -125,7 +126,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             return UNDEFINED
         rank = current()
         rank.process.wait_any([operation.request for _, operation in active])
-        i = _first_done(active)
+        control = rank.engine.control
+        i = _first_done(active) if control is None else _chosen(rank, SOME, active)
         _end_one(rank, items, i, status)
         return i
 
@@ -217,6 +219,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             return None
         rank = current()
         rank.process.wait_any([operation.request for _, operation in active])
+        if rank.engine.control is not None:
+            active = _chosen_some(rank, SOME, active)
         return _finish_some(rank, items, active, statuses)
 
     @classmethod
@@ -230,8 +234,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         if not active:
             return None
         rank = current()
-        poll(rank)
-        return _finish_some(rank, items, active, statuses)
+        return _finish_some(rank, items, _test_some(rank, active), statuses)
 
     @classmethod
     @mpi.point_to_point("3.7.6")
@@ -244,8 +247,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         if not active:
             return None
         rank = current()
-        poll(rank)
-        done, entries = _done(rank, active, statuses)
+        done, entries = _done(rank, _test_some(rank, active), statuses)
         for k, (_, operation) in enumerate(done):
             operation.fill(None if entries is None else entries[k])
         return [i for i, _ in done]
@@ -480,8 +482,7 @@ def _active(items: list[Request]) -> list[tuple[int, Any]]:
 
 def _tested(rank: Rank, operation: RequestOperation) -> bool:
     """Test an operation: let the time of a test pass, and look whether it is complete then."""
-    poll(rank)
-    if not operation.done():
+    if not poll(rank, operation.done):
         return False
     rank.polls = 0
     return True
@@ -490,8 +491,7 @@ def _tested(rank: Rank, operation: RequestOperation) -> bool:
 def _tested_all(rank: Rank, active: list[tuple[int, Any]]) -> bool:
     """Test whether all active operations are complete."""
     if active:
-        poll(rank)
-        if not all(operation.done() for _, operation in active):
+        if not poll(rank, lambda: all(operation.done() for _, operation in active)):
             return False
         rank.polls = 0
     return True
@@ -508,8 +508,11 @@ def _look_for_one(
     if not active:
         _empty(status)
         return UNDEFINED, True
-    poll(rank)
-    i = _first_done(active)
+    if rank.engine.control is None:
+        charge(rank)
+        i = _first_done(active)
+    else:
+        i = _chosen(rank, TEST, active)
     if i == UNDEFINED:
         _empty(status)
         return UNDEFINED, False
@@ -526,6 +529,46 @@ def _done(
     if done:
         rank.polls = 0
     return done, entries
+
+
+def _test_some(rank: Rank, active: list[tuple[int, Any]]) -> list[tuple[int, Any]]:
+    """The operations of which a test of several reports those that are complete."""
+    if rank.engine.control is not None:
+        return _chosen_some(rank, TEST, active)
+    charge(rank)
+    return active
+
+
+def _chosen(rank: Rank, kind: str, active: list[tuple[int, Any]]) -> int:
+    """The number of the complete operation that a strategy chooses, or UNDEFINED."""
+
+    def answers() -> list[str]:
+        return [str(i) for i, operation in active if operation.done()]
+
+    answer = _answer(rank, kind, answers)
+    return UNDEFINED if answer == NO else int(answer)
+
+
+def _chosen_some(
+    rank: Rank, kind: str, active: list[tuple[int, Any]]
+) -> list[tuple[int, Any]]:
+    """The complete operations that a strategy chooses: all of them, or one."""
+
+    def answers() -> list[str]:
+        done = [str(i) for i, operation in active if operation.done()]
+        return ["+".join(done), *done] if len(done) > 1 else done
+
+    answer = _answer(rank, kind, answers)
+    chosen = [] if answer == NO else answer.split("+")
+    return [entry for entry in active if str(entry[0]) in chosen]
+
+
+def _answer(rank: Rank, kind: str, answers: Callable[[], list[str]]) -> str:
+    if kind == TEST:
+        return choose(rank, answers)
+    control = rank.engine.control
+    assert control is not None
+    return control.ask(rank.process, kind, answers)
 
 
 def _first_done(active: list[tuple[int, Any]]) -> int:

@@ -85,6 +85,10 @@ class RemoteAccess:
         """Let it travel; the process has entered its call."""
         origin, target = self.origin, self.target
         process = rank.process
+        control = rank.engine.control
+        if control is not None and (self.ordered or not self.exposed):
+            place = f"{control.label(origin.window.core.p2p)}/{target.me}"
+            control.turn(process, place, type(self).__name__, self.effect())
         if target is origin:
             process.settle()
             self.take_effect()
@@ -100,6 +104,10 @@ class RemoteAccess:
         if self.ordered and origin.ordered:
             origin.chains.setdefault(target.me, deque()).append(self)
         process.start(self.flow())
+
+    def effect(self) -> str:
+        """Accesses with the same effect may be exchanged; empty if the order matters."""
+        return ""
 
     def flow(self) -> Transfer:
         """Its first flow."""
@@ -225,6 +233,9 @@ class Get(RemoteAccess):
         super().__init__(origin, target, memory, exposed)
         self.result = result
 
+    def effect(self) -> str:
+        return "read"
+
     def flow(self) -> Transfer:
         """From the target: the request for the data costs nothing."""
         return self.transfer(True, self.memory.nbytes, self.land)
@@ -268,6 +279,9 @@ class Accumulate(Put):
         super().__init__(origin, target, memory, exposed, data)
         self.operator = operator
         self.element = element
+
+    def effect(self) -> str:
+        return "" if self.operator is REPLACE else str(self.operator.name)
 
     def apply(self) -> None:
         """Combine."""
@@ -313,6 +327,9 @@ class GetAccumulate(Accumulate):
         self.result = result
         self.fetched: Any = b""
         self.early = False  # whether the program has the result before its reply
+
+    def effect(self) -> str:
+        return "read" if self.operator is NO_OP else ""
 
     def apply(self) -> None:
         """Do both, and give the program the result."""

@@ -148,8 +148,12 @@ class Synchronization:
         side, exposure = self._exposure("Test")
         rank = current()
         process = rank.process
-        poll(rank)
-        over = all(end.done for end in exposure.receives) and not _accesses_of(side, exposure)
+
+        def done() -> bool:
+            ends = all(end.done for end in exposure.receives)
+            return ends and not _accesses_of(side, exposure)
+
+        over = poll(rank, done)
         if over:
             rank.polls = 0
             process.wait(exposure.receives)
@@ -297,6 +301,10 @@ class Synchronization:
         process = rank.process
         process.settle()
         locks = side.window.locks
+        control = rank.engine.control
+        if control is not None:
+            place = f"lock {control.label(side.window.core.p2p)}"
+            control.turn(process, place, "", "", lambda: locks.grantable(target, exclusive))
         claim = locks.claim(side.me, target, exclusive, rank.engine.now)
         if not claim.request.done:
             try:

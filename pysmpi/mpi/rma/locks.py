@@ -83,6 +83,15 @@ class Locks:
             self._serve(target, now)
         return claim
 
+    def grantable(self, target: int, exclusive: bool) -> bool:
+        """Whether a claim would be granted at once, waiting claims aside."""
+        if target == ALL:
+            return self.exclusives == 0
+        queue = self.queues.get(target)
+        if queue is not None and (queue.exclusive or exclusive and queue.holders):
+            return False
+        return not (exclusive and self.everywhere)
+
     def release(self, claim: LockClaim, now: float) -> None:
         """Give back a lock, or stop waiting for it."""
         if claim.target == ALL:

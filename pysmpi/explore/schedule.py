@@ -1,0 +1,152 @@
+"""Schedules: what was decided in a run, as a short text that repeats it.
+
+A text such as `o3,s1.4,12=2,40=1:9f3a` has, in this order and all optional:
+
+- `o3`: the order of ranks that could continue at the same time;
+- `s`: no standard send is buffered, or `s1.4`: these are not;
+- `12=2`: step 12 takes option 2. All other steps take option 0;
+- `:9f3a`: a checksum of the names of all options that were taken.
+
+Choices count from 0; those with one option do not count. The schedule `default` has no deviation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from zlib import crc32
+
+from pysmpi.errors import UsageError
+from pysmpi.kernel.choices import ORDER, SEND, Option
+
+DEFAULT = "default"
+STEP = "step"
+_FORM = "a schedule such as o3,s,12=2:9f3a, as a failing run prints it"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The deviations of a run from the default order."""
+
+    order: int = 0
+    sends: frozenset[int] | None = frozenset()  # that wait; None: all of them
+    steps: dict[int, int] = field(default_factory=dict)
+    checksum: str = ""
+
+    def __str__(self) -> str:
+        parts = [f"o{self.order}"] if self.order else []
+        if self.sends is None:
+            parts.append("s")
+        elif self.sends:
+            parts.append("s" + ".".join(map(str, sorted(self.sends))))
+        parts += [f"{step}={option}" for step, option in sorted(self.steps.items())]
+        return (",".join(parts) or DEFAULT) + (f":{self.checksum}" if self.checksum else "")
+
+    @property
+    def deviations(self) -> int:
+        """How many choices deviate from the default."""
+        return len(self.steps) + (self.order > 0) + (1 if self.sends is None else len(self.sends))
+
+    @classmethod
+    def parse(cls, text: str, where: str = "--replay-schedule") -> Schedule:
+        """The schedule that a text describes; UsageError if it is none."""
+        body, tilde, checksum = text.strip().partition(":")
+        wrong = UsageError(f"{where}: found {text!r}, expected {_FORM}")
+        if tilde and not re.fullmatch("[0-9a-f]{4}", checksum):
+            raise wrong
+        order, steps = 0, {}
+        sends: frozenset[int] | None = frozenset()
+        for part in [] if body == DEFAULT else body.split(","):
+            if re.fullmatch(r"o\d+", part):
+                order = int(part[1:])
+            elif part == "s":
+                sends = None
+            elif re.fullmatch(r"s\d+(\.\d+)*", part):
+                sends = frozenset(map(int, part[1:].split(".")))
+            elif re.fullmatch(r"\d+=\d+", part):
+                step, option = part.split("=")
+                steps[int(step)] = int(option)
+            else:
+                raise wrong
+        return cls(order, sends, steps, checksum)
+
+
+class Replayed:
+    """The strategy that repeats a schedule.
+
+    `impossible` is the first choice that did not have the option of the schedule: its number, the
+    wanted option and how many options there were.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.impossible: tuple[int, int, int] | None = None
+        self._send = 0
+        self._step = 0
+
+    def begin(self, run: int, ranks: int) -> None:
+        """Start with the first choice."""
+        self._send = self._step = 0
+        self.impossible = None
+
+    def pick(self, kind: str, options: Sequence[Option]) -> int:
+        """The option of the schedule."""
+        if kind == ORDER:
+            return self.schedule.order % len(options)
+        if kind == SEND:
+            number, self._send = self._send, self._send + 1
+            return int(self.schedule.sends is None or number in self.schedule.sends)
+        number, self._step = self._step, self._step + 1
+        i = self.schedule.steps.get(number, 0)
+        if i >= len(options):
+            if self.impossible is None:
+                self.impossible = number, i, len(options)
+            return 0
+        return i
+
+    def end(self, steps: int) -> str:
+        """Nothing to note."""
+        return ""
+
+
+class Record:
+    """Passes the choices of a run to a strategy, and records what was decided.
+
+    `names` are the names of the options that were taken, `choices` the number of options and the
+    taken one of every step with several options.
+    """
+
+    def __init__(self, strategy: object) -> None:
+        self.strategy = strategy
+        self._pick = strategy.pick  # type: ignore[attr-defined]
+        self.order = 0
+        self.sends: list[int] = []
+        self.choices: list[tuple[int, int]] = []
+        self.names: list[str] = []
+        self.pids: list[int] = []
+
+    def pick(self, kind: str, options: Sequence[Option]) -> int:
+        """Decide, and record it."""
+        i: int = self._pick(kind, options) if len(options) > 1 else 0
+        if kind == ORDER:
+            self.order = i
+        elif kind == SEND:
+            self.sends.append(i)
+        else:
+            if len(options) > 1:
+                self.choices.append((len(options), i))
+            self.names.append(options[i].name)
+            self.pids.append(options[i].pid)
+        return i
+
+    def schedule(self) -> Schedule:
+        """What was decided, as a schedule that repeats it."""
+        steps = {number: i for number, (_, i) in enumerate(self.choices) if i}
+        waiting = frozenset(number for number, i in enumerate(self.sends) if i)
+        everything = len(waiting) == len(self.sends) > 0
+        return Schedule(self.order, None if everything else waiting, steps, self.checksum())
+
+    def checksum(self) -> str:
+        """Four digits that depend on the names of all options that were taken."""
+        return f"{crc32(chr(10).join(self.names).encode()) & 0xFFFF:04x}"

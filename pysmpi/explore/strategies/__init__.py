@@ -1,0 +1,1 @@
+"""Strategies, one a file: each registers itself in `pysmpi.explore.strategy.STRATEGIES`."""

@@ -1,0 +1,98 @@
+"""`noise:PERCENT`: the clock decides, with perturbed latencies and compute.
+
+The latency between each pair of cores is longer by a random factor, and before each call a rank
+computes for a random time. Both depend on the seed only. So the machine is a slightly different one
+in each run, and messages overtake others that are almost as fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind
+from pysmpi.kernel.choices import Option
+from pysmpi.kernel.plan import Plan, Transport
+from pysmpi.runtime.timing import ConstantTimer, NoTiming
+
+COMPUTE = 1e-5  # mean seconds before a call, at 100 percent
+
+
+class Noise(Seeded):
+    """Perturbs a run by so many percent."""
+
+    def __init__(self, seed: int, percent: float) -> None:
+        super().__init__(seed)
+        self.share = percent / 100.0
+
+    def step(self, options: Sequence[Option]) -> int:
+        return 0
+
+    def transport(self, usual: Transport) -> Transport:
+        """The transport of the perturbed machine."""
+        return NoisyTransport(usual, self.share, self.random.random())
+
+    def timing(self) -> NoisyTiming:
+        """The timing of the perturbed machine."""
+        return NoisyTiming(self.share * COMPUTE, self.random.random())
+
+
+class NoisyTransport(Transport):
+    """A transport with longer latencies, each pair its own."""
+
+    def __init__(self, usual: Transport, share: float, seed: float) -> None:
+        self._usual = usual
+        self._share = share
+        self._seed = seed
+
+    def plan(self, source: int, destination: int, nbytes: int) -> Plan:
+        plan = self._usual.plan(source, destination, nbytes)
+        late = Random(f"{self._seed}/{source}/{destination}").expovariate(1.0)
+        return Plan(
+            plan.latency * (1.0 + self._share * late), plan.volume, plan.bound, plan.penalty,
+            plan.factor, plan.constraints, plan.weights, plan.send_cost, plan.isend_cost,
+            plan.recv_cost, plan.eager, plan.detached, plan.pricing, plan.gap,
+        )  # fmt: skip
+
+
+class NoisyTiming(NoTiming):
+    """Blocks of compute take random times."""
+
+    def __init__(self, mean: float, seed: float) -> None:
+        super().__init__()
+        self._mean = mean
+        self._seed = seed
+
+    def timer(self, pid: int, speed: float | None) -> ConstantTimer:  # type: ignore[override]
+        return NoisyTimer(self._mean, Random(f"{self._seed}/{pid}"))
+
+
+class NoisyTimer(ConstantTimer):
+    """Says a random time of every block."""
+
+    __slots__ = ("_mean", "_random")
+
+    def __init__(self, mean: float, random: Random) -> None:
+        super().__init__(mean)
+        self._mean = mean
+        self._random = random
+
+    def start(self) -> None:
+        self._block = self._random.expovariate(1.0 / self._mean)
+
+
+def _make(argument: str | None, seed: int) -> Noise:
+    try:
+        percent = 100.0 if argument is None else float(argument.removesuffix("%"))
+    except ValueError:
+        percent = 0.0
+    if not 0.0 < percent < 1e6:
+        raise ValueError(f"found {argument!r}, expected noise:PERCENT such as noise:50")
+    return Noise(seed, percent)
+
+
+STRATEGIES.add(
+    StrategyKind(
+        "noise", "noise:PERCENT: the clock decides; perturbed latencies, compute", _make, True
+    )
+)

@@ -1,0 +1,23 @@
+"""`random`: every option is equally likely at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind, no_argument
+from pysmpi.kernel.choices import Option
+
+
+class RandomWalk(Seeded):
+    """Picks any option."""
+
+    def step(self, options: Sequence[Option]) -> int:
+        return self.random.randrange(len(options))
+
+
+def _make(argument: str | None, seed: int) -> RandomWalk:
+    no_argument(argument, "random")
+    return RandomWalk(seed)
+
+
+STRATEGIES.add(StrategyKind("random", "every option is equally likely at every step", _make))

@@ -1,0 +1,123 @@
+"""The interface of strategies, and their registry.
+
+A strategy decides the choices of a run (kernel/choices.py). It has three methods: `begin` before a
+run, `pick` for each choice, `end` after the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from pysmpi.errors import UsageError
+from pysmpi.kernel.choices import ORDER, SEND, Option
+from pysmpi.plugins import Registry
+
+
+class Strategy(Protocol):
+    """Decides the choices of one or several runs."""
+
+    def begin(self, run: int, ranks: int) -> None:
+        """Run number `run` (from 0) begins, with so many ranks."""
+
+    def pick(self, kind: str, options: Sequence[Option]) -> int:
+        """The index of an option; there are at least two. The first is the default."""
+        ...
+
+    def end(self, steps: int) -> str:
+        """The run is over, after so many choices of the kind `step`; a note on it, or nothing."""
+        ...
+
+
+@dataclass(frozen=True)
+class StrategyKind:
+    """A plug-in: a name, one line, and a function that makes a strategy.
+
+    `make(argument, seed)` gets the text after the colon of `NAME:ARGUMENT`, None without a colon,
+    and raises ValueError with the expected form if it is wrong. `noise` says that the clock still
+    decides, with perturbed latencies and compute.
+    """
+
+    name: str
+    line: str
+    make: Callable[[str | None, int], Strategy]
+    noise: bool = False
+
+
+STRATEGIES: Registry[StrategyKind] = Registry(
+    "schedule", "pysmpi.strategies", "pysmpi.explore.strategies"
+)
+
+TIME = "time"  # the schedule without a strategy
+
+
+def find_strategy(text: str, where: str = "--schedule") -> tuple[StrategyKind, str | None]:
+    """The kind and the argument of a strategy such as `pct:3`; UsageError if there is none."""
+    name, colon, argument = text.partition(":")
+    return STRATEGIES.find(name, f"{where} {text}"), argument if colon else None
+
+
+def make_strategy(text: str, seed: int, where: str = "--schedule") -> Strategy:
+    """The strategy that a text such as `pct:3` names; UsageError if it is wrong."""
+    kind, argument = find_strategy(text, where)
+    try:
+        return kind.make(argument, seed)
+    except ValueError as error:
+        raise UsageError(f"{where} {text}: {error}") from None
+
+
+def no_argument(argument: str | None, name: str) -> None:
+    """Refuse an argument of a strategy that has none."""
+    if argument is not None:
+        raise ValueError(f"found the argument {argument!r}, expected only {name}")
+
+
+def depth(argument: str | None, name: str, default: int) -> int:
+    """The number after the colon."""
+    if argument is None:
+        return default
+    if not argument.isdigit() or int(argument) < 1:
+        raise ValueError(f"found {argument!r}, expected {name}:D with a number from 1 on")
+    return int(argument)
+
+
+class Seeded:
+    """The common part of strategies with random numbers: they depend on seed and run only.
+
+    The order of ranks and the buffering of sends are decided here: in some runs all standard sends
+    are buffered, in some all wait, in others each is decided on its own.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.random = Random()
+        self.ranks = 1
+        self._buffering = 0
+
+    def begin(self, run: int, ranks: int) -> None:
+        """Start the random numbers of a run."""
+        self.random = Random(f"{self.seed}/{run}")
+        self.ranks = ranks
+        self._buffering = self.random.randrange(3)
+        self.start(run)
+
+    def start(self, run: int) -> None:
+        """Prepare for the steps of a run."""
+
+    def pick(self, kind: str, options: Sequence[Option]) -> int:
+        """Decide."""
+        if kind == ORDER:
+            return self.random.randrange(len(options))
+        if kind == SEND:
+            return (0, 1, self.random.randrange(2))[self._buffering]
+        return self.step(options)
+
+    def step(self, options: Sequence[Option]) -> int:
+        """Decide what happens next."""
+        raise NotImplementedError
+
+    def end(self, steps: int) -> str:
+        """Nothing to note."""
+        return ""

@@ -1,0 +1,475 @@
+"""Choices: what MPI leaves open, decided by a strategy instead of by the clock.
+
+MPI does not say which message a receive from any source takes, which of several complete requests
+`Waitany` reports, whether a test already sees a completion, who gets a lock first, or whether a
+standard send waits for its receive. In a run with an `Engine.control`, time decides none of these.
+All processes run until each of them waits. Only then all *options* are known, among them every
+message that a wildcard could take; `Control.pick` selects one, and the processes run on.
+
+An option has a name that does not depend on the order of earlier events: context, ranks, and the
+number of the message (or of the wait) between these ranks.
+
+| kind | option |
+| --- | --- |
+| `match` | a receive from any source takes a message |
+| `probe` | a probe sees a message |
+| `test` | the answer of `Test`, `Testany`, `Iprobe` and similar calls |
+| `any` | the request that `Waitany` or `Waitsome` reports |
+| `turn` | a process has its turn at a lock, an accumulate, a shared file pointer |
+| `send` | a standard send is buffered, or waits for its receive |
+| `order` | the order in which processes continue that could continue at the same time |
+"""
+
+from typing import TYPE_CHECKING, Any, Final, Optional
+from zlib import crc32
+
+from pysmpi.kernel.matching import ANY, Mailbox, accepts
+from pysmpi.kernel.requests import STANDARD, Context, Receive, Request, Send
+from pysmpi.kernel.sharing import INFINITY
+
+if TYPE_CHECKING:
+    from pysmpi.kernel.engine import Engine
+    from pysmpi.kernel.process import Process
+
+# Kinds of options.
+MATCH: Final = "match"
+PROBE: Final = "probe"
+TEST: Final = "test"
+SOME: Final = "any"
+TURN: Final = "turn"
+SEND: Final = "send"
+ORDER: Final = "order"
+
+NO: Final = "no"  # the answer of a test that sees nothing
+ORDERS: Final = 16  # orders of processes to choose from
+# Processes that sleep continue before a decision, unless they sleep again and again.
+NAPS: Final = 1000
+
+
+class Option:
+    """One way to continue at a choice.
+
+    `name` does not depend on the order of events. `pid` is the process that caused it: the sender
+    of a message, the caller of a test. `place` is the object that it changes; options at different
+    places do not affect each other. `effect`, if not empty, says that options at one place with
+    the same effect may be exchanged.
+    """
+
+    def __init__(self, kind: str, name: str, pid: int, place: str, order: int) -> None:
+        self.kind: str = kind
+        self.name: str = name
+        self.pid: int = pid
+        self.place: str = place
+        self.order: int = order
+        self.effect: str = ""
+        self.send: Optional[Send] = None
+        self.receive: Optional[Receive] = None
+        self.gate: Optional[Gate] = None
+        self.answer: str = ""
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Gate:
+    """A process that waits for a decision.
+
+    `answers()` returns the possible answers, if there are several; `free()` says whether the turn
+    can come now.
+    """
+
+    def __init__(self, process: "Process", kind: str, name: str, place: str) -> None:
+        self.process: Process = process
+        self.kind: str = kind
+        self.name: str = name
+        self.place: str = place
+        self.effect: str = ""
+        self.answers: Any = None
+        self.free: Any = None
+        self.answer: str = ""
+        self.order: int = 0
+        self.request: Request = Request()
+
+
+class Control:
+    """The choices of one run.
+
+    `pick(kind, options)` returns the index of an option; the first is the default. It is called
+    also for a single option at a quiescent state, so that a strategy sees every step. Answer `NO`
+    to a test that could see a completion, or that others could still fulfil, is an option at most
+    `refusals` times in a row.
+    """
+
+    def __init__(self, engine: "Engine", pick: Any) -> None:
+        self.engine: Engine = engine
+        self.pick: Any = pick
+        self.refusals: int = 1
+        self.steps: int = 0
+        # Called with the option that was taken, and with sends as they are posted.
+        self.taken: Any = None
+        self.posted: Any = None
+        self.order: int = 0  # of processes, see `ORDERS`
+        self.gates: list[Gate] = []
+        self.boxes: dict[Mailbox, str] = {}  # with wildcards or probes
+        self.labels: dict[Context, str] = {}
+        self.groups: dict[int, int] = {}  # contexts by the checksum of their members
+        self.serials: dict[tuple[str, int, int], int] = {}
+        self.numbers: dict[Request, int] = {}
+        self.refused: dict[int, int] = {}
+        self.naps = 0  # sleeps since the last decision
+
+    # Names.
+
+    def label(self, context: Context) -> str:
+        """The name of a context: the checksum of its members, and its number among those."""
+        found = self.labels.get(context)
+        if found is None:
+            pids = ",".join([str(member.pid) for member in context.members])
+            members = crc32(pids.encode()) & 0xFFFFF
+            number = self.groups.get(members, 0)
+            self.groups[members] = number + 1
+            found = self.labels[context] = f"{members:x}.{number}"
+        return found
+
+    def serial(self, label: str, source: int, destination: int) -> int:
+        """The next number between two ranks, or of a kind of waits of one process."""
+        key = (label, source, destination)
+        number = self.serials.get(key, 0)
+        self.serials[key] = number + 1
+        return number
+
+    def message(self, send: Send) -> str:
+        """The name of a message."""
+        return (
+            f"{self.label(send.context)}:{send.source}>{send.destination}#{self.numbers[send]}"
+        )
+
+    def receipt(self, receive: Receive) -> str:
+        """The name of a receive from any source, or of a probe."""
+        return f"{self.label(receive.context)}:{receive.destination}#{self.numbers[receive]}"
+
+    # The engine reports what is posted.
+
+    def sent(self, send: Send, box: Mailbox) -> None:
+        """A message is offered; before it is matched."""
+        label = self.label(send.context)
+        self.numbers[send] = self.serial(label, send.source, send.destination)
+        if self.posted is not None:
+            self.posted(send)
+
+    def matched(self, send: Send, receive: Receive) -> None:
+        """A message is matched: its name is no longer needed."""
+        self.numbers.pop(send, 0)
+        self.numbers.pop(receive, 0)
+
+    def offered(self, send: Send, box: Mailbox) -> bool:
+        """No receive takes a message at once; True if one does after all.
+
+        If none does, a standard send is buffered, or it waits.
+        """
+        if box.wild > 0 or len(box.probes) > 0:
+            self.settled(box)
+            if not send.unexpected:
+                return True
+        if send.mode == STANDARD and send.payload is not None:
+            pid = send.context.members[send.source].pid
+            name = self.message(send)
+            order = send.order
+            options = [
+                Option(SEND, f"{name} buffered", pid, name, order),
+                Option(SEND, f"{name} waits", pid, name, order),
+            ]
+            if self.choose(SEND, options) == 1:
+                send.detached = send.eager = False
+        return False
+
+    def received(self, receive: Receive, box: Mailbox) -> None:
+        """A receive or a probe with a wildcard waits in a mailbox."""
+        label = self.label(receive.context)
+        self.numbers[receive] = self.serial(label, -1, receive.destination)
+        self.boxes[box] = f"{label}:{receive.destination}"
+
+    def settled(self, box: Mailbox) -> None:
+        """Match all that has no choice in a mailbox with wildcards."""
+        while True:
+            receives = box.posted()
+            pair = self._forced(box, receives)
+            if pair is None:
+                break
+            send, receive = pair
+            box.cancel(receive)
+            box.cancel(send)
+            self.engine.join(send, receive)
+        for probe in list(box.probes):
+            if probe.source != ANY:
+                sends = candidates(box, probe)
+                if len(sends) > 0:
+                    self._see(box, sends[0], probe)
+
+    def _see(self, box: Mailbox, send: Send, probe: Receive) -> None:
+        """A probe sees a message."""
+        self._show(box, send)
+        box.probes = [other for other in box.probes if other is not probe]
+        probe.message = send
+        probe.complete(self.engine.now)
+
+    def _forced(self, box: Mailbox, receives: "list[Receive]") -> "Optional[tuple[Send, Receive]]":
+        sends = box.waiting()
+        for i, receive in enumerate(receives):
+            for send in sends:
+                if not accepts(receive, send):
+                    continue
+                if receive.source == ANY and send.visible == INFINITY:
+                    continue
+                if not claimed(receives[:i], send):
+                    return send, receive
+                if receive.source != ANY:
+                    break  # messages of one source do not overtake each other
+        return None
+
+    # Decisions.
+
+    def choose(self, kind: str, options: "list[Option]") -> int:
+        """Have the strategy pick one of some options."""
+        self.steps += 1
+        i: int = self.pick(kind, options)
+        if self.taken is not None:
+            self.taken(options[i], options)
+        return i
+
+    def begin(self) -> None:
+        """Choose the order of processes."""
+        options = [Option(ORDER, f"order {i}", -1, "", i) for i in range(ORDERS)]
+        self.order = self.choose(ORDER, options)
+
+    def first(self, ready: "list[Process]") -> int:
+        """The index of the process that continues first."""
+        if self.order == 0:
+            return 0
+        best = 0
+        least = -1
+        for i, process in enumerate(ready):
+            place = crc32(f"{self.order},{self.steps},{process.pid}".encode())
+            if least < 0 or place < least:
+                best = i
+                least = place
+        return best
+
+    def settle(self) -> bool:
+        """No process can continue: decide something; False if there is nothing to decide."""
+        engine = self.engine
+        if not engine.queue.empty() and self.naps < NAPS and not engine.only_timeouts():
+            self.naps += 1
+            return False
+        self.naps = 0
+        options = self.options()
+        if len(options) == 0:
+            return self._tick()
+        self.take(options[self.choose(options[0].kind, options)])
+        return True
+
+    def options(self) -> "list[Option]":
+        """All options, those first that have been possible for the longest time."""
+        found: list[Option] = []
+        for box in list(self.boxes):
+            if box.wild == 0 and len(box.probes) == 0:
+                del self.boxes[box]
+                continue
+            self._messages(box, found)
+        for gate in self.gates:
+            if gate.free is not None and not gate.free():
+                continue
+            if gate.answers is None:
+                found.append(self._option(gate, ""))
+            else:
+                for answer in gate.answers():
+                    found.append(self._option(gate, answer))
+        last: list[Option] = []
+        for gate in self.gates:
+            if gate.kind == TEST and self.refused.get(gate.process.pid, 0) < self.refusals:
+                last.append(self._option(gate, NO))
+        found.sort(key=order_of)
+        if len(found) > 0:
+            found.extend(last)
+        return found
+
+    def _messages(self, box: Mailbox, found: "list[Option]") -> None:
+        """The messages that wildcards and probes in a mailbox could take: one of each source."""
+        place = self.boxes[box]
+        receives = box.posted()
+        sends = box.waiting()
+        for i, receive in enumerate(receives):
+            if receive.source != ANY:
+                continue
+            seen: dict[int, None] = {}
+            for send in sends:
+                if send.source in seen or not accepts(receive, send):
+                    continue
+                seen[send.source] = None
+                if not claimed(receives[:i], send):
+                    found.append(self._match(MATCH, place, send, receive))
+        for probe in box.probes:
+            for send in candidates(box, probe):
+                found.append(self._match(PROBE, place, send, probe))
+
+    def _match(self, kind: str, place: str, send: Send, receive: Receive) -> Option:
+        name = f"{kind} {self.receipt(receive)} {send.source}#{self.numbers[send]}"
+        pid = send.context.members[send.source].pid
+        option = Option(kind, name, pid, place, max(send.order, receive.order))
+        option.send = send
+        option.receive = receive
+        return option
+
+    def _option(self, gate: Gate, answer: str) -> Option:
+        name = f"{gate.name} {answer}" if answer else gate.name
+        option = Option(gate.kind, name, gate.process.pid, gate.place, gate.order)
+        option.effect = gate.effect
+        option.gate = gate
+        option.answer = answer
+        return option
+
+    def take(self, option: Option) -> None:
+        """Do what an option says."""
+        send, receive, gate = option.send, option.receive, option.gate
+        if gate is not None:
+            self._open(gate, option.answer)
+            return
+        assert send is not None and receive is not None
+        box = send.mailbox()
+        assert box is not None
+        if option.kind == PROBE:
+            self._see(box, send, receive)
+        else:
+            box.cancel(receive)
+            box.cancel(send)
+            self.engine.join(send, receive)
+        self.settled(box)
+
+    def _show(self, box: Mailbox, send: Send) -> None:
+        """From now on wildcards prefer this message: its receiver has seen it."""
+        send.visible = self.engine.now
+        box.seen(send)
+
+    def _open(self, gate: Gate, answer: str) -> None:
+        self.gates = [other for other in self.gates if other is not gate]
+        pid = gate.process.pid
+        if gate.kind == TEST and answer == NO:
+            self.refused[pid] = self.refused.get(pid, 0) + 1
+        else:
+            self.refused[pid] = 0
+        gate.answer = answer
+        gate.request.complete(self.engine.now)
+
+    def _tick(self) -> bool:
+        """Nothing can change for the processes that test: all of them continue.
+
+        Turns that cannot come are passed on to their callers, who then wait in the usual way.
+        """
+        gates = self.gates
+        if len(gates) == 0:
+            return False
+        tests = [gate for gate in gates if gate.kind == TEST]
+        for gate in tests if len(tests) > 0 else gates:
+            self.gates = [other for other in self.gates if other is not gate]
+            gate.answer = NO
+            gate.request.complete(self.engine.now)
+        return True
+
+    # Processes wait for decisions.
+
+    def wait(self, gate: Gate) -> str:
+        """Have the running process wait; return the answer."""
+        gate.process.settle()
+        engine = self.engine
+        engine.order += 1
+        gate.order = engine.order
+        self.gates.append(gate)
+        try:
+            gate.process.wait([gate.request])
+        except BaseException:
+            self.gates = [other for other in self.gates if other is not gate]
+            raise
+        return gate.answer
+
+    def turn(
+        self, process: "Process", place: str, what: str, effect: str = "", free: Any = None
+    ) -> None:
+        """Wait for the turn at a place; `free()` says whether it can come."""
+        number = self.serial(place, process.pid, -2)
+        gate = Gate(process, TURN, f"{what} {place} {process.pid}#{number}", place)
+        gate.effect = effect
+        gate.free = free
+        self.wait(gate)
+
+    def ask(self, process: "Process", kind: str, answers: Any) -> str:
+        """Wait for one of the answers that `answers()` returns, or `NO` for a test."""
+        number = self.serial(kind, process.pid, -3)
+        place = f"{kind} {process.pid}"
+        gate = Gate(process, kind, f"{place}#{number}", place)
+        gate.answers = answers
+        return self.wait(gate)
+
+    def probed(self, receive: Receive, process: "Process") -> bool:
+        """Wait for the answer to a test for a message; if True, `receive` peeks at what it saw."""
+        number = self.serial(TEST, process.pid, -3)
+        label = self.label(receive.context)
+        gate = Gate(
+            process, TEST, f"{TEST} {process.pid}#{number}", f"{label}:{receive.destination}"
+        )
+        gate.answers = Sight(self, receive)
+        answer = self.wait(gate)
+        if answer == NO:
+            return False
+        box = receive.mailbox()
+        assert box is not None
+        for send in candidates(box, receive):
+            if self.sight(send) == answer:
+                self._show(box, send)
+        return True
+
+    def sight(self, send: Send) -> str:
+        """The answer of a test that sees a message."""
+        return f"{send.source}#{self.numbers[send]}"
+
+
+class Sight:
+    """The messages that a test could see."""
+
+    def __init__(self, control: Control, receive: Receive) -> None:
+        self.control: Control = control
+        self.receive: Receive = receive
+
+    def __call__(self) -> "list[str]":
+        box = self.receive.mailbox()
+        if box is None:
+            return []
+        return [self.control.sight(send) for send in candidates(box, self.receive)]
+
+
+def order_of(option: Option) -> int:
+    """When an option became possible."""
+    return option.order
+
+
+def claimed(receives: "list[Receive]", send: Send) -> bool:
+    """Whether one of some receives accepts a message."""
+    for receive in receives:
+        if accepts(receive, send):
+            return True
+    return False
+
+
+def candidates(box: Mailbox, probe: Receive) -> "list[Send]":
+    """The messages that a probe could see: one of each source; only one if it was seen before."""
+    found: list[Send] = []
+    sources: dict[int, None] = {}
+    receives = box.posted()
+    for send in box.waiting():
+        if send.source not in sources and accepts(probe, send):
+            sources[send.source] = None
+            if not claimed(receives, send):
+                found.append(send)
+    for send in found:
+        if send.visible != INFINITY:
+            return [send]
+    return found
