@@ -106,7 +106,7 @@ class Job:
         self.on_start: Callable[[Simulation], Any] | None = None
         # The choices of the run; with them, no event takes time.
         self._control: Callable[[Engine], Control] | None = None
-        self._most_polls: float = math.inf
+        self._most_polls = 0
         self._perturb: Callable[[Transport], Transport] | None = None
         self._locals: dict[str, int] = {}
 

@@ -179,7 +179,9 @@ class Options:
         "rank", _choice(*get_args(ReductionOrder)), "--reduction-order", None,
         "Combine in the order of ranks, or in the order of the collective's algorithm.",
     )  # fmt: skip
-    seed: int = _option(0, _INTEGER, "--seed", "K", "Seed of the ranks' random numbers, and of --schedule.")
+    seed: int = _option(
+        0, _INTEGER, "--seed", "K", "Seed of the ranks' random numbers, and of --schedule.",
+    )  # fmt: skip
     schedule: str = _option(
         "time", _TEXT, "--schedule", "time|STRATEGY[:ARGUMENT]",
         "What decides the order of events: the clock, or a strategy such as pct:3.",

@@ -1,4 +1,4 @@
-"""`pct:D`: priorities of ranks with D-1 changes, with a guarantee (probabilistic concurrency testing).
+"""`pct:D`: priorities of ranks with D-1 changes, with a guarantee.
 
 Each rank has a random priority; the option of the highest rank is taken. At D-1 random steps the
 rank that would continue gets the lowest priority. A failure that needs D events in a certain order
