@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pysmpi.errors import UsageError
-from pysmpi.explore.schedule import Record, Replayed, Schedule
+from pysmpi.explore.schedule import Decisions, Record, Replayed
 from pysmpi.explore.strategies.noise import Noise
 from pysmpi.explore.strategy import TIME, Strategy, make_strategy
 from pysmpi.kernel.choices import Control
@@ -88,7 +88,7 @@ def guide_of(options: Options) -> Guide | None:
             raise UsageError(
                 "--replay-schedule: expected no --schedule: the schedule that is replayed decides"
             )
-        return StrategyGuide(Replayed(Schedule.parse(options.replay_schedule)))
+        return StrategyGuide(Replayed(Decisions.parse(options.replay_schedule)))
     if options.schedule == TIME:
         return None
     strategy = make_strategy(options.schedule, options.seed)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 from pysmpi.errors import UsageError
-from pysmpi.kernel.choices import ORDER, SEND, Option
+from pysmpi.kernel.choices import ORDER, SEND, Alternative
 
 DEFAULT = "default"
 STEP = "step"
@@ -26,7 +26,7 @@ _FORM = "a schedule such as o3,s,12=2:9f3a, as a failing run prints it"
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Decisions:
     """The deviations of a run from the default order."""
 
     order: int = 0
@@ -49,7 +49,7 @@ class Schedule:
         return len(self.steps) + (self.order > 0) + (1 if self.sends is None else len(self.sends))
 
     @classmethod
-    def parse(cls, text: str, where: str = "--replay-schedule") -> Schedule:
+    def parse(cls, text: str, where: str = "--replay-schedule") -> Decisions:
         """The schedule that a text describes; UsageError if it is none."""
         body, tilde, checksum = text.strip().partition(":")
         wrong = UsageError(f"{where}: found {text!r}, expected {_FORM}")
@@ -79,7 +79,7 @@ class Replayed:
     wanted option and how many options there were.
     """
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Decisions) -> None:
         self.schedule = schedule
         self.impossible: tuple[int, int, int] | None = None
         self._send = 0
@@ -90,7 +90,7 @@ class Replayed:
         self._send = self._step = 0
         self.impossible = None
 
-    def pick(self, kind: str, options: Sequence[Option]) -> int:
+    def pick(self, kind: str, options: Sequence[Alternative]) -> int:
         """The option of the schedule."""
         if kind == ORDER:
             return self.schedule.order % len(options)
@@ -126,7 +126,7 @@ class Record:
         self.names: list[str] = []
         self.pids: list[int] = []
 
-    def pick(self, kind: str, options: Sequence[Option]) -> int:
+    def pick(self, kind: str, options: Sequence[Alternative]) -> int:
         """Decide, and record it."""
         i: int = self._pick(kind, options) if len(options) > 1 else 0
         if kind == ORDER:
@@ -140,12 +140,12 @@ class Record:
             self.pids.append(options[i].pid)
         return i
 
-    def schedule(self) -> Schedule:
+    def schedule(self) -> Decisions:
         """What was decided, as a schedule that repeats it."""
         steps = {number: i for number, (_, i) in enumerate(self.choices) if i}
         waiting = frozenset(number for number, i in enumerate(self.sends) if i)
         everything = len(waiting) == len(self.sends) > 0
-        return Schedule(self.order, None if everything else waiting, steps, self.checksum())
+        return Decisions(self.order, None if everything else waiting, steps, self.checksum())
 
     def checksum(self) -> str:
         """Four digits that depend on the names of all options that were taken."""

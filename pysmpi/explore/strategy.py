@@ -12,7 +12,7 @@ from random import Random
 from typing import Protocol
 
 from pysmpi.errors import UsageError
-from pysmpi.kernel.choices import ORDER, SEND, Option
+from pysmpi.kernel.choices import ORDER, SEND, Alternative
 from pysmpi.plugins import Registry
 
 
@@ -22,7 +22,7 @@ class Strategy(Protocol):
     def begin(self, run: int, ranks: int) -> None:
         """Run number `run` (from 0) begins, with so many ranks."""
 
-    def pick(self, kind: str, options: Sequence[Option]) -> int:
+    def pick(self, kind: str, options: Sequence[Alternative]) -> int:
         """The index of an option; there are at least two. The first is the default."""
         ...
 
@@ -106,7 +106,7 @@ class Seeded:
     def start(self, run: int) -> None:
         """Prepare for the steps of a run."""
 
-    def pick(self, kind: str, options: Sequence[Option]) -> int:
+    def pick(self, kind: str, options: Sequence[Alternative]) -> int:
         """Decide."""
         if kind == ORDER:
             return self.random.randrange(len(options))
@@ -114,7 +114,7 @@ class Seeded:
             return (0, 1, self.random.randrange(2))[self._buffering]
         return self.step(options)
 
-    def step(self, options: Sequence[Option]) -> int:
+    def step(self, options: Sequence[Alternative]) -> int:
         """Decide what happens next."""
         raise NotImplementedError
 

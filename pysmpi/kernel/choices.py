@@ -46,7 +46,7 @@ ORDERS: Final = 16  # orders of processes to choose from
 NAPS: Final = 1000
 
 
-class Option:
+class Alternative:
     """One way to continue at a choice.
 
     `name` does not depend on the order of events. `pid` is the process that caused it: the sender
@@ -176,8 +176,8 @@ class Control:
             name = self.message(send)
             order = send.order
             options = [
-                Option(SEND, f"{name} buffered", pid, name, order),
-                Option(SEND, f"{name} waits", pid, name, order),
+                Alternative(SEND, f"{name} buffered", pid, name, order),
+                Alternative(SEND, f"{name} waits", pid, name, order),
             ]
             if self.choose(SEND, options) == 1:
                 send.detached = send.eager = False
@@ -229,7 +229,7 @@ class Control:
 
     # Decisions.
 
-    def choose(self, kind: str, options: "list[Option]") -> int:
+    def choose(self, kind: str, options: "list[Alternative]") -> int:
         """Have the strategy pick one of some options."""
         self.steps += 1
         i: int = self.pick(kind, options)
@@ -239,7 +239,7 @@ class Control:
 
     def begin(self) -> None:
         """Choose the order of processes."""
-        options = [Option(ORDER, f"order {i}", -1, "", i) for i in range(ORDERS)]
+        options = [Alternative(ORDER, f"order {i}", -1, "", i) for i in range(ORDERS)]
         self.order = self.choose(ORDER, options)
 
     def first(self, ready: "list[Process]") -> int:
@@ -268,9 +268,9 @@ class Control:
         self.take(options[self.choose(options[0].kind, options)])
         return True
 
-    def options(self) -> "list[Option]":
+    def options(self) -> "list[Alternative]":
         """All options, those first that have been possible for the longest time."""
-        found: list[Option] = []
+        found: list[Alternative] = []
         for box in list(self.boxes):
             if box.wild == 0 and len(box.probes) == 0:
                 del self.boxes[box]
@@ -284,7 +284,7 @@ class Control:
             else:
                 for answer in gate.answers():
                     found.append(self._option(gate, answer))
-        last: list[Option] = []
+        last: list[Alternative] = []
         for gate in self.gates:
             if gate.kind == TEST and self.refused.get(gate.process.pid, 0) < self.refusals:
                 last.append(self._option(gate, NO))
@@ -293,7 +293,7 @@ class Control:
             found.extend(last)
         return found
 
-    def _messages(self, box: Mailbox, found: "list[Option]") -> None:
+    def _messages(self, box: Mailbox, found: "list[Alternative]") -> None:
         """The messages that wildcards and probes in a mailbox could take: one of each source."""
         place = self.boxes[box]
         receives = box.posted()
@@ -312,23 +312,23 @@ class Control:
             for send in candidates(box, probe):
                 found.append(self._match(PROBE, place, send, probe))
 
-    def _match(self, kind: str, place: str, send: Send, receive: Receive) -> Option:
+    def _match(self, kind: str, place: str, send: Send, receive: Receive) -> Alternative:
         name = f"{kind} {self.receipt(receive)} {send.source}#{self.numbers[send]}"
         pid = send.context.members[send.source].pid
-        option = Option(kind, name, pid, place, max(send.order, receive.order))
+        option = Alternative(kind, name, pid, place, max(send.order, receive.order))
         option.send = send
         option.receive = receive
         return option
 
-    def _option(self, gate: Gate, answer: str) -> Option:
+    def _option(self, gate: Gate, answer: str) -> Alternative:
         name = f"{gate.name} {answer}" if answer else gate.name
-        option = Option(gate.kind, name, gate.process.pid, gate.place, gate.order)
+        option = Alternative(gate.kind, name, gate.process.pid, gate.place, gate.order)
         option.effect = gate.effect
         option.gate = gate
         option.answer = answer
         return option
 
-    def take(self, option: Option) -> None:
+    def take(self, option: Alternative) -> None:
         """Do what an option says."""
         send, receive, gate = option.send, option.receive, option.gate
         if gate is not None:
@@ -446,7 +446,7 @@ class Sight:
         return [self.control.sight(send) for send in candidates(box, self.receive)]
 
 
-def order_of(option: Option) -> int:
+def order_of(option: Alternative) -> int:
     """When an option became possible."""
     return option.order
 

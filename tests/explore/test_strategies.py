@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import pysmpi
-from pysmpi.explore.schedule import Schedule
+from pysmpi.explore.schedule import Decisions
 from pysmpi.explore.strategy import STRATEGIES
 
 CONTROLLED = ["random", "urw", "pct:2", "pct:3", "delay:1", "delay:2", "portfolio"]
@@ -232,13 +232,13 @@ def test_wrong_schedules_are_refused(options: dict[str, str], message: str) -> N
 @pytest.mark.parametrize(
     "schedule",
     [
-        Schedule(),
-        Schedule(3, None, {12: 2, 4: 1}, "00ff"),
-        Schedule(0, frozenset({4, 1}), {}),
+        Decisions(),
+        Decisions(3, None, {12: 2, 4: 1}, "00ff"),
+        Decisions(0, frozenset({4, 1}), {}),
     ],
 )
-def test_schedules_are_text(schedule: Schedule) -> None:
-    assert Schedule.parse(str(schedule)) == schedule
+def test_schedules_are_text(schedule: Decisions) -> None:
+    assert Decisions.parse(str(schedule)) == schedule
 
 
 PROGRAM = """

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind, depth
-from pysmpi.kernel.choices import Option
+from pysmpi.kernel.choices import Alternative
 
 STEPS = 50  # the assumed steps of a run, as long as none is known
 
@@ -31,7 +31,7 @@ class Delays(Seeded):
         self._delays = sorted(self.random.choices(range(length), k=self.depth))
         self._delayed = set()
 
-    def step(self, options: Sequence[Option]) -> int:
+    def step(self, options: Sequence[Alternative]) -> int:
         order = [i for i, option in enumerate(options) if option.name not in self._delayed]
         while len(order) > 1 and self._step in self._delays:
             self._delays.remove(self._step)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from random import Random
 
 from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind
-from pysmpi.kernel.choices import Option
+from pysmpi.kernel.choices import Alternative
 from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.runtime.timing import ConstantTimer, NoTiming
 
@@ -25,7 +25,7 @@ class Noise(Seeded):
         super().__init__(seed)
         self.share = percent / 100.0
 
-    def step(self, options: Sequence[Option]) -> int:
+    def step(self, options: Sequence[Alternative]) -> int:
         return 0
 
     def transport(self, usual: Transport) -> Transport:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind, depth
-from pysmpi.kernel.choices import Option
+from pysmpi.kernel.choices import Alternative
 
 STEPS = 50  # the assumed steps of a run, as long as none is known
 
@@ -37,13 +37,13 @@ class Priorities(Seeded):
         self._priority = {}
         self._lowest = 0.0
 
-    def _first(self, options: Sequence[Option]) -> int:
+    def _first(self, options: Sequence[Alternative]) -> int:
         for pid in sorted({option.pid for option in options}):
             if pid not in self._priority:
                 self._priority[pid] = self.random.random()
         return max(range(len(options)), key=lambda i: (self._priority[options[i].pid], -i))
 
-    def step(self, options: Sequence[Option]) -> int:
+    def step(self, options: Sequence[Alternative]) -> int:
         i = self._first(options)
         if self._step in self._changes:
             self._lowest -= 1.0

@@ -9,7 +9,7 @@ from pysmpi.explore.strategies.pct import Priorities
 from pysmpi.explore.strategies.random import RandomWalk
 from pysmpi.explore.strategies.urw import UniformWalk
 from pysmpi.explore.strategy import STRATEGIES, Strategy, StrategyKind, no_argument
-from pysmpi.kernel.choices import Option
+from pysmpi.kernel.choices import Alternative
 
 
 class Portfolio:
@@ -28,7 +28,7 @@ class Portfolio:
         self._member = self._members[(self._seed + run) % len(self._members)]
         self._member.begin(run, ranks)
 
-    def pick(self, kind: str, options: Sequence[Option]) -> int:
+    def pick(self, kind: str, options: Sequence[Alternative]) -> int:
         """Decide as this run's member does."""
         return self._member.pick(kind, options)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind, no_argument
-from pysmpi.kernel.choices import Option
+from pysmpi.kernel.choices import Alternative
 
 
 class RandomWalk(Seeded):
     """Picks any option."""
 
-    def step(self, options: Sequence[Option]) -> int:
+    def step(self, options: Sequence[Alternative]) -> int:
         return self.random.randrange(len(options))
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind, no_argument
-from pysmpi.kernel.choices import Option
+from pysmpi.kernel.choices import Alternative
 
 
 class UniformWalk(Seeded):
@@ -26,7 +26,7 @@ class UniformWalk(Seeded):
     def start(self, run: int) -> None:
         self._done = Counter()
 
-    def step(self, options: Sequence[Option]) -> int:
+    def step(self, options: Sequence[Alternative]) -> int:
         pids = list(dict.fromkeys(option.pid for option in options))
         left = [max(1, self._known[pid] - self._done[pid]) for pid in pids]
         pid = self.random.choices(pids, left)[0]
