@@ -93,6 +93,8 @@ def run(
     host_speed: str | float = "auto",
     reduction_order: ReductionOrder = "rank",
     seed: int = 0,
+    schedule: str = "time",
+    replay_schedule: str | None = None,
     trace: Path | None = None,
     report: Path | None = None,
     on_deadlock: OnDeadlock = "report",

@@ -46,8 +46,8 @@ class Result:
     nothing was scaled by it. `findings` are those of the checkers. `compute_factor` is the factor
     that scaled measured compute, None if none was measured or cores of several speeds have several
     factors. `options` are those that differ from their defaults. If a strategy decided the order of
-    events, `schedule` repeats it, `schedule_note` is the strategy's remark, and `repeat` the command
-    that repeats a failed run.
+    events, `schedule` repeats it, `schedule_note` is the strategy's remark, and `repeat` the
+    command that repeats a failed run.
     """
 
     nprocs: int
