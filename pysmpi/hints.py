@@ -1,22 +1,23 @@
 """Annotations of programs: `pysmpi.sample`, `pysmpi.shared_empty` and `pysmpi.touch`.
 
 Under a real MPI library, and outside of simulations, `sample` and `touch` do nothing and
-`shared_empty` is `numpy.empty`. Importing them imports no other module of pysmpi.
+`shared_empty` is `numpy.empty`. Importing them does not import the simulator.
 """
 
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
+
+from pysmpi.frames import caller, skip_body
 
 if TYPE_CHECKING:
     from numpy import ndarray
 
 # The handlers of the run; None outside of runs.
 sampling: Any = None  # of `sample`
-allocate: Any = None  # of `shared_empty`: called with shape, dtype, private elements and frame
+allocate: Any = None  # of `shared_empty`: called with shape, dtype, private elements and line
 touched: Any = None  # of `touch`: called with the array and whether it is written
 
 
@@ -73,11 +74,11 @@ class sample:
         outputs: str = "keep",
         name: str | None = None,
     ) -> None:
-        frame = sys._getframe(1)
+        code, line = caller()
         self.what = what
         self.name = name
-        self.file = frame.f_code.co_filename
-        self.line = frame.f_lineno
+        self.file = code.co_filename
+        self.line = line
         self.iters = iters
         self.precision = precision
         self.warmup = warmup
@@ -118,8 +119,8 @@ class sample:
     # A block
 
     def __enter__(self) -> sample:
-        if sampling is not None:
-            sampling.enter_block(self, sys._getframe(1))
+        if sampling is not None and sampling.enter_block(self):
+            skip_body()
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
@@ -169,7 +170,7 @@ def shared_empty(
 
     private = list(private)
     if allocate is not None:
-        made: ndarray | None = allocate(shape, np.dtype(dtype), private, sys._getframe(1))
+        made: ndarray | None = allocate(shape, np.dtype(dtype), private, caller())
         if made is not None:
             return made
     array = np.empty(shape, dtype)

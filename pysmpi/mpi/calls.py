@@ -21,14 +21,14 @@ the clock continues.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from enum import Enum
-from types import CellType, CodeType, FrameType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any, Final, TypeVar
 
 from greenlet import getcurrent
 
+from pysmpi.frames import CallSite, calling_code, current_site, greenlet_site
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.docstrings import PUBLIC
 from pysmpi.mpi.base.ranks import Fiber, Rank, current
@@ -183,7 +183,7 @@ class MpiCall:
         self.fiber: Fiber | None = fiber if mine else rank.fiber
         # Handles that the call took out of an iterator, which `values` no longer gives.
         self.handles: list[Any] | None = None
-        self._site: Any = None
+        self._site: CallSite | None = None
 
     @property
     def name(self) -> str:
@@ -233,20 +233,21 @@ class MpiCall:
         return list(process.pending())
 
     @property
-    def site(self) -> Any:
-        """The place of the call in the program: file, line and function; None if unknown."""
+    def site(self) -> CallSite | None:
+        """The place of the call in the program; None if unknown."""
         if self._site is None:
-            fiber: Any = self.fiber
+            fiber = self.fiber
             if fiber is None or fiber is getcurrent():
                 # The frames inside the boundary may be those of a listener.
-                inner = sys._getframe(1)
-                frame: FrameType | None = inner
-                while frame is not None and not is_boundary(frame.f_code):
-                    frame = frame.f_back
-                self._site = _locate(frame or inner)
+                self._site = current_site(_FILE)
             else:
-                self._site = _locate(fiber.gr_frame)
+                self._site = greenlet_site(fiber)
         return self._site
+
+    @property
+    def caller(self) -> CodeType | None:
+        """The code that made the call, which may be pysmpi's own; only while the call runs."""
+        return calling_code(_FILE)
 
     def __repr__(self) -> str:
         return f"<call of {self.name} by {self.rank!r}>"
@@ -269,24 +270,6 @@ def check(error: BaseException, procedure: Procedure, values: tuple[Any, ...]) -
                 f"apply to a '{type(values[0]).__name__}' object"
             ) from None
     raise internal(error, procedure.name) from error
-
-
-def _outside(frame: FrameType | None) -> Any:
-    """The innermost frame that is not pysmpi's, as file, line and function."""
-    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
-        frame = frame.f_back
-    if frame is None:
-        return None
-    return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname
-
-
-_locate: Callable[[FrameType | None], Any] = _outside
-
-
-def locate_with(locate: Callable[[FrameType | None], Any]) -> None:
-    """Set what finds a line of the program from a frame: the runtime knows what libraries are."""
-    global _locate
-    _locate = locate
 
 
 def call_of(fiber: Any) -> MpiCall | None:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from pysmpi import diagnostics, text
 from pysmpi.errors import PysmpiError
+from pysmpi.frames import CallSite, shorten
 from pysmpi.mpi.base.constants import ERR_PENDING
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.runtime.causes import Causes
-from pysmpi.runtime.program_errors import CallSite, shorten
 from pysmpi.runtime.waiting import Census, Piece, Wait
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pysmpi import text
 from pysmpi.diagnostics import Diagnostic
-from pysmpi.runtime.program_errors import CallSite, shorten
+from pysmpi.frames import CallSite, shorten
 
 
 @dataclass

@@ -20,10 +20,10 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from pysmpi.errors import UsageError
+from pysmpi.frames import current_site
 from pysmpi.runtime.imports import ImportSystem
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.program_errors import call_site
 from pysmpi.runtime.surroundings import here
 
 # libmpi.so.40, libmpi_cxx.so, libmpi_mpifh.so.40, libmpich.so.12, libmpifort.so.12, libmpi_gnu.so
@@ -177,7 +177,7 @@ def refuse(path: str, what: str, kind: type[UsageError]) -> None:
         chain = chain_to_mpi(path)
     if chain is None:
         return
-    site = call_site(sys._getframe(1))
+    site = current_site()
     where = f" at {site}" if site is not None else ""
     if not chain:
         why = "it calls functions of MPI"
@@ -195,7 +195,7 @@ def refuse_caller(name: str) -> None:
     """Raise an error if a rank is about to import a package that calls mpi4py's MPI library."""
     if name not in _CALLERS or here() is None:
         return
-    site = call_site(sys._getframe(1))
+    site = current_site()
     where = f" at {site}" if site is not None else ""
     raise ImportsMPI(
         f"package {name}, imported{where}, cannot be simulated: its compiled functions call the "
@@ -221,26 +221,34 @@ def install(
         return real(spec) if file is None else real(spec, file)
 
     patches.set(machinery, "create_dynamic", like(real, create_dynamic))
-    return {"ctypes": _patch_ctypes, "cffi.api": _patch_cffi}
+    return {
+        "ctypes": _patch_ctypes,
+        "cffi.api": _patch_cffi,
+        "mpi4py._mpiabi": _patch_mpiabi,
+    }
 
 
-def _asked_by_mpi4py() -> bool:
-    """Whether mpi4py looks for the library of its compiled module; it does not call it."""
-    frame = sys._getframe(2)
-    for _ in range(3):
-        if frame.f_globals.get("__name__") == "mpi4py._mpiabi":
-            return True
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
-    return False
+_searches: list[None] = []  # of mpi4py for the library of its compiled module; it calls none
+
+
+def _patch_mpiabi(patches: Patches, module: ModuleType) -> None:
+    real = module._dlopen_libmpi
+
+    def _dlopen_libmpi(libmpi: Any = None) -> Any:
+        _searches.append(None)
+        try:
+            return real(libmpi)
+        finally:
+            _searches.pop()
+
+    patches.set(module, "_dlopen_libmpi", like(real, _dlopen_libmpi))
 
 
 def _patch_ctypes(patches: Patches, module: ModuleType) -> None:
     real = module._dlopen
 
     def dlopen(name: Any, mode: int = 0) -> Any:
-        if not _asked_by_mpi4py():
+        if not _searches:
             _look(name, mode, module.RTLD_GLOBAL, "ctypes")
         return real(name, mode)
 

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from types import BuiltinFunctionType, FrameType, ModuleType
+from types import BuiltinFunctionType, ModuleType
 from typing import Any, TypeVar
+
+from pysmpi import frames
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,6 +40,8 @@ class _Stand(ModuleType):
         return self.__dict__["function"](*args, **kwargs)
 
 
+frames.stands.add(_Stand.__call__.__code__)
+
 _call = ctypes.cast(ctypes.pythonapi.PyObject_Call, ctypes.c_void_p).value
 _new = ctypes.pythonapi.PyCFunction_NewEx
 _new.restype = ctypes.py_object
@@ -59,6 +63,7 @@ def builtin(real: Any, function: F) -> F:
     # The function refers to its definition without owning it.
     stand.__dict__["definition"] = definition
     stand.__dict__["function"] = function
+    stand.__dict__["replaces"] = real.__name__
     made: F = _new(ctypes.byref(definition), stand, module)
     return made
 
@@ -71,11 +76,3 @@ def like(real: Any, function: F) -> F:
         setattr(function, name, getattr(real, name, None))
     function.__dict__["__wrapped__"] = real  # where `inspect.signature` looks
     return function
-
-
-def stands_for(frame: FrameType) -> str | None:
-    """The name of the built-in function whose replacement runs in a frame; None for others."""
-    if frame.f_code is not _Stand.__call__.__code__:
-        return None
-    definition = frame.f_locals["self"].__dict__["definition"]
-    return str(definition.name.decode())

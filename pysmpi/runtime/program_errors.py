@@ -9,89 +9,13 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Iterable, Sequence
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, NamedTuple
 
 from pysmpi.errors import PysmpiInternalError
-from pysmpi.runtime.lookalike import stands_for
-from pysmpi.runtime.rules import Rules
-from pysmpi.version import HOME
-
-_OWN = os.path.join(HOME, "")
-_MACHINERY = ("<frozen importlib", "<frozen runpy", "<frozen zipimport")
-
-
-class CallSite(NamedTuple):
-    """A place in a program."""
-
-    file: str
-    line: int
-    function: str
-
-    def __str__(self) -> str:
-        return f"{shorten(self.file)}:{self.line} in {self.function}"
-
-
-def shorten(file: str) -> str:
-    """A file name relative to the working directory, if the file is in there."""
-    if not os.path.isabs(file):
-        return file
-    try:
-        relative = os.path.relpath(file)
-    except (OSError, ValueError):
-        return file
-    return file if relative.startswith(os.pardir) else relative
-
-
-def is_ours(file: str) -> bool:
-    """Whether code of `file` is pysmpi's own or Python's machinery of imports."""
-    return file.startswith(_OWN) or file.startswith(_MACHINERY)
-
-
-_rules: Rules | None = None
-
-
-def _is_library(file: str) -> bool:
-    global _rules
-    if _rules is None:
-        _rules = Rules()
-    return file.startswith("<frozen") or (not file.startswith("<") and _rules.installed(file))
-
-
-def call_site(frame: FrameType | None) -> CallSite | None:
-    """The place of `frame` in the program: its innermost frame outside pysmpi and all libraries.
-
-    If there is none, such as in a program that is an installed module, this is the innermost frame
-    outside pysmpi, or None. For a suspended greenlet, the frame is its `gr_frame`.
-    """
-    outer: FrameType | None = None
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not is_ours(file):
-            if not _is_library(file):
-                return _site(frame)
-            if outer is None and not file.startswith("<frozen"):
-                outer = frame
-        frame = frame.f_back
-    return None if outer is None else _site(outer)
-
-
-def innermost_call(frame: FrameType | None) -> tuple[str, CallSite | None]:
-    """The name of the function that the program's line calls, and the line, for a wait in it.
-
-    `frame` is the `gr_frame` of a suspended greenlet which waits outside of MPI calls, such as in
-    `time.sleep` or for a lock.
-    """
-    site = call_site(frame)
-    inner: FrameType | None = None
-    while frame is not None and site is not None:
-        code = frame.f_code
-        if code.co_filename == site.file and frame.f_lineno == site.line:
-            break
-        inner, frame = frame, frame.f_back
-    if inner is None:
-        return "a call", site
-    return stands_for(inner) or inner.f_code.co_name, site
+from pysmpi.frames import CallSite as CallSite
+from pysmpi.frames import is_library, is_ours
+from pysmpi.frames import shorten as shorten
 
 
 def error_site(error: BaseException) -> CallSite | None:
@@ -102,20 +26,12 @@ def error_site(error: BaseException) -> CallSite | None:
     while trace is not None:
         code = trace.tb_frame.f_code
         if not is_ours(code.co_filename):
-            site = CallSite(code.co_filename, trace.tb_lineno, _name(code))
+            site = CallSite(code.co_filename, trace.tb_lineno, code.co_qualname)
             fallback = site
-            if not _is_library(code.co_filename):
+            if not is_library(code.co_filename):
                 chosen = site
         trace = trace.tb_next
     return chosen or fallback
-
-
-def _site(frame: FrameType) -> CallSite:
-    return CallSite(frame.f_code.co_filename, frame.f_lineno, _name(frame.f_code))
-
-
-def _name(code: Any) -> str:
-    return str(code.co_qualname)
 
 
 def strip(trace: TracebackType | None) -> TracebackType | None:

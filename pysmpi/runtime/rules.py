@@ -20,9 +20,7 @@ from __future__ import annotations
 
 import os
 import re
-import site
 import sys
-import sysconfig
 from collections.abc import Iterable, Iterator
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
@@ -33,6 +31,7 @@ from importlib.machinery import (
 )
 from typing import Any
 
+from pysmpi.installed import directories, site_directories, standard_directories
 from pysmpi.version import HOME
 
 # All of mpi4py is shared, except the modules with the state of one process.
@@ -87,29 +86,6 @@ _TEST_PARTS = frozenset(("tests", "test", "_tests", "testsuite", "conftest"))
 _TESTS = frozenset(("tests", "test", "testing", "__pycache__", "examples", "docs"))
 
 
-def _directories(paths: Iterable[str | None]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for path in paths:
-        if path:
-            found[os.path.join(os.path.abspath(path), "")] = None
-            found[os.path.join(os.path.realpath(path), "")] = None
-    return tuple(found)
-
-
-def _site_directories() -> tuple[str, ...]:
-    paths = sysconfig.get_paths()
-    extra = list(getattr(site, "getsitepackages", list)())
-    if hasattr(site, "getusersitepackages"):
-        extra.append(site.getusersitepackages())
-    distribution = [path for path in sys.path if path.endswith("dist-packages")]
-    return _directories([paths["purelib"], paths["platlib"], *extra, *distribution])
-
-
-def _standard_directories() -> tuple[str, ...]:
-    paths = sysconfig.get_paths()
-    return _directories([paths["stdlib"], paths["platstdlib"], os.path.dirname(os.__file__)])
-
-
 class Rules:
     """Decides about modules by name and origin.
 
@@ -122,9 +98,9 @@ class Rules:
         self.ordered.update({name: False for name in shared})
         self.found: dict[str, bool] = {"pysmpi": False, "mpi4py": False}
         self.found.update({name: True for name in MPI4PY_PRIVATE})
-        self.site = _site_directories()
-        self.standard = _standard_directories()
-        self.own = _directories([HOME])
+        self.site = site_directories()
+        self.standard = standard_directories()
+        self.own = directories([HOME])
         self.kinds: dict[str, bool] = {}  # whether packages are private, if known
         self._knowing: dict[str, bool] = {}  # whether packages know MPI
 

@@ -6,7 +6,6 @@ hub in which the engine runs; a rank that waits switches to it.
 
 from __future__ import annotations
 
-import sys
 import traceback
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -15,12 +14,12 @@ from typing import Any, NoReturn
 
 from greenlet import GreenletExit, getcurrent
 
+from pysmpi.frames import CallSite, current_site
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import PlanBook, Transport
 from pysmpi.kernel.process import Core, Process
 from pysmpi.kernel.requests import Request
 from pysmpi.machine import UNKNOWN_SPEED
-from pysmpi.mpi import calls
 from pysmpi.mpi.base.options import ENVIRONMENT
 from pysmpi.mpi.base.ranks import AbortStop, Fiber, FreeTransport, Rank, Universe, World, current
 from pysmpi.mpi.calls import MpiCall
@@ -31,13 +30,12 @@ from pysmpi.platform.placement import Slot
 from pysmpi.runtime import collection, stopping
 from pysmpi.runtime.exits import EXIT_HARD
 from pysmpi.runtime.process.exchange import Door
-from pysmpi.runtime.program_errors import CallSite, call_site, error_site
+from pysmpi.runtime.program_errors import error_site
 from pysmpi.runtime.shared_state import SharedState
 from pysmpi.runtime.tools import begin_fiber, named
 
 Main = Callable[[Rank], Any]
 
-calls.locate_with(call_site)
 
 
 
@@ -259,7 +257,7 @@ class Simulation:
             outcome.status = status & 0xFF
             if environment is not None and environment.initialized and not environment.finalized:
                 if self.hard_exit is None:
-                    self.hard_exit = rank, status & 0xFF, call_site(sys._getframe(1))
+                    self.hard_exit = rank, status & 0xFF, current_site()
                 outcome.state = RankState.STOPPED
                 self.engine.stop()
             else:

@@ -14,11 +14,12 @@ have the same expectation. At places with varying work, blocks take the measured
 
 from __future__ import annotations
 
-import sys
 from bisect import insort
 from collections.abc import Callable
 from statistics import median
 from typing import Any, Final
+
+from pysmpi.frames import call_path
 
 FIRST: Final = 3  # executions of a place that take the measured time: caches warm up
 BATCH: Final = 16  # executions that are looked at together
@@ -112,7 +113,7 @@ class SteadyTimer:
         elapsed = self._stop()
         if elapsed < self._least:
             elapsed = 0
-        here = path(sys._getframe(1))
+        here = call_path()
         key = 3 * self._last + here
         self._last = here
         place = self._places.get(key)
@@ -127,12 +128,3 @@ class SteadyTimer:
         if self._write is not None:
             self._write(f"{self._pid} {charged}\n")
         return charged * self._factor
-
-
-def path(frame: Any) -> int:
-    """A number for the calls that led to a frame."""
-    found = 0
-    while frame is not None:
-        found = hash((found, id(frame.f_code), frame.f_lasti))
-        frame = frame.f_back
-    return found

@@ -71,9 +71,9 @@ class CpuClock(Stopwatch):
     """The CPU clock of the thread (ns), less pauses; one for all ranks, as one runs at a time."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._begin = 0
         self._excluded = 0
-        self._depth = 0
         self._paused_at = 0
         self.overhead = 0
         self.overhead = self._calibrate()
@@ -86,36 +86,36 @@ class CpuClock(Stopwatch):
     def stop(self) -> int:
         """The block ends; returns its nanoseconds."""
         now = thread_time_ns()
-        if self._depth:
+        if self.pauses:
             self._excluded += now - self._paused_at
             self._paused_at = now
         elapsed = now - self._begin - self._excluded - self.overhead
         return elapsed if elapsed > 0 else 0
 
     def pause(self) -> None:
-        if self._depth == 0:
+        if self.pauses == 0:
             self._paused_at = thread_time_ns()
-        self._depth += 1
+        self.pauses += 1
 
     def resume(self) -> None:
-        self._depth -= 1
-        if self._depth == 0:
+        self.pauses -= 1
+        if self.pauses == 0:
             self._excluded += thread_time_ns() - self._paused_at
 
     def release(self) -> int:
-        depth = self._depth
-        if depth:
-            self._depth = 0
+        pauses = self.pauses
+        if pauses:
+            self.pauses = 0
             self._excluded += thread_time_ns() - self._paused_at
-        return depth
+        return pauses
 
     def restore(self, pauses: int) -> None:
-        if pauses and self._depth == 0:
+        if pauses and self.pauses == 0:
             self._paused_at = thread_time_ns()
-        self._depth += pauses
+        self.pauses += pauses
 
     def elapsed(self) -> int:
-        now = self._paused_at if self._depth else thread_time_ns()
+        now = self._paused_at if self.pauses else thread_time_ns()
         return now - self._begin - self._excluded
 
     def charge(self, nanoseconds: int) -> None:
@@ -125,7 +125,7 @@ class CpuClock(Stopwatch):
         """Called by `gc.callbacks`."""
         if phase == "start":
             self.pause()
-        elif self._depth:
+        elif self.pauses:
             self.resume()
 
     def _calibrate(self) -> int:

@@ -102,10 +102,25 @@ def patch_pdb(patches: Patches, module: ModuleType) -> None:
             self.skip = {*(self.skip or ()), "pysmpi.*"}
 
     patches.set(kind, "__init__", like(real_init, __init__))
+    real_loop = cmd.Cmd.cmdloop
+    prompting: dict[greenlet.greenlet, list[Any]] = {}  # the interpreters that ask in each thread
+
+    def cmdloop(self: Any, intro: Any = None) -> None:
+        thread = getcurrent()
+        loops = prompting.setdefault(thread, [])
+        loops.append(self)
+        try:
+            real_loop(self, intro)
+        finally:
+            loops.pop()
+            if not loops:
+                prompting.pop(thread, None)
+
+    patches.set(cmd.Cmd, "cmdloop", like(real_loop, cmdloop))
 
     def input(prompt: Any = "", /) -> str:
-        asking = sys._getframe(1).f_locals.get("self")
-        if ranks.current().program is None or not isinstance(asking, kind):
+        loops = prompting.get(getcurrent())
+        if ranks.current().program is None or not loops or not isinstance(loops[-1], kind):
             return builtins.input(prompt)
         own = sys.stdin
         sys.stdin = sys.__stdin__

@@ -16,8 +16,8 @@ from pysmpi.runtime.simulation import Outcome, RankState, Simulation
 
 if TYPE_CHECKING:
     from pysmpi.diagnostics import Diagnostic
+    from pysmpi.frames import CallSite
     from pysmpi.mpi.base.ranks import Rank
-    from pysmpi.runtime.program_errors import CallSite
 
 # Exit statuses; others are the program's own.
 ERROR, USAGE, MPI_ERROR, INTERRUPTED = 1, 2, 3, 130

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pysmpi import text
+from pysmpi.frames import CallSite, innermost_call, is_suspended
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Envelope, Receive, Request, Send
@@ -21,7 +22,6 @@ from pysmpi.mpi.groups import agreement
 from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.rma.locks import LockClaim
-from pysmpi.runtime.program_errors import CallSite, innermost_call
 
 if TYPE_CHECKING:
     from pysmpi.runtime.simulation import Simulation
@@ -113,13 +113,13 @@ class Census:
         return [
             self._wait(rank, fiber, number)
             for number, fiber in enumerate(fibers)
-            if fiber.gr_frame is not None
+            if is_suspended(fiber)
         ]
 
     def _wait(self, rank: Rank, fiber: Fiber, thread: int) -> Wait:
         call = call_of(fiber)
         if call is None:
-            name, site = innermost_call(fiber.gr_frame)
+            name, site = innermost_call(fiber)
             wait = Wait(rank, name, site, thread=thread)
             operations: list[RequestOperation] = []
             handle = None

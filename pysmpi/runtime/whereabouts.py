@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from greenlet import getcurrent
 
 from pysmpi import text
+from pysmpi.frames import call_site
 from pysmpi.mpi.base.ranks import Fiber
 from pysmpi.runtime.deadlock import WaitingGroup, group_waits, table
-from pysmpi.runtime.program_errors import call_site
 from pysmpi.runtime.waiting import Census
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ from greenlet import getcurrent
 from numpy.typing import NDArray
 
 from pysmpi.errors import UsageError
+from pysmpi.frames import shorten
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Envelope, Receive, Request, Send
 from pysmpi.mpi.base.ranks import Fiber
 from pysmpi.mpi.calls import MpiCall
-from pysmpi.runtime.program_errors import shorten
 
 if TYPE_CHECKING:
     from pysmpi.mpi.base.ranks import Rank

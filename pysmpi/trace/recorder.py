@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pysmpi.collectives import registry
 from pysmpi.collectives.running import find_live
 from pysmpi.errors import UsageError
+from pysmpi.frames import shorten
 from pysmpi.kernel.matching import is_wild
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Receive, Request, Send, Transfer
@@ -19,7 +20,6 @@ from pysmpi.mpi.collective.execution import nodes_of
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.output import OutputFile
 from pysmpi.platform.model import Platform
-from pysmpi.runtime.program_errors import shorten
 from pysmpi.trace.events import (
     COLLECTIVE,
     COMPUTE,

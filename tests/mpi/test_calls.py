@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from simulated import simulate
 
+from pysmpi.frames import CallSite
 from pysmpi.kernel.requests import STANDARD
 from pysmpi.mpi import MPI
 from pysmpi.mpi.base import ranks
@@ -25,7 +26,6 @@ from pysmpi.mpi.calls import (
     mpi,
     procedure_of,
 )
-from pysmpi.runtime.program_errors import CallSite
 from pysmpi.runtime.simulation import Simulation
 
 

@@ -62,3 +62,13 @@ def test_links_of_the_documents_lead_somewhere():
     for page in [ROOT / "README.md", *ROOT.glob("docs/*.md"), ROOT / "benchmarks" / "README.md"]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_one_module_reads_frames():
+    names = r"_getframe|currentframe|f_locals|f_back|gr_frame|get_objects|_current_frames"
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.glob("pysmpi/**/*.py")
+        if re.search(rf"\b({names})\b", path.read_text())
+    }
+    assert found == {"pysmpi/frames.py"}

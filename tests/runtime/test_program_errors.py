@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ranks_by_hand import current, run
 
+from pysmpi.frames import call_site, current_site
 from pysmpi.runtime.loader import CommandProgram, FunctionProgram, ScriptProgram
 from pysmpi.runtime.program_errors import (
-    call_site,
     error_site,
     format_error,
     format_errors,
@@ -99,17 +99,15 @@ def test_the_site_of_a_call_is_in_the_program(write):
         from mpi4py import MPI
         class Worker:
             def work(self, _):
-                MPI.look()
+                MPI.sites.append(MPI.look())
         functools.reduce(lambda a, b: Worker().work(b), [1, 2])
         """,
     )
     from ranks_by_hand import fake_mpi
 
     mpi = fake_mpi()
-    sites = []
-    import sys
-
-    mpi.look = lambda: sites.append(call_site(sys._getframe(1)))
+    mpi.look = current_site
+    mpi.sites = sites = []
     run(ScriptProgram(path), 1, mpi)
     assert sites[0][:] == (path, 6, "Worker.work")
     assert call_site(None) is None

@@ -274,14 +274,5 @@ def _made(call: MpiCall) -> tuple[str, str, str]:
 
 def _made_by_property(call: MpiCall) -> bool:
     """Whether an attribute such as `comm.group` made the object, which the program cannot free."""
-    import sys
-
-    frame = sys._getframe(2)
-    while frame is not None and frame.f_code.co_name != "boundary":
-        if frame.f_code.co_qualname == call.procedure.function.__qualname__:
-            break
-        frame = frame.f_back  # type: ignore[assignment]
-    if frame is not None:
-        outer = frame.f_back
-        return outer is not None and outer.f_code.co_name in ("group", "remote_group", "info")
-    return False
+    caller = call.caller
+    return caller is not None and caller.co_name in ("group", "remote_group", "info")

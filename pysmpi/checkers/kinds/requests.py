@@ -7,11 +7,11 @@ from typing import Any
 from pysmpi.checkers.describing import call_text
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
+from pysmpi.frames import CallSite
 from pysmpi.mpi.calls import MpiCall, Role
 from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.runtime.findings import Finding, Place
-from pysmpi.runtime.program_errors import CallSite
 from pysmpi.runtime.simulation import RankState, Simulation
 
 

@@ -8,6 +8,7 @@ same instruction with the same values in their local variables and on their stac
 from __future__ import annotations
 
 import gc
+import inspect
 from collections.abc import Generator, Hashable
 from types import CellType, FunctionType, GeneratorType
 from typing import Any
@@ -221,7 +222,8 @@ class LocalStates:
         if frame is None:
             return _FINISHED
         variables = tuple(
-            (name, self._plain(value)) for name, value in sorted(frame.f_locals.items())
+            (name, self._plain(value))
+            for name, value in sorted(inspect.getgeneratorlocals(live).items())
         )
         # A loop's iterator, or the first term of a sum, is on the stack only.
         stack = tuple(self._plain(value) for value in gc.get_referents(live) if value is not frame)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from operator import index
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from pysmpi import hints
 from pysmpi.errors import UsageError
+from pysmpi.frames import stack
 from pysmpi.mpi.base.ranks import current, outside
 from pysmpi.mpi.buffers.payload import PAYLOAD
 from pysmpi.platform.units import parse_size
@@ -146,7 +147,7 @@ class Folding:
         return memory
 
     def shared_empty(
-        self, shape: Any, dtype: np.dtype[Any], private: list[Any], frame: FrameType
+        self, shape: Any, dtype: np.dtype[Any], private: list[Any], place: tuple[CodeType, int]
     ) -> np.ndarray | None:
         """The result of `pysmpi.shared_empty`; None for `numpy.empty`."""
         rank = current()
@@ -155,7 +156,6 @@ class Folding:
         nbytes = dtype.itemsize * math.prod(shape)
         if rank is outside or nbytes == 0 or min(shape, default=1) < 0 or dtype.hasobject:
             return None
-        place = frame.f_code, frame.f_lineno
         self.stopwatch.pause()
         _state.busy = True
         try:
@@ -179,36 +179,36 @@ class Folding:
         else:
             self.partial.free(pid, address)
 
-    def place(self, nbytes: int, frame: FrameType | None) -> tuple[CodeType, int] | None:
+    def place(
+        self, nbytes: int, callers: Iterator[tuple[CodeType, int, str]]
+    ) -> tuple[CodeType, int] | None:
         """The line of the program that allocates an array; None if it is not to be folded."""
         # The innermost line outside numpy; without one, the array is folded on behalf of pysmpi.
-        while frame is not None:
-            kind = self._kind(frame)
-            if kind == _PROGRAM:
-                break
+        for code, line, module in callers:
+            kind = self._kind(module)
             if kind == _SIMULATOR:
                 return None
-            frame = frame.f_back
-        if frame is None:
+            if kind == _PROGRAM:
+                place = code, line
+                break
+        else:
             return None
-        place = frame.f_code, frame.f_lineno
         size = self.rules.size
         if size is not None and nbytes >= size:
             return place
         matches = self._matches
-        while frame is not None:
-            code = frame.f_code
+        while True:
             match = matches.get(code)
             if match is None:
-                name = frame.f_globals.get("__name__", ""), code.co_qualname
-                match = matches[code] = name in self.rules.functions
+                match = matches[code] = (module, code.co_qualname) in self.rules.functions
             if match:
                 return place
-            frame = frame.f_back
-        return None
+            caller = next(callers, None)
+            if caller is None:
+                return None
+            code, _, module = caller
 
-    def _kind(self, frame: FrameType) -> int:
-        name = frame.f_globals.get("__name__") or ""
+    def _kind(self, name: str) -> int:
         kind = self._ours.get(name)
         if kind is None:
             if any(name == root or name.startswith(root + ".") for root in _BEHALF):
@@ -277,7 +277,7 @@ class RankMemory:
         _state.busy = True
         try:
             folding.handlers.collect()
-            place = folding.place(nbytes, sys._getframe(2))
+            place = folding.place(nbytes, stack(2))
             return 0 if place is None else self.take(place, nbytes, zero)
         finally:
             _state.done()

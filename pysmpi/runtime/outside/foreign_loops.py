@@ -6,14 +6,12 @@ A program that does not depend on them, as with an optional import, continues wi
 from __future__ import annotations
 
 import importlib
-import sys
-from types import FrameType
 from typing import Any
 
 from pysmpi.errors import UsageError
+from pysmpi.frames import import_site
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.program_errors import call_site
 from pysmpi.runtime.surroundings import here
 
 _INSTEAD = {
@@ -26,12 +24,6 @@ class ImportsLoop(UsageError, ImportError):
     """A program imports an event loop that would block all ranks."""
 
 
-def _imports(frame: FrameType, package: str) -> bool:
-    """Whether a frame imports a package from outside of it."""
-    name = frame.f_globals.get("__name__", "")
-    return name.partition(".")[0] not in (package, "importlib", "pysmpi", "")
-
-
 def install(patches: Patches) -> None:
     """Refuse them in ranks until the patches are undone."""
     machinery: Any = importlib.import_module("_imp")
@@ -40,10 +32,7 @@ def install(patches: Patches) -> None:
     def create_dynamic(spec: Any, file: Any = None, /) -> Any:
         package = spec.name.partition(".")[0]
         if package in _INSTEAD and here() is not None:
-            frame: FrameType | None = sys._getframe(1)
-            while frame is not None and not _imports(frame, package):
-                frame = frame.f_back
-            site = call_site(frame)
+            site = import_site(package)
             where = "" if site is None else f" at {site}"
             raise ImportsLoop(
                 f"package {package}, imported{where}, cannot be simulated: its event loop waits "

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from pysmpi import text
+from pysmpi.frames import greenlet_site, shorten
 from pysmpi.runtime.outside.peers import PeerSide
-from pysmpi.runtime.program_errors import call_site, shorten
 
 
 def describe(wait: Any, seconds: float) -> str:
     """One line: which rank waits really, since when, where in its program."""
     rank = wait.fiber.rank
-    site = call_site(wait.fiber.gr_frame)
+    site = greenlet_site(wait.fiber)
     place = "" if site is None else f" at {shorten(site.file)}:{site.line}"
     whom = "another process" if wait.side is PeerSide.OUTSIDE else "a descriptor from outside"
     return (

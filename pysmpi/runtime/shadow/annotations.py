@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import dis
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from types import FrameType
 from typing import Any
 
 from pysmpi import hints
+from pysmpi.frames import BodySkipped, shorten
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.program_errors import shorten
 from pysmpi.runtime.shadow.estimate import FEWEST, StoppingRule
 from pysmpi.runtime.shadow.passes import Entry, Meter, Point, Shadow, running
-
-
-class _Skipped(BaseException):
-    """Leaves a block that is skipped."""
 
 
 class Annotations:
@@ -100,11 +93,11 @@ class Annotations:
             finally:
                 shadow.end(point, entry, meter, whole)
 
-    def enter_block(self, sample: Any, frame: FrameType) -> None:
-        """The `with` statement of an annotated block begins."""
+    def enter_block(self, sample: Any) -> bool:
+        """The `with` statement of an annotated block begins; whether its body is skipped."""
         rank = running()
         if rank is None or self._idle(sample):
-            return
+            return False
         shadow = self.shadow
         point = self._point(sample)
         entry = point.entry(rank, None)
@@ -113,9 +106,9 @@ class Annotations:
             blocks.append(None)
             with shadow.paused():
                 shadow.skip(point, entry, rank)
-            _skip_body(frame)
-        else:
-            blocks.append((point, entry, shadow.begin(point, entry, rank)))
+            return True
+        blocks.append((point, entry, shadow.begin(point, entry, rank)))
+        return False
 
     def leave_block(self, sample: Any, error: BaseException | None) -> bool:
         """The block ends; True if it was skipped."""
@@ -124,7 +117,7 @@ class Annotations:
             return False
         opened = self._open[_place(rank, sample)].pop()
         if opened is None:
-            return isinstance(error, _Skipped)
+            return isinstance(error, BodySkipped)
         self.shadow.end(*opened, error is None)
         return False
 
@@ -140,30 +133,3 @@ def _rule(sample: Any) -> StoppingRule:
     if iters is None and precision is None:
         return StoppingRule(warmup=sample.warmup, every=sample.every)
     return StoppingRule(iters, precision, sample.warmup, sample.every)
-
-
-def _skip_body(frame: FrameType) -> None:
-    """Leave the `with` statement that `frame` has just entered, before its body begins.
-
-    Python has no direct way to do this: a trace function raises an exception at the first
-    instruction after the target of `as`, and `__exit__` suppresses it.
-    """
-    before = sys.gettrace()
-    before_frame, before_opcodes = frame.f_trace, frame.f_trace_opcodes
-    names = dis.opname
-    code = frame.f_code.co_code
-
-    def leave(traced: FrameType, event: str, arg: Any) -> Any:
-        if event != "opcode":
-            return leave
-        name = names[code[traced.f_lasti]]
-        if name == "POP_TOP" or name.startswith("STORE_"):
-            return leave
-        sys.settrace(before)
-        traced.f_trace = before_frame
-        traced.f_trace_opcodes = before_opcodes
-        raise _Skipped
-
-    frame.f_trace_opcodes = True
-    frame.f_trace = leave
-    sys.settrace(lambda *_: None)

@@ -104,13 +104,15 @@ def pass_by(shadow: Shadow, entry: Entry, rank: Rank, seconds: float, passes: in
     process = rank.process
     if _plays_back(rank):
         _timer(rank).position += passes * entry.blocks
-    if shadow.native:
-        # Others run meanwhile, and their time counts.
-        pauses = shadow.clock.release()
-        rank.sleep(seconds)
+    # Others run meanwhile, and their time counts.
+    pauses = shadow.clock.release()
+    try:
+        if shadow.native:
+            rank.sleep(seconds)
+        else:
+            process.sleep(seconds)
+    finally:
         shadow.clock.restore(pauses)
-    else:
-        process.sleep(seconds)
     if entry.shares is not None:
         measured = entry.estimate.count * entry.estimate.mean
         scale = seconds / measured if measured > 0.0 else 0.0

@@ -175,9 +175,6 @@ class Stand:
         return self._original.__reduce__()
 
 
-_STAND = Stand.__call__.__code__
-
-
 def _owner(module: ModuleType, one: Replacement) -> tuple[Any, str] | None:
     """The object and the name of its attribute that a replacement names; None for an option."""
     owner: Any = module
@@ -208,15 +205,6 @@ def put_back(place: str, function: Any, replaced: Any) -> None:
             owner[name] = function
     elif isinstance(owner, type) and vars(owner).get(name) is replaced and len(parents) == 1:
         setattr(owner, name, function)
-
-
-def called_by_pysmpi() -> bool:
-    """Whether pysmpi itself called the replaced function."""
-    frame: Any = sys._getframe(2)
-    if frame.f_code is _STAND:
-        frame = frame.f_back
-    name = frame.f_globals.get("__name__", "")
-    return isinstance(name, str) and name.startswith("pysmpi.")
 
 
 def like(function: Callable[..., Any], new: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,7 +8,6 @@ it run or not, and passes are only counted.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from random import Random
@@ -16,8 +15,8 @@ from time import thread_time_ns
 from typing import Any
 
 from pysmpi.errors import UsageError
+from pysmpi.frames import current_site
 from pysmpi.mpi.base.ranks import Rank, current
-from pysmpi.runtime.program_errors import call_site
 from pysmpi.runtime.shadow.collective import HostTime, Span, pass_by
 from pysmpi.runtime.shadow.estimate import Estimate, StoppingRule
 from pysmpi.runtime.shadow.keys import key_function
@@ -52,7 +51,7 @@ class Guard:
     def begun(self, rank: Rank) -> None:
         """Refuse a call, which communicates or waits."""
         call = rank.call
-        site = call_site(sys._getframe(1)) if call is None else call.site
+        site = current_site() if call is None else call.site
         raise self.shadow.refuse(self.name, site)
 
     def ended(self, rank: Rank) -> None:

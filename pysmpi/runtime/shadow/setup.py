@@ -14,10 +14,11 @@ from pysmpi.runtime.process.exchange import Exchange
 from pysmpi.runtime.shadow import source as sources
 from pysmpi.runtime.shadow.annotations import Annotations
 from pysmpi.runtime.shadow.automatic import LIBRARIES, Automatic
-from pysmpi.runtime.shadow.install import Installer, Replacement, called_by_pysmpi, like, put_back
+from pysmpi.runtime.shadow.install import Installer, Replacement, like, put_back
 from pysmpi.runtime.shadow.once import READERS, Once, names_file
 from pysmpi.runtime.shadow.passes import Point, Shadow, running
 from pysmpi.runtime.shadow.targets import OnceTarget, Target, parse_once, parse_sample
+from pysmpi.runtime.stopwatch import Stopwatch
 from pysmpi.runtime.timing import ComputeTiming, NativeTiming
 
 # A call of a replaced function by a rank.
@@ -128,7 +129,7 @@ class Shadowing:
             def call(rank: Rank, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
                 return shadow.call(mine, rank, function, args, kwargs, constructor)
 
-            return _in_place_of(function, call)
+            return _in_place_of(function, call, self.shadow.clock)
 
         return replace
 
@@ -145,7 +146,7 @@ class Shadowing:
                     return function(*args, **kwargs)
                 return once.call(rank, function, args, kwargs)
 
-            return _in_place_of(function, call)
+            return _in_place_of(function, call, self.shadow.clock)
 
         return replace
 
@@ -167,7 +168,7 @@ class Shadowing:
                     return function(*args, **kwargs)
                 return watched(rank, args, kwargs)
 
-            replaced = _in_place_of(function, call)
+            replaced = _in_place_of(function, call, self.shadow.clock)
             return replaced
 
         return Replacement(place, "--sample", replace, optional)
@@ -199,12 +200,15 @@ class Shadowing:
         return found
 
 
-def _in_place_of(function: Any, call: Call) -> Any:
-    """A function that passes the calls of ranks to `call`, and all others to `function`."""
+def _in_place_of(function: Any, call: Call, clock: Stopwatch) -> Any:
+    """A function that passes the calls of programs to `call`, and all others to `function`.
+
+    While the clock of compute pauses, and in calls of MPI, pysmpi calls the function.
+    """
 
     def replaced(*args: Any, **kwargs: Any) -> Any:
         rank = running()
-        if rank is None or called_by_pysmpi():
+        if rank is None or rank.in_call or rank.record is not None or clock.pauses:
             return function(*args, **kwargs)
         return call(rank, args, kwargs)
 

@@ -1,0 +1,212 @@
+"""The frames of the interpreter: the one module that reads them.
+
+It finds the line of the program that makes a call, and the functions that led there. All others
+get names and numbers from here. Importing it imports nothing that a plain Python program has not
+loaded anyway.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+from pysmpi.version import HOME
+
+_OWN = os.path.join(HOME, "")
+_MACHINERY = ("<frozen importlib", "<frozen runpy", "<frozen zipimport")
+# The code of calls of functions in the place of built-in functions: the local variable `self` has
+# the name of the built-in function as its `__dict__["replaces"]`.
+stands: set[CodeType] = set()
+
+
+class CallSite(NamedTuple):
+    """A place in a program."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{shorten(self.file)}:{self.line} in {self.function}"
+
+
+def shorten(file: str) -> str:
+    """A file name relative to the working directory, if the file is in there."""
+    if not os.path.isabs(file):
+        return file
+    try:
+        relative = os.path.relpath(file)
+    except (OSError, ValueError):
+        return file
+    return file if relative.startswith(os.pardir) else relative
+
+
+def is_ours(file: str) -> bool:
+    """Whether code of `file` is pysmpi's own or Python's machinery of imports."""
+    return file.startswith(_OWN) or file.startswith(_MACHINERY)
+
+
+def is_library(file: str) -> bool:
+    """Whether code of `file` is installed: of Python, of a site directory or of pysmpi."""
+    from pysmpi.installed import installed  # looks for directories: not for a plain program
+
+    return file.startswith("<frozen") or (not file.startswith("<") and installed(file))
+
+
+def call_site(frame: FrameType | None) -> CallSite | None:
+    """The place of `frame` in the program: its innermost frame outside pysmpi and all libraries.
+
+    If there is none, such as in a program that is an installed module, this is the innermost frame
+    outside pysmpi, or None.
+    """
+    outer: FrameType | None = None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not is_ours(file):
+            if not is_library(file):
+                return _site(frame)
+            if outer is None and not file.startswith("<frozen"):
+                outer = frame
+        frame = frame.f_back
+    return None if outer is None else _site(outer)
+
+
+def current_site(inside: str | None = None) -> CallSite | None:
+    """The place in the program of the code that runs.
+
+    If `inside` is given, this is the place that called the innermost running function of this file,
+    if there is one.
+    """
+    inner = sys._getframe(1)
+    return call_site(inner if inside is None else _innermost(inner, inside) or inner)
+
+
+def calling_code(inside: str) -> CodeType | None:
+    """The code that called the innermost running function of a file, pysmpi's own or not."""
+    frame = _innermost(sys._getframe(1), inside)
+    outer = None if frame is None else frame.f_back
+    return None if outer is None else outer.f_code
+
+
+def _innermost(frame: FrameType | None, file: str) -> FrameType | None:
+    while frame is not None and frame.f_code.co_filename != file:
+        frame = frame.f_back
+    return frame
+
+
+def import_site(package: str) -> CallSite | None:
+    """The place in the program that imports a package."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _root(frame) in (package, "importlib", "pysmpi", ""):
+        frame = frame.f_back
+    return call_site(frame)
+
+
+def greenlet_site(greenlet: Any) -> CallSite | None:
+    """The place in the program of a suspended greenlet; None for others."""
+    return call_site(greenlet.gr_frame)
+
+
+def is_suspended(greenlet: Any) -> bool:
+    """Whether a greenlet has begun and waits."""
+    return greenlet.gr_frame is not None
+
+
+def innermost_call(greenlet: Any) -> tuple[str, CallSite | None]:
+    """The name of the function that the program's line calls, and the line, for a wait in it.
+
+    The suspended greenlet waits outside of MPI calls, such as in `time.sleep` or for a lock.
+    """
+    frame: FrameType | None = greenlet.gr_frame
+    site = call_site(frame)
+    inner: FrameType | None = None
+    while frame is not None and site is not None:
+        code = frame.f_code
+        if code.co_filename == site.file and frame.f_lineno == site.line:
+            break
+        inner, frame = frame, frame.f_back
+    if inner is None:
+        return "a call", site
+    if inner.f_code in stands:
+        return str(inner.f_locals["self"].__dict__["replaces"]), site
+    return inner.f_code.co_name, site
+
+
+def caller(depth: int = 1) -> tuple[CodeType, int]:
+    """The code and the line that called the running function, or a function around it.
+
+    With `depth` 1 this is the caller of the function that calls `caller`.
+    """
+    frame = sys._getframe(depth + 1)
+    return frame.f_code, frame.f_lineno
+
+
+def stack(depth: int = 1) -> Iterator[tuple[CodeType, int, str]]:
+    """The code, the line and the name of the module of callers, innermost first.
+
+    With `depth` 1 the first is the caller of the function that calls `stack`.
+    """
+    return _entries(sys._getframe(depth + 1))
+
+
+def _entries(frame: FrameType | None) -> Iterator[tuple[CodeType, int, str]]:
+    while frame is not None:
+        yield frame.f_code, frame.f_lineno, frame.f_globals.get("__name__") or ""
+        frame = frame.f_back
+
+
+def call_path(depth: int = 1) -> int:
+    """A number for the calls that led to the caller of the running function (see `stack`)."""
+    frame: FrameType | None = sys._getframe(depth + 1)
+    found = 0
+    while frame is not None:
+        found = hash((found, id(frame.f_code), frame.f_lasti))
+        frame = frame.f_back
+    return found
+
+
+class BodySkipped(BaseException):
+    """Leaves the body of a `with` statement."""
+
+
+def skip_body(depth: int = 1) -> None:
+    """Leave the `with` statement that a caller (see `stack`) has just entered, before its body.
+
+    Python has no direct way to do this: a trace function raises `BodySkipped` at the first
+    instruction after the target of `as`, and `__exit__` suppresses it.
+    """
+    import dis  # loaded only where blocks are skipped
+
+    frame = sys._getframe(depth + 1)
+    before = sys.gettrace()
+    before_frame, before_opcodes = frame.f_trace, frame.f_trace_opcodes
+    names = dis.opname
+    code = frame.f_code.co_code
+
+    def leave(traced: FrameType, event: str, arg: Any) -> Any:
+        if event != "opcode":
+            return leave
+        name = names[code[traced.f_lasti]]
+        if name == "POP_TOP" or name.startswith("STORE_"):
+            return leave
+        sys.settrace(before)
+        traced.f_trace = before_frame
+        traced.f_trace_opcodes = before_opcodes
+        raise BodySkipped
+
+    frame.f_trace_opcodes = True
+    frame.f_trace = leave
+    sys.settrace(lambda *_: None)
+
+
+def _root(frame: FrameType) -> str:
+    name = frame.f_globals.get("__name__", "")
+    return str(name).partition(".")[0]
+
+
+def _site(frame: FrameType) -> CallSite:
+    code = frame.f_code
+    return CallSite(code.co_filename, frame.f_lineno, code.co_qualname)

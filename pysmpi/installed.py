@@ -1,0 +1,50 @@
+"""The directories of Python and of installed packages."""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Iterable
+from functools import cache
+
+from pysmpi.version import HOME
+
+
+def directories(paths: Iterable[str | None]) -> tuple[str, ...]:
+    """Directories as prefixes of the names of their files, with links and without."""
+    found: dict[str, None] = {}
+    for path in paths:
+        if path:
+            found[os.path.join(os.path.abspath(path), "")] = None
+            found[os.path.join(os.path.realpath(path), "")] = None
+    return tuple(found)
+
+
+def site_directories() -> tuple[str, ...]:
+    """The directories of installed packages."""
+    paths = sysconfig.get_paths()
+    extra = list(getattr(site, "getsitepackages", list)())
+    if hasattr(site, "getusersitepackages"):
+        extra.append(site.getusersitepackages())
+    distribution = [path for path in sys.path if path.endswith("dist-packages")]
+    return directories([paths["purelib"], paths["platlib"], *extra, *distribution])
+
+
+def standard_directories() -> tuple[str, ...]:
+    """The directories of the standard library."""
+    paths = sysconfig.get_paths()
+    return directories([paths["stdlib"], paths["platstdlib"], os.path.dirname(os.__file__)])
+
+
+@cache
+def _all() -> tuple[str, ...]:
+    return site_directories() + standard_directories() + directories([HOME])
+
+
+def installed(path: str) -> bool:
+    """Whether the file `path` belongs to Python, to a site directory or to pysmpi."""
+    if not os.path.isabs(path):
+        path = os.path.abspath(path)
+    return path.startswith(_all())
