@@ -8,7 +8,7 @@ import pytest
 from _pytest._code.code import TerminalRepr
 
 from pysmpi import text
-from pysmpi.pytest_plugin.world import Outcome
+from pysmpi.pytest_plugin.outcomes import Outcome
 from pysmpi.runtime.findings import report as findings_text
 
 PHASES = ("setup", "call", "teardown")
@@ -85,6 +85,8 @@ def merged(
             report.longrepr = failure
         else:
             report.sections.append(("Checked by pysmpi", said))
+    if when == "call" and outcome.notes:
+        report.sections.append(("Hypothesis", "\n".join(outcome.notes)))
     if report.failed and outcome.schedule:
         report.sections.append(("Schedule", outcome.schedule))
     for pid, one in found.items():

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from pysmpi.errors import UsageError
 from pysmpi.pytest_plugin import plans, plugin
+from pysmpi.pytest_plugin.examples import Example, explore, is_property, notes
 from pysmpi.pytest_plugin.merging import PHASES, merged
-from pysmpi.pytest_plugin.world import Key, Outcome, World
+from pysmpi.pytest_plugin.outcomes import Outcome
+from pysmpi.pytest_plugin.world import Key, World
 from pysmpi.runtime.options import FIELDS
 
 
@@ -69,6 +71,8 @@ class Runner:
         follows = nextitem is not None and self._key(item) == self._key(nextitem) == key
         following = nextitem.nodeid if follows and nextitem is not None else None
         try:
+            if is_property(item):
+                return self._property(item, plan, key)
             if plan.schedules > 1 or self.config.getoption("mpi_seed") is not None:
                 outcome = self._schedules(item, plan, key)
             else:
@@ -78,13 +82,29 @@ class Runner:
             return [_broken(item, f"{item.nodeid}: {error}", time.perf_counter() - begun)]
         if outcome.spoiled or following is None:
             self._close()
-        for warning in outcome.warnings:
-            item.ihook.pytest_warning_recorded.call_historic(kwargs=warning)
-        return [
-            report
-            for when in PHASES
-            if (report := merged(item, when, outcome, time.perf_counter() - begun)) is not None
-        ]
+        return _merged(item, outcome, begun)
+
+    def _property(
+        self, item: pytest.Item, plan: plans.Plan, key: Key
+    ) -> list[pytest.TestReport]:
+        """Run a test with `@given`: Hypothesis draws, and each example runs in ranks."""
+        begun = time.perf_counter()
+
+        def run(example: Example) -> Outcome:
+            world = self._world(key)
+            outcome = world.run(item, item.nodeid, plan.timeout, example)
+            if outcome.stuck or outcome.ended or 0 < len(outcome.errors) < key.size:
+                self._close()
+            return outcome
+
+        outcome, error = explore(item, run)
+        self._close()
+        if outcome is None or (error is not None and outcome.error() is None):
+            text = "no example was run" if error is None else str(item.repr_failure(error))
+            return [_broken(item, text, time.perf_counter() - begun, "call")]
+        if error is not None:
+            outcome.notes = notes(error.value)
+        return _merged(item, outcome, begun)
 
     def _schedules(self, item: pytest.Item, plan: plans.Plan, key: Key) -> Outcome:
         """Run a test in other orders of events until it fails; each time in new ranks."""
@@ -127,9 +147,20 @@ def _sorted(size: int, options: Mapping[str, Any]) -> Key:
     return Key(size, tuple(sorted(options.items(), key=str)))
 
 
-def _broken(item: pytest.Item, text: str, seconds: float) -> pytest.TestReport:
+def _merged(item: pytest.Item, outcome: Outcome, begun: float) -> list[pytest.TestReport]:
+    """The reports of the phases of a test."""
+    for warning in outcome.warnings:
+        item.ihook.pytest_warning_recorded.call_historic(kwargs=warning)
+    seconds = time.perf_counter() - begun
+    reports = [merged(item, when, outcome, seconds) for when in PHASES]
+    return [report for report in reports if report is not None]
+
+
+def _broken(
+    item: pytest.Item, text: str, seconds: float, when: Literal["setup", "call"] = "setup"
+) -> pytest.TestReport:
     """The report of a test that could not begin."""
     keywords: dict[str, Any] = {name: 1 for name in item.keywords}
     return pytest.TestReport(
-        item.nodeid, item.location, keywords, "failed", text, "setup", duration=seconds
+        item.nodeid, item.location, keywords, "failed", text, when, duration=seconds
     )

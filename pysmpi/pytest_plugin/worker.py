@@ -13,6 +13,7 @@ from _pytest.config import Config
 from _pytest.runner import call_and_report
 
 from pysmpi.pytest_plugin import plugin
+from pysmpi.pytest_plugin.examples import applied
 from pysmpi.pytest_plugin.sharing import options_of_ranks
 from pysmpi.runtime.program_errors import internal_error, strip
 
@@ -69,7 +70,9 @@ class Worker:
         while (task := world.next_task(index)) is not None:
             name, following = task
             item = self._find(session, name)
-            after = None if following is None else self._find(session, following)
+            after: Any = None if following is None else self._find(session, following)
+            if after is item and item is not None:
+                after = item.parent  # another example: only its own fixtures end
             if item is None:
                 world.outcome.missing[index] = self._why(name)
             world.rest(index)
@@ -108,7 +111,8 @@ class Worker:
         together = world.meet(index, setup)
         report = None
         if setup.passed and together:
-            report = call_and_report(item, "call", log=False)
+            with applied(item, world.example):
+                report = call_and_report(item, "call", log=False)
         together = world.meet(index, report)
         # After a failure, the ranks end: nothing is kept for other tests.
         after = nextitem if together else None
@@ -128,6 +132,8 @@ class Worker:
         report = yield
         if call.excinfo is not None:
             vars(report)["kind"] = type(call.excinfo.value).__name__
+            if not hasattr(report, "wasxfail"):
+                self.world.outcome.errors.setdefault(self.index, call.excinfo.value)
         return report
 
     def pytest_warning_recorded(

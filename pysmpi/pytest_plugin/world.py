@@ -11,7 +11,6 @@ import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -26,8 +25,9 @@ from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.constants import ERR_PENDING
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.pytest_plugin import sharing, worker
+from pysmpi.pytest_plugin.examples import Example, Pause
+from pysmpi.pytest_plugin.outcomes import Outcome
 from pysmpi.runtime.deadlock import DeadlockReport, find_deadlock, table
-from pysmpi.runtime.findings import Finding
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.loader import RankProgram
 from pysmpi.runtime.options import Options, check, check_names
@@ -61,45 +61,6 @@ class PeerFailed(PysmpiError, MPIException):
 
 class TimedOut(PysmpiError):
     """Raised in the running rank when the time of a test is over."""
-
-
-@dataclass
-class Outcome:
-    """What happened in a test.
-
-    `reports` has the reports of each phase by rank. `stuck` is the report of ranks that could not
-    go on, with the ranks; `ended` tells why the simulation ended in the middle, or is empty.
-    `missing` are reasons why ranks do not have the test. `seconds` is simulated.
-    """
-
-    size: int
-    reports: dict[str, dict[int, pytest.TestReport]] = field(default_factory=dict)
-    stuck: DeadlockReport | None = None
-    stuck_ranks: set[int] = field(default_factory=set)
-    ended: str = ""
-    missing: dict[int, tuple[str, Any]] = field(default_factory=dict)
-    warnings: list[dict[str, Any]] = field(default_factory=list)
-    seconds: float = 0.0
-    timeout: float | None = None
-    findings: list[Finding] = field(default_factory=list)
-    schedule: str = ""  # how to repeat the order of events
-
-    @property
-    def spoiled(self) -> bool:
-        """Whether the ranks must not run another test."""
-        return bool(
-            self.ended or self.stuck or self.missing or self.late
-            or any(finding.error for finding in self.findings)
-            or any(
-                report.failed or hasattr(report, "wasxfail")
-                for phase in self.reports.values() for report in phase.values()
-            )
-        )  # fmt: skip
-
-    @property
-    def late(self) -> bool:
-        """Whether the test took more simulated time than it may."""
-        return self.timeout is not None and self.seconds > self.timeout
 
 
 class _Program(RankProgram):
@@ -151,6 +112,8 @@ class World:
         self.begun = 0.0
         self.breaks = 0
         self.shared_directory: Any = None
+        self.example: Example | None = None
+        self.pause = Pause(None)
 
     @property
     def ended(self) -> bool:
@@ -164,15 +127,24 @@ class World:
 
     # Called in pytest's greenlet
 
-    def run(self, item: pytest.Item, following: str | None, timeout: float | None) -> Outcome:
+    def run(
+        self,
+        item: pytest.Item,
+        following: str | None,
+        timeout: float | None,
+        example: Example | None = None,
+    ) -> Outcome:
         """Run a test in all ranks. `following` is the next one for them, if there is one."""
+        self.example = example
         self.outcome = outcome = Outcome(self.key.size, timeout=timeout)
         self.task = (item.nodeid, following)
         self.failing = False
         self.breaks = 0
         self.stage = "start"
+        self.pause = Pause(example)
         with self._alarm(timeout):
             self._enter()
+        self.pause.end()
         if self.hub.dead and not outcome.ended:
             outcome.ended = self._why_ended()
         return outcome
@@ -258,6 +230,8 @@ class World:
     def _phase_over(self) -> None:
         """All ranks have ended a phase."""
         outcome = self.outcome
+        if self.stage == "collect":
+            self.pause.end()
         found = outcome.reports.get(self.stage, {})
         if any(report.failed for report in found.values()):
             self.failing = True
