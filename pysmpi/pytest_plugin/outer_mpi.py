@@ -14,11 +14,10 @@ from types import ModuleType
 from typing import Any
 
 _OURS = "pysmpi.mpi.MPI"
-# Modules that suites for other plugins import, where these are not installed.
-STAND_INS = {
-    "pytest_mpi": "pysmpi.pytest_plugin.parallel_assertion",
-    "pytest_mpi.parallel_assert": "pysmpi.pytest_plugin.parallel_assertion",
-}
+_ASSERTION = "pysmpi.pytest_plugin.parallel_assertion"
+# Modules of mpi-pytest, for suites that import them where it is not installed.
+_SUBMODULES = {"pytest_mpi": "pytest_mpi.parallel_assert"}
+_STAND_INS = (*_SUBMODULES, *_SUBMODULES.values())
 
 
 class _Loader:
@@ -49,6 +48,20 @@ class _Finder:
         return None
 
 
+class _StandInLoader:
+    """Makes a module with `parallel_assert`; the package has it after its submodule is there."""
+
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> None:
+        return None
+
+    @staticmethod
+    def exec_module(module: ModuleType) -> None:
+        if module.__name__ in _SUBMODULES:
+            import_module(_SUBMODULES[module.__name__])
+        vars(module)["parallel_assert"] = import_module(_ASSERTION).parallel_assert
+
+
 class _StandIns:
     """Finds the stand-ins, after all other finders."""
 
@@ -56,13 +69,12 @@ class _StandIns:
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        home = STAND_INS.get(name)
-        if home is None:
+        if name not in _STAND_INS:
             return None
-        package = name == "pytest_mpi"
         return ModuleSpec(
-            name, _Loader(home), origin=home, is_package=package  # type: ignore[arg-type]
-        )
+            name, _StandInLoader, origin=_ASSERTION,  # type: ignore[arg-type]
+            is_package=name in _SUBMODULES,
+        )  # fmt: skip
 
 
 _sessions = 0  # that use the finders; a session of pytest can run another one

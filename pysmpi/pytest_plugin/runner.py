@@ -69,7 +69,7 @@ class Runner:
         begun = time.perf_counter()
         key = _key(item, plan)
         follows = nextitem is not None and self._key(item) == self._key(nextitem) == key
-        following = nextitem.nodeid if follows and nextitem is not None else None
+        following = nextitem if follows else None
         try:
             if is_property(item):
                 return self._property(item, plan, key)
@@ -92,7 +92,7 @@ class Runner:
 
         def run(example: Example) -> Outcome:
             world = self._world(key)
-            outcome = world.run(item, item.nodeid, plan.timeout, example)
+            outcome = world.run(item, item, plan.timeout, example)
             if outcome.stuck or outcome.ended or 0 < len(outcome.errors) < key.size:
                 self._close()
             return outcome

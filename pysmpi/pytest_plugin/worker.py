@@ -51,7 +51,7 @@ class Worker:
     def __init__(self, world: World, index: int) -> None:
         self.world = world
         self.index = index
-        self.items: dict[str, pytest.Item] = {}
+        self.items: dict[tuple[str, ...], pytest.Item] = {}
         self.files: set[Path] = set()
         self.unusable: dict[str, pytest.CollectReport] = {}  # by path, as in nodeids
         self.failure = ""
@@ -68,25 +68,26 @@ class Worker:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         world, index = self.world, self.index
         while (task := world.next_task(index)) is not None:
-            name, following = task
-            item = self._find(session, name)
+            test, following = task
+            item = self._find(session, test)
             after: Any = None if following is None else self._find(session, following)
             if after is item and item is not None:
                 after = item.parent  # another example: only its own fixtures end
             if item is None:
-                world.outcome.missing[index] = self._why(name)
+                world.outcome.missing[index] = self._why(test.nodeid)
             world.rest(index)
             if item is not None and not world.outcome.missing:
                 session.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
         return True
 
-    def _find(self, session: pytest.Session, name: str) -> pytest.Item | None:
-        path = session.config.rootpath / name.partition("::")[0]
-        if name not in self.items and path not in self.files:
-            self.files.add(path)
-            for item in session.perform_collect([str(path)]):
+    def _find(self, session: pytest.Session, test: pytest.Item) -> pytest.Item | None:
+        """The item of this rank for one of the user's session."""
+        name = _identity(test)
+        if name not in self.items and test.path not in self.files:
+            self.files.add(test.path)
+            for item in session.perform_collect([str(test.path)]):
                 if isinstance(item, pytest.Item):
-                    self.items[item.nodeid] = item
+                    self.items[_identity(item)] = item
         return self.items.get(name)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -154,6 +155,14 @@ class Worker:
                 "location": location,
             }
         )
+
+
+def _identity(item: pytest.Item) -> tuple[str, ...]:
+    """What an item of the user's session and that of a rank have in common.
+
+    Some suites put the rank into the identifiers of their tests.
+    """
+    return (str(item.path), *(node.name for node in item.listchain()[1:]))
 
 
 def _strip(error: BaseException | None) -> None:

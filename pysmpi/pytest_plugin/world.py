@@ -105,7 +105,7 @@ class World:
         self.error: BaseException | None = None
         self.called = False  # whether there is a new task, or the end
         self.idle: dict[int, Any] = {}  # fibers of ranks that wait for the others
-        self.task: tuple[str, str | None] | None = None
+        self.task: tuple[pytest.Item, pytest.Item | None] | None = None
         self.outcome = Outcome(key.size)
         self.failing = False  # some rank has failed in the running test
         self.stage = "start"
@@ -130,14 +130,14 @@ class World:
     def run(
         self,
         item: pytest.Item,
-        following: str | None,
+        following: pytest.Item | None,
         timeout: float | None,
         example: Example | None = None,
     ) -> Outcome:
         """Run a test in all ranks. `following` is the next one for them, if there is one."""
         self.example = example
         self.outcome = outcome = Outcome(self.key.size, timeout=timeout)
-        self.task = (item.nodeid, following)
+        self.task = (item, following)
         self.failing = False
         self.breaks = 0
         self.stage = "start"
@@ -245,7 +245,7 @@ class World:
         for pid in self.idle:
             outcomes[pid].state = RankState.FINISHED  # for the report, they have ended
         try:
-            simulation.command = f"pytest {self.task[0]}" if self.task is not None else ""
+            simulation.command = f"pytest {self.task[0].nodeid}" if self.task is not None else ""
             report = find_deadlock(simulation)
             if self.outcome.stuck is None:
                 self.outcome.stuck = report
@@ -281,7 +281,7 @@ class World:
         self.idle[index] = fiber
         fiber.block()
 
-    def next_task(self, index: int) -> tuple[str, str | None] | None:
+    def next_task(self, index: int) -> tuple[pytest.Item, pytest.Item | None] | None:
         """Wait for the next test; None is the end."""
         self.rest(index)
         return self.task
