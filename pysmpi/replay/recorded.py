@@ -45,7 +45,7 @@ class RecordedTrace:
         self.speeds: list[float] = []  # of the cores of the ranks (flop/s)
         self.members: dict[int, tuple[int, ...]] = {}  # of contexts
         self.communicators: dict[int, int] = {}  # of contexts
-        self.matches: dict[int, tuple[int, int]] = {}
+        self.matches: dict[int, tuple[int, int, int]] = {}
         self.complete = False
         self.left: dict[tuple[int, int], _Operations] = {}
         self.on_thread: Callable[[int, int], None] | None = None
@@ -80,8 +80,8 @@ class RecordedTrace:
             queue = self.left.get((rank, thread))
         return queue.popleft()
 
-    def match(self, receive: int) -> tuple[int, int] | None:
-        """The source and tag of the message of a receive with a wildcard, if it got one."""
+    def match(self, receive: int) -> tuple[int, int, int] | None:
+        """The source, tag and bytes of the message of a receive with a wildcard, if it got one."""
         while receive not in self.matches:
             if not self.read():
                 return None
@@ -128,7 +128,7 @@ class RecordedTrace:
         elif kind == "rank":
             self.speeds.append(float(record[4]))
         elif kind == "match":
-            self.matches[record[1]] = record[2], record[3]
+            self.matches[record[1]] = record[2], record[3], record[4]
         elif kind == "end":
             self.complete = True
         elif kind not in ("message", "wait", "site"):
@@ -406,7 +406,7 @@ class RecordedPlayer:
         if source < 0 or tag < 0:
             found = match or self.trace.match(number)
             if found is not None:
-                source, tag = found
+                source, tag, _ = found
         self._check(fitting, source, tag, nbytes)
         if self._awaited_next(number):
             self._append(RECV, source, nbytes, tag)

@@ -8,15 +8,15 @@ element says which:
 | `COMPUTE` | seconds of the core |
 | `PASS` | seconds that pass otherwise: a sleep, a poll, a wait for a file, a lock, a window |
 | `SEND` | request, context, source, destination, tag, bytes, mode of the kernel, non-blocking |
-| `RECEIVE` | request, context, source, destination, tag, bytes of the buffer [, source, tag] |
+| `RECEIVE` | request, context, source, destination, tag, bytes [, source, tag, bytes] |
 | `TRANSFER` | request, context, source, destination, bytes: one-sided communication |
 | `COLLECTIVE` | collective call, context, tag, background (bool), its arguments (a dict) |
 | `STEPS` | context, rank, tag, codes, peers, sizes, tags, amounts of a kernel schedule |
 | `WAIT` | numbers of requests, whether all are awaited |
 
 Requests are numbered over the whole run. A wait for the collective call N in the background has the
-number -N. Sources and destinations are ranks of the context. A receive that was posted with a
-wildcard has the source and tag of its message at its end, if they were known.
+number -N. Sources and destinations are ranks of the context. A receive with a wildcard, or without
+a limit of its buffer, has the source, tag and bytes of its message at its end, if they were known.
 """
 
 from __future__ import annotations
@@ -140,21 +140,23 @@ class TracedWait(NamedTuple):
 
 
 class TracedMatch(NamedTuple):
-    """The source (a rank of the context) and tag of the message that a non-blocking receive with a
-    wildcard has taken.
+    """The source (a rank of the context), tag and bytes of the message that a non-blocking receive
+    with a wildcard has taken.
     """
 
     receive: int
     source: int
     tag: int
+    nbytes: int
 
 
 class Format(Protocol):
     """A writer of timelines. Calls and transfers come in the order in which they end.
 
     A format may have further methods, called if it has them: `describe(facts)` first, with facts of
-    the run as plain data; `communicator(TracedCommunicator)` before the first record that refers to
-    it; `wait(TracedWait)`; `match(TracedMatch)`; `between(TracedCall)` for time between calls.
+    the run as plain data; `choose(selection)` with its collective algorithms;
+    `communicator(TracedCommunicator)` before the first record that refers to it;
+    `wait(TracedWait)`; `match(TracedMatch)`; `between(TracedCall)` for time between calls.
     """
 
     def begin(self, places: Sequence[RankPlace]) -> None:

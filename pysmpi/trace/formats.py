@@ -33,6 +33,12 @@ def _chrome(path: str, compressed: bool) -> Format:
     return ChromeFormat(path, compressed)
 
 
+def _independent(path: str, compressed: bool) -> Format:
+    from pysmpi.trace.independent import IndependentFormat
+
+    return IndependentFormat(path, compressed)
+
+
 def _table(path: str, compressed: bool) -> Format:
     from pysmpi.trace.table import TableFormat
 
@@ -48,3 +54,4 @@ def _lines(path: str, compressed: bool) -> Format:
 FORMATS.add(TraceFormat("jsonl", "the recorded form, which loses nothing", _lines))
 FORMATS.add(TraceFormat("json", "Chrome's trace format, which ui.perfetto.dev shows", _chrome))
 FORMATS.add(TraceFormat("csv", "a table of events", _table))
+FORMATS.add(TraceFormat("ti", "SMPI's time-independent traces", _independent))

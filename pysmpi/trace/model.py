@@ -61,7 +61,7 @@ class Recording:
 
     `facts` describes the run: program, platform, model, options. `calls`, `blanks` (time between
     calls) and `messages` are in the order of their ends, `waits` too. `ends` holds the date at
-    which each rank ended. `matches` has the source and tag of the message that a non-blocking
+    which each rank ended. `matches` has source, tag and bytes of the message that a non-blocking
     receive with a wildcard has taken, by the number of the receive. A recording is `complete` if
     its run was recorded to the end.
     """
@@ -72,7 +72,7 @@ class Recording:
     calls: list[TracedCall] = field(default_factory=list)
     messages: list[TracedMessage] = field(default_factory=list)
     waits: list[TracedWait] = field(default_factory=list)
-    matches: dict[int, tuple[int, int]] = field(default_factory=dict)
+    matches: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     blanks: list[TracedCall] = field(default_factory=list)
     ends: list[float] = field(default_factory=list)
     complete: bool = False
@@ -109,7 +109,7 @@ class Recording:
 
     def match(self, match: TracedMatch) -> None:
         """A receive with a wildcard has got its message."""
-        self.matches[match.receive] = match.source, match.tag
+        self.matches[match.receive] = match.source, match.tag, match.nbytes
 
     def end(self, ends: Sequence[float]) -> None:
         """The run is over."""

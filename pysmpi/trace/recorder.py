@@ -15,6 +15,7 @@ from pysmpi.frames import shorten
 from pysmpi.kernel.matching import is_wild
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Receive, Request, Send, Transfer
+from pysmpi.kernel.schedule import IRECV, RECV
 from pysmpi.mpi.calls import MpiCall, Role
 from pysmpi.mpi.collective.execution import nodes_of
 from pysmpi.mpi.groups.agreement import tag_of
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from pysmpi.runtime.job import Job
     from pysmpi.runtime.simulation import Simulation
 
+UNLIMITED = 1 << 62  # bytes of the buffer of a receive of any size
+
 # Times that differ by less (s) are equal: dates are sums of floats.
 _NOTHING = 1e-13
 
@@ -62,7 +65,7 @@ class _Thread:
 
     __slots__ = (
         "rank", "number", "last", "call", "outer", "starts", "waits", "all", "begun", "debt",
-        "entered", "awaited", "posts",
+        "entered", "awaited", "posts", "received",
     )  # fmt: skip
 
     def __init__(self, rank: int, number: int) -> None:
@@ -78,6 +81,8 @@ class _Thread:
         self.debt = 0.0
         self.entered: tuple[Any, ...] | None = None  # a collective operation, before its schedule
         self.awaited: list[tuple[Any, list[Any], int, Any]] = []
+        # The receives of a schedule, if it does not say how large their messages are.
+        self.received: list[Receive] | None = None
         self.posts = 0  # the collective call whose messages it posts
 
 
@@ -136,6 +141,9 @@ class Recorder:
     def start(self, simulation: Simulation) -> None:
         """Listen to a simulation from now on."""
         self.simulation = simulation
+        choose = getattr(self.format, "choose", None)
+        if choose is not None:
+            choose(simulation.universe.selection)
         simulation.universe.listen(self)
 
     def describe(self, facts: dict[str, Any]) -> None:
@@ -355,9 +363,13 @@ class Recorder:
                     (COLLECTIVE, number, context.number, process.tag, False, arguments)
                 )
             else:
+                sizes = schedule.sizes
+                if sizes and max(sizes) >= UNLIMITED:
+                    thread.received = []
+                    sizes = list(sizes)
                 operations.append(
                     (STEPS, context.number, process.rank, process.tag, schedule.codes,
-                     schedule.peers, schedule.sizes, schedule.tags, schedule.amounts)
+                     schedule.peers, sizes, schedule.tags, schedule.amounts)
                 )  # fmt: skip
 
     def program_ended(self, process: Process, now: float) -> None:
@@ -367,6 +379,9 @@ class Recorder:
             return
         record = thread.call
         operations = record.operations
+        if thread.received is not None:
+            _learn_sizes(operations[-1], thread.received)
+            thread.received = None
         for request in thread.starts:
             if not isinstance(request, Send):
                 if isinstance(request, Receive):
@@ -376,11 +391,12 @@ class Recorder:
                         RECEIVE, request.order, context.number, request.source,
                         request.destination, request.tag, request.nbytes,
                     )  # fmt: skip
-                    if is_wild(request):
+                    wild = is_wild(request)
+                    if wild or request.nbytes >= UNLIMITED:
                         message = request.message
                         if message is not None:
-                            operation += message.source, message.tag
-                        elif self._match is not None:
+                            operation += message.source, message.tag, message.nbytes
+                        elif wild and self._match is not None:
                             self._wild.add(request)
                     operations.append(operation)
             elif isinstance(request, Transfer):
@@ -531,6 +547,8 @@ class Recorder:
             if thread is not None:
                 call = thread.call
                 collective = thread.posts
+                if thread.received is not None and isinstance(request, Receive):
+                    thread.received.append(request)
                 if call is not None:
                     made = call.number
                     if not call.name:
@@ -569,7 +587,7 @@ class Recorder:
         if receive in self._wild:
             self._wild.discard(receive)
             assert self._match is not None
-            self._match(TracedMatch(receive.order, send.source, send.tag))
+            self._match(TracedMatch(receive.order, send.source, send.tag, send.nbytes))
         owner: TracedCall | Request = receive
         if known is not None:
             if known[0] is not None:
@@ -646,6 +664,15 @@ class Recorder:
             source: int = communicator.remote.group[send.source]
             return source
         return send.context.members[send.source].pid
+
+
+def _learn_sizes(operation: tuple[Any, ...], receives: list[Receive]) -> None:
+    """Give the receives of recorded steps the sizes of the messages that they got."""
+    codes, sizes = operation[4], operation[6]
+    steps = [i for i, code in enumerate(codes) if code == RECV or code == IRECV]
+    for i, receive in zip(steps, receives):
+        if receive.message is not None:
+            sizes[i] = receive.message.nbytes
 
 
 def _peers(call: MpiCall) -> Iterator[tuple[str, int]]:
