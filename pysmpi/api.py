@@ -96,6 +96,7 @@ def run(
     schedule: str = "time",
     replay_schedule: str | None = None,
     trace: Path | None = None,
+    trace_format: str | None = None,
     report: Path | None = None,
     on_deadlock: OnDeadlock = "report",
     private: Sequence[str] = (),
@@ -188,7 +189,7 @@ def run_job(job: Job) -> Result:
         if report is not None and report != "-":
             target = stack.enter_context(OutputFile("--report", os.fspath(report)))
         if trace is not None:
-            stack.enter_context(recording(job, trace))
+            stack.enter_context(recording(job, trace, job.options.trace_format))
         session = stack.enter_context(checking(job))
         guide = guide_of(job.options)
         if guide is not None:

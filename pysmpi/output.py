@@ -15,10 +15,11 @@ class OutputFile:
     """A file that is written under a temporary name and renamed at the end.
 
     A context manager: `path` is the temporary name; `keep` renames the file to its final name.
-    Without `keep` the file is deleted. Devices such as `/dev/stdout` are written to directly.
+    Without `keep` the file is deleted. Devices such as `/dev/stdout` are written directly, and so
+    is every file if `direct`, which is then kept.
     """
 
-    def __init__(self, option: str, name: str) -> None:
+    def __init__(self, option: str, name: str, direct: bool = False) -> None:
         self.name = name
         self._kept = False
         try:
@@ -30,6 +31,10 @@ class OutputFile:
                 return
             if os.path.exists(name) and not os.access(name, os.W_OK):
                 raise PermissionError(0, "permission denied")
+            if direct:
+                open(name, "wb").close()
+                self.path = name
+                return
             # The suffix selects compressed formats, so the temporary name keeps it.
             directory, base = os.path.split(os.path.abspath(name))
             handle, self.path = tempfile.mkstemp(f".{base}", ".pysmpi-", directory)

@@ -93,4 +93,7 @@ def summary(result: ReplayResult) -> str:
                 f"{one['trace']}: {text.count(one['nprocs'], 'rank')}, from "
                 f"{text.seconds(one['begin_seconds'])} to {text.seconds(one['end_seconds'])}"
             )
+    for one in result.instances:
+        if not one["complete"]:
+            lines.append(f"{one['trace']}: has no end, and was replayed as far as it goes")
     return "\n".join(f"pysmpi: {line}" for line in lines)

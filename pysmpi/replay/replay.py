@@ -184,6 +184,8 @@ class Replay:
                     "nprocs": instance.size,
                     "begin_seconds": instance.begin,
                     "end_seconds": max(player.date for player in instance.players),
+                    "complete": not isinstance(instance, RecordedInstance)
+                    or instance.trace.complete,
                 }
                 for instance in instances
             ],

@@ -191,7 +191,12 @@ class Options:
     )  # fmt: skip
     trace: Path | None = _option(
         None, _FILE, "--trace", "FILE",
-        "Write a timeline: .json or .json.gz for ui.perfetto.dev, .csv for pandas.",
+        "Record the run: .jsonl for replay and analysis, .json for ui.perfetto.dev, .csv for "
+        "pandas, .ti for SMPI.",
+    )  # fmt: skip
+    trace_format: str | None = _option(
+        None, _TEXT, "--trace-format", "NAME",
+        "Format of the trace, whatever the name of its file: jsonl, json, csv, ti.",
     )  # fmt: skip
     report: Path | None = _option(
         None, _FILE, "--report", "FILE.json",

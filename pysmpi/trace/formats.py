@@ -8,20 +8,26 @@ is found through the entry point group `pysmpi.trace_formats`: the entry names a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pysmpi.errors import UsageError
 from pysmpi.plugins import Registry
 from pysmpi.trace.events import Format
 
 
 @dataclass(frozen=True)
 class TraceFormat:
-    """A suffix, a description of one line, and the function to open: `open(path, compressed)`."""
+    """A suffix, a description of one line, and the function to open: `open(path, compressed)`.
+
+    A format that `streams` writes whole lines, which readers understand up to any line.
+    """
 
     name: str
     line: str
     open: Callable[[str, bool], Format]
+    streams: bool = False
 
 
 FORMATS: Registry[TraceFormat] = Registry("format of timelines", "pysmpi.trace_formats")
@@ -51,7 +57,27 @@ def _lines(path: str, compressed: bool) -> Format:
     return LinesFormat(path, compressed)
 
 
-FORMATS.add(TraceFormat("jsonl", "the recorded form, which loses nothing", _lines))
+FORMATS.add(TraceFormat("jsonl", "the recorded form, which loses nothing", _lines, True))
 FORMATS.add(TraceFormat("json", "Chrome's trace format, which ui.perfetto.dev shows", _chrome))
 FORMATS.add(TraceFormat("csv", "a table of events", _table))
-FORMATS.add(TraceFormat("ti", "SMPI's time-independent traces", _independent))
+FORMATS.add(TraceFormat("ti", "SMPI's time-independent traces", _independent, True))
+
+
+def is_packed(name: str) -> bool:
+    """Whether the suffix of a file asks for compression."""
+    return name.lower().endswith(".gz")
+
+
+def find_format(name: str, format: str | None = None) -> TraceFormat:
+    """The format of a name, or the one that the suffix of a file says."""
+    if format is not None:
+        return FORMATS.find(format, f"--trace-format {format}")
+    plain = os.path.basename(name).lower().removesuffix(".gz")
+    for known in FORMATS:
+        if plain.endswith(f".{known.name}"):
+            return known
+    suffixes = [f".{known}" for known in FORMATS.names()]
+    raise UsageError(
+        f"--trace {name}: found no known suffix, expected "
+        f"{', '.join(suffixes[:-1])} or {suffixes[-1]}, with or without .gz; or --trace-format"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,7 @@ from pysmpi.trace.events import (
     TracedMessage,
     TracedWait,
 )
-from pysmpi.trace.formats import FORMATS
+from pysmpi.trace.formats import find_format, is_packed
 from pysmpi.trace.model import MACHINE, NAME, VERSION, Recording
 from pysmpi.version import __version__
 
@@ -170,14 +170,20 @@ class Recorder:
         if self._between is None:
             return
         for rank, outcome in enumerate(simulation.outcomes):
-            thread = self._threads.get(simulation.universe.processes[rank])
+            process = simulation.universe.processes[rank]
+            thread = self._threads.get(process)
             last = 0.0 if thread is None else thread.last
             if outcome.date > last + _NOTHING:
                 record = TracedCall("", rank, 0, "")
                 self._calls += 1
                 record.number = self._calls
-                record.start, record.end = last, outcome.date
-                record.operations.append((PASS, outcome.date - last))
+                # A rank that ends owes its last compute.
+                compute = min(process.debt, outcome.date - last)
+                if outcome.date - compute > last + _NOTHING:
+                    record.operations.append((PASS, outcome.date - compute - last))
+                if compute > 0.0:
+                    record.operations.append((COMPUTE, compute))
+                record.start = record.end = outcome.date
                 self._between(record)
 
     def _detach(self) -> None:
@@ -719,33 +725,26 @@ def _arguments(call: Call) -> dict[str, Any]:
     return found
 
 
-def recorder_for(name: str, path: str | None = None) -> Recorder:
-    """A recorder in the format that the suffix of `name` says; it writes to `path`.
-
-    `FORMATS` has the formats; other distributions add their own (`pysmpi.trace.formats`).
-    """
-    base = os.path.basename(name).lower()
-    plain = base.removesuffix(".gz")
-    target = name if path is None else path
-    for known in FORMATS:
-        if plain.endswith(f".{known.name}"):
-            return Recorder(known.open(target, base.endswith(".gz")))
-    suffixes = [f".{known}{packed}" for known in FORMATS.names() for packed in ("", ".gz")]
-    raise UsageError(
-        f"--trace {name}: found no known suffix, expected "
-        f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
-    )
+def recorder_for(name: str, path: str | None = None, format: str | None = None) -> Recorder:
+    """A recorder in a format, or in the one that the suffix of `name` says; it writes to `path`."""
+    return Recorder(find_format(name, format).open(path or name, is_packed(name)))
 
 
 @contextmanager
-def recording(job: Job, name: str | os.PathLike[str]) -> Iterator[Recorder]:
-    """Record the timeline of a job that runs inside the context, in file `name`.
+def recording(
+    job: Job, name: str | os.PathLike[str], format: str | None = None
+) -> Iterator[Recorder]:
+    """Record a job that runs inside the context, in file `name`.
 
-    Raises UsageError before the run if the file cannot be written; a run that ends with an
-    exception, such as Ctrl-C, leaves no file.
+    Raises UsageError before the run if the file cannot be written. A run that ends with an
+    exception, such as Ctrl-C, leaves no file, except in a format whose files can be read to any
+    line: their lines are written under the final name.
     """
     name = os.fspath(name)
-    with OutputFile("--trace", name) as target, recorder_for(name, target.path) as recorder:
+    chosen = find_format(name, format)
+    with ExitStack() as stack:
+        target = stack.enter_context(OutputFile("--trace", name, direct=chosen.streams))
+        recorder = stack.enter_context(Recorder(chosen.open(target.path, is_packed(name))))
         _attach(recorder, job)
         yield recorder
         recorder.finish()

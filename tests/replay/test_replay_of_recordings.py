@@ -94,7 +94,7 @@ def communicators():
     half.Reduce_scatter(np.zeros(10 * half.size), np.zeros(10), [10] * half.size)
     ring = comm.Create_cart([size], [True])
     ring.Neighbor_allgather(np.zeros(5), np.zeros(10))
-    inter = half.Create_intercomm(0, comm, 1 - comm.rank % 2, 5)
+    inter = half.Create_intercomm(half.size - 1, comm, 1 - comm.rank % 2, 5)
     inter.Barrier()
     inter.allgather(1)
     comm.alltoall(list(range(size)))
@@ -197,9 +197,22 @@ def test_two_recordings_share_a_machine(tmp_path):
 
 
 def test_a_recording_without_its_end(tmp_path):
+    def main():
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        comm.Barrier()
+        for _ in range(10):
+            comm.Sendrecv(np.zeros(10), 1 - comm.rank, 0, np.zeros(10), 1 - comm.rank, 0)
+
     path = tmp_path / "run.jsonl"
-    pysmpi.run(APPS / "pingpong.py", 2, trace=path, platform="graphene")
-    data = path.read_bytes()
-    path.write_bytes(data[: len(data) // 2])
+    whole = pysmpi.run(main, 2, trace=path, platform="graphene", compute="1ms")
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert Replay([(path, 0.0)]).run().instances[0]["complete"]
+    path.write_bytes(b"".join(lines[:-1]) + lines[-1][:5])
+    result = Replay([(path, 0.0)]).run()
+    assert result.seconds == pytest.approx(whole.seconds) and not result.instances[0]["complete"]
+    calls = [i for i, line in enumerate(lines) if line.startswith(b'["call"')]
+    path.write_bytes(b"".join(lines[: calls[-3]]))
     with pytest.raises(UsageError, match="run.jsonl: found no end: the run was stopped, or the"):
         Replay([(path, 0.0)]).run()
