@@ -28,6 +28,7 @@ class Checker:
     """
 
     session: CheckSession
+    needs_clocks = False  # whether it asks `session.clocks` what happened before what
 
     def begin(self, simulation: Simulation) -> None:
         """The run begins."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pysmpi.checkers.clocks import Clocks
+from pysmpi.checkers.memory import MemoryWatch
 from pysmpi.checkers.registry import Checker, listeners
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Request
@@ -41,14 +43,18 @@ class CheckSession:
         self.failed = False
         self.simulation: Simulation | None = None
         self.starts: dict[Request, MpiCall] = {}
+        self._calls: dict[Process, MpiCall] = {}
+        self.memory = MemoryWatch()
+        self.clocks = Clocks(self)
+        timed = any(one.needs_clocks for one in self.checkers)
+        self.listeners: list[Any] = [*([self.clocks] if timed else ()), *self.checkers]
         self._made = self._methods("call_made")
         self._returned = self._methods("call_returned")
         self._failed = self._methods("call_failed")
-        self._calls: dict[Process, MpiCall] = {}
         self._open: set[int] = set()
 
     def _methods(self, name: str) -> list[Callable[..., Any]]:
-        return [getattr(one, name) for one in self.checkers if hasattr(one, name)]
+        return [getattr(one, name) for one in self.listeners if hasattr(one, name)]
 
     def start(self, simulation: Simulation) -> None:
         """Begin to check a simulation that has not run yet."""
@@ -59,7 +65,7 @@ class CheckSession:
         for one in self.checkers:
             one.begin(simulation)
         simulation.universe.listen(self)
-        for one in self.checkers:
+        for one in self.listeners:
             simulation.universe.listen(one)
         calls.observe(self._observer)
 
@@ -67,7 +73,7 @@ class CheckSession:
         """Check no more."""
         if self.simulation is not None:
             calls.observe_no_more()
-            for one in [self, *self.checkers]:
+            for one in [self, *self.listeners]:
                 self.simulation.universe.ignore(one)
 
     def finish(self) -> list[Finding]:

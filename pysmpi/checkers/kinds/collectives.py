@@ -6,25 +6,18 @@ from typing import Any
 
 from pysmpi import text
 from pysmpi.checkers import signatures
-from pysmpi.checkers.describing import (
-    call_text,
-    communicator_handle,
-    core_of,
-    op_name,
-    place,
-)
+from pysmpi.checkers.describing import call_text, op_name, place
+from pysmpi.checkers.order import group_of
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.checkers.signatures import Signature
 from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers.spellings import Blocks
-from pysmpi.mpi.calls import CallKind, MpiCall, Role
+from pysmpi.mpi.calls import MpiCall, Role
 from pysmpi.mpi.collective.data import Allgather, Alltoall, Broadcast, Gather, Scatter
 from pysmpi.mpi.collective.execution import Contribution
 from pysmpi.mpi.collective.reductions import Prefix, Reduction
-from pysmpi.mpi.files.files import File
 from pysmpi.mpi.operators.operators import Op
-from pysmpi.mpi.rma.windows import Win
 from pysmpi.runtime.findings import Finding, Place
 from pysmpi.runtime.simulation import Simulation
 from pysmpi.runtime.waiting import describe_core
@@ -98,22 +91,6 @@ class ArgumentsDiffer(Diagnostic):
     title = "arguments of a collective call differ"
 
 
-_NOT_COLLECTIVE = frozenset(
-    "Abort Ack_failed Revoke Create_group Create_from_group Create_from_groups Join Cart_map "
-    "Graph_map Free Disconnect Agree Iagree Shrink Ishrink Get_failed _commctx_intra "
-    "_commctx_inter".split()
-)
-# Calls of other chapters that all ranks of a communicator make.
-_MADE_ON = frozenset(
-    "Create Allocate Allocate_shared Create_dynamic Open Spawn Spawn_multiple Accept "
-    "Connect".split()
-)
-_WINDOW = frozenset(("Fence", "Free"))
-_FILE = frozenset(
-    "Close Set_view Set_size Preallocate Sync Set_atomicity Read_all Write_all Read_at_all "
-    "Write_at_all Read_ordered Write_ordered Read_all_begin Read_all_end Write_all_begin "
-    "Write_all_end Iread_all Iwrite_all Iread_at_all Iwrite_at_all Seek_shared".split()
-)
 _SAME = {"barrier": "Barrier"}
 _RULE = (
     "MPI 4.1, section 6.14: the ranks of a communicator make the same collective calls in the "
@@ -183,43 +160,14 @@ class CollectiveChecks(Checker):
             history.first += 1
 
     def _history(self, call: MpiCall) -> History | None:
-        name, kind, rank = call.name, call.kind, call.rank
-        if kind is CallKind.COLLECTIVE:
-            if name in _NOT_COLLECTIVE:
-                return None
-        elif kind is CallKind.ONE_SIDED and name in _WINDOW:
-            side = getattr(call.values[0], "_impl", None)
-            if side is None or not isinstance(call.values[0], Win):
-                return None
-            core = side.window.core
-            return self._of(("window", core.p2p.number), tuple(core.group), "the window", False)
-        elif kind is CallKind.FILE and name in _FILE:
-            impl = call.values[0]._impl if isinstance(call.values[0], File) else None
-            core = getattr(impl, "core", None)
-            if core is None:
-                return None
-            return self._of(("file", core.p2p.number), tuple(core.group), "the file", False)
-        elif name not in _MADE_ON or kind is CallKind.LOCAL:
+        group = group_of(call)
+        if group is None:
             return None
-        handle = communicator_handle(call)
-        core = core_of(rank, handle)
-        if core is None or core.revoked or core.size == 1 and not core.inter:
-            return None
-        number = min(core.p2p.number, core.remote.p2p.number)
-        pids = tuple(core.group) + (tuple(core.remote.group) if core.inter else ())
-        local = name == "Create_intercomm"
-        if core.inter and name in _MADE_ON:
-            return None
-        del local
-        found = self.histories.get(number)
+        found = self.histories.get(group.key)
         if found is None:
-            found = self._of(number, pids, describe_core(rank, core), core.inter)
-        return found
-
-    def _of(self, key: Any, pids: tuple[int, ...], name: str, inter: bool) -> History:
-        found = self.histories.get(key)
-        if found is None:
-            found = self.histories[key] = History(pids, name, inter)
+            name = group.noun or describe_core(call.rank, group.core)
+            found = History(group.pids, name, group.core.inter)
+            self.histories[group.key] = found
         return found
 
     def _compare(self, history: History, entry: MadeCall, call: MpiCall) -> None:

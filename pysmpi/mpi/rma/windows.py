@@ -13,6 +13,7 @@ import numpy as np
 
 from pysmpi.mpi.base import attributes, errhandlers
 from pysmpi.mpi.base.constants import (
+    ERR_BASE,
     ERR_DISP,
     ERR_RMA_ATTACH,
     ERR_RMA_FLAVOR,
@@ -97,6 +98,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         else:
             view = acquire(memory, writable=True).memory
             address = address_of(view)
+            _check_base(address, view, comm)
         _check_unit(unit, comm)
         side = WindowSide(current(), view, memory, address, unit)
         return cls._made(core, side, info, WIN_FLAVOR_CREATE)
@@ -200,6 +202,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         if side.window.flavor != WIN_FLAVOR_DYNAMIC:
             fail(ERR_RMA_FLAVOR, "memory can be attached to dynamic windows only", self)
         address = address_of(view)
+        _check_base(address, view, self)
         for region in side.regions.values():
             if address < region.address + region.memory.nbytes and (
                 region.address < address + view.nbytes
@@ -381,6 +384,15 @@ def _arguments(info: Any, comm: Any) -> Communicator:
 def _check_size(size: int, comm: Intracomm) -> None:
     if size < 0:
         fail(ERR_SIZE, f"size is {size}", comm)
+
+
+def _check_base(address: int, view: memoryview, subject: Any) -> None:
+    if address == 0 and view.nbytes:
+        fail(
+            ERR_BASE,
+            f"the memory of {view.nbytes} bytes begins at address 0, which no program can use",
+            subject,
+        )
 
 
 def _check_unit(unit: int, comm: Intracomm) -> None:

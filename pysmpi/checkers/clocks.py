@@ -1,0 +1,240 @@
+"""Which event of a run happened before which: vector clocks of the ranks.
+
+A rank's clock counts its calls. It learns the clocks of others from the messages that it receives,
+from synchronous sends, from collective calls (a barrier from all, a broadcast from its root, ...)
+and from locks and groups of one-sided synchronization. Two events that neither happened before the
+other may happen in any order in another run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pysmpi.checkers.order import CallGroup, group_of
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import SYNCHRONOUS, Receive, Request, Send, Transfer
+from pysmpi.mpi.base.constants import LOCK_EXCLUSIVE
+from pysmpi.mpi.calls import MpiCall
+from pysmpi.mpi.rma.windows import Win
+
+Clock = dict[int, int]  # by pid, the number of its calls
+
+_FROM_ROOT = frozenset(("Bcast", "bcast", "Scatter", "Scatterv", "scatter"))
+_TO_ROOT = frozenset(("Reduce", "reduce", "Gather", "Gatherv", "gather"))
+_PREFIX = frozenset(("Scan", "scan", "Exscan", "exscan"))
+
+
+def merge(clock: Clock, other: Clock) -> None:
+    """Learn another clock."""
+    for pid, count in other.items():
+        if clock.get(pid, 0) < count:
+            clock[pid] = count
+
+
+class Meeting:
+    """The clocks of the ranks that have entered one collective call."""
+
+    __slots__ = ("clocks", "left")
+
+    def __init__(self) -> None:
+        self.clocks: dict[int, Clock] = {}
+        self.left = 0
+
+
+class Clocks:
+    """The clock of each rank; told of the run before the checkers that ask."""
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+        self.of: dict[int, Clock] = {}
+        self.sent: dict[Request, Clock] = {}
+        self.posted: dict[Request, Clock] = {}  # of receives
+        self.known: dict[Request, Clock] = {}  # by a complete request, what its rank learns
+        self.starts: dict[int, list[Request]] = {}  # by id of the call
+        self.awaited: dict[int, list[Any]] = {}
+        self.inside: dict[int, tuple[CallGroup, int]] = {}
+        self.counts: dict[tuple[Any, int], int] = {}
+        self.meetings: dict[tuple[Any, int], Meeting] = {}
+        self.begun: dict[int, tuple[CallGroup, int, MpiCall]] = {}  # by id of an operation
+        self.locks: dict[tuple[Any, int], tuple[Clock, Clock]] = {}  # exclusive, any
+        self.held: dict[tuple[Any, int, int], bool] = {}
+        self.signals: dict[tuple[Any, str, int, int], list[Clock]] = {}
+
+    def now(self, pid: int) -> Clock:
+        """The clock of a rank."""
+        return self.of.setdefault(pid, {pid: 0})
+
+    def stamp(self, pid: int) -> Clock:
+        """A copy of the clock of a rank."""
+        return dict(self.now(pid))
+
+    # Calls.
+
+    def call_made(self, call: MpiCall) -> None:
+        """Count the call."""
+        pid = call.rank.pid
+        clock = self.now(pid)
+        clock[pid] += 1
+        group = group_of(call)
+        if group is not None:
+            number = self.counts.get((group.key, pid), 0)
+            self.counts[group.key, pid] = number + 1
+            meeting = self.meetings.setdefault((group.key, number), Meeting())
+            meeting.clocks[pid] = dict(clock)
+            self.inside[id(call)] = group, number
+        operations = call.operations
+        if operations:
+            self.awaited[id(call)] = [
+                (operation, list(operation.messages())) for operation in operations
+                if hasattr(operation, "messages")
+            ]
+        if isinstance(call.values[0] if call.values else None, Win):
+            self._synchronize(call)
+
+    def call_returned(self, call: MpiCall, result: Any) -> None:
+        """Learn from the requests that are complete."""
+        pid = call.rank.pid
+        clock = self.now(pid)
+        for request in self.starts.pop(id(call), ()):
+            self._learn(clock, request)
+        for operation, messages in self.awaited.pop(id(call), ()):
+            for request in messages:
+                self._learn(clock, request)
+            begun = self.begun.get(id(operation))
+            if begun is not None and operation.request is not None and operation.request.done:
+                del self.begun[id(operation)]
+                self._leave(pid, *begun)
+        inside = self.inside.pop(id(call), None)
+        if inside is not None:
+            group, number = inside
+            operation = getattr(result, "_impl", None)
+            if call.name[0] == "I" and operation is not None:
+                self.begun[id(operation)] = group, number, call
+            elif not call.name.endswith("_init"):
+                self._leave(pid, group, number, call)
+        if isinstance(call.values[0] if call.values else None, Win):
+            self._synchronized(call)
+
+    def call_failed(self, call: MpiCall, error: BaseException) -> None:
+        """Forget the call."""
+        tables: tuple[dict[int, Any], ...] = self.starts, self.awaited, self.inside
+        for table in tables:
+            table.pop(id(call), None)
+
+    def _learn(self, clock: Clock, request: Request) -> None:
+        if request.done:
+            learnt = self.known.pop(request, None)
+            if learnt is not None:
+                merge(clock, learnt)
+
+    def _leave(self, pid: int, group: CallGroup, number: int, call: MpiCall) -> None:
+        meeting = self.meetings.get((group.key, number))
+        if meeting is None:
+            return
+        clock = self.now(pid)
+        name = call.name
+        if name[0] == "I" and len(name) > 1:
+            name = name[1:].capitalize()
+        root = call.arguments.get("root")
+        core = group.core
+        rooted = isinstance(root, int) and 0 <= root < core.size and not core.inter
+        if name in _FROM_ROOT and rooted:
+            source = meeting.clocks.get(core.group[root])
+            if source is not None:
+                merge(clock, source)
+        elif name in _TO_ROOT and rooted:
+            if core.group[root] == pid:
+                for other in meeting.clocks.values():
+                    merge(clock, other)
+        elif name in _PREFIX:
+            for other_pid in core.group[: core.rank_of(pid)]:
+                if other_pid in meeting.clocks:
+                    merge(clock, meeting.clocks[other_pid])
+        else:
+            for other in meeting.clocks.values():
+                merge(clock, other)
+        meeting.left += 1
+        if meeting.left == len(group.pids):
+            del self.meetings[group.key, number]
+
+    # Messages.
+
+    def request_started(self, request: Request, process: Process, now: float) -> None:
+        """A message or a receive begins."""
+        call = self.session.call_on(process)
+        if call is None or isinstance(request, Transfer):
+            return
+        if isinstance(request, Send):
+            self.sent[request] = self.stamp(call.rank.pid)
+        elif isinstance(request, Receive):
+            self.posted[request] = self.stamp(call.rank.pid)
+        else:
+            return
+        self.starts.setdefault(id(call), []).append(request)
+
+    def message_matched(self, send: Send, receive: Receive, now: float) -> None:
+        """The receiver will learn the clock of the sender."""
+        clock = self.sent.pop(send, None)
+        if clock is not None:
+            self.known[receive] = clock
+        posted = self.posted.pop(receive, None)
+        if send.mode == SYNCHRONOUS and posted is not None:
+            self.known[send] = posted
+
+    # One-sided synchronization.
+
+    def _synchronize(self, call: MpiCall) -> None:
+        """What others learn from a call."""
+        side = call.values[0]._impl
+        if side is None:
+            return
+        pid, key = call.rank.pid, side.window.core.p2p.number
+        name = call.name
+        if name in ("Post", "Complete"):
+            group = side.started if name == "Complete" else None
+            if name == "Post":
+                members = getattr(getattr(call.values[1], "_impl", None), "members", ())
+                pids = list(members)
+            else:
+                pids = [side.window.core.group[rank] for rank in group or ()]
+            for other in pids:
+                self.signals.setdefault((key, name, pid, other), []).append(self.stamp(pid))
+        elif name in ("Unlock", "Unlock_all"):
+            # Before the call returns, another rank may already have the lock.
+            core, clock = side.window.core, self.now(pid)
+            targets = range(core.size) if name == "Unlock_all" else [call.arguments["rank"]]
+            for target in targets:
+                exclusive = self.held.pop((key, pid, target), False)
+                known = self.locks.setdefault((key, target), ({}, {}))
+                merge(known[1], clock)
+                if exclusive:
+                    merge(known[0], clock)
+
+    def _synchronized(self, call: MpiCall) -> None:
+        """What a rank learns from its call."""
+        side = call.values[0]._impl
+        if side is None:
+            return
+        core = side.window.core
+        pid, key, name = call.rank.pid, core.p2p.number, call.name
+        clock = self.now(pid)
+        if name == "Start":
+            for rank in side.started or ():
+                self._take((key, "Post", core.group[rank], pid), clock)
+        elif name in ("Wait", "Test") and side.exposure is None:
+            for other in core.group:
+                self._take((key, "Complete", other, pid), clock)
+        elif name in ("Lock", "Lock_all"):
+            exclusive = name == "Lock" and call.arguments["lock_type"] == LOCK_EXCLUSIVE
+            targets = range(core.size) if name == "Lock_all" else [call.arguments["rank"]]
+            for target in targets:
+                if isinstance(target, int):
+                    self.held[key, pid, target] = exclusive
+                    known = self.locks.get((key, target))
+                    if known is not None:
+                        merge(clock, known[1] if exclusive else known[0])
+
+    def _take(self, key: tuple[Any, str, int, int], clock: Clock) -> None:
+        waiting = self.signals.get(key)
+        if waiting:
+            merge(clock, waiting.pop(0))

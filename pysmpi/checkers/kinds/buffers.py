@@ -1,0 +1,355 @@
+"""Buffers that a program touches while a pending operation owns them."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+from pysmpi.checkers.describing import call_text, place
+from pysmpi.checkers.memory import bounds_of, pieces_of, shares
+from pysmpi.checkers.registry import Checker, checker
+from pysmpi.diagnostics import Diagnostic, register
+from pysmpi.kernel.requests import Receive, Send
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.buffers import spellings
+from pysmpi.mpi.buffers.memory import is_in_place
+from pysmpi.mpi.buffers.spellings import Blocks
+from pysmpi.mpi.calls import CallKind, MpiCall, Role
+from pysmpi.mpi.collective.data import Allgather, Alltoall, Broadcast, Gather, Scatter
+from pysmpi.mpi.collective.execution import CollectiveOperation
+from pysmpi.mpi.collective.reductions import Prefix, Reduction
+from pysmpi.mpi.point_to_point.operations import (
+    PairOperation,
+    ReceiveOperation,
+    RequestOperation,
+    SendOperation,
+)
+from pysmpi.mpi.point_to_point.requests import Request
+from pysmpi.runtime.findings import Finding, Place
+from pysmpi.runtime.program_errors import CallSite
+from pysmpi.runtime.simulation import Simulation
+
+
+@register
+class BufferTouched(Diagnostic):
+    """The program used a buffer while a non-blocking operation owned it.
+
+    From the call that starts an operation to the `Wait` or successful `Test` that completes it, the
+    program must not write to a send buffer, and must neither read nor write a receive buffer. The
+    report names the line that started the operation and the line that touched the buffer. If only
+    the checksum of a send buffer shows the change, it names the call that completed the operation.
+
+    ## Why it is bad
+
+    The library may read or write the buffer at any moment in between. The receiver gets old, new or
+    mixed data, depending on the size of the message and on the network.
+
+    ## Example
+
+    ```python
+    request = comm.Isend(data, dest=1)
+    data[0] = 7
+    request.Wait()
+    ```
+
+    ## What to do
+
+    Move the use behind the `Wait`, or send a copy. The object of a lower-case `isend` may be
+    changed at once, because mpi4py has pickled it.
+
+    ## References
+
+    MPI 4.1, sections 3.7.2 (communication initiation) and 6.12 (non-blocking collectives).
+    """
+
+    code = "PSM115"
+    title = "buffer touched while in use"
+
+
+@register
+class BuffersOverlap(Diagnostic):
+    """Two buffers of pending operations overlap, and one of them receives.
+
+    Also the buffers of one call, such as the same array as send and receive buffer of `Allreduce`.
+
+    ## Why it is bad
+
+    The result depends on the order in which the library moves the bytes.
+
+    ## Example
+
+    ```python
+    comm.Allreduce(data, data)
+    ```
+
+    ## What to do
+
+    Use different buffers. For a collective call on one buffer pass `MPI.IN_PLACE` as the send
+    buffer; for `Sendrecv` use `Sendrecv_replace`.
+
+    ## References
+
+    MPI 4.1, sections 3.10 (send-receive), 3.7.2 and 6.2.2 (aliasing of buffers).
+    """
+
+    code = "PSM116"
+    title = "buffers overlap"
+
+
+class Owned:
+    """The memory that a pending operation owns."""
+
+    __slots__ = ("call", "handle", "reads", "writes", "sum", "told")
+
+    def __init__(self, call: MpiCall, handle: Any, reads: list[Any], writes: list[Any]) -> None:
+        self.call = call
+        self.handle = handle
+        self.reads = reads  # MPI reads these: the program must not write
+        self.writes = writes  # MPI writes these: the program must not use them
+        self.sum = _checksum(reads)
+        self.told = False
+
+
+@checker("buffers", "buffers that the program touches while an operation owns them; overlaps")
+class BufferChecks(Checker):
+    """Watches the buffers of pending operations, and compares checksums of those that are sent."""
+
+    def __init__(self) -> None:
+        self.owned: dict[int, dict[int, Owned]] = {}  # by pid, by id of the operation
+        self.taken: dict[int, list[RequestOperation]] = {}
+        self.persistent: dict[int, tuple[Any, Any]] = {}  # handle, by id of the operation
+
+    def call_made(self, call: MpiCall) -> None:
+        """Compare the buffers of a call with each other, and with those that are owned."""
+        if call.kind is CallKind.LOCAL:
+            return
+        operations = call.operations
+        if operations:
+            self.taken[id(call)] = operations
+        roles = call.procedure.roles
+        if call.name[0].isupper() and call.kind is not CallKind.ONE_SIDED:
+            if Role.BUFFER in roles.values():
+                self._buffers(call)
+
+    def _buffers(self, call: MpiCall) -> None:
+        mine = self.owned.get(call.rank.pid)
+        given = call.having(Role.BUFFER)
+        pair = "sendbuf" in given and "recvbuf" in given and not call.name.endswith("_init")
+        if not mine and not pair:
+            return
+        found: dict[str, list[Any]] = {}
+        for name, spec in given.items():
+            if spec is None or is_in_place(spec):
+                continue
+            if not _significant(call, name):
+                continue
+            try:
+                message = spellings.send(spec)
+            except Exception:  # the call itself will refuse it, or it has one block for each rank
+                message = None
+            if message is not None:
+                found[name] = pieces_of(message)
+        if pair and _overlap(found.get("sendbuf", []), found.get("recvbuf", [])):
+            self.session.report(
+                Finding(
+                    BuffersOverlap,
+                    f"the send and the receive buffer of {call.name} overlap",
+                    [place(call)],
+                    f"MPI 4.1, sections {call.procedure.section} and 6.2.2: the buffers of one "
+                    "call are disjoint",
+                    "use two buffers, or Sendrecv_replace" if call.name == "Sendrecv"
+                    else "use two buffers, or MPI.IN_PLACE as the send buffer",
+                )
+            )
+        for name, pieces in found.items():
+            writes = _receives(call, name)
+            for owned in list(mine.values()) if mine else ():
+                if _overlap(pieces, owned.writes) or (writes and _overlap(pieces, owned.reads)):
+                    self._report_overlap(call, owned)
+
+    def _report_overlap(self, call: MpiCall, owned: Owned) -> None:
+        if owned.call is call:
+            return
+        self.session.report(
+            Finding(
+                BuffersOverlap,
+                f"the buffer of {call.name} overlaps with that of {owned.call.name}, which is "
+                "not complete",
+                [place(call, "uses it, too"), place(owned.call, "owns the buffer")],
+                "MPI 4.1, section 3.7.2: until an operation is complete, no other operation "
+                "accesses its receive buffer, and none writes to its send buffer",
+                "complete the first operation before, or use another buffer",
+            )
+        )
+
+    def call_returned(self, call: MpiCall, result: Any) -> None:
+        """Watch the buffers of new operations; release those of complete ones."""
+        rank = call.rank
+        operations = self.taken.pop(id(call), None)
+        mine = self.owned.get(rank.pid)
+        if mine:
+            self._release(rank, call, mine)
+        if call.name in ("Start", "Startall"):
+            for operation in operations or ():
+                handle = self.persistent.get(id(operation), (None, None))[0]
+                self._own(rank, call, handle, operation)
+            return
+        for handle in result if isinstance(result, tuple) else (result,):
+            made = handle._impl if isinstance(handle, Request) else None
+            if isinstance(made, RequestOperation):
+                if made.persistent:
+                    self.persistent[id(made)] = handle, made
+                elif not any(handle is value for value in call.values[:1]):
+                    self._own(rank, call, handle, made)
+
+    def _own(self, rank: Rank, call: MpiCall, handle: Any, operation: RequestOperation) -> None:
+        reads, writes = _memory_of(operation, handle)
+        if not reads and not writes:
+            return
+        owned = Owned(call, handle, reads, writes)
+        self.owned.setdefault(rank.pid, {})[id(operation)] = owned
+        key = id(operation)
+
+        def touched(
+            rank: Rank, writing: bool, memory: Any, site: CallSite, owned: Owned = owned
+        ) -> None:
+            if writing or _overlap([memory], owned.writes):
+                self._touched(rank, owned, site, writing)
+
+        self.session.memory.watch(rank, (self, key), [*reads, *writes], touched)
+
+    def _touched(self, rank: Rank, owned: Owned, site: CallSite, writing: bool) -> None:
+        if owned.told:
+            return
+        owned.told = True
+        verb = "written" if writing else "read"
+        receives = bool(owned.writes)
+        self.session.report(
+            Finding(
+                BufferTouched,
+                f"the buffer of {owned.call.name} is {verb} before the operation is complete",
+                [
+                    Place([rank.pid], f"the program {'writes' if writing else 'reads'}", site,
+                          "touches the buffer"),
+                    place(owned.call, "owns the buffer"),
+                ],
+                "MPI 4.1, section 3.7.2: until an operation is complete, the program does not "
+                + ("use its receive buffer" if receives else "write to its send buffer"),
+                "move the use behind the Wait, or use another buffer",
+            )  # fmt: skip
+        )
+
+    def _release(self, rank: Rank, call: MpiCall, mine: dict[int, Owned]) -> None:
+        for key, owned in list(mine.items()):
+            handle = owned.handle
+            operation: Any = handle._impl if handle is not None else None
+            persistent = operation is not None and operation.persistent
+            if operation is None or (persistent and operation.request is None):
+                del mine[key]
+                self.session.memory.forget(rank, (self, key))
+                if not owned.told and owned.reads and _checksum(owned.reads) != owned.sum:
+                    self.session.report(
+                        Finding(
+                            BufferTouched,
+                            f"the buffer of {owned.call.name} has changed before the operation "
+                            "was complete",
+                            [
+                                place(owned.call, "owns the buffer"),
+                                Place([rank.pid], call_text(call), call.site,
+                                      "changed before this"),
+                            ],
+                            "MPI 4.1, section 3.7.2: until an operation is complete, the program "
+                            "does not write to its send buffer",
+                            "write to the buffer after the Wait, or send a copy",
+                        )  # fmt: skip
+                    )
+
+    def finish(self, simulation: Simulation) -> None:
+        """Nothing is left to compare."""
+        self.owned.clear()
+
+
+def _significant(call: MpiCall, name: str) -> bool:
+    """Whether a call uses one of its buffers in its rank: some only matter at the root."""
+    root = call.arguments.get("root")
+    if not isinstance(root, int):
+        return True
+    handle = call.values[0]
+    try:
+        mine: int = handle.Get_rank()
+    except Exception:  # a null handle: the call will refuse it
+        return False
+    operation = call.name.removesuffix("_init").lstrip("I").capitalize()
+    if operation in ("Reduce", "Gather", "Gatherv"):
+        return name != "recvbuf" or root == mine
+    if operation in ("Scatter", "Scatterv"):
+        return name != "sendbuf" or root == mine
+    return True
+
+
+def _receives(call: MpiCall, name: str) -> bool:
+    if name == "recvbuf" or "ecv" in call.name or "ead" in call.name:
+        return name != "sendbuf"
+    if call.name in ("Bcast", "Ibcast"):
+        return bool(call.arguments.get("root") != call.values[0].Get_rank())
+    return False
+
+
+def _checksum(pieces: list[Any]) -> int:
+    total = 0
+    for piece in pieces:
+        total = zlib.crc32(piece, total)
+    return total
+
+
+def _overlap(some: list[Any], others: list[Any]) -> bool:
+    for one in some:
+        low, high = bounds_of(one)
+        for other in others:
+            first, last = bounds_of(other)
+            if low < last and first < high and shares(one, other):
+                return True
+    return False
+
+
+def _memory_of(operation: RequestOperation, handle: Any) -> tuple[list[Any], list[Any]]:
+    """What an operation reads and what it writes."""
+    if isinstance(operation, SendOperation | ReceiveOperation):
+        message = getattr(handle, "ob_buf", None)
+        pieces = pieces_of(message)
+        if isinstance(operation.request, Receive):
+            return [], pieces
+        return (pieces, []) if isinstance(operation.request, Send) else ([], [])
+    if isinstance(operation, PairOperation):
+        out, into = getattr(handle, "ob_buf", (None, None))
+        return pieces_of(out), pieces_of(into)
+    if isinstance(operation, CollectiveOperation):
+        return _of_part(operation.part)
+    return [], []
+
+
+def _of_part(part: Any) -> tuple[list[Any], list[Any]]:
+    def every(blocks: Any) -> list[Any]:
+        if not isinstance(blocks, Blocks):
+            return []
+        return [piece for i in range(len(blocks)) for piece in pieces_of(blocks.block(i))]
+
+    if isinstance(part, Broadcast):
+        pieces = pieces_of(part.message)
+        return (pieces, []) if part.sends else ([], pieces)
+    if isinstance(part, Reduction | Prefix):
+        return _apart(pieces_of(part.message), pieces_of(part.target))
+    if isinstance(part, Gather | Allgather):
+        return _apart(pieces_of(part.message), every(part.blocks))
+    if isinstance(part, Scatter):
+        return _apart(every(part.blocks), pieces_of(part.message))
+    if isinstance(part, Alltoall):
+        return _apart(every(part.outgoing), every(part.incoming))
+    return [], []
+
+
+def _apart(reads: list[Any], writes: list[Any]) -> tuple[list[Any], list[Any]]:
+    """In place, a buffer is written."""
+    return [piece for piece in reads if not _overlap([piece], writes)], writes
+
+

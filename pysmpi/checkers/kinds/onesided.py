@@ -1,0 +1,562 @@
+"""One-sided communication: its epochs, and accesses that conflict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pysmpi import text
+from pysmpi.checkers.clocks import Clock
+from pysmpi.checkers.describing import op_name, place
+from pysmpi.checkers.memory import bounds_of, pieces_of, shares
+from pysmpi.checkers.registry import Checker, checker
+from pysmpi.diagnostics import Diagnostic, register
+from pysmpi.mpi.base.constants import (
+    ERR_RMA_SYNC,
+    MODE_NOPRECEDE,
+    MODE_NOSUCCEED,
+    PROC_NULL,
+    WIN_FLAVOR_SHARED,
+)
+from pysmpi.mpi.base.exceptions import Exception as MPIException
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.buffers.spellings import reduction
+from pysmpi.mpi.calls import CallKind, MpiCall
+from pysmpi.mpi.collective.arguments import one_sided
+from pysmpi.mpi.rma.window import WindowSide
+from pysmpi.mpi.rma.windows import Win
+from pysmpi.runtime.findings import Finding, Place
+from pysmpi.runtime.program_errors import CallSite
+from pysmpi.runtime.simulation import Simulation
+
+
+@register
+class EpochError(Diagnostic):
+    """The calls that open and close the epochs of a window are in a wrong order.
+
+    A `Put`, `Get` or `Accumulate` needs an epoch: between two fences, between `Start` and
+    `Complete`, or between `Lock` and `Unlock`. Epochs of one process at a window do not overlap,
+    and each is closed before the window is freed.
+
+    ## Why it is bad
+
+    Without an epoch, or before its end, the data may arrive at any time or never.
+
+    ## Example
+
+    ```python
+    window.Fence()
+    window.Put(data, 1)
+    window.Free()  # no Fence closes the epoch: the data may not be there
+    ```
+
+    ## What to do
+
+    Close each epoch by the call that belongs to it, before the next one begins: `Fence` by `Fence`,
+    `Lock` by `Unlock`, `Start` by `Complete`, `Post` by `Wait`. Give the last fence before other
+    kinds of epochs the assertion `MPI.MODE_NOSUCCEED`.
+
+    ## References
+
+    MPI 4.1, section 12.5 (synchronization calls).
+    """
+
+    code = "PSM123"
+    title = "wrong epoch of a window"
+
+
+@register
+class AccessesConflict(Diagnostic):
+    """Two accesses to the same memory of a window can happen in any order, and one of them writes.
+
+    The report has the lines of both accesses and the bytes that they share. An access may be a
+    `Put`, `Get` or `Accumulate`, or a line of the program that uses the memory of the window
+    directly. Accumulate operations with the same operator do not conflict. Also a buffer that the
+    program touches before a `Put` or `Get` that uses it is complete.
+
+    ## Why it is bad
+
+    The result depends on the order, which MPI leaves open.
+
+    ## Example
+
+    ```python
+    window.Fence()
+    window.Put(data, 0)  # every rank writes to the same place of rank 0
+    window.Fence()
+    ```
+
+    ## What to do
+
+    Separate the accesses by synchronization (a fence, `Unlock` before `Lock`, `Flush` and a
+    message), use different places of the window, or use `Accumulate` with one operator.
+
+    ## References
+
+    MPI 4.1, sections 12.7 (semantics and correctness) and 12.3 (communication calls).
+    """
+
+    code = "PSM124"
+    title = "conflicting accesses to a window"
+
+
+_PUTS = frozenset(("Put", "Rput"))
+_GETS = frozenset(("Get", "Rget"))
+_ACCUMULATES = frozenset(
+    "Accumulate Raccumulate Get_accumulate Rget_accumulate Fetch_and_op Compare_and_swap".split()
+)
+_COMMUNICATE = _PUTS | _GETS | _ACCUMULATES
+_COMPLETES = frozenset(("Fence", "Unlock", "Unlock_all", "Flush", "Flush_all", "Complete"))
+_OPENS = frozenset(("Lock", "Lock_all", "Start"))
+_CLOSES = {
+    "Lock": "Unlock",
+    "Lock_all": "Unlock_all",
+    "Start": "Complete",
+    "Post": "Wait",
+    "Fence": "Fence",
+}
+_RULE = "MPI 4.1, section 12.5: "
+_MANY = 64  # accesses of a window at one process before those that are over are dropped
+
+
+class Access:
+    """One access to the memory of a window.
+
+    `pieces` is the memory at the target. `clock` is that of the origin at the call, `done` the
+    origin's own count at the call that completed it; None until then.
+    """
+
+    __slots__ = ("pid", "call", "site", "kind", "op", "pieces", "clock", "done", "target", "what")
+
+    def __init__(
+        self, pid: int, call: MpiCall | None, site: CallSite | None, kind: str, pieces: list[Any],
+        clock: Clock, target: int, op: str = "", what: str = "",
+    ) -> None:  # fmt: skip
+        self.pid = pid
+        self.call = call
+        self.site = site
+        self.kind = kind  # "read", "write" or "update"
+        self.op = op
+        self.pieces = pieces
+        self.clock = clock
+        self.done: int | None = None
+        self.target = target
+        self.what = what
+
+    def before(self, clock: Clock) -> bool:
+        """Whether it was complete before an event with this clock."""
+        return self.done is not None and clock.get(self.pid, 0) >= self.done
+
+    def place(self, note: str) -> Place:
+        """Its line in the program."""
+        if self.call is not None:
+            return place(self.call, note)
+        return Place([self.pid], self.what, self.site, note)
+
+
+class SideState:
+    """The epochs of one process at one window, and its accesses that are not complete."""
+
+    __slots__ = ("fence", "used", "inner", "opened", "pending", "fenced_before", "buffers")
+
+    def __init__(self) -> None:
+        self.fence: MpiCall | None = None  # that may have opened an epoch
+        self.fenced_before = False  # whether it also closed one
+        self.used: MpiCall | None = None  # the first access since
+        self.inner: MpiCall | None = None  # another kind of epoch since
+        self.opened: dict[tuple[str, int], MpiCall] = {}
+        self.pending: list[Access] = []
+        self.buffers: list[tuple[int, int, list[Any], list[Any]]] = []  # target, key, reads, writes
+
+
+@checker("onesided", "epochs of windows, and conflicting accesses to their memory")
+class OneSidedChecks(Checker):
+    """Follows the epochs of every process at every window, and compares its accesses."""
+
+    needs_clocks = True
+
+    def __init__(self) -> None:
+        self.sides: dict[tuple[int, int], SideState] = {}  # by window, pid
+        self.accesses: dict[tuple[int, int], list[Access]] = {}  # by window, pid of the target
+        self.windows: dict[int, MpiCall] = {}
+        self.failures: list[tuple[BaseException, Finding]] = []
+        self.told: set[Any] = set()
+        self.number = 0
+        self.names: dict[int, Any] = {}
+
+    def _state(self, side: WindowSide) -> SideState:
+        key = side.window.core.p2p.number, side.rank.pid
+        found = self.sides.get(key)
+        if found is None:
+            found = self.sides[key] = SideState()
+        return found
+
+    # Calls.
+
+    def call_made(self, call: MpiCall) -> None:
+        """Compare an access with the others; follow the epochs."""
+        side = _side(call)
+        if side is None:
+            return
+        name = call.name
+        if name in _COMMUNICATE:
+            self._access(call, side)
+        elif name in _COMPLETES:
+            # Before the call returns, other ranks may already go on.
+            if name == "Fence":
+                self._fence(call, side)
+            target = call.arguments["rank"] if name in ("Unlock", "Flush") else None
+            self._complete(call, side, self._state(side), target)
+
+    def call_returned(self, call: MpiCall, result: Any) -> None:
+        """Complete accesses; watch the memory of new windows."""
+        if isinstance(result, Win) and result._impl is not None and call.kind is not (
+            CallKind.LOCAL
+        ):
+            self._watch(call, result._impl)
+            return
+        side = _side(call)
+        name = call.name
+        if side is None:
+            if name in ("Wait", "wait", "Waitall", "waitall") and self.sides:
+                self._complete_locally(call)
+            return
+        state = self._state(side)
+        match name:
+            case "Fence" | "Unlock_all" | "Flush_all" | "Complete" | "Flush_local_all":
+                self._release_buffers(call.rank, state, None)
+            case "Unlock" | "Flush" | "Flush_local":
+                self._release_buffers(call.rank, state, call.arguments["rank"])
+        if name in _OPENS or name == "Post":
+            state.opened[name, call.arguments.get("rank", -1)] = call
+            if name != "Post" and state.fence is not None:
+                if state.inner is None:
+                    state.inner = call
+                if not state.fenced_before and state.used is None:
+                    self._inside_fence(state, call)
+        for opener, closer in _CLOSES.items():
+            if name == closer and opener != "Fence":
+                state.opened.pop((opener, call.arguments.get("rank", -1)), None)
+        if name == "Test" and result:
+            state.opened.pop(("Post", -1), None)
+
+    def call_failed(self, call: MpiCall, error: BaseException) -> None:
+        """An error of synchronization: name the line of the epoch that is open."""
+        side = _side(call)
+        if side is None or not isinstance(error, MPIException):
+            return
+        if error.Get_error_class() != ERR_RMA_SYNC:
+            return
+        state = self._state(side)
+        places = [place(call, "not allowed here")]
+        last = [*state.opened.values(), *([state.fence] if state.fence is not None else [])]
+        if last:
+            places.append(place(last[0], "the epoch that is open"))
+            if state.used is not None and last[0] is state.fence:
+                places.append(place(state.used, "its first access"))
+        detail = str(error).partition(": ")[2] or str(error)
+        self.failures.append(
+            (error, Finding(
+                EpochError, f"{call.name}: {detail}", places,
+                _RULE + "an access needs an epoch, and the epochs of a process at a window do not "
+                "overlap",
+                "open the epoch before, and close each by the call that belongs to it",
+            ))
+        )  # fmt: skip
+
+    # Epochs.
+
+    def _fence(self, call: MpiCall, side: WindowSide) -> None:
+        state = self._state(side)
+        assertion = call.arguments.get("assertion", 0)
+        given = int(assertion) if isinstance(assertion, int) else 0
+        if state.inner is not None and state.fence is not None and not given & MODE_NOPRECEDE:
+            self._inside_fence(state, state.inner)
+        state.fenced_before = state.used is not None
+        state.fence = None if given & MODE_NOSUCCEED else call
+        state.used = state.inner = None
+
+    def _inside_fence(self, state: SideState, call: MpiCall) -> None:
+        fence = state.fence
+        if fence is None or ("fence", fence.site, call.site) in self.told:
+            return
+        self.told.add(("fence", fence.site, call.site))
+        self.session.report(
+            Finding(
+                EpochError,
+                f"{call.name} inside of the epoch that a Fence has opened",
+                [place(call, "opens an epoch"), place(fence, "the epoch that is open")],
+                _RULE + "the epochs of a process at a window do not overlap",
+                "close the fence epoch by a Fence with MPI.MODE_NOSUCCEED before, or use one kind "
+                "of epoch",
+            )
+        )
+
+    def _unclosed(self, state: SideState) -> None:
+        for (name, _), call in state.opened.items():
+            self.session.report(
+                Finding(
+                    EpochError,
+                    f"no {_CLOSES[name]} closes the epoch that {name} has opened",
+                    [place(call, "opens the epoch")],
+                    _RULE + "an access is complete at the end of its epoch",
+                    f"call {_CLOSES[name]} before the window is freed",
+                )
+            )
+        if state.used is not None and state.fence is not None:
+            self.session.report(
+                Finding(
+                    EpochError,
+                    f"no Fence follows {state.used.name}: its epoch is never closed",
+                    [place(state.used, "not completed"), place(state.fence, "opens the epoch")],
+                    "MPI 4.1, section 12.5.1: an access between fences is complete after the "
+                    "second one",
+                    "call Fence in all ranks of the window after the access",
+                )
+            )
+
+    # Accesses.
+
+    def _access(self, call: MpiCall, side: WindowSide) -> None:
+        state = self._state(side)
+        given = call.arguments
+        try:
+            target = int(given["target_rank"])
+            if target == PROC_NULL:
+                return
+            other = side.window.sides[target]
+            pieces, reads, writes = _memory(call, side, other)
+        except Exception:  # the call itself will refuse the arguments
+            return
+        passive = side.passive(target)
+        if not passive and side.started is None and state.used is None and side.fenced:
+            state.used = call
+        name = call.name
+        kind = "write" if name in _PUTS else "read" if name in _GETS else "update"
+        op = ""
+        if kind == "update":
+            op = "swap" if name == "Compare_and_swap" else op_name(given["op"])
+            if op == "NO_OP":
+                kind = "update"
+        pid = call.rank.pid
+        clocks = self.session.clocks
+        access = Access(
+            pid, call, call.site, kind, pieces, clocks.stamp(pid), other.rank.pid, op
+        )  # fmt: skip
+        self._enter(side.window.core.p2p.number, access, state)
+        state.pending.append(access)
+        for _, _, known_reads, known_writes in state.buffers:
+            if _meet(writes, known_writes) or _meet(writes, known_reads) or _meet(
+                reads, known_writes
+            ):
+                self._buffer_reused(call, state)
+                break
+        self.number += 1
+        key = self.number
+        state.buffers.append((target, key, reads, writes))
+        rank = call.rank
+
+        def touched(rank: Rank, writing: bool, memory: Any, site: CallSite) -> None:
+            if writing or _meet([memory], writes):
+                self._touched(call, writing, site)
+
+        self.session.memory.watch(rank, (self, key), [*reads, *writes], touched)
+
+    def _buffer_reused(self, call: MpiCall, state: SideState) -> None:
+        earlier = state.pending[-2] if len(state.pending) > 1 else None
+        places = [place(call)]
+        if earlier is not None:
+            places.append(earlier.place("not complete"))
+        self.session.report(
+            Finding(
+                AccessesConflict,
+                f"{call.name} uses a buffer of an access that is not complete",
+                places,
+                "MPI 4.1, section 12.3: the buffers of an access belong to MPI until it is "
+                "complete",
+                "use another buffer, or complete the access before (Flush, Unlock, Fence)",
+            )
+        )
+
+    def _touched(self, call: MpiCall, writing: bool, site: CallSite) -> None:
+        key = ("buffer", call.site, site)
+        if key in self.told:
+            return
+        self.told.add(key)
+        pid = call.rank.pid
+        self.session.report(
+            Finding(
+                AccessesConflict,
+                f"the local buffer of {call.name} is {'written' if writing else 'read'} before "
+                "the access is complete",
+                [
+                    Place([pid], f"the program {'writes' if writing else 'reads'}", site,
+                          "touches the buffer"),
+                    place(call, "owns the buffer"),
+                ],
+                "MPI 4.1, section 12.3: the buffers of an access belong to MPI until the epoch "
+                "ends, or a Flush",
+                "move the use behind the call that closes the epoch",
+            )  # fmt: skip
+        )
+
+    def _enter(self, window: int, access: Access, state: SideState | None) -> None:
+        """Compare an access with the others to the same memory, and remember it."""
+        known = self.accesses.setdefault((window, access.target), [])
+        for other in known:
+            if other.before(access.clock) or not _conflict(other, access):
+                continue
+            if other.call is None and access.call is None:
+                continue
+            if _meet(other.pieces, access.pieces):
+                self._report(other, access)
+        if len(known) > _MANY:
+            clocks = self.session.clocks
+            alive = [clocks.now(pid) for pid in self._members(window)]
+            known[:] = [
+                one for one in known if not all(one.before(clock) for clock in alive)
+            ]
+        known.append(access)
+
+    def _members(self, window: int) -> list[int]:
+        return [pid for number, pid in self.sides if number == window]
+
+    def _report(self, first: Access, second: Access) -> None:
+        key = ("conflict", frozenset((first.site, second.site)))
+        if key in self.told:
+            return
+        self.told.add(key)
+        low = max(min(bounds_of(p)[0] for p in first.pieces),
+                  min(bounds_of(p)[0] for p in second.pieces))  # fmt: skip
+        high = min(max(bounds_of(p)[1] for p in first.pieces),
+                   max(bounds_of(p)[1] for p in second.pieces))  # fmt: skip
+        names = [one.call.name if one.call is not None else one.what for one in (second, first)]
+        self.session.report(
+            Finding(
+                AccessesConflict,
+                f"{names[0]} and {names[1]} reach the same "
+                f"{text.count(max(1, high - low), 'byte')} at rank {second.target} in any order",
+                [second.place(""), first.place("")],
+                "MPI 4.1, section 12.7: the result of concurrent accesses to one place is "
+                "undefined if one of them writes, except for accumulate operations with one "
+                "operator",
+                "synchronize between the two, use different places, or Accumulate",
+                more=["no synchronization orders the two: neither happens before the other"],
+            )
+        )
+
+    def _complete(
+        self, call: MpiCall, side: WindowSide, state: SideState, target: Any
+    ) -> None:
+        pid = call.rank.pid
+        count = self.session.clocks.now(pid)[pid]
+        group = side.window.core.group
+        kept = []
+        for access in state.pending:
+            if target is None or access.target == group[int(target)]:
+                access.done = count
+            else:
+                kept.append(access)
+        state.pending = kept
+
+    def _release_buffers(self, rank: Rank, state: SideState, target: Any) -> None:
+        for entry in list(state.buffers):
+            if target is None or entry[0] == target:
+                state.buffers.remove(entry)
+                self.session.memory.forget(rank, (self, entry[1]))
+
+    def _complete_locally(self, call: MpiCall) -> None:
+        """A request-based access is complete at its origin: its buffers are free."""
+        pid = call.rank.pid
+        for (_, other), state in self.sides.items():
+            if other == pid:
+                for access in state.pending:
+                    if access.call is not None and access.call.name.startswith("R"):
+                        self._release_buffers(call.rank, state, None)
+                        break
+
+    # The memory of windows.
+
+    def _watch(self, call: MpiCall, side: WindowSide) -> None:
+        number = side.window.core.p2p.number
+        self.windows[number] = call
+        self._state(side)
+        if side.memory.nbytes == 0 or side.window.flavor == WIN_FLAVOR_SHARED:
+            return
+        rank = call.rank
+        pid = rank.pid
+        clocks = self.session.clocks
+
+        def used(rank: Rank, writing: bool, memory: Any, site: CallSite) -> None:
+            clock = clocks.stamp(pid)
+            what = "the program writes" if writing else "the program reads"
+            access = Access(
+                pid, None, site, "write" if writing else "read", [memory], clock, pid, "", what
+            )
+            access.done = clock[pid] + 1
+            self._enter(number, access, None)
+
+        whole = np.frombuffer(side.memory, np.uint8)
+        self.session.memory.watch(rank, (self, "window", number), [whole], used)
+
+    def finish(self, simulation: Simulation) -> None:
+        """Report epochs that are still open."""
+        errors = {id(outcome.error) for outcome in simulation.outcomes}
+        for error, finding in self.failures:
+            if id(error) in errors:
+                self.session.report(finding)
+        if self.session.clean:
+            for state in self.sides.values():
+                self._unclosed(state)
+
+
+def _side(call: MpiCall) -> WindowSide | None:
+    if call.values and isinstance(call.values[0], Win):
+        side: WindowSide | None = call.values[0]._impl
+        return side
+    return None
+
+
+def _memory(
+    call: MpiCall, side: WindowSide, other: WindowSide
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """The memory at the target, and what the call reads and writes at the origin."""
+    given = call.arguments
+    rank = int(given["target_rank"])
+    if "target_disp" in given:  # one element
+        data = reduction(given["origin"], False, rank)
+        result = reduction(given["result"], True, rank)
+        region = other.locate(call.values[0], int(given["target_disp"]), 1, data.datatype)
+        reads = pieces_of(data)
+        if "compare" in given:
+            reads += pieces_of(reduction(given["compare"], False, rank))
+        return pieces_of(region), reads, pieces_of(result)
+    data, where = one_sided(given["origin"], False, rank, given["target"])
+    region = other.locate(call.values[0], where.displacement, where.count, where.datatype)
+    if call.name in _GETS:
+        return pieces_of(region), [], pieces_of(data)
+    if "result" in given:
+        return pieces_of(region), pieces_of(data), pieces_of(reduction(given["result"], True, rank))
+    return pieces_of(region), pieces_of(data), []
+
+
+def _conflict(one: Access, other: Access) -> bool:
+    """Whether two kinds of access may not happen in any order."""
+    if one.kind == other.kind == "read":
+        return False
+    if one.kind == other.kind == "update":
+        alike = one.op == other.op or "NO_OP" in (one.op, other.op)
+        return not alike
+    return True
+
+
+def _meet(some: list[Any], others: list[Any]) -> bool:
+    for one in some:
+        low, high = bounds_of(one)
+        for other in others:
+            first, last = bounds_of(other)
+            if low < last and first < high and shares(one, other):
+                return True
+    return False
+

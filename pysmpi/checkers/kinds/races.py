@@ -1,0 +1,305 @@
+"""Message races: wildcard receives that could have taken another message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pysmpi.checkers.clocks import Clock
+from pysmpi.checkers.describing import place
+from pysmpi.checkers.registry import Checker, checker
+from pysmpi.diagnostics import Diagnostic, register
+from pysmpi.kernel.matching import ANY
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Receive, Request, Send, Transfer
+from pysmpi.mpi.base.ranks import Universe
+from pysmpi.mpi.buffers.spellings import MessageRegion
+from pysmpi.mpi.calls import CallKind, MpiCall, Role
+from pysmpi.mpi.datatypes.status import Status
+from pysmpi.runtime.findings import Finding
+from pysmpi.runtime.program_errors import shorten
+from pysmpi.runtime.simulation import Simulation
+
+
+@register
+class MessageRace(Diagnostic):
+    """A receive from any source could have taken another message, with another outcome.
+
+    The report names the receive, the message that it took in this run, and the one that it could
+    have taken: no synchronization lets one of them arrive first. It is an error if the other order
+    leaves a later receive without a message, or if two different receives would exchange data. A
+    loop that treats all messages alike is not reported.
+
+    ## Why it is bad
+
+    The program works as long as the messages arrive in the usual order, and then hangs, or computes
+    something else, once in many runs.
+
+    ## Example
+
+    ```python
+    first = comm.recv(source=MPI.ANY_SOURCE)
+    second = comm.recv(source=1)  # waits for ever if the first receive took rank 1's message
+    ```
+
+    ## What to do
+
+    Name the source of each receive, or give messages of different purpose different tags. If the
+    order does not matter, take the source from the `Status` of the receive.
+
+    ## References
+
+    MPI 4.1, sections 3.2.4 (wildcards) and 3.5 (order of messages).
+    """
+
+    code = "PSM121"
+    title = "message race"
+
+
+class Posted:
+    """A receive of the program, in the order of its rank."""
+
+    __slots__ = ("index", "call", "source", "tag", "send", "done", "nbytes", "request")
+
+    def __init__(self, index: int, call: MpiCall, receive: Receive) -> None:
+        self.index = index
+        self.call = call
+        self.source = receive.source
+        self.tag = receive.tag
+        self.nbytes = receive.nbytes
+        self.send: Sent | None = None
+        self.done: int | None = None  # the receiver's clock when it knows that it is complete
+        self.request = receive
+
+    def accepts(self, sent: Sent) -> bool:
+        """Whether a message fits."""
+        return self.source in (ANY, sent.source) and self.tag in (ANY, sent.tag)
+
+
+class Sent:
+    """A message of the program, in the order of its sender."""
+
+    __slots__ = ("call", "source", "tag", "clock", "receive", "content", "nbytes")
+
+    def __init__(self, call: MpiCall, send: Send, clock: Clock) -> None:
+        self.call = call
+        self.source = send.source
+        self.tag = send.tag
+        self.clock = clock
+        self.receive: Posted | None = None
+        self.content: int | None = None
+        self.nbytes = send.nbytes
+
+
+class Box:
+    """The messages to one rank of a communicator, and its receives."""
+
+    __slots__ = ("pid", "sends", "receives", "wild")
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.sends: dict[int, list[Sent]] = {}
+        self.receives: list[Posted] = []
+        self.wild = False
+
+
+_MOST = 20_000  # receives of one rank that are compared
+
+
+@checker("races", "receives from any source that could have taken another message")
+class RaceChecks(Checker):
+    """Remembers messages and receives, and looks for others that each wildcard could have taken."""
+
+    needs_clocks = True
+
+    def __init__(self) -> None:
+        self.boxes: dict[tuple[int, int], Box] = {}
+        self.sent: dict[Request, Sent] = {}
+        self.posted: dict[Request, Posted] = {}
+        self.starts: dict[int, list[Posted]] = {}
+        self.awaited: dict[int, list[Any]] = {}
+        self.universe: Universe
+
+    def begin(self, simulation: Simulation) -> None:
+        """Remember the communicators of the run."""
+        self.universe = simulation.universe
+
+    def _box(self, request: Send | Receive) -> Box | None:
+        context = request.context
+        core = self.universe.communicators.get(context.number)
+        if core is None or core.kind == "window" or core.coll is context:
+            return None
+        key = context.number, request.destination
+        found = self.boxes.get(key)
+        if found is None:
+            found = self.boxes[key] = Box(context.members[request.destination].pid)
+        return found
+
+    def request_started(self, request: Request, process: Process, now: float) -> None:
+        """A message or a receive begins."""
+        call = self.session.call_on(process)
+        if call is None or call.kind is not CallKind.POINT_TO_POINT:
+            return
+        if isinstance(request, Transfer):
+            return
+        if isinstance(request, Send):
+            box = self._box(request)
+            if box is not None:
+                sent = Sent(call, request, self.session.clocks.stamp(call.rank.pid))
+                box.sends.setdefault(request.source, []).append(sent)
+                self.sent[request] = sent
+        elif isinstance(request, Receive):
+            box = self._box(request)
+            if box is not None and len(box.receives) < _MOST:
+                posted = Posted(len(box.receives), call, request)
+                box.receives.append(posted)
+                box.wild = box.wild or request.source == ANY
+                self.posted[request] = posted
+                self.starts.setdefault(id(call), []).append(posted)
+
+    def message_matched(self, send: Send, receive: Receive, now: float) -> None:
+        """A receive has its message."""
+        sent, posted = self.sent.pop(send, None), self.posted.pop(receive, None)
+        if sent is None or posted is None:
+            return
+        sent.receive, posted.send = posted, sent
+        payload = send.payload
+        if isinstance(payload, MessageRegion):
+            if payload.nbytes <= 1 << 20:
+                sent.content = hash(bytes(payload.pack()))
+        elif payload is not None:
+            sent.content = hash(bytes(payload))
+
+    def call_made(self, call: MpiCall) -> None:
+        """Note the receives that the call waits for."""
+        operations = call.operations
+        if operations:
+            found = [
+                message for operation in operations if hasattr(operation, "messages")
+                for message in operation.messages() if isinstance(message, Receive)
+            ]  # fmt: skip
+            if found:
+                self.awaited[id(call)] = found
+
+    def call_returned(self, call: MpiCall, result: Any) -> None:
+        """Receives that are complete were complete before what the rank does next."""
+        pid = call.rank.pid
+        clock = self.session.clocks.now(pid)[pid]
+        for posted in self.starts.pop(id(call), ()):
+            if posted.request.done:
+                posted.done = clock
+        waited = self.awaited.pop(id(call), None)
+        if waited:
+            done = {id(request) for request in waited if request.done}
+            for box in self.boxes.values():
+                if box.pid == pid:
+                    for posted in reversed(box.receives):
+                        if id(posted.request) in done and posted.done is None:
+                            posted.done = clock
+                        elif posted.done is not None and len(done) == 1:
+                            break
+
+    def call_failed(self, call: MpiCall, error: BaseException) -> None:
+        """Forget the call."""
+        self.starts.pop(id(call), None)
+        self.awaited.pop(id(call), None)
+
+    def finish(self, simulation: Simulation) -> None:
+        """Look for other matches."""
+        told: set[Any] = set()
+        for box in self.boxes.values():
+            if box.wild:
+                self._look(box, told)
+
+    def _look(self, box: Box, told: set[Any]) -> None:
+        for posted in box.receives:
+            taken = posted.send
+            if posted.source != ANY or taken is None:
+                continue
+            for source, sends in box.sends.items():
+                if source == taken.source:
+                    continue
+                other = next(
+                    (
+                        sent for sent in sends
+                        if posted.tag in (ANY, sent.tag)
+                        and (sent.receive is None or sent.receive.index > posted.index)
+                    ),
+                    None,
+                )  # fmt: skip
+                if other is None:
+                    continue
+                if posted.done is not None and other.clock.get(box.pid, 0) >= posted.done:
+                    continue  # sent after the receive was complete
+                reason = self._outcome(box, posted, taken, other)
+                if reason is not None:
+                    key = posted.call.site, taken.call.site, other.call.site
+                    if key not in told:
+                        told.add(key)
+                        self._report(posted, taken, other, reason)
+                        break
+
+    def _outcome(self, box: Box, posted: Posted, taken: Sent, other: Sent) -> str | None:
+        """The difference that the other message makes, if any."""
+        later = other.receive
+        if later is None:
+            if self.session.clean:
+                return None  # a message too many: reported as such
+            waiting = next(
+                (one for one in box.receives if one.send is None and one.accepts(taken)
+                 and not one.accepts(other)), None
+            )  # fmt: skip
+            if waiting is None:
+                return None
+            return f"{waiting.call.name} waits for the message that it took in this run"
+        if other.nbytes > posted.nbytes or taken.nbytes > later.nbytes:
+            return "the other message does not fit into the buffer"
+        if not later.accepts(taken):
+            return (
+                f"the receive that took the other message, {_line(later)}, accepts no message "
+                f"from rank {taken.source} with tag {taken.tag}: it then waits for ever, or takes "
+                "a later message"
+            )
+        if later.call.site == posted.call.site or taken.content == other.content:
+            return None
+        if taken.content is None or other.content is None:
+            return None
+        if _takes_status(posted.call) or _takes_status(later.call):
+            return None
+        return f"the data of the two messages differ, and {_line(later)} takes the other one"
+
+    def _report(self, posted: Posted, taken: Sent, other: Sent, reason: str) -> None:
+        later = other.receive
+        places = [
+            place(posted.call, "takes any of them"),
+            place(taken.call, "taken in this run"),
+            place(other.call, "could be taken as well"),
+        ]
+        if later is not None and later.call.site != posted.call.site:
+            places.insert(1, place(later.call, "took the other"))
+        self.session.report(
+            Finding(
+                MessageRace,
+                f"{posted.call.name} from any source took the message of rank "
+                f"{taken.call.rank.pid}; that of rank {other.call.rank.pid} can arrive first",
+                places,
+                "MPI 4.1, sections 3.2.4 and 3.5: a receive from any source takes any message "
+                "that fits, and messages of different senders have no order",
+                "name the source, use different tags, or take the source from a Status",
+                more=[
+                    "neither send happens before the other, and the receive does not happen "
+                    "before them",
+                    f"with the other message: {reason}",
+                ],
+            )
+        )
+
+
+def _line(posted: Posted) -> str:
+    site = posted.call.site
+    return posted.call.name if site is None else (
+        f"{posted.call.name} at {shorten(site.file)}:{site.line}"
+    )
+
+
+def _takes_status(call: MpiCall) -> bool:
+    return any(isinstance(value, Status) for value in call.having(Role.STATUS).values())

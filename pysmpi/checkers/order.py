@@ -1,0 +1,67 @@
+"""Collective calls: the processes that make a call together, and its place in their order."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pysmpi.checkers.describing import communicator_handle, core_of
+from pysmpi.mpi.calls import CallKind, MpiCall
+from pysmpi.mpi.files.files import File
+from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.mpi.rma.windows import Win
+
+_NOT_COLLECTIVE = frozenset(
+    "Abort Ack_failed Revoke Create_group Create_from_group Create_from_groups Join Cart_map "
+    "Graph_map Free Disconnect Agree Iagree Shrink Ishrink Get_failed _commctx_intra "
+    "_commctx_inter".split()
+)
+# Calls of other chapters that all ranks of a communicator make.
+_MADE_ON = frozenset(
+    "Create Allocate Allocate_shared Create_dynamic Open Spawn Spawn_multiple Accept "
+    "Connect".split()
+)
+_WINDOW = frozenset(("Fence", "Free"))
+_FILE = frozenset(
+    "Close Set_view Set_size Preallocate Sync Set_atomicity Read_all Write_all Read_at_all "
+    "Write_at_all Read_ordered Write_ordered Read_all_begin Read_all_end Write_all_begin "
+    "Write_all_end Iread_all Iwrite_all Iread_at_all Iwrite_at_all Seek_shared".split()
+)
+
+
+class CallGroup(NamedTuple):
+    """The processes of a collective call: calls with one `key` match in their order."""
+
+    key: Any
+    pids: tuple[int, ...]
+    core: Communicator
+    noun: str  # of the object, if it is no communicator
+
+
+def group_of(call: MpiCall) -> CallGroup | None:
+    """Who makes a call together with its rank; None for a call that is not collective."""
+    name, kind = call.name, call.kind
+    if kind is CallKind.COLLECTIVE:
+        if name in _NOT_COLLECTIVE:
+            return None
+    elif kind is CallKind.ONE_SIDED and name in _WINDOW:
+        side = call.values[0]._impl if isinstance(call.values[0], Win) else None
+        if side is None:
+            return None
+        core = side.window.core
+        return CallGroup(("window", core.p2p.number), tuple(core.group), core, "the window")
+    elif kind is CallKind.FILE and name in _FILE:
+        impl = call.values[0]._impl if isinstance(call.values[0], File) else None
+        if impl is None:
+            return None
+        shared = impl.file.core
+        return CallGroup(("file", shared.p2p.number), tuple(shared.group), shared, "the file")
+    elif name not in _MADE_ON or kind is CallKind.LOCAL:
+        return None
+    found = core_of(call.rank, communicator_handle(call))
+    if found is None or found.revoked or (found.size == 1 and not found.inter):
+        return None
+    if found.inter and name in _MADE_ON:
+        return None
+    number = min(found.p2p.number, found.remote.p2p.number)
+    pids = tuple(found.group) + (tuple(found.remote.group) if found.inter else ())
+    return CallGroup(number, pids, found, "")
