@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -210,3 +210,29 @@ def _root(frame: FrameType) -> str:
 def _site(frame: FrameType) -> CallSite:
     code = frame.f_code
     return CallSite(code.co_filename, frame.f_lineno, code.co_qualname)
+
+
+def trace_callers(function: Any, wanted: Callable[[FrameType], bool]) -> None:
+    """Let a function trace the lines of those running functions that are `wanted`."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if wanted(frame):
+            frame.f_trace = function
+        frame = frame.f_back
+
+
+def variable(frame: FrameType, name: str) -> Any:
+    """The value of a variable of a function, or of its module; KeyError if there is none."""
+    found = frame.f_locals
+    return found[name] if name in found else frame.f_globals[name]
+
+
+def name_of_caller(function: str) -> str:
+    """The name of the function that called a running function, which has a qualified name."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_qualname != function:
+        frame = frame.f_back
+    # Its boundary has the same name.
+    while frame is not None and frame.f_code.co_qualname == function:
+        frame = frame.f_back
+    return "" if frame is None else frame.f_code.co_name

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pysmpi.frames import variable
+
 
 class Use(NamedTuple):
     """One use of memory: the expression, and whether it writes."""
@@ -331,11 +333,10 @@ def _evaluate(node: ast.AST, frame: FrameType) -> Any:
         case ast.Constant(value=value):
             return value
         case ast.Name(id=name):
-            if name in frame.f_locals:
-                return frame.f_locals[name]
-            if name in frame.f_globals:
-                return frame.f_globals[name]
-            raise Unknown
+            try:
+                return variable(frame, name)
+            except KeyError:
+                raise Unknown from None
         case ast.Attribute(value=inner, attr=name):
             owner = _evaluate(inner, frame)
             if isinstance(owner, np.ndarray) and name in ("T", "real", "imag"):

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from pysmpi.checkers.accesses import memory_of, uses_of
+from pysmpi.frames import CallSite, call_site, is_ours, trace_callers
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.spellings import MessageRegion
-from pysmpi.runtime.program_errors import CallSite, call_site, is_ours
 
 # `told(rank, writes, memory, site)` when a line is about to use memory that overlaps.
 Told = Callable[[Rank, bool, Any, CallSite], None]
@@ -114,11 +114,7 @@ class MemoryWatch:
             return  # a debugger or coverage has the function
         self.tracing.add(rank.pid)
         sys.settrace(self._called)
-        frame: FrameType | None = sys._getframe()
-        while frame is not None:
-            if self._is_program(frame):
-                frame.f_trace = self._line
-            frame = frame.f_back
+        trace_callers(self._line, self._is_program)
 
     def _is_program(self, frame: FrameType) -> bool:
         code = frame.f_code

@@ -9,6 +9,7 @@ from pysmpi.checkers.describing import call_text, place
 from pysmpi.checkers.memory import bounds_of, pieces_of, shares
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
+from pysmpi.frames import CallSite
 from pysmpi.kernel.requests import Receive, Send
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers import spellings
@@ -26,7 +27,6 @@ from pysmpi.mpi.point_to_point.operations import (
 )
 from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.runtime.findings import Finding, Place
-from pysmpi.runtime.program_errors import CallSite
 from pysmpi.runtime.simulation import Simulation
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from pysmpi.checkers.describing import call_text, place
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
+from pysmpi.frames import name_of_caller
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.info import Info
@@ -274,5 +275,5 @@ def _made(call: MpiCall) -> tuple[str, str, str]:
 
 def _made_by_property(call: MpiCall) -> bool:
     """Whether an attribute such as `comm.group` made the object, which the program cannot free."""
-    caller = call.caller
-    return caller is not None and caller.co_name in ("group", "remote_group", "info")
+    names = ("group", "remote_group", "info")
+    return name_of_caller(call.procedure.function.__qualname__) in names

@@ -12,6 +12,7 @@ from pysmpi.checkers.describing import op_name, place
 from pysmpi.checkers.memory import bounds_of, pieces_of, shares
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
+from pysmpi.frames import CallSite
 from pysmpi.mpi.base.constants import (
     ERR_RMA_SYNC,
     MODE_NOPRECEDE,
@@ -27,7 +28,6 @@ from pysmpi.mpi.collective.arguments import one_sided
 from pysmpi.mpi.rma.window import WindowSide
 from pysmpi.mpi.rma.windows import Win
 from pysmpi.runtime.findings import Finding, Place
-from pysmpi.runtime.program_errors import CallSite
 from pysmpi.runtime.simulation import Simulation
 
 

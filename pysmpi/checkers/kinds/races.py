@@ -8,6 +8,7 @@ from pysmpi.checkers.clocks import Clock
 from pysmpi.checkers.describing import place
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
+from pysmpi.frames import shorten
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Receive, Request, Send, Transfer
@@ -16,7 +17,6 @@ from pysmpi.mpi.buffers.spellings import MessageRegion
 from pysmpi.mpi.calls import CallKind, MpiCall, Role
 from pysmpi.mpi.datatypes.status import Status
 from pysmpi.runtime.findings import Finding
-from pysmpi.runtime.program_errors import shorten
 from pysmpi.runtime.simulation import Simulation
 
 
