@@ -7,6 +7,7 @@ read. Requests that are still open are carried over to the next schedule.
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -17,9 +18,19 @@ from pysmpi.errors import UsageError
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Request
-from pysmpi.kernel.schedule import IRECV, ISEND, MOST_TAGS, RECV, SEND, WAIT, Schedule
+from pysmpi.kernel.schedule import (
+    COMPUTE,
+    IRECV,
+    ISEND,
+    MOST_TAGS,
+    RECV,
+    SEND,
+    SLEEP,
+    WAIT,
+    Schedule,
+)
 from pysmpi.replay.actions import Reader
-from pysmpi.replay.sources import Line, Source
+from pysmpi.replay.sources import Block, Source, words_of
 
 if TYPE_CHECKING:
     from pysmpi.replay.replay import Instance
@@ -28,6 +39,14 @@ if TYPE_CHECKING:
 ENOUGH, MOST = 512, 4096
 TEST = 1e-4  # seconds that a test takes (SimGrid: smpi/test)
 UNLIMITED = 1 << 62
+KNOWN = 1 << 14  # different lines of a rank that are kept
+# Kinds of entries.
+STEP, START, AMOUNT, AWAIT, COLLECTIVE, OTHER, NOTHING = range(7)
+# What a line means: its kind; code, peer, bytes and tag of a step; the key of its request; flops or
+# seconds; the collective call.
+Entry = tuple[int, int, int, int, int, tuple[int, int, int], float, Call | None]
+_NO_KEY = (0, 0, 0)
+
 # Collective calls, each with its own tags: of the operation, and of the number of the call.
 OPERATIONS = (
     "barrier", "bcast", "reduce", "allreduce", "alltoall", "alltoallv", "gather", "gatherv",
@@ -57,11 +76,15 @@ class Player:
         self.process = process
         self.rank = source.rank
         self.reader = Reader(source.name, instance.size)
+        self._own = str(source.rank)
         self.done = False
         self.date = 0.0
         self.calls = 0  # collective calls
-        self._lines: Iterator[Line] = source.lines()
-        self._left: Line | None = None  # a line that has been read but belongs to the next schedule
+        self._blocks: Iterator[Block] = source.blocks()
+        self._first = 0  # number of the first line of the block
+        self._lines: list[bytes] = []  # of the block
+        self._at = 0  # the next of them
+        self._known: dict[bytes, Entry] = {}  # lines that were read before
         self._open: dict[tuple[int, int, int], deque[int]] = {}  # slots of requests, by key
         self._slots: list[Request | None] = []  # of the schedule that is executed
         self._numbers: list[int] = []  # line of each of its steps
@@ -99,30 +122,75 @@ class Player:
     def _read(self) -> bool:
         """Load the process with the next actions; return False at the end of the trace."""
         schedule = self._renew()
+        codes, peers, sizes, tags = schedule.codes, schedule.peers, schedule.sizes, schedule.tags
+        numbers = self._numbers
+        open_slots, known = self._open, self._known
         if self._after > 0.0:
-            self._numbers.append(self.reader.number)
+            numbers.append(self.reader.number)
             schedule.compute(self._after)
             self._after = 0.0
+        lines, at = self._lines, self._at
         while True:
-            line = self._left
-            if line is None:
-                line = next(self._lines, None)
-            self._left = None
-            if line is None:
-                break
-            steps = len(schedule)
-            if steps >= ENOUGH and (not self._open or steps >= MOST):
-                self._left = line
-                break
-            if not self._action(schedule, line, steps == 0):
-                if steps:
-                    self._left = line
+            if at == len(lines):
+                block = next(self._blocks, None)
+                if block is None:
                     break
+                self._first, lines = block
+                self._lines, at = lines, 0
+                continue
+            steps = len(codes)
+            if steps >= ENOUGH and (not open_slots or steps >= MOST):
+                break
+            line = lines[at]
+            entry = known.get(line)
+            if entry is None:
+                entry = self._entry(self._first + at, line)
+            kind, code, peer, nbytes, tag, key, amount, _ = entry
+            if kind == STEP or kind == START:
+                codes.append(code)
+                peers.append(peer)
+                sizes.append(nbytes)
+                tags.append(tag)
+                if kind == START:
+                    slots = open_slots.get(key)
+                    if slots is None:
+                        slots = open_slots[key] = deque()
+                    slots.append(self._next)
+                    self._next += 1
+            elif kind == AMOUNT:
+                codes.append(code)
+                peers.append(len(schedule.amounts))
+                sizes.append(0)
+                tags.append(0)
+                schedule.amounts.append(amount)
+            elif kind == AWAIT:
+                slots = open_slots.get(key)
+                if slots is None:
+                    at += 1
+                    continue  # a test has found it complete
+                slot = slots.popleft()
+                if not slots:
+                    del open_slots[key]
+                codes.append(WAIT)
+                peers.append(slot)
+                sizes.append(slot + 1)
+                tags.append(0)
+            elif kind == COLLECTIVE:
+                if steps:
+                    break
+                self._at = at + 1
+                self.reader.number = self._first + at
+                self._collective(entry)
                 return True
-            self._numbers.extend([line[0]] * (len(schedule) - steps))
+            elif kind == OTHER:
+                self._action(schedule, self._first + at, line)
+            at += 1
+            numbers.extend([self._first + at - 1] * (len(codes) - steps))
             if self._test is not None:
                 break
-        if not len(schedule):
+        self._at = at
+        self.reader.number = self._first + at
+        if not codes:
             return False
         self._load(schedule)
         return True
@@ -150,27 +218,55 @@ class Player:
         slots[: len(kept)] = kept
         process.next_slot = len(kept)
 
-    def _action(self, schedule: Schedule, line: Line, first: bool) -> bool:
-        """Append an action; False for a collective call, which is loaded if it is the first."""
+    def _entry(self, number: int, line: bytes) -> Entry:
+        """What a line means; UsageError for one that is wrong."""
         reader = self.reader
-        number, words = line
-        reader.begin(number, words)
+        words = words_of(line)
         if not words:
+            return (NOTHING, 0, 0, 0, 0, _NO_KEY, 0.0, None)
+        if words[0] != self._own and words[0].lstrip("0") != self._own:
+            raise UsageError(
+                f"{self.source.name}, line {number}: found rank {words[0]!r} in the lines of rank "
+                f"{self.rank}, expected {self.rank}"
+            )
+        reader.begin(number, words[1:])
+        if len(words) < 2:
             raise reader.wrong("the end of the line", "an action")
-        name = words[0]
+        name = words[1]
+        entry: Entry
         if name in ("send", "isend", "recv", "irecv"):
-            self._message(schedule, name)
+            entry = self._message(name)
         elif name == "compute":
-            schedule.compute(reader.real("flops"))
+            entry = AMOUNT, COMPUTE, 0, 0, 0, _NO_KEY, reader.real("flops"), None
+        elif name == "sleep":
+            entry = AMOUNT, SLEEP, 0, 0, 0, _NO_KEY, reader.real("seconds"), None
         elif name == "wait":
-            self._wait(schedule)
-        elif name in ("waitall", "waitAll"):
+            entry = AWAIT, 0, 0, 0, 0, self._key(reader), 0.0, None
+        elif name == "finalize" or name == "location" or name in IGNORED:
+            reader.at = len(reader.words)
+            entry = NOTHING, 0, 0, 0, 0, _NO_KEY, 0.0, None
+        else:
+            operation = _COLLECTIVES.get(name.replace("_", "").lower())
+            if operation is None:
+                return (OTHER, 0, 0, 0, 0, _NO_KEY, 0.0, None)
+            call, after = self._call(operation)
+            entry = COLLECTIVE, 0, 0, 0, 0, _NO_KEY, after, call
+        reader.end()
+        if len(self._known) >= KNOWN:
+            self._known.clear()
+        self._known[line] = entry
+        return entry
+
+    def _action(self, schedule: Schedule, number: int, line: bytes) -> None:
+        """Append an action that depends on the state of the rank."""
+        reader = self.reader
+        reader.begin(number, words_of(line)[1:])
+        name = reader.words[0]
+        if name in ("waitall", "waitAll"):
             if reader.more():
                 reader.whole("a number of requests")
             schedule.waitall(0, self._next)
             self._open.clear()
-        elif name == "sleep":
-            schedule.sleep(reader.real("seconds"))
         elif name in ("sendRecv", "sendrecv"):
             self._exchange(schedule)
         elif name == "test":
@@ -178,17 +274,8 @@ class Player:
             schedule.sleep(TEST)
         elif name == "init":
             reader.choose_default()
-            return True
-        elif name == "location":
-            return True
-        elif name == "finalize" or name in IGNORED:
-            return True
-        elif name.replace("_", "").lower() in _COLLECTIVES:
-            if not first:
-                return False
-            self._collective(_COLLECTIVES[name.replace("_", "").lower()])
-            reader.end()
-            return False
+            self._known.clear()
+            return
         elif name in NOT_REPLAYED:
             raise UsageError(
                 f"{reader.name}, line {number}: found action {name!r}, which smpirun records and "
@@ -197,7 +284,6 @@ class Player:
         else:
             raise UsageError(f"{reader.name}, line {number}: found no such action: {name!r}")
         reader.end()
-        return True
 
     def _step(self, schedule: Schedule, code: int, peer: int, nbytes: int, tag: int) -> None:
         # The tags are the program's: a schedule's own checks are for those of algorithms.
@@ -206,7 +292,7 @@ class Player:
         schedule.sizes.append(nbytes)
         schedule.tags.append(tag)
 
-    def _message(self, schedule: Schedule, name: str) -> None:
+    def _message(self, name: str) -> Entry:
         reader = self.reader
         sends = name in ("send", "isend")
         if sends:
@@ -225,16 +311,10 @@ class Player:
             if count < 0:
                 nbytes = UNLIMITED
         if name == "send":
-            self._step(schedule, SEND, peer, nbytes, tag)
-        elif name == "recv":
-            self._step(schedule, RECV, peer, nbytes, tag)
-        else:
-            self._step(schedule, ISEND if sends else IRECV, peer, nbytes, tag)
-            slots = self._open.get(key)
-            if slots is None:
-                slots = self._open[key] = deque()
-            slots.append(self._next)
-            self._next += 1
+            return STEP, SEND, peer, nbytes, tag, _NO_KEY, 0.0, None
+        if name == "recv":
+            return STEP, RECV, peer, nbytes, tag, _NO_KEY, 0.0, None
+        return START, ISEND if sends else IRECV, peer, nbytes, tag, key, 0.0, None
 
     def _exchange(self, schedule: Schedule) -> None:
         reader = self.reader
@@ -254,16 +334,6 @@ class Player:
         destination = reader.rank("a destination")
         return source, destination, reader.whole("a tag", -1_000_000_007, (1 << 31) - 1)
 
-    def _wait(self, schedule: Schedule) -> None:
-        key = self._key(self.reader)
-        slots = self._open.get(key)
-        if slots is None:
-            return  # a test has found it complete
-        slot = slots.popleft()
-        if not slots:
-            del self._open[key]
-        self._step(schedule, WAIT, slot, slot + 1, 0)
-
     def _tested(self, key: tuple[int, int, int]) -> None:
         """Release the request of a test if it is complete."""
         slots = self._open.get(key)
@@ -274,9 +344,12 @@ class Player:
                 if not slots:
                     del self._open[key]
 
-    def _collective(self, operation: str) -> None:
+    def _collective(self, entry: Entry) -> None:
         """Load the process with a collective call."""
-        call = self._call(operation)
+        assert entry[7] is not None
+        call = copy.copy(entry[7])
+        self._after = entry[6]
+        operation = call.op
         instance = self.instance
         number = self.calls
         self.calls += 1
@@ -294,24 +367,26 @@ class Player:
         self._slots = list(self._slots)
         self.process.prepare(schedule, instance.collective, self.rank, tag)
 
-    def _call(self, op: str) -> Call:
+    def _call(self, op: str) -> tuple[Call, float]:
+        """A collective call, and the flops after it."""
+        after = 0.0
         reader, size = self.reader, self.instance.size
         call = Call(op, self.rank, size)
         if op == "barrier":
-            return call
+            return call, after
         if op == "bcast":
             call.count = reader.whole("a count")
             call.root = reader.root()
             call.type_size = reader.size()
         elif op in ("reduce", "allreduce", "scan", "exscan"):
             call.count = reader.whole("a count")
-            self._after = reader.real("flops")
+            after = reader.real("flops")
             if op == "reduce":
                 call.root = reader.root()
             call.type_size = reader.size()
         elif op == "reduce_scatter":
             counts = reader.counts("the count")
-            self._after = reader.real("flops")
+            after = reader.real("flops")
             call.type_size = reader.size()
             call.recv_counts = tuple(counts)
             call.count = counts[self.rank]
@@ -330,7 +405,7 @@ class Player:
             reader.size()
         else:
             self._unequal(call)
-        return call
+        return call, after
 
     def _unequal(self, call: Call) -> None:
         """The arguments of an operation with a count a rank."""

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
 from pysmpi.errors import UsageError
 
-# A line of a trace: its number in its file, and its words after the rank.
-Line = tuple[int, list[str]]
-_COMMON = 1 << 20  # bytes read at once of a file of all ranks
+# Lines of a rank that follow each other in a file: the number of the first, and their bytes. Only
+# newlines end lines: `str.splitlines` knows more.
+Block = tuple[int, list[bytes]]
+_COMMON = 1 << 20  # bytes read at once
+
+
+def words_of(line: bytes) -> list[str]:
+    """The words of a line, without its comment."""
+    return line.decode("utf-8", "replace").split("#", 1)[0].split()
 
 
 class Source:
@@ -25,8 +31,8 @@ class Source:
     name: str
     rank: int
 
-    def lines(self) -> Iterator[Line]:
-        """The lines of the rank, without comments and empty lines."""
+    def blocks(self) -> Iterator[Block]:
+        """The lines of the rank; each begins with the number of the rank, unless it is wrong."""
         raise TypeError("a source of lines has to say which")
 
 
@@ -38,20 +44,13 @@ class OwnFile(Source):
         self.path = path
         self.name = name
 
-    def lines(self) -> Iterator[Line]:
-        """The lines; UsageError for a line of another rank."""
-        own = str(self.rank)
-        with _opened(self.path, self.name) as stream:
-            for number, line in enumerate(stream, 1):
-                words = line.split("#", 1)[0].split()
-                if not words:
-                    continue
-                if words[0] != own:
-                    raise UsageError(
-                        f"{self.name}, line {number}: found rank {words[0]!r} in the file of rank "
-                        f"{own}, expected {own}"
-                    )
-                yield number, words[1:]
+    def blocks(self) -> Iterator[Block]:
+        """The lines of the file."""
+        try:
+            size = os.path.getsize(self.path)
+        except OSError as error:
+            raise UsageError(f"{self.name}: cannot be read: {error.strerror}") from None
+        yield from _pieces(self.path, self.name, [(0, size, 1)])
 
 
 class CommonFile(Source):
@@ -67,27 +66,36 @@ class CommonFile(Source):
         self.name = name
         self.runs = array("q")
 
-    def lines(self) -> Iterator[Line]:
+    def blocks(self) -> Iterator[Block]:
         """The lines."""
         runs = self.runs
-        with open(self.path, "rb") as stream:
-            for i in range(0, len(runs), 3):
-                offset, end, number = runs[i], runs[i] + runs[i + 1], runs[i + 2]
-                rest = b""
-                while offset < end or rest:
-                    stream.seek(offset)
-                    data = rest + stream.read(min(_COMMON, end - offset))
-                    offset = min(end, offset + _COMMON)
-                    cut = len(data) if offset == end else data.rfind(b"\n") + 1
-                    rest = data[cut:]
-                    # Only newlines end lines, as in `_common`: `str.splitlines` knows more.
-                    for line in data[:cut].split(b"\n"):
-                        words = line.decode("utf-8", "replace").split("#", 1)[0].split()
-                        if words:
-                            yield number, words[1:]
-                        number += 1
-                    if data[:cut].endswith(b"\n"):
-                        number -= 1  # of the empty rest after the last newline
+        yield from _pieces(
+            self.path,
+            self.name,
+            ((runs[i], runs[i + 1], runs[i + 2]) for i in range(0, len(runs), 3)),
+        )
+
+
+def _pieces(path: Path, name: str, runs: Iterable[tuple[int, int, int]]) -> Iterator[Block]:
+    """The lines of some runs of a file: (first byte, number of bytes, number of the first line)."""
+    try:
+        stream = open(path, "rb")
+    except OSError as error:
+        raise UsageError(f"{name}: cannot be read: {error.strerror}") from None
+    with stream:
+        for offset, count, number in runs:
+            end = offset + count
+            rest = b""
+            while offset < end:
+                stream.seek(offset)
+                data = rest + stream.read(min(_COMMON, end - offset))
+                offset = min(end, offset + _COMMON)
+                lines = data.split(b"\n")
+                rest = lines.pop()
+                if offset == end and rest:
+                    lines.append(rest)
+                yield number, lines
+                number += len(lines)
 
 
 def sources(path: str | os.PathLike[str]) -> list[Source]:
