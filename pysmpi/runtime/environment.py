@@ -252,7 +252,7 @@ def _patch_proc(patches: Patches) -> None:
     replaced = of_path(opens)
     patches.set(io, "open", replaced)
     patches.set(builtins, "open", replaced)
-    for name in ("open", "listdir", "readlink"):
+    for name in ("open", "listdir", "readlink", "stat", "lstat", "access", "scandir"):
         if hasattr(os, name):
             real = getattr(os, name)
             new = of_path(real)

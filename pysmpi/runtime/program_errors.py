@@ -6,6 +6,7 @@ once.
 
 from __future__ import annotations
 
+import dis
 import os
 import traceback
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,11 @@ from pysmpi.errors import PysmpiInternalError
 from pysmpi.frames import CallSite as CallSite
 from pysmpi.frames import is_library, is_ours
 from pysmpi.frames import shorten as shorten
+from pysmpi.version import HOME
+
+_OWN = os.path.join(HOME, "")
+_COMPILED = "pysmpi" + os.sep  # prefix of the file names of compiled functions
+_RAISES = frozenset(dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE"))
 
 
 def error_site(error: BaseException) -> CallSite | None:
@@ -81,9 +87,34 @@ def internal_error(error: BaseException) -> PysmpiInternalError | None:
     while found is not None and id(found) not in seen:
         if isinstance(found, PysmpiInternalError):
             return found
+        if _is_own(found):
+            bug = PysmpiInternalError(f"a bug in pysmpi: {type(found).__name__}: {_message(found)}")
+            bug.__cause__ = found
+            return bug
         seen.add(id(found))
         found = found.__cause__ or found.__context__
     return None
+
+
+def _is_own(error: BaseException) -> bool:
+    """Whether an error is one of pysmpi's code outside of MPI calls, such as in `os.dup2`.
+
+    Most errors in there are on purpose, or come from a function of Python that got the program's
+    arguments. Failed assertions, unknown names and attributes that pysmpi's own objects lack never
+    are.
+    """
+    trace = error.__traceback__
+    if not isinstance(error, (AssertionError, NameError, AttributeError)) or trace is None:
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    if not trace.tb_frame.f_code.co_filename.startswith((_OWN, _COMPILED)):
+        return False
+    if not isinstance(error, AttributeError):
+        return True
+    if trace.tb_frame.f_code.co_code[trace.tb_lasti] in _RAISES:
+        return False
+    return error.obj is None or type(error.obj).__module__.partition(".")[0] == "pysmpi"
 
 
 def format_internal(error: BaseException, where: str = "") -> str:

@@ -194,6 +194,49 @@ def test_a_bug_has_an_exit_status_and_a_full_traceback(tmp_path: Path) -> None:
     assert "PSM102" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("assert pid is None", "AssertionError"),
+        ("return unknown_name", "NameError"),
+        ("return here().made_up", "AttributeError"),
+        ("return None.made_up", "AttributeError"),
+    ],
+)
+def test_a_bug_outside_of_mpi_calls_is_one_too(tmp_path: Path, text: str, error: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import pysmpi.runtime.environment as room\n"
+        f"code = compile('def getpgid(pid):\\n    {text}', room.__file__, 'exec')\n"
+        "exec(code, vars(room))\n"
+        "room.getpgid(0)\n"
+    )
+    done = run(program)
+    assert done.returncode == 70, done.stderr
+    assert done.stderr.startswith("pysmpi: internal error: rank 0\nTraceback")
+    assert error in done.stderr and "PSM102" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os; os.getpgid('x')",
+        "import subprocess; subprocess.run(['true'], stdout=5.5)",
+        "import os; os.environ['made up']",
+        "import threading; threading.Thread(target=5).start().made_up",
+        "import select; select.select([object()], [], [])",
+        "import logging; logging.getLogger('a').made_up",
+        "assert not 'the program itself'",
+    ],
+)
+def test_wrong_arguments_of_replaced_functions_are_the_programs(tmp_path: Path, text: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(text + "\n")
+    done = run(program)
+    assert done.returncode == 1, done.stderr
+    assert "PSM102" in done.stderr and "internal error" not in done.stderr
+
+
 def test_frames_of_pysmpi_are_shown_on_request(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text("from mpi4py import MPI\nMPI.COMM_WORLD.Send(5, 0)\n")

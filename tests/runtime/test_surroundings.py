@@ -187,6 +187,27 @@ def test_a_rank_finds_itself_in_proc(program, capsys):
     assert lines(capsys) == ["True 1 True True True True True"] * 2
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+def test_a_rank_asks_for_its_files_in_proc(program, capsys):
+    run(
+        program(
+            """
+            import os, pathlib, stat
+            me = pathlib.Path("/proc", str(os.getpid()))
+            next_one = pathlib.Path("/proc", str(os.getpid() + 1))
+            print(me.exists(), os.path.isdir(me), stat.S_ISLNK(os.lstat(me / "exe").st_mode),
+                  os.access(str(me / "stat"), os.R_OK), os.path.exists(me / "made-up"),
+                  "comm" in [entry.name for entry in os.scandir(str(me))], next_one.exists(),
+                  os.stat in os.supports_dir_fd, os.stat in os.supports_follow_symlinks,
+                  os.stat.__name__, os.path.samefile(".", os.curdir))
+            """
+        ),
+        2,
+    )
+    seen = "True True True True False True False True True stat True"
+    assert lines(capsys) == [seen] * 2
+
+
 def test_every_rank_has_its_own_directory(program, tmp_path, capsys):
     before = os.getcwd()
     for name in ("0", "1"):
