@@ -14,6 +14,8 @@ ROOMS = [
     "pysmpi/kernel/*.py",
     "pysmpi/network/flows.py",
     "pysmpi/runtime/process/exchange.py",
+    "pysmpi/mpi/buffers/contiguous.py",
+    "pysmpi/mpi/point_to_point/envelopes.py",
     *(
         f"pysmpi/memory/transfer/{name}.py"
         for name in (

@@ -315,8 +315,6 @@ class Engine:
             self._match(send, receive)
             self._flow(send, now)
         elif self.control is None or not self.control.offered(send, box):
-            if send.detached and self.keep is not None and send.payload is not None:
-                self.keep(send)
             if send.eager:
                 self._flow(send, now)
             if self.control is not None:

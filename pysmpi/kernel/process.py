@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pysmpi.kernel.engine import Engine
 
 NOTHING: Final[list[Request]] = []
+NO_SENDS: Final[list[Send]] = []
 
 # Stages of one step of a schedule.
 FRESH: Final = 0  # not begun
@@ -89,6 +90,10 @@ class Process(Event):
         self.waits: list[Request] = NOTHING
         self.all: bool = True
         self.waiting: bool = False
+        # Whether its program stands in a call, so that the memory of its messages cannot change,
+        # and the messages whose data must be saved if the call ends before they are matched.
+        self.calling: bool = False
+        self.lent: list[Send] = NO_SENDS
         self.outstanding: int = 0
         self.busy: float = 0.0  # date (s) until which completions keep the process busy
         self.since: float = 0.0  # date (s) of the begin of its latest wait
@@ -253,15 +258,36 @@ class Process(Event):
         entered = engine.now + self.debt
         waited = self.core_wait_seconds
         self.inline = True
-        if not self._advance():
+        self.calling = True
+        try:
+            if not self._advance():
+                self.inline = False
+                self.suspend()
+        finally:
             self.inline = False
-            self.suspend()
-        self.inline = False
+            self.calling = False
+            if len(self.lent) > 0:
+                self._keep()
         self.comm_seconds += engine.now - entered - (self.core_wait_seconds - waited)
         tell = engine.listeners.program_ended
         if tell is not None:
             for method in tell:
                 method(self, engine.now)
+
+    def lend(self, send: Send) -> None:
+        """Save the data of an unmatched message when the running call ends, not before."""
+        if len(self.lent) == 0:
+            self.lent = [send]
+        else:
+            self.lent.append(send)
+
+    def _keep(self) -> None:
+        lent = self.lent
+        self.lent = NO_SENDS
+        keep = self.engine.keep
+        for send in lent:
+            if send.unexpected and send.payload is not None:
+                keep(send)
 
     def run(self) -> None:
         """Continue; called by the engine when the process is ready."""

@@ -129,7 +129,14 @@ class Send(Envelope):
 
     def post(self, process: "Process") -> None:
         """Offer the message to its destination."""
-        process.engine.post_send(self)
+        engine = process.engine
+        engine.post_send(self)
+        if self.unexpected and self.detached and self.payload is not None:
+            if engine.keep is not None:
+                if process.calling:
+                    process.lend(self)
+                else:
+                    engine.keep(self)
 
 
 class Transfer(Send):

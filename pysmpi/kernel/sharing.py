@@ -53,6 +53,8 @@ HOT: Final = 3
 # Number of contended constraints with a single member, in one solution, above which they are left
 # out again.
 LONELY: Final = 32
+# Members of a constraint that may have ended before its list of members is made anew.
+ENDED: Final = 8
 
 
 class Constraint:
@@ -61,7 +63,9 @@ class Constraint:
     def __init__(self, capacity: float, name: str = "") -> None:
         self.capacity: float = capacity
         self.name: str = name
-        self.members: dict[Activity, float] = {}
+        # Those that use it, in the order in which they came; some of the list may have ended.
+        self.members: list[Activity] = []
+        self.count: int = 0  # of the members that have not ended
         self.demand: float = 0.0  # sum of weight * bound over the members
         self.contended: bool = False
         self.exceeded: bool = False  # whether demand was above capacity since it was last idle
@@ -106,6 +110,7 @@ class Activity(Event):
         self.constraints: list[Constraint] = constraints
         self.weights: list[float] = weights
         self.system: Optional[System] = None
+        self.ended: bool = False  # after it has been removed
         self.begun: float = 0.0  # date (s) since when it is free
         self.bundle: Optional[Bundle] = None
         self.goal: float = 0.0  # the progress of its bundle at which it ends
@@ -261,21 +266,25 @@ class System:
 
     def add(self, activity: Activity) -> None:
         """Let an activity take its share from now on."""
+        if activity.ended:
+            # It comes again: lists of members may still have its earlier entry.
+            activity.ended = False
+            for constraint in activity.constraints:
+                constraint.members = present(constraint)
         activity.system = self
         bound = activity.bound
         limit = bound
         contended = 0
-        for i in range(len(activity.constraints)):
-            constraint = activity.constraints[i]
-            weight = activity.weights[i]
+        for constraint, weight in zip(activity.constraints, activity.weights):
             constraint.demand += demand_of(weight, bound, constraint)
-            if len(constraint.members) > 0 and (
+            if constraint.count > 0 and (
                 constraint.demand > constraint.capacity * (1.0 + SLACK)
             ):
                 constraint.exceeded = True
                 if not constraint.contended:
                     self._contend(constraint)
-            constraint.members[activity] = weight
+            constraint.members.append(activity)
+            constraint.count += 1
             if constraint.contended:
                 contended += 1
             elif limit * weight > constraint.capacity:
@@ -292,10 +301,12 @@ class System:
         bundle = activity.bundle
         if bundle is not None:
             self._leave(activity, bundle)
-        for i in range(len(activity.constraints)):
-            constraint = activity.constraints[i]
-            del constraint.members[activity]
-            if len(constraint.members) == 0:
+        activity.system = None
+        activity.ended = True
+        for constraint, weight in zip(activity.constraints, activity.weights):
+            constraint.count -= 1
+            if constraint.count == 0:
+                constraint.members.clear()
                 constraint.demand = 0.0
                 constraint.usage = 0.0
                 if constraint.exceeded:
@@ -305,12 +316,13 @@ class System:
                 constraint.exceeded = False
                 constraint.contended = constraint.heat == HOT
             else:
-                constraint.demand -= demand_of(activity.weights[i], activity.bound, constraint)
+                if len(constraint.members) > 2 * constraint.count + ENDED:
+                    constraint.members = present(constraint)
+                constraint.demand -= demand_of(weight, activity.bound, constraint)
                 if constraint.contended and not constraint.cooling and constraint.heat < HOT:
                     if constraint.demand <= constraint.capacity * (1.0 + SLACK):
                         constraint.cooling = True
                         self.cooling.append(constraint)
-        activity.system = None
 
     def rate_of(self, activity: Activity) -> float:
         """The present rate of an activity, in units of work a second."""
@@ -322,8 +334,10 @@ class System:
         before = constraint.capacity
         constraint.capacity = capacity
         constraint.demand = 0.0
-        for member, weight in constraint.members.items():
-            constraint.demand += demand_of(weight, member.bound, constraint)
+        for member in present(constraint):
+            for other, weight in zip(member.constraints, member.weights):
+                if other is constraint:
+                    constraint.demand += demand_of(weight, member.bound, constraint)
         if constraint.contended:
             self._touch(constraint)
         elif constraint.demand > min(before, capacity) * (1.0 + SLACK):
@@ -338,7 +352,7 @@ class System:
     def _bundle_anew(self, constraint: Constraint) -> None:
         """Put the members of a constraint into the bundles that now fit them."""
         now = self.queue.now
-        for member in list(constraint.members):
+        for member in present(constraint):
             bundle = member.bundle
             if bundle is None:
                 left = member.work - member.limit * (now - member.begun)
@@ -348,12 +362,11 @@ class System:
                 self._leave(member, bundle)
             limit = member.bound
             contended = 0
-            for i in range(len(member.constraints)):
-                other = member.constraints[i]
+            for other, weight in zip(member.constraints, member.weights):
                 if other.contended:
                     contended += 1
-                elif limit * member.weights[i] > other.capacity:
-                    limit = other.capacity / member.weights[i]
+                elif limit * weight > other.capacity:
+                    limit = other.capacity / weight
             member.limit = limit
             self._join(member, left if left > 0.0 else 0.0, contended)
 
@@ -368,11 +381,9 @@ class System:
         limit = bundle.limit
         fits = bundle.rate == limit or bundle.count == 1 and limit < INFINITY
         if fits:
-            for i in range(len(bundle.constraints)):
-                constraint = bundle.constraints[i]
+            for constraint, weight in zip(bundle.constraints, bundle.weights):
                 if constraint.dirty or (
-                    constraint.usage + bundle.weights[i] * limit
-                    > constraint.capacity * (1.0 + SLACK)
+                    constraint.usage + weight * limit > constraint.capacity * (1.0 + SLACK)
                 ):
                     fits = False
                     break
@@ -383,8 +394,8 @@ class System:
             return
         bundle.rate = limit
         bundle.bottleneck = None
-        for i in range(len(bundle.constraints)):
-            bundle.constraints[i].usage += bundle.weights[i] * limit
+        for constraint, weight in zip(bundle.constraints, bundle.weights):
+            constraint.usage += weight * limit
         self._schedule(bundle)
 
     def _bundle_for(self, activity: Activity, contended: int) -> Bundle:
@@ -407,16 +418,16 @@ class System:
                 )
                 self.twins[id(activity.constraints)] = bundle
             if bundle.count == 0:
-                for i in range(contended):
-                    activity.constraints[i].bundles[bundle] = activity.weights[i]
+                for constraint, weight in zip(activity.constraints, activity.weights):
+                    constraint.bundles[bundle] = weight
                 bundle.updated = self.queue.now
             return bundle
         constraints: list[Constraint] = []
         weights: list[float] = []
-        for i in range(len(activity.constraints)):
-            if activity.constraints[i].contended:
-                constraints.append(activity.constraints[i])
-                weights.append(activity.weights[i])
+        for constraint, weight in zip(activity.constraints, activity.weights):
+            if constraint.contended:
+                constraints.append(constraint)
+                weights.append(weight)
         key: object = (activity.penalty, activity.limit, tuple(constraints), tuple(weights))
         found = self.bundles.get(key)
         if found is None:
@@ -424,22 +435,23 @@ class System:
             found.key = key
             found.updated = self.queue.now
             self.bundles[key] = found
-            for i in range(len(constraints)):
-                constraints[i].bundles[found] = weights[i]
+            for constraint, weight in zip(constraints, weights):
+                constraint.bundles[found] = weight
         return found
 
     def _leave(self, activity: Activity, bundle: Bundle) -> None:
         """Take a member out of its bundle; its goal may stay behind, and is found void later."""
         activity.bundle = None
         bundle.count -= 1
-        for i in range(len(bundle.constraints)):
-            constraint = bundle.constraints[i]
+        rate = bundle.rate
+        empty = bundle.count == 0
+        for constraint, weight in zip(bundle.constraints, bundle.weights):
             if constraint.usage >= constraint.capacity * (1.0 - SLACK):
                 self._touch(constraint)
-            constraint.usage -= bundle.weights[i] * bundle.rate
-            if bundle.count == 0:
+            constraint.usage -= weight * rate
+            if empty:
                 del constraint.bundles[bundle]
-        if bundle.count == 0:
+        if empty:
             if len(bundle.goals) > 0:
                 bundle.goals = []
             bundle.rate = 0.0
@@ -495,7 +507,7 @@ class System:
         self.cooling = []
         if len(self.lonely) >= LONELY:
             for constraint in self.lonely:
-                if constraint.contended and len(constraint.members) == 1:
+                if constraint.contended and constraint.count == 1:
                     constraint.contended = False
                     constraint.exceeded = False
                     constraint.heat = 0
@@ -577,9 +589,7 @@ class System:
             level = bundle.limit * bundle.penalty
             if level < lowest:
                 lowest = level
-            for i in range(len(bundle.constraints)):
-                constraint = bundle.constraints[i]
-                weight = bundle.weights[i]
+            for constraint, weight in zip(bundle.constraints, bundle.weights):
                 constraint.load += weight * inverse
                 constraint.held += weight * total
                 constraint.open += 1
@@ -623,9 +633,7 @@ class System:
         bundle.bottleneck = bottleneck
         total = share * bundle.count
         inverse = bundle.count / bundle.penalty
-        for i in range(len(bundle.constraints)):
-            constraint = bundle.constraints[i]
-            weight = bundle.weights[i]
+        for constraint, weight in zip(bundle.constraints, bundle.weights):
             constraint.remaining -= weight * total
             constraint.load -= weight * inverse
             constraint.open -= 1
@@ -671,7 +679,7 @@ class System:
         """Bring `usage` up to date with the shares."""
         self.lonely = []
         for constraint in region:
-            if len(constraint.members) == 1:
+            if constraint.count == 1:
                 self.lonely.append(constraint)
             if constraint.whole:
                 constraint.usage = 0.0
@@ -679,8 +687,13 @@ class System:
                 constraint.usage -= constraint.held
         for bundle in bundles:
             total = bundle.share * bundle.count
-            for i in range(len(bundle.constraints)):
-                bundle.constraints[i].usage += bundle.weights[i] * total
+            for constraint, weight in zip(bundle.constraints, bundle.weights):
+                constraint.usage += weight * total
+
+
+def present(constraint: Constraint) -> "list[Activity]":
+    """The members of a constraint that have not ended, in the order in which they came."""
+    return [member for member in constraint.members if member.system is not None]
 
 
 def demand_of(weight: float, bound: float, constraint: Constraint) -> float:

@@ -59,11 +59,12 @@ class Table:
     from the calling rank, as in a separate process.
     """
 
-    __slots__ = ("null", "first", "_numbers", "_impls")
+    __slots__ = ("null", "first", "given", "_numbers", "_impls")
 
     def __init__(self, kind: int, null: int) -> None:
         self.null = null
         self.first = 0x80000000 | kind << 26
+        self.given = False  # whether a rank has given out a number
         self._numbers: dict[int, int] = {id(None): null}
         self._impls: dict[int, Any] = {null: None}
 
@@ -78,6 +79,7 @@ class Table:
         found = self._numbers.get(id(impl))
         if found is None:
             own = self._own()
+            self.given = True
             found = own.numbers.get(id(impl))
             if found is None:
                 found = own.numbers[id(impl)] = self.first + own.given
@@ -93,6 +95,8 @@ class Table:
 
     def forget(self, impl: Any) -> None:
         """Remove an object and its number."""
+        if not self.given:
+            return
         own = NUMBERS.of(current()).get(self.first)
         if own is not None:
             number = own.numbers.pop(id(impl), None)

@@ -14,89 +14,11 @@ import numpy as np
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.exporting import acquire, address_of, at_address
+from pysmpi.mpi.buffers.contiguous import NOTHING, MessageRegion, copy_message
 from pysmpi.mpi.buffers.memory import buffer
 from pysmpi.mpi.datatypes.datatypes import BYTE, Datatype
-from pysmpi.mpi.datatypes.layouts import CopyPlan
 
-NOTHING = memoryview(bytearray())
-
-
-class MessageRegion:
-    """`count` elements of a datatype in the memory of a program.
-
-    `nbytes` is the number of data bytes. `data` is the memory itself if the message is contiguous,
-    else None: then `plan` copies between the packed stream and `memory`; the address of the message
-    is byte `origin` of `memory`.
-    """
-
-    __slots__ = ("count", "data", "datatype", "memory", "nbytes", "origin", "plan")
-
-    data: memoryview | None
-    datatype: Datatype
-    count: int
-    nbytes: int
-    memory: memoryview
-    origin: int
-    plan: CopyPlan
-
-    def pack(self) -> memoryview | bytearray:
-        """The packed data: the memory itself if it is contiguous, else a copy."""
-        if self.data is not None:
-            return self.data
-        stream = bytearray(self.nbytes)
-        self.plan.pack(self.memory, self.origin, stream)
-        return stream
-
-    def unpack(self, stream: Any) -> int:
-        """Store packed data from the first element on; return the number of stored bytes.
-
-        Data that does not fit is left out.
-        """
-        size = len(stream)
-        if size > self.nbytes:
-            size = self.nbytes
-            stream = memoryview(stream)[:size]
-        if self.data is not None:
-            if size == self.nbytes:
-                self.data[:] = stream
-            else:
-                self.data[:size] = stream
-        elif size == self.nbytes:
-            self.plan.unpack(self.memory, self.origin, stream)
-        else:
-            self.plan.unpack_some(self.memory, self.origin, stream, size)
-        return size
-
-    def snapshot(self) -> bytes | memoryview:
-        """A packed copy of the data."""
-        if self.data is not None:
-            return self.data.tobytes()
-        return memoryview(self.pack())
-
-
-def copy_message(source: MessageRegion, target: MessageRegion) -> int:
-    """Copy the data of one message to another, once, through both layouts.
-
-    Returns the bytes that were copied: no more than the target has room for.
-    """
-    data, room = source.data, target.data
-    if data is not None:
-        if room is not None:
-            nbytes = source.nbytes
-            if nbytes == target.nbytes:
-                room[:] = data
-            elif nbytes < target.nbytes:
-                room[:nbytes] = data
-            else:
-                nbytes = target.nbytes
-                room[:] = data[:nbytes]
-            return nbytes
-        return target.unpack(data)
-    if room is not None and source.nbytes <= target.nbytes:
-        source.plan.pack(source.memory, source.origin, room)
-        return source.nbytes
-    return target.unpack(source.pack())
-
+__all__ = ["EMPTY", "NOTHING", "Blocks", "MessageRegion", "copy_message", "in_one_piece", "place"]
 
 class Blocks:
     """The buffer of a collective operation: one block for each process.
@@ -192,12 +114,7 @@ class Blocks:
 
 def in_one_piece(datatype: Datatype, count: int, data: memoryview) -> MessageRegion:
     """The message with the bytes `data`."""
-    made = MessageRegion.__new__(MessageRegion)
-    made.datatype = datatype
-    made.count = count
-    made.data = data
-    made.nbytes = data.nbytes
-    return made
+    return MessageRegion(datatype, count, data.nbytes, data)
 
 
 def place(obj: Any, memory: memoryview | None, origin: int, count: int, datatype: Datatype,
@@ -231,9 +148,8 @@ def place(obj: Any, memory: memoryview | None, origin: int, count: int, datatype
         origin = -plan.low
     elif origin + plan.low < 0 or origin + plan.high > memory.nbytes:
         memory, origin = _widen(obj, memory, origin, plan.low, plan.high, writable)
-    made = MessageRegion.__new__(MessageRegion)
-    made.datatype, made.count, made.nbytes = datatype, count, nbytes
-    made.data, made.memory, made.origin, made.plan = None, memory, origin, plan
+    made = MessageRegion(datatype, count, nbytes, None)
+    made.memory, made.origin, made.plan = memory, origin, plan
     return made
 
 

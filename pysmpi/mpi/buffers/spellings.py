@@ -21,6 +21,7 @@ import numpy as np
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import fail, integer, named, sequence
 from pysmpi.mpi.base.exporting import acquire
+from pysmpi.mpi.buffers.contiguous import FORMATS, contiguous
 from pysmpi.mpi.buffers.memory import is_bottom
 from pysmpi.mpi.buffers.regions import EMPTY, NOTHING, Blocks, MessageRegion, copy_message, place
 from pysmpi.mpi.datatypes.datatypes import (
@@ -60,14 +61,14 @@ def send(spec: Any, rank: int = 0) -> MessageRegion:
     """The message of a send to `rank`."""
     if rank == c.PROC_NULL:
         return EMPTY
-    return _quick(spec, False) or _parse(spec, False)
+    return contiguous(spec, False) or _parse(spec, False)
 
 
 def receive(spec: Any, rank: int = 0) -> MessageRegion:
     """The message of a receive from `rank`."""
     if rank == c.PROC_NULL:
         return EMPTY
-    return _quick(spec, True) or _parse(spec, True, partly=True)
+    return contiguous(spec, True) or _parse(spec, True, partly=True)
 
 
 def partitioned(spec: Any, writable: bool, rank: int, partitions: int) -> Blocks:
@@ -79,7 +80,7 @@ def reduction(spec: Any, writable: bool, rank: int = 0) -> MessageRegion:
     """The buffer of a broadcast or a reduction, or of input and output."""
     if rank == c.PROC_NULL:
         return EMPTY
-    return _quick(spec, writable) or _parse(spec, writable)
+    return contiguous(spec, writable) or _parse(spec, writable)
 
 
 def matching(send: Any, receive: Any) -> tuple[MessageRegion, MessageRegion]:
@@ -87,8 +88,8 @@ def matching(send: Any, receive: Any) -> tuple[MessageRegion, MessageRegion]:
 
     That is looked at before the memory is: a wrong datatype may make a buffer look too small.
     """
-    target = _quick(receive, True) or _simple(receive, True, 1)
-    source = _quick(send, False) or _simple(send, False, 1)
+    target = contiguous(receive, True) or _simple(receive, True, 1)
+    source = contiguous(send, False) or _simple(send, False, 1)
     check_same(source, target)
     return (source if isinstance(source, MessageRegion) else place(*source, writable=False),
             target if isinstance(target, MessageRegion) else place(*target, writable=True))
@@ -100,37 +101,6 @@ def check_same(send: Any, receive: Any) -> None:
         raise ValueError("mismatch in send and receive MPI datatypes")
     if send.count != receive.count:
         raise ValueError(f"mismatch in send count {send.count} and receive count {receive.count}")
-
-
-def _quick(spec: Any, writable: bool) -> MessageRegion | None:
-    """The message of a contiguous array of a predefined datatype; None for all other spellings."""
-    kind = type(spec)
-    try:
-        if kind is list or kind is tuple:
-            obj, datatype = spec
-            if type(datatype) is not Datatype:
-                return None
-            view = memoryview(obj)
-        else:
-            view = memoryview(spec)
-            datatype = _FORMATS[view.format]
-        record: Any = datatype._impl
-        unit = record.unit
-        if not unit:
-            return None
-        nbytes = view.nbytes
-        count = nbytes // unit
-        if count * unit != nbytes or not view.c_contiguous or (writable and view.readonly):
-            return None
-        made = MessageRegion.__new__(MessageRegion)
-        made.data = view.cast("B") if nbytes else NOTHING
-    except (TypeError, ValueError, KeyError, BufferError, AttributeError):
-        # _parse handles unusual arguments, or refuses them with the right message.
-        return None
-    made.datatype = datatype
-    made.count = count
-    made.nbytes = nbytes
-    return made
 
 
 def datatype_argument(spec: Any) -> Datatype:
@@ -375,6 +345,10 @@ _FORMATS: dict[str, Datatype] = {
     for prefix in ("", "@", _NATIVE_ORDER)}
 # An element without a format is a number of bytes.
 _FORMATS[""] = BYTE
+for _format, _datatype in _FORMATS.items():
+    _record = _datatype._live()
+    if _record.unit:
+        FORMATS[_format] = _datatype, _record.unit
 
 
 def held(blocks: Blocks) -> Blocks:

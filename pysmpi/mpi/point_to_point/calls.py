@@ -6,14 +6,11 @@ import warnings
 from typing import Any
 
 from pysmpi.kernel.requests import STANDARD, SYNCHRONOUS, Receive, Send
-from pysmpi.kernel.requests import Request as KernelRequest
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_COMM, PROC_NULL
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.payload import snapshot
 from pysmpi.mpi.buffers.pickling import pickle
-from pysmpi.mpi.buffers.spellings import receive as receive_message
-from pysmpi.mpi.buffers.spellings import send as send_message
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.status import Status, check_status
 from pysmpi.mpi.groups.communicator import Communicator
@@ -21,12 +18,16 @@ from pysmpi.mpi.point_to_point.envelopes import (
     IRECV_BYTES,
     check_destination,
     check_source,
+    exchange,
     landing_for,
     new_receive,
     new_send,
+    receive_message,
     revoked,
+    send_message,
     truncated,
     unpickle,
+    withdrawn,
 )
 from pysmpi.mpi.point_to_point.matched import Message
 from pysmpi.mpi.point_to_point.operations import (
@@ -37,10 +38,9 @@ from pysmpi.mpi.point_to_point.operations import (
     ReceiveOperation,
     SendOperation,
     describe,
-    withdrawn,
 )
 from pysmpi.mpi.point_to_point.probing import look_for_message, wait_for_message
-from pysmpi.mpi.point_to_point.requests import Prequest, Request
+from pysmpi.mpi.point_to_point.requests import Prequest, Request, handle_of
 
 
 def _deprecated() -> None:
@@ -78,7 +78,7 @@ class PointToPoint:
         operation = SendOperation(rank, self, None)
         operation.request = send
         rank.process.start(send)
-        return Request._of(operation)
+        return handle_of(operation)
 
     def _received(self, receive: Receive | None, status: Status | None) -> None:
         """End a blocking receive."""
@@ -96,12 +96,11 @@ class PointToPoint:
     ) -> None:
         process = rank.process
         if send is not None:
-            send.immediate = True
             if receive is None:
+                send.immediate = True
                 process.exchange([send], [send])
-            else:
-                both: list[KernelRequest] = [send, receive]
-                process.exchange(both, both)
+            elif exchange(process, send, receive) and status is None:
+                return
         elif receive is not None:
             process.start_and_wait(receive)
         self._received(receive, status)
@@ -235,7 +234,7 @@ class PointToPoint:
         operation = ReceiveOperation(rank, self, None, unpickle)
         operation.request = receive
         rank.process.start(receive)
-        return Request._of(operation)
+        return handle_of(operation)
 
     @mpi.point_to_point("3.10")
     def Isendrecv(

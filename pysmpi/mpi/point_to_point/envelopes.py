@@ -4,15 +4,18 @@ A message has an envelope for the kernel, which determines its time, and a paylo
 here. The payload of a buffer call describes memory; that of a lower-case call is the pickled bytes.
 When the kernel has matched a send with a receive, `deliver` copies the payload directly from the
 send buffer to the receive buffer. `keep` saves the payload if the sender may continue before that.
+
+This module is compiled: every message passes through it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, Optional
 
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.matching import ANY
-from pysmpi.kernel.requests import Receive, Send
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Receive, Request, Send
 from pysmpi.mpi.base.constants import (
     ANY_SOURCE,
     ANY_TAG,
@@ -25,16 +28,16 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import cint, fail, named
 from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.base.ranks import Rank, current
-from pysmpi.mpi.buffers.payload import move, snapshot
+from pysmpi.mpi.buffers import spellings
+from pysmpi.mpi.buffers.contiguous import MessageRegion, contiguous, copy_message
+from pysmpi.mpi.buffers.payload import PAYLOAD, move, snapshot
 from pysmpi.mpi.buffers.pickling import pickle
-from pysmpi.mpi.buffers.spellings import MessageRegion as Memory
-from pysmpi.mpi.buffers.spellings import is_integral
 from pysmpi.mpi.groups.communicator import Communicator, check_revoked
 
-TAG_UB = 0x7FFFFFFF
+TAG_UB: Final = 0x7FFFFFFF
 # The buffer size of `irecv` without a buffer: as in mpi4py, a longer message fails.
-IRECV_BYTES = 1 << 15
-UNLIMITED = 1 << 62
+IRECV_BYTES: Final = 1 << 15
+UNLIMITED: Final = 1 << 62
 
 
 class ObjectBuffer:
@@ -50,11 +53,14 @@ class ObjectBuffer:
 def deliver(send: Send, receive: Receive) -> None:
     """Move the data of a matched message."""
     source, target = send.payload, receive.payload
-    if target.__class__ is ObjectBuffer:
-        data = source.snapshot() if source.__class__ is Memory else source
+    if isinstance(target, ObjectBuffer):
+        data = source.snapshot() if isinstance(source, MessageRegion) else source
         target.data = memoryview(data)[: receive.nbytes] if receive.truncated else data
-    elif source.__class__ is Memory:
-        move(source, target)
+    elif isinstance(source, MessageRegion):
+        if PAYLOAD.active:
+            move(source, target)
+        else:
+            copy_message(source, target)
     elif target is not None:
         target.unpack(source)
     send.payload = None
@@ -62,7 +68,7 @@ def deliver(send: Send, receive: Receive) -> None:
 
 def keep(send: Send) -> None:
     """Save the data of a message if its sender continues before the match."""
-    if send.payload.__class__ is Memory:
+    if isinstance(send.payload, MessageRegion):
         send.payload = snapshot(send.payload)
 
 
@@ -70,6 +76,22 @@ def install(engine: Engine) -> None:
     """Have the engine move the data of messages."""
     engine.deliver = deliver
     engine.keep = keep
+
+
+def send_message(spec: Any, dest: Any) -> MessageRegion:
+    """The message of a send to `dest`."""
+    found: Optional[MessageRegion] = None
+    if dest != PROC_NULL:
+        found = contiguous(spec, False)
+    return spellings.send(spec, dest) if found is None else found
+
+
+def receive_message(spec: Any, source: Any) -> MessageRegion:
+    """The message of a receive from `source`."""
+    found: Optional[MessageRegion] = None
+    if source != PROC_NULL:
+        found = contiguous(spec, True)
+    return spellings.receive(spec, source) if found is None else found
 
 
 def check_destination(comm: Any, core: Communicator, dest: Any, tag: Any) -> None:
@@ -120,39 +142,62 @@ def new_send(
     core: Communicator,
     payload: Any,
     nbytes: int,
-    dest: int,
-    tag: int,
+    dest: Any,
+    tag: Any,
     mode: int,
 ) -> Send | None:
     """The envelope of a message, with its payload; None for a message to PROC_NULL."""
     remote = core.remote
-    if not (type(dest) is int and 0 <= dest < remote.size and type(tag) is int and tag >= 0):
+    if not (
+        isinstance(dest, int) and isinstance(tag, int) and 0 <= dest < remote.size and tag >= 0
+    ):
         check_destination(comm, core, dest, tag)
         dest, tag = cint(dest), cint(tag)
         if dest == PROC_NULL:
             return None
-    me = rank.pid - core.first if core.first >= 0 else _place(comm, core, rank)
+    first = core.first
+    me = rank.pid - first if first >= 0 else _place(comm, core, rank)
     send = Send(remote.p2p, me, dest, tag, nbytes, mode)
     send.payload = payload
     return send
 
 
 def new_receive(
-    comm: Any, rank: Rank, core: Communicator, payload: Any, nbytes: int, source: int, tag: int
+    comm: Any, rank: Rank, core: Communicator, payload: Any, nbytes: int, source: Any, tag: Any
 ) -> Receive | None:
     """The envelope of a receive; `payload` is a message or a `ObjectBuffer`. None for PROC_NULL."""
-    if not (type(source) is int and 0 <= source < core.remote.size and type(tag) is int
-            and tag >= 0):  # fmt: skip
+    if isinstance(tag, int) and tag == ANY_TAG:
+        tag = ANY
+    elif not (isinstance(tag, int) and tag >= 0):
         check_source(comm, core, source, tag)
-        source, tag = cint(source), cint(tag)
+        tag = cint(tag)
+        if tag == ANY_TAG:
+            tag = ANY
+    if not (isinstance(source, int) and 0 <= source < core.remote.size):
+        check_source(comm, core, source, 0)
+        source = cint(source)
         if source == PROC_NULL:
             return None
-        source = ANY if source == ANY_SOURCE else source
-        tag = ANY if tag == ANY_TAG else tag
-    me = rank.pid - core.first if core.first >= 0 else _place(comm, core, rank)
+        if source == ANY_SOURCE:
+            source = ANY
+    first = core.first
+    me = rank.pid - first if first >= 0 else _place(comm, core, rank)
     receive = Receive(core.p2p, source, me, tag, nbytes)
     receive.payload = payload
     return receive
+
+
+def exchange(process: Process, send: Send, receive: Receive) -> bool:
+    """Send and receive; return whether both messages arrived in full."""
+    send.immediate = True
+    both: list[Request] = [send, receive]
+    process.exchange(both, both)
+    return not receive.truncated and receive.message is not None and not withdrawn(send)
+
+
+def withdrawn(send: Send) -> bool:
+    """Whether a send is complete although its message never arrived, nor will."""
+    return not (send.arrived or send.detached)
 
 
 def unpickle(landing: ObjectBuffer) -> Any:
@@ -175,7 +220,7 @@ def landing_for(buf: Any, source: int) -> tuple[ObjectBuffer, int]:
     """
     if buf is None or source == PROC_NULL:
         return ObjectBuffer(), UNLIMITED
-    if is_integral(buf):
+    if spellings.is_integral(buf):
         nbytes = cint(buf)
         if nbytes < 0:
             raise SystemError(f"{named(buf)}negative size {nbytes}")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Receive
+from pysmpi.kernel.requests import Receive, Send
 from pysmpi.kernel.requests import Request as KernelRequest
 from pysmpi.mpi.base.constants import (
     ANY_SOURCE,
@@ -20,6 +20,7 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.datatypes.status import Status
+from pysmpi.mpi.point_to_point.envelopes import withdrawn
 
 
 class RequestOperation:
@@ -102,7 +103,9 @@ class SendOperation(RequestOperation):
     __slots__ = ("make", "cancelled")
 
     def __init__(self, rank: Rank, subject: Any, make: Callable[[], KernelRequest] | None) -> None:
-        super().__init__(rank, subject)
+        self.rank = rank
+        self.subject = subject
+        self.request: KernelRequest | None = None
         self.make = make
         self.cancelled = False
 
@@ -116,7 +119,8 @@ class SendOperation(RequestOperation):
     def fill(self, status: Status | None) -> int:
         if status is not None:
             status._fill(ANY_SOURCE, ANY_TAG, 0, self.cancelled)
-        if withdrawn(self.request) and not self.cancelled:
+        send = self.request
+        if isinstance(send, Send) and withdrawn(send) and not self.cancelled:
             return ERR_REVOKED
         return SUCCESS
 
@@ -143,7 +147,9 @@ class ReceiveOperation(RequestOperation):
         make: Callable[[], KernelRequest] | None,
         unpickle: Callable[[Any], Any] | None = None,
     ) -> None:
-        super().__init__(rank, subject)
+        self.rank = rank
+        self.subject = subject
+        self.request: KernelRequest | None = None
         self.make = make
         self.cancelled = False
         self.unpickle = unpickle
@@ -224,11 +230,6 @@ def joint(rank: Rank, parts: list[Any]) -> KernelRequest:
     follower.resume = lambda: whole.complete(rank.engine.now)
     follower.follow(parts)
     return whole
-
-
-def withdrawn(send: Any) -> bool:
-    """Whether a send is complete although its message never arrived, nor will."""
-    return not (send.arrived or send.detached)
 
 
 def describe(request: Any, status: Status | None, cancelled: bool) -> int:

@@ -46,6 +46,12 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
     def _wrap(cls, impl: Any) -> Any:
         return cls._of(impl)
 
+    def _retire(self) -> None:
+        if self._table.given:
+            super()._retire()
+        else:
+            self._impl = None
+
     # Completion of one request.
 
     @mpi.point_to_point("3.7.3")
@@ -167,9 +173,14 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         rank = current()
         process = rank.process
         items = _listed(requests)
-        active = _active(items)
-        if active:
-            process.wait([operation.request for _, operation in active])
+        operations = [item._impl for item in items]
+        waits = [
+            operation.request
+            for operation in operations
+            if operation is not None and operation.request is not None
+        ]
+        if waits:
+            process.wait(waits)
         _finish_all(items, statuses)
         return True
 
@@ -447,6 +458,15 @@ class Prequest(Request):
             fail(ERR_REQUEST, "not a partitioned operation", operation.subject)
         return operation
 
+
+def handle_of(operation: RequestOperation) -> Request:
+    """A new handle of an operation."""
+    made: Request = _new(Request)
+    made._impl = operation
+    return made
+
+
+_new: Any = object.__new__
 
 REQUEST_NULL = Request._define("REQUEST_NULL", None, 0x2C000000)
 

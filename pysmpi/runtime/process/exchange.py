@@ -46,7 +46,8 @@ class Group:
     def __init__(self, space: dict[str, Any], view: Any) -> None:
         self.space: dict[str, Any] = space
         self.view: Any = view  # of the version of the dictionary, None if it has none
-        self.seen: int = -1  # the version when a state was shown
+        self.seen: int = -1  # the version when its names were last known to be as noted
+        self.put: bool = False  # whether a value was put there since
         self.numbers: list[int] = []
 
 
@@ -83,6 +84,7 @@ class Exchange:
         self.base: list[Any] = []  # the common value of each name
         self.now: list[Any] = []  # the value that was put there, or seen there last
         self.groups: list[Group] = []  # of names, a dictionary each
+        self.homes: list[Group] = []  # of each name
         self.growing: list[dict[str, Any]] = []  # where names that are added are exchanged
         self.sizes: list[int] = []  # number of names at the last exchange
         self.contents: list[dict[str, Any]] = []  # known entries
@@ -114,6 +116,7 @@ class Exchange:
             group = Group(space, self.version_of(space))
             self.groups.append(group)
         group.numbers.append(number)
+        self.homes.append(group)
         self.spaces.append(space)
         self.names.append(name)
         self.base.append(value)
@@ -151,13 +154,17 @@ class Exchange:
         else:
             space[self.names[number]] = value
         self.now[number] = value
+        self.homes[number].put = True
 
     def _note(self, state: State) -> None:
         """See which names the state that is shown has assigned to since it is shown."""
         for group in self.groups:
             view = group.view
-            if view is not None and view[0] == group.seen:
-                continue
+            if view is not None:
+                version: int = view[0]
+                if version == group.seen:
+                    continue
+                group.seen = version
             space = group.space
             for number in group.numbers:
                 value = space.get(self.names[number], MISSING)
@@ -367,19 +374,24 @@ class Exchange:
                     self._put(number, self.base[number])
         if incoming:
             for number, value in incoming.items():
-                self._put(number, value)
+                if self.now[number] is not value:
+                    self._put(number, value)
         if state is self.outside:
             for number in self.numbers:
                 self._put(number, self.base[number])
         else:
-            for i in range(len(self.numbers)):
-                self._put(self.numbers[i], state.first[i])
+            now = self.now
+            for number, value in zip(self.numbers, state.first):
+                if now[number] is not value:
+                    self._put(number, value)
         self._show_modules(last, state)
         for i in range(len(self.growing)):
             self.sizes[i] = len(self.growing[i])
         for group in self.groups:
-            if group.view is not None:
-                group.seen = group.view[0]
+            if group.put:
+                group.put = False
+                if group.view is not None:
+                    group.seen = group.view[0]
         self.shown = state
         if self.facets:
             for facet in self.facets.values():

@@ -1,0 +1,131 @@
+"""Messages in the memory of a program, and the short way to contiguous ones.
+
+This module is compiled: every message of a buffer call passes through it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Optional
+
+NOTHING: Final = memoryview(bytearray())
+
+# The predefined datatype and its size in bytes, by the format of the buffer protocol.
+# `spellings.py` fills it in.
+FORMATS: Final[dict[str, tuple[Any, int]]] = {}
+
+_memoryview: Final[Any] = memoryview
+
+
+class MessageRegion:
+    """`count` elements of a datatype in the memory of a program.
+
+    `nbytes` is the number of data bytes. `data` is the memory itself if the message is contiguous,
+    else None: then `plan` copies between the packed stream and `memory`; the address of the message
+    is byte `origin` of `memory`.
+    """
+
+    __slots__ = ("count", "data", "datatype", "memory", "nbytes", "origin", "plan")
+
+    def __init__(self, datatype: Any, count: int, nbytes: int, data: Any) -> None:
+        self.datatype: Any = datatype
+        self.count: int = count
+        self.nbytes: int = nbytes
+        self.data: Any = data
+        self.memory: Any = None
+        self.origin: int = 0
+        self.plan: Any = None
+
+    def pack(self) -> Any:
+        """The packed data: the memory itself if it is contiguous, else a copy."""
+        if self.data is not None:
+            return self.data
+        stream = bytearray(self.nbytes)
+        self.plan.pack(self.memory, self.origin, stream)
+        return stream
+
+    def unpack(self, stream: Any) -> int:
+        """Store packed data from the first element on; return the number of stored bytes.
+
+        Data that does not fit is left out.
+        """
+        size = len(stream)
+        if size > self.nbytes:
+            size = self.nbytes
+            stream = memoryview(stream)[:size]
+        if self.data is not None:
+            if size == self.nbytes:
+                self.data[:] = stream
+            else:
+                self.data[:size] = stream
+        elif size == self.nbytes:
+            self.plan.unpack(self.memory, self.origin, stream)
+        else:
+            self.plan.unpack_some(self.memory, self.origin, stream, size)
+        return size
+
+    def snapshot(self) -> Any:
+        """A packed copy of the data: `bytes`, or a view of a copy."""
+        if self.data is not None:
+            return self.data.tobytes()
+        return memoryview(self.pack())
+
+
+def copy_message(source: MessageRegion, target: MessageRegion) -> int:
+    """Copy the data of one message to another, once, through both layouts.
+
+    Returns the bytes that were copied: no more than the target has room for.
+    """
+    data, room = source.data, target.data
+    if data is not None:
+        if room is not None:
+            nbytes = source.nbytes
+            if nbytes == target.nbytes:
+                room[:] = data
+            elif nbytes < target.nbytes:
+                room[:nbytes] = data
+            else:
+                nbytes = target.nbytes
+                room[:] = data[:nbytes]
+            return nbytes
+        return target.unpack(data)
+    if room is not None and source.nbytes <= target.nbytes:
+        source.plan.pack(source.memory, source.origin, room)
+        return source.nbytes
+    return target.unpack(source.pack())
+
+
+def contiguous(spec: Any, writable: bool) -> Optional[MessageRegion]:
+    """The message of a contiguous array of a predefined datatype; None for all other arguments."""
+    try:
+        if isinstance(spec, (list, tuple)):
+            return _typed(spec, writable)
+        view = _memoryview(spec)
+        datatype, unit = FORMATS[view.format]
+        if writable and view.readonly:
+            return None
+        data = view.cast("B")
+    except (TypeError, ValueError, KeyError, BufferError):
+        # An empty or unusual argument; the general way handles it, or refuses it with the right
+        # message.
+        return None
+    nbytes = len(data)
+    return MessageRegion(datatype, nbytes // unit, nbytes, data)
+
+
+def _typed(spec: Any, writable: bool) -> Optional[MessageRegion]:
+    """The message of `[array, datatype]`, if the datatype is predefined."""
+    if len(spec) != 2:
+        return None
+    datatype = spec[1]
+    record = getattr(datatype, "_impl", None)
+    unit: int = getattr(record, "unit", 0)
+    if unit == 0:
+        return None
+    view = _memoryview(spec[0])
+    if writable and view.readonly:
+        return None
+    data = view.cast("B")
+    nbytes = len(data)
+    if nbytes % unit != 0:
+        return None
+    return MessageRegion(datatype, nbytes // unit, nbytes, data)
