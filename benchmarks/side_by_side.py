@@ -40,6 +40,9 @@ CLUSTER = """<?xml version='1.0'?>
 </platform>
 """
 
+# Python compiles all modules anew at each start where this is set, as users' machines do not.
+_NO_CACHE = "PYTHONDONTWRITEBYTECODE"
+
 
 class BenchmarkError(Exception):
     """A command that is measured failed, or is not there."""
@@ -108,7 +111,11 @@ class Running:
         self._err = tempfile.TemporaryFile("w+")
         # In a session of its own, so that what it starts is held with it.
         self._process = subprocess.Popen(
-            self.measurement.command, stdout=self._out, stderr=self._err, start_new_session=True
+            self.measurement.command,
+            stdout=self._out,
+            stderr=self._err,
+            start_new_session=True,
+            env={name: value for name, value in os.environ.items() if name != _NO_CACHE},
         )
         return self
 

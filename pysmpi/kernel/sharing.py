@@ -110,7 +110,7 @@ class Activity(Event):
         self.constraints: list[Constraint] = constraints
         self.weights: list[float] = weights
         self.system: Optional[System] = None
-        self.ended: bool = False  # after it has been removed
+        self.gone: bool = False  # after it has been removed
         self.begun: float = 0.0  # date (s) since when it is free
         self.bundle: Optional[Bundle] = None
         self.goal: float = 0.0  # the progress of its bundle at which it ends
@@ -266,9 +266,9 @@ class System:
 
     def add(self, activity: Activity) -> None:
         """Let an activity take its share from now on."""
-        if activity.ended:
+        if activity.gone:
             # It comes again: lists of members may still have its earlier entry.
-            activity.ended = False
+            activity.gone = False
             for constraint in activity.constraints:
                 constraint.members = present(constraint)
         activity.system = self
@@ -302,7 +302,7 @@ class System:
         if bundle is not None:
             self._leave(activity, bundle)
         activity.system = None
-        activity.ended = True
+        activity.gone = True
         for constraint, weight in zip(activity.constraints, activity.weights):
             constraint.count -= 1
             if constraint.count == 0:

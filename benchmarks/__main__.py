@@ -1,0 +1,400 @@
+"""All comparisons of wall time with one command: a table, a page and a chart.
+
+    python -m benchmarks                          the table
+    python -m benchmarks --page docs/benchmarks.md --chart docs/benchmarks.svg
+    python -m benchmarks --quick                  one short run of each case
+
+A run is a whole command with its start. The commands of a case run by turns, `--repeats` times. The
+ratio is that of the medians of wall time; its spread is the smallest and largest ratio of a turn.
+Cases of a peer that is not on this machine are left out, and the peer is named. Exit status: 0, or 2
+if a command failed. A ratio above what is wanted is a figure, not a failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import collectives_against_smpi as collectives  # noqa: E402
+from side_by_side import (  # noqa: E402
+    HERE,
+    BenchmarkError,
+    Measurement,
+    machine,
+    pysmpi,
+    run,
+    table,
+    take_turns,
+    write_cluster,
+    write_json,
+)
+
+HOSTS = 1024
+NO_SMPI = "no SMPI: smpicc and smpirun are in Debian's libsimgrid-dev"
+NO_MPICH = "no MPICH: mpiexec is in `pip install mpich`"
+DEFAULT = "smpi/coll-selector:default"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program in C and in mpi4py, and the ratio of wall times that is wanted."""
+
+    key: str
+    title: str
+    program: str
+    ranks: int
+    arguments: tuple[int, ...]
+    wanted: float | None
+    options: tuple[str, ...] = ()  # SimGrid options that choose the algorithms
+    short: tuple[int, ...] = ()  # arguments with --quick, on `few` ranks
+    few: int = 16
+
+
+CASES = (
+    Case("ring", "1,000 Sendrecv of 1,000 B around a ring", "ring", 256, (1000, 1000), 1.0,
+         short=(20, 1000)),
+    Case("large ring", "100 Sendrecv of 200 kB around a ring", "ring", 1024, (100, 200_000), 0.7,
+         short=(5, 200_000)),
+    Case("halo", "100 exchanges of 1,000 B with four neighbours", "halo", 1024, (100, 1000), 0.7,
+         short=(5, 1000)),
+    Case("window", "Isend, Irecv, Waitall: 200 times 16 messages of 1,000 B", "window", 64,
+         (200, 1000, 16), 1.0, short=(5, 1000, 16)),
+    Case("allreduce", "10 Allreduce of 1 KiB, default selector", "allreduce", 1024, (10, 1024),
+         0.15, (DEFAULT,), short=(2, 1024)),
+    Case("alltoall", "Alltoall of 1 KiB a pair, `basic_linear`", "alltoall", 256, (1, 1024), 0.03,
+         (DEFAULT, "smpi/alltoall:basic_linear"), short=(1, 1024)),
+    Case("cg", "messages of NAS CG, class A", "cg_messages", 128, (15, 14000), 1.0,
+         short=(1, 14000)),
+    Case("start", "start and stop", "ring", 256, (1, 1), None, short=(1, 1)),
+)  # fmt: skip
+
+
+@dataclass
+class Contest:
+    """The two sides of a case after their runs."""
+
+    key: str
+    title: str
+    ranks: int
+    peer: str
+    ours: Measurement
+    theirs: Measurement
+    wanted: float | None
+    predicted: tuple[float, float] | None = None  # seconds, by the peer and by pysmpi
+    seconds: tuple[float, float] = field(init=False)  # medians of the wall time
+    ratio: float = field(init=False)
+    spread: tuple[float, float] = field(init=False)
+    work: float = field(init=False)  # ratio of the medians of processor time
+
+    def __post_init__(self) -> None:
+        turns = [mine / other for mine, other in zip(self.ours.wall, self.theirs.wall)]
+        self.seconds = self.theirs.median, self.ours.median
+        self.ratio = self.ours.median / self.theirs.median
+        self.spread = min(turns), max(turns)
+        self.work = statistics.median(self.ours.processor) / max(
+            statistics.median(self.theirs.processor), 1e-9
+        )
+
+    def cells(self) -> tuple[str, ...]:
+        """The row of the table."""
+        return (
+            self.title, f"{self.ranks:,}", self.peer,
+            *(f"{seconds:.2f}" for seconds in self.seconds), f"{self.ratio:.2f}",
+            f"{self.spread[0]:.2f} to {self.spread[1]:.2f}", f"{self.work:.2f}",
+            "" if self.wanted is None else f"{self.wanted:g}",
+        )  # fmt: skip
+
+    def record(self) -> dict[str, object]:
+        """The row of the JSON file."""
+        return {
+            "case": self.key, "ranks": self.ranks, "peer": self.peer, "ratio": self.ratio,
+            "spread": self.spread, "processor_ratio": self.work, "wanted": self.wanted,
+            "predicted": self.predicted, "theirs": self.theirs.record(),
+            "ours": self.ours.record(),
+        }  # fmt: skip
+
+
+HEADINGS = ("case", "ranks", "peer", "peer s", "pysmpi s", "ratio", "spread", "CPU ratio", "wanted")
+
+
+def smpi_name() -> str:
+    """SMPI with its version."""
+    said = subprocess.run(["smpirun", "-version"], capture_output=True, text=True)
+    words = (said.stdout + said.stderr).split()
+    versions = [word for word in words if word[:1].isdigit() and "." in word]
+    return f"SMPI {versions[0].rstrip('.,')}" if versions else "SMPI"
+
+
+class Bench:
+    """The files of the comparisons, and the wishes of the user."""
+
+    def __init__(self, directory: Path, quick: bool, repeats: int) -> None:
+        self.directory = directory
+        self.quick = quick
+        self.repeats = repeats
+        self.machine, self.hosts = write_cluster(directory, HOSTS)
+        self.built: set[str] = set()
+
+    def compiled(self, program: str) -> Path:
+        """A program in C, compiled for SMPI."""
+        path = self.directory / program
+        if program not in self.built:
+            source = HERE / "c" / f"{program}.c"
+            Measurement(["smpicc", "-O2", str(source), "-o", str(path)]).run()
+            self.built.add(program)
+        return path
+
+    def against_smpi(self, case: Case, peer: str) -> Contest:
+        """One case under SMPI and under pysmpi."""
+        ranks = case.few if self.quick else case.ranks
+        arguments = [str(value) for value in (case.short if self.quick else case.arguments)]
+        theirs = ["smpirun", "-np", str(ranks), "-platform", str(self.machine)]
+        theirs += ["-hostfile", str(self.hosts), "--cfg=smpi/simulate-computation:no"]
+        theirs += ["--cfg=smpi/wtime:0", "--log=root.thres:critical"]
+        theirs += [f"--cfg={option}" for option in case.options]
+        ours: list[object] = ["-n", ranks, "--platform", self.machine, "--hostfile", self.hosts]
+        for option in ("smpi/wtime:0", *case.options):
+            ours += ["--cfg", option]
+        sides = (
+            Measurement([*theirs, str(self.compiled(case.program)), *arguments]),
+            Measurement(pysmpi(*ours, HERE / "programs" / f"{case.program}.py", *arguments)),
+        )
+        take_turns(sides, self.repeats)
+        predicted = sides[0].figure("simulated"), sides[1].figure("simulated")
+        if abs(predicted[1] - predicted[0]) > 0.01 * max(predicted):
+            raise BenchmarkError(
+                f"{case.key}: SMPI predicts {predicted[0]:.9g} s, pysmpi {predicted[1]:.9g} s"
+            )
+        return Contest(
+            case.key, case.title, ranks, peer, sides[1], sides[0], case.wanted, predicted
+        )
+
+    def against_mpich(self) -> Contest:
+        """A ring of more real processes than cores, and the same ring simulated."""
+        ranks, repeats = (8, "10") if self.quick else (64, "300")
+        program = str(HERE / "programs" / "ring.py")
+        theirs = Measurement(["mpiexec", "-n", str(ranks), sys.executable, program, repeats, "1000"])
+        ours = Measurement(pysmpi("-n", ranks, program, repeats, "1000"))
+        take_turns((theirs, ours), self.repeats)
+        return Contest(
+            "real ring", f"{repeats} Sendrecv of 1,000 B around a ring, oversubscribed", ranks,
+            "MPICH", ours, theirs, 0.03,
+        )  # fmt: skip
+
+    def collectives(self) -> Iterator[tuple[str, int, float, float]]:
+        """Operation, bytes and processor seconds of SMPI's and pysmpi's calls alone."""
+        ranks = 16 if self.quick else 256
+        built = self.compiled("collective")
+        for case in collectives.CASES:
+            for nbytes in [0] if case.op == "barrier" else [1024, 102400]:
+                theirs, ours = collectives.sides(
+                    case, ranks, nbytes, False, built, self.machine, self.hosts
+                )
+                for _ in range(min(self.repeats, 3)):
+                    ours.measure(600.0)
+                    theirs.measure(600.0)
+                if ours.failure or theirs.failure:
+                    print(f"{case.op}: {ours.failure or theirs.failure}", file=sys.stderr)
+                    continue
+                yield case.op, nbytes, theirs.seconds, ours.seconds
+
+    def of_a_message(self) -> Iterator[tuple[int, float]]:
+        """Number of ranks of a ring, and microseconds of the processor that a message takes."""
+        for ranks, calls in ((16, 2000), (256, 200), (1024, 50)):
+            calls = 10 if self.quick else calls
+            pair = []
+            for repeats in (1, calls + 1):
+                words = ["-n", ranks, "--platform", self.machine, "--hostfile", self.hosts]
+                words += ["--cfg", "smpi/wtime:0", HERE / "programs" / "ring.py", repeats, 1000]
+                pair.append(Measurement(pysmpi(*words)))
+            take_turns(pair, self.repeats)
+            none, some = (statistics.median(side.processor) for side in pair)
+            yield ranks, (some - none) / (calls * ranks) * 1e6
+
+
+def page(
+    contests: list[Contest],
+    operations: list[tuple[str, int, float, float]],
+    messages: list[tuple[int, float]],
+    repeats: int,
+    missing: list[str],
+) -> str:
+    """The page with all figures."""
+    about = machine()
+    load = os.getloadavg()[0]
+    lines = [
+        "# Benchmarks",
+        "",
+        "`python -m benchmarks --page docs/benchmarks.md` has written this page on "
+        f"{date.today()}: {about['processors']} cores of {about['processor']}, "
+        f"Python {about['python']}; the load of the machine was {load:.1f} at the end. A run is a "
+        f"whole command with its start. The commands of a row ran by turns, {repeats} times each; "
+        "the figures are medians. A ratio below 1 means that pysmpi is faster.",
+        "",
+    ]
+    lines += [f"Not measured: {reason}." for reason in missing]
+    lines += ["", "| " + " | ".join(HEADINGS) + " |", "|" + " --- |" * len(HEADINGS)]
+    lines += ["| " + " | ".join(contest.cells()) + " |" for contest in contests]
+    lines += [
+        "",
+        "Both simulators have the same platform and host file and the same algorithms, no compute "
+        "time, and predict the same time to 1 %. `peer s` and `pysmpi s` are seconds of wall time. "
+        "`spread` is the smallest and largest ratio of a turn. `CPU ratio` compares processor time, "
+        "which other work on the machine disturbs less. `wanted` is the aim of the project.",
+    ]
+    if operations:
+        mean = geometric([ours / theirs for _, _, theirs, ours in operations])
+        lines += [
+            "",
+            "## Collective operations",
+            "",
+            "Processor seconds of the calls alone (a run with the calls less a run without), with "
+            f"SMPI's default algorithms. The geometric mean of the ratios is {mean:.2f}.",
+            "",
+            "| operation | bytes | SMPI s | pysmpi s | ratio |",
+            "| --- | --- | --- | --- | --- |",
+        ]
+        lines += [
+            f"| {op} | {nbytes:,} | {theirs:.2f} | {ours:.2f} | {ours / theirs:.2f} |"
+            for op, nbytes, theirs, ours in operations
+        ]
+    if messages:
+        lines += [
+            "",
+            "## Processor time of a message",
+            "",
+            "Sendrecv of 1,000 B around a ring, one rank a node:",
+            "",
+            "| ranks | us a message |",
+            "| --- | --- |",
+        ]
+        lines += [f"| {ranks:,} | {seconds:.1f} |" for ranks, seconds in messages]
+    lines += ["", "More comparisons: [benchmarks/README.md](../benchmarks/README.md).", ""]
+    return "\n".join(lines)
+
+
+def geometric(values: list[float]) -> float:
+    """The geometric mean."""
+    return math.exp(statistics.fmean(math.log(value) for value in values))
+
+
+def draw(contests: list[Contest], path: Path) -> None:
+    """A chart of the ratios: a bar for each case, a line where both are equally fast."""
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+    except ImportError:
+        print("no chart: it needs matplotlib (pip install matplotlib)", file=sys.stderr)
+        return
+    shown = list(reversed(contests))
+    figure, axes = plt.subplots(figsize=(8, 0.45 * len(shown) + 1.2))
+    ratios = [contest.ratio for contest in shown]
+    errors = [
+        [max(0.0, contest.ratio - contest.spread[0]) for contest in shown],
+        [max(0.0, contest.spread[1] - contest.ratio) for contest in shown],
+    ]
+    colours = ["#4878a8" if ratio <= 1.0 else "#c46a3a" for ratio in ratios]
+    labels = [f"{contest.key}, {contest.ranks:,} ranks ({contest.peer})" for contest in shown]
+    axes.barh(labels, ratios, xerr=errors, color=colours, ecolor="#555555", capsize=2)
+    axes.set_xscale("log")
+    axes.axvline(1.0, color="black", linewidth=0.8)
+    axes.set_xlabel("wall time of pysmpi over that of the peer (left of 1: pysmpi is faster)")
+    for spine in ("top", "right"):
+        axes.spines[spine].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    plt.close(figure)
+
+
+def main() -> int:
+    """Measure, print, write."""
+    keys = [case.key for case in CASES]
+    parts = [*keys, "real ring", "collectives", "messages"]
+    options = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="wall time beside SMPI and MPICH"
+    )
+    options.add_argument("--quick", action="store_true", help="one short run of each case")
+    options.add_argument("--repeats", type=int, default=5, help="runs of each command")
+    options.add_argument("--only", action="append", choices=parts, default=[], metavar="CASE",
+                         help=f"only this case: {', '.join(parts)}")  # fmt: skip
+    options.add_argument("--page", type=Path, metavar="FILE", help="write a page of all figures")
+    options.add_argument("--chart", type=Path, metavar="FILE", help="draw the ratios")
+    options.add_argument("--json", type=Path, metavar="FILE", help="write all runs")
+    chosen = options.parse_args()
+    wanted = chosen.only or parts
+    repeats = 1 if chosen.quick else chosen.repeats
+    smpi = shutil.which("smpicc") is not None and shutil.which("smpirun") is not None
+    missing = []
+    contests: list[Contest] = []
+    operations: list[tuple[str, int, float, float]] = []
+    messages: list[tuple[int, float]] = []
+
+    def done(contest: Contest) -> None:
+        contests.append(contest)
+        print(f"{contest.key}: {contest.ratio:.2f}", file=sys.stderr, flush=True)
+
+    with tempfile.TemporaryDirectory() as name:
+        bench = Bench(Path(name), chosen.quick, repeats)
+        if not smpi:
+            missing.append(NO_SMPI)
+        else:
+            peer = smpi_name()
+            for case in CASES:
+                if case.key in wanted:
+                    done(bench.against_smpi(case, peer))
+        if "real ring" in wanted:
+            if shutil.which("mpiexec") is None:
+                missing.append(NO_MPICH)
+            else:
+                done(bench.against_mpich())
+        if smpi and "collectives" in wanted:
+            operations = list(bench.collectives())
+        if "messages" in wanted:
+            messages = list(bench.of_a_message())
+
+    if contests:
+        print(table(HEADINGS, [contest.cells() for contest in contests]))
+    if operations:
+        rows = [
+            (op, f"{nbytes:,}", f"{theirs:.2f}", f"{ours:.2f}", f"{ours / theirs:.2f}")
+            for op, nbytes, theirs, ours in operations
+        ]
+        print()
+        print(table(("collective", "bytes", "SMPI s", "pysmpi s", "ratio"), rows))
+        ratios = [ours / theirs for _, _, theirs, ours in operations]
+        print(f"geometric mean {geometric(ratios):.2f}, largest {max(ratios):.2f}")
+    if messages:
+        print()
+        print(table(("ranks", "us a message"), [(f"{n:,}", f"{us:.1f}") for n, us in messages]))
+    for reason in missing:
+        print(reason, file=sys.stderr)
+    if chosen.page is not None:
+        chosen.page.write_text(page(contests, operations, messages, repeats, missing))
+    if chosen.chart is not None and contests:
+        draw(contests, chosen.chart)
+    records = [contest.record() for contest in contests]
+    records += [
+        {"case": "collective", "operation": op, "bytes": nbytes, "theirs": theirs, "ours": ours}
+        for op, nbytes, theirs, ours in operations
+    ]
+    records += [{"case": "message", "ranks": n, "microseconds": us} for n, us in messages]
+    write_json(chosen.json, "benchmarks", records)
+    return 0
+
+
+if __name__ == "__main__":
+    run(main)
