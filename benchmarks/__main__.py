@@ -6,8 +6,8 @@
 
 A run is a whole command with its start. The commands of a case run by turns, `--repeats` times. The
 ratio is that of the medians of wall time; its spread is the smallest and largest ratio of a turn.
-Cases of a peer that is not on this machine are left out, and the peer is named. Exit status: 0, or 2
-if a command failed. A ratio above what is wanted is a figure, not a failure.
+Cases of a peer that is not on this machine are left out, and the peer is named. Exit status: 0;
+2 if a command failed. A ratio above what is wanted is a figure, not a failure.
 """
 
 from __future__ import annotations
@@ -185,7 +185,8 @@ class Bench:
         """A ring of more real processes than cores, and the same ring simulated."""
         ranks, repeats = (8, "10") if self.quick else (64, "300")
         program = str(HERE / "programs" / "ring.py")
-        theirs = Measurement(["mpiexec", "-n", str(ranks), sys.executable, program, repeats, "1000"])
+        command = ["mpiexec", "-n", str(ranks), sys.executable, program, repeats, "1000"]
+        theirs = Measurement(command)
         ours = Measurement(pysmpi("-n", ranks, program, repeats, "1000"))
         take_turns((theirs, ours), self.repeats)
         return Contest(
@@ -249,10 +250,11 @@ def page(
     lines += ["| " + " | ".join(contest.cells()) + " |" for contest in contests]
     lines += [
         "",
-        "Both simulators have the same platform and host file and the same algorithms, no compute "
-        "time, and predict the same time to 1 %. `peer s` and `pysmpi s` are seconds of wall time. "
-        "`spread` is the smallest and largest ratio of a turn. `CPU ratio` compares processor time, "
-        "which other work on the machine disturbs less. `wanted` is the aim of the project.",
+        "Both simulators have the same platform and host file and the same algorithms, no "
+        "compute time, and predict the same time to 1 %. `peer s` and `pysmpi s` are seconds of "
+        "wall time. `spread` is the smallest and largest ratio of a turn. `CPU ratio` compares "
+        "processor time, which other work on the machine disturbs less. `wanted` is the aim of "
+        "the project.",
     ]
     if operations:
         mean = geometric([ours / theirs for _, _, theirs, ours in operations])

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simulated import simulate
 
+from pysmpi.mpi import MPI
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.buffers import memory as b
@@ -207,3 +209,34 @@ def test_blocks_of_different_types():
         m.vector_w([a, ["i"]], False, 1)
     with pytest.raises(ValueError):
         m.vector_w([a, [1], [0], [INT], 3], False, 1)
+
+
+def test_data_is_saved_only_if_the_sender_continues_before_the_match():
+    saved = []
+
+    def main(rank):
+        engine = rank.engine
+        if rank.index == 0:
+            usual = engine.keep
+
+            def keep(send):
+                saved.append(send.tag)
+                usual(send)
+
+            engine.keep = keep
+        comm = MPI.COMM_WORLD
+        other = 1 - rank.index
+        out, into = np.full(10, rank.index), np.empty(10, int)
+        comm.Sendrecv(out, other, 1, into, other, 1)
+        assert into.tolist() == [other] * 10
+        if rank.index == 0:
+            comm.Send(out, 1, 2)  # rank 1 receives this much later
+            out[:] = 77
+            comm.Barrier()
+        else:
+            comm.Barrier()
+            comm.Recv(into, 0, 2)
+            assert into.tolist() == [0] * 10
+
+    simulate(2, main)
+    assert saved == [2]

@@ -23,7 +23,7 @@ from pysmpi.mpi.base.exceptions import fail, integer, named, sequence
 from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.buffers.contiguous import FORMATS, contiguous
 from pysmpi.mpi.buffers.memory import is_bottom
-from pysmpi.mpi.buffers.regions import EMPTY, NOTHING, Blocks, MessageRegion, copy_message, place
+from pysmpi.mpi.buffers.regions import EMPTY, Blocks, MessageRegion, copy_message, place
 from pysmpi.mpi.datatypes.datatypes import (
     BYTE,
     DATATYPE_NULL,
