@@ -335,3 +335,30 @@ def test_checked(pytester: pytest.Pytester) -> None:
     )
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(["PSM*", "*Dup*test_checked.py:6 in test_leaks*"])
+
+
+def test_orders_of_events(pytester: pytest.Pytester) -> None:
+    source = """
+        import pytest
+
+        @pytest.mark.mpi(ranks=3, schedules=20)
+        def test_first_come(comm):
+            if comm.rank:
+                comm.send(comm.rank, dest=0)
+            else:
+                assert [comm.recv(), comm.recv()] == [1, 2]
+
+        @pytest.mark.mpi(ranks=3, schedules=5)
+        def test_any_order(comm):
+            if comm.rank:
+                comm.send(comm.rank, dest=0)
+            else:
+                assert {comm.recv(), comm.recv()} == {1, 2}
+        """
+    result = outcomes(pytester, source)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.re_match_lines([r".*- rank 0 -.*", r"E +assert \[2, 1\] == \[1, 2\]"])
+    (again,) = [line for line in result.outlines if "again: pytest" in line]
+    number = again.split()[-1]
+    again_result = pytester.runpytest_inprocess("--mpi-seed", number)
+    again_result.assert_outcomes(passed=1, failed=1)
