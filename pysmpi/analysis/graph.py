@@ -112,6 +112,7 @@ class Graph:
         self.entered: dict[tuple[int, int], list[int]] = {}  # rows of a collective call
         self.modes = dict(zip(record.messages[:, 0].tolist(), record.messages[:, 6].tolist()))
         self.sources = dict(zip(record.messages[:, 0].tolist(), record.messages[:, 1].tolist()))
+        self._collective_sites: set[int] | None = None
         self.last = NONE  # the end of the run
         self._build()
 
@@ -380,6 +381,13 @@ class Graph:
             for number, route in zip(table[:, 0].tolist(), table[:, 5].tolist())
             if factors[route] != 1.0
         }
+
+    def entered_at(self, site: int) -> bool:
+        """Whether ranks enter collective operations at a call site."""
+        if self._collective_sites is None:
+            rows = (row for rows in self.entered.values() for row in rows)
+            self._collective_sites = {self.site[row] for row in rows}
+        return site in self._collective_sites
 
     def detached(self, message: int) -> bool:
         """Whether the sender of a message did not wait for it."""

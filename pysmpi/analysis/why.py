@@ -1,0 +1,221 @@
+"""Why a run takes as long as it does: efficiencies, sensitivities, other machines, advice.
+
+The efficiencies are those of the POP Centre of Excellence (https://pop-coe.eu). With C the seconds
+of compute of each rank, T the makespan, and I the makespan on an ideal network, where messages take
+no time:
+
+- load balance = mean(C) / max(C)
+- serialisation = max(C) / I
+- transfer = I / T
+- communication efficiency = serialisation * transfer = max(C) / T
+- parallel efficiency = load balance * communication efficiency = mean(C) / T
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pysmpi import text
+from pysmpi.analysis.graph import Graph, Scales
+from pysmpi.analysis.path import (
+    CAUSES,
+    COMPUTE,
+    CONTENTION,
+    LATENCY,
+    OVERHEAD,
+    TRANSFER,
+    CriticalPath,
+    critical_path,
+)
+from pysmpi.analysis.profile import Profile, limit, profile
+
+# Version of the data of `Analysis.report`; docs/analysis.md describes it.
+SCHEMA: Final = 1
+
+IDEAL_NETWORK: Final = Scales(latency=0.0, transfer=0.0, overhead=0.0)
+IDEAL_COMPUTE: Final = Scales(compute=0.0)
+
+
+@dataclass(frozen=True)
+class Efficiencies:
+    """The POP efficiencies of a run, each between 0 and 1."""
+
+    parallel: float
+    load_balance: float
+    communication: float
+    serialisation: float
+    transfer: float
+
+
+@dataclass
+class Analysis:
+    """What there is to say about a run. Times are simulated seconds.
+
+    `sensitivity` is by how much the makespan changes, relative to a small relative change of all
+    latencies, of the time that bytes take, of compute, of overheads: the derivative of its
+    logarithm. `what_if` are makespans of changed runs.
+    """
+
+    graph: Graph
+    path: CriticalPath
+    profile: Profile
+    efficiencies: Efficiencies
+    sensitivity: dict[str, float]
+    what_if: dict[str, float]
+
+    def limit(self) -> str:
+        """One line that says what limits the run."""
+        return limit(self.profile)
+
+    def report(self) -> dict[str, Any]:
+        """The analysis as plain data; `schema` is the version of its form."""
+        path, seconds = self.path, self.graph.seconds
+        return {
+            "schema": SCHEMA,
+            "seconds": seconds,
+            "ranks": self.graph.record.ranks,
+            "limit": self.limit(),
+            "critical_path": {
+                "seconds": path.seconds,
+                "causes": path.by_cause(),
+                "changes_of_rank": path.hops(),
+                "places": [
+                    {"cause": cause, "place": place, "seconds": lasted}
+                    for cause, place, lasted in path.by_place()[:50]
+                ],
+            },
+            "efficiencies": vars(self.efficiencies),
+            "sensitivity": self.sensitivity,
+            "what_if": self.what_if,
+            "sites": [
+                {
+                    "site": site.name,
+                    "calls": site.calls,
+                    "seconds": site.seconds,
+                    "wait_seconds": site.waited,
+                    "sent_bytes": site.sent,
+                    "late_seconds": {str(rank): late for rank, late in site.lateness.items()},
+                }
+                for site in sorted(self.profile.sites, key=lambda one: -one.seconds)
+            ],
+            "compute_lines": dict(
+                sorted(self.profile.lines.items(), key=lambda item: -item[1])[:50]
+            ),
+            "rank_compute_seconds": self.profile.compute,
+            "rank_wait_seconds": self.profile.waited,
+        }
+
+    def lines(self, brief: bool = False) -> list[str]:
+        """The analysis for people."""
+        seconds = self.graph.seconds
+        found = [f"limit: {self.limit()}"]
+        if seconds <= 0.0:
+            return found
+        causes = self.path.by_cause()
+        parts = [f"{cause} {part / seconds:.1%}" for cause, part in causes.items() if part > 0.0]
+        found.append(f"critical path: {text.seconds(seconds)}: {', '.join(parts)}")
+        for cause, place, part in self.path.by_place()[: 3 if brief else 8]:
+            saved = self._saved(cause, place, part)
+            found.append(
+                f"  {part / seconds:6.1%}  {cause} in {place}"
+                + (f"; 10 % less of it saves {saved}" if saved else "")
+            )
+        pop = self.efficiencies
+        found.append(
+            f"efficiency {pop.parallel:.1%} = load balance {pop.load_balance:.1%} x "
+            f"serialisation {pop.serialisation:.1%} x transfer {pop.transfer:.1%}"
+        )
+        changes = ", ".join(f"{name} {value:.2f}" for name, value in self.sensitivity.items())
+        found.append(f"sensitivity (percent of time a percent of cost): {changes}")
+        found.append(
+            "what if: "
+            + ", ".join(
+                f"{name} {text.seconds(value)} ({value / seconds - 1.0:+.1%})"
+                for name, value in self.what_if.items()
+            )
+        )
+        return found
+
+    def _saved(self, cause: str, place: str, part: float) -> str:
+        """The predicted saving, if the path names a line of compute."""
+        if cause != COMPUTE:
+            return ""
+        path = self.path
+        calls = {piece.site for piece in path.pieces if path.place(piece) == place} - {-1}
+        if not calls:
+            return ""
+        scales = Scales(lines=dict.fromkeys(calls, 0.9))
+        saved = self.graph.seconds - self.graph.makespan(scales)
+        return f"{text.seconds(max(0.0, saved))} ({saved / self.graph.seconds:.1%})"
+
+
+def analyse(graph: Graph) -> Analysis:
+    """Analyse a run."""
+    path = critical_path(graph)
+    found = profile(graph)
+    seconds = graph.seconds
+    ideal = graph.makespan(IDEAL_NETWORK)
+    causes = path.by_cause()
+    share = {cause: causes[cause] / seconds if seconds else 0.0 for cause in CAUSES}
+    return Analysis(
+        graph,
+        path,
+        found,
+        efficiencies(found, ideal),
+        {
+            "compute": share[COMPUTE],
+            "latency": share[LATENCY],
+            "bandwidth": share[TRANSFER] + share[CONTENTION],
+            "overhead": share[OVERHEAD],
+        },
+        what_if(graph, found, ideal),
+    )
+
+
+def efficiencies(found: Profile, ideal: float) -> Efficiencies:
+    """The efficiencies of a run whose makespan on an ideal network is `ideal` seconds."""
+    longest = max(found.compute, default=0.0)
+    mean = sum(found.compute) / len(found.compute) if found.compute else 0.0
+    seconds = found.seconds
+    if seconds <= 0.0 or longest <= 0.0:
+        transfer = ideal / seconds if seconds > 0.0 else 1.0
+        return Efficiencies(0.0, 1.0, 0.0, 0.0, transfer)
+    ideal = max(ideal, longest)
+    return Efficiencies(
+        mean / seconds, mean / longest, longest / seconds, longest / ideal, ideal / seconds
+    )
+
+
+def what_if(graph: Graph, found: Profile, ideal: float) -> dict[str, float]:
+    """Makespans (s) of changed runs."""
+    changed = {
+        "ideal network": ideal,
+        "ideal compute": graph.makespan(IDEAL_COMPUTE),
+        "half the latency": graph.makespan(Scales(latency=0.5)),
+        "twice the bandwidth": graph.makespan(Scales(transfer=0.5)),
+        "twice the compute speed": graph.makespan(Scales(compute=0.5)),
+        "no contention": graph.makespan(Scales(contention=0.0)),
+    }
+    if len(found.compute) > 1:
+        mean = sum(found.compute) / len(found.compute)
+        even = {rank: mean / own for rank, own in enumerate(found.compute) if own > 0.0}
+        changed["even load"] = graph.makespan(Scales(ranks=even))
+        slow = max(range(len(found.compute)), key=found.compute.__getitem__)
+        changed[f"rank {slow} twice as slow"] = graph.makespan(Scales(ranks={slow: 2.0}))
+        link = _busiest_link(graph)
+        if link is not None:
+            name = graph.record.about["links"][link][0]
+            changed[f"link {name} at half speed"] = graph.makespan(Scales(links={link: 2.0}))
+    return changed
+
+
+def _busiest_link(graph: Graph) -> int | None:
+    """The link that carries most bytes."""
+    routes = graph.record.about["routes"]
+    table = graph.record.messages
+    carried: dict[int, int] = {}
+    for nbytes, route in zip(table[:, 4].tolist(), table[:, 5].tolist()):
+        for link in routes[route]:
+            carried[link] = carried.get(link, 0) + nbytes
+    return max(carried, key=carried.__getitem__, default=None)
