@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from pysmpi.analysis.observation import Observation, is_record, observation, wanted
 from pysmpi.checkers.session import add_findings, checking
 from pysmpi.errors import UsageError
 from pysmpi.explore.guide import guide_of
@@ -97,6 +98,8 @@ def run(
     replay_schedule: str | None = None,
     trace: Path | None = None,
     trace_format: str | None = None,
+    view: Path | None = None,
+    explain: bool = False,
     report: Path | None = None,
     on_deadlock: OnDeadlock = "report",
     private: Sequence[str] = (),
@@ -188,7 +191,10 @@ def run_job(job: Job) -> Result:
         target = None
         if report is not None and report != "-":
             target = stack.enter_context(OutputFile("--report", os.fspath(report)))
-        if trace is not None:
+        seen: Observation | None = None
+        if wanted(job):
+            seen = stack.enter_context(observation(job))
+        if trace is not None and not is_record(job.options):
             stack.enter_context(recording(job, trace, job.options.trace_format))
         session = stack.enter_context(checking(job))
         guide = guide_of(job.options)
@@ -198,6 +204,8 @@ def run_job(job: Job) -> Result:
         add_findings(session, result)
         if guide is not None:
             guide.conclude(result)
+        if seen is not None:
+            seen.conclude(job, result)
         if report is not None:
             try:
                 write_report(result.report(), "-" if target is None else target.path)

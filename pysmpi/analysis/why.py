@@ -76,6 +76,7 @@ class Analysis:
             "seconds": seconds,
             "ranks": self.graph.record.ranks,
             "limit": self.limit(),
+            "text": self.lines(),
             "critical_path": {
                 "seconds": path.seconds,
                 "causes": path.by_cause(),

@@ -18,6 +18,8 @@ from pysmpi.text import shortened
 COMMANDS = {
     "run": ("pysmpi.cli.run", "Run a program on a simulated machine."),
     "replay": ("pysmpi.cli.replay", "Predict the time of recorded runs on a machine."),
+    "view": ("pysmpi.cli.view", "Write a page that shows a recorded run, or compares two."),
+    "analyse": ("pysmpi.cli.analyse", "Say why a recorded run takes as long as it does."),
     "models": ("pysmpi.cli.models", "List the network models."),
     "collectives": ("pysmpi.cli.collectives", "List collective algorithms and selectors."),
     "platform": ("pysmpi.cli.platform", "Check or show the description of a machine."),

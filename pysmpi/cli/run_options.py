@@ -117,7 +117,9 @@ def _option(name: str) -> Callable[[Any], Any]:
     settings: dict[str, Any] = {"help": about["help"], "metavar": about["metavar"]}
     if choices:
         settings["metavar"] = f"[{choices}]"
-    if isinstance(default, (dict, tuple)):
+    if default is False:
+        settings["is_flag"] = True
+    elif isinstance(default, (dict, tuple)):
         settings["multiple"] = True
     else:
         settings["type"] = _Value(name, about["kind"])

@@ -37,6 +37,8 @@ def summary(result: Result) -> str:
                 f"{text.seconds(first['end_seconds'])}; last: rank {last['rank']} "
                 f"({last['host']}) at {text.seconds(last['end_seconds'])}"
             )
+    if result.analysis is not None:
+        lines += result.analysis["text"]
     if result.host_speed is not None:
         from pysmpi.runtime.host_speed import doubt
 

@@ -96,6 +96,7 @@ def _choice(*choices: str) -> Kind:
 _INTEGER = Kind("a whole number", _is_integer, index)
 _RANKS = Kind("a whole number of ranks", _is_integer, index)
 _TEXT = Kind("a string", _is_text)
+_FLAG = Kind("True or False", lambda value: isinstance(value, bool))
 _FILE = Kind("the path of a file", _is_path, _path_text)
 _MACHINE = Kind("the name of a machine, the path of its file, or a Platform", _is_machine)
 _NAMES = Kind("a list of module names", _is_names)
@@ -191,12 +192,19 @@ class Options:
     )  # fmt: skip
     trace: Path | None = _option(
         None, _FILE, "--trace", "FILE",
-        "Record the run: .jsonl for replay and analysis, .json for ui.perfetto.dev, .csv for "
-        "pandas, .ti for SMPI.",
+        "Record the run: .jsonl for replay, .npz for pysmpi view and analyse, .json for "
+        "ui.perfetto.dev, .csv for pandas, .ti for SMPI.",
     )  # fmt: skip
     trace_format: str | None = _option(
         None, _TEXT, "--trace-format", "NAME",
-        "Format of the trace, whatever the name of its file: jsonl, json, csv, ti.",
+        "Format of the trace, whatever the name of its file: jsonl, npz, json, csv, ti.",
+    )  # fmt: skip
+    view: Path | None = _option(
+        None, _FILE, "--view", "FILE.html",
+        "Write a page that shows the run: its timeline, messages, times, and critical path.",
+    )  # fmt: skip
+    explain: bool = _option(
+        False, _FLAG, "--explain", None, "Say why the run takes that long, in the summary.",
     )  # fmt: skip
     report: Path | None = _option(
         None, _FILE, "--report", "FILE.json",
@@ -246,7 +254,7 @@ class Options:
         }
 
 
-OUTPUTS = ("trace", "report", "record_compute")  # files that a run writes
+OUTPUTS = ("trace", "view", "explain", "report", "record_compute")  # what a run writes
 FIELDS = {one.name: one for one in fields(Options)}
 DEFAULTS: dict[str, Any] = {
     name: {} if one.default is MISSING else one.default for name, one in FIELDS.items()

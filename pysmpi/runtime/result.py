@@ -75,6 +75,7 @@ class Result:
     folding: dict[str, Any] | None = None
     steady: dict[str, float] | None = None
     data: str = "all"
+    analysis: dict[str, Any] | None = None
     options: dict[str, Any] = field(default_factory=dict)
     command: str | None = None
     schedule: str | None = None

@@ -69,7 +69,7 @@ class Record:
     `kind`, `process`, `date` (s), `a`, `b`, `x` are the columns of the events. `messages` has a row
     for each message: its number, the ranks that send and receive it, tag, bytes, the number of its
     route, and its mode: EAGER, DETACHED, both or neither. `about` describes the run: `result` (see
-    `Result.report`), `sites` (name of the call, file, line, function), `routes` (numbers of links),
+    `Result.report`), `sites` (name of the call, file, line, function, kind), `routes` (numbers of links),
     `links` (name and bytes/s), `hosts` of the ranks, and `cores` of the hosts.
     """
 
@@ -95,7 +95,7 @@ class Record:
 
     def site(self, number: int) -> str:
         """A call site in the form `Allreduce at cg.py:310`."""
-        name, file, line, _ = self.about["sites"][number]
+        name, file, line = self.about["sites"][number][:3]
         return f"{name} at {file}:{line}" if file else name
 
     def save(self, path: str) -> None:
@@ -175,7 +175,7 @@ class ActivityRecorder:
         self._processes: dict[Process, int] = {}
         # Of the requests of processes in the background.
         self._purposes: dict[Request, int] = {}
-        self._sites: dict[tuple[str, str, int, str], int] = {}
+        self._sites: dict[tuple[str, str, int, str, str], int] = {}
         self._routes: dict[tuple[int, ...], int] = {}
         self._links: dict[int, tuple[int, Any]] = {}
         self._files: dict[str, str] = {}
@@ -205,7 +205,7 @@ class ActivityRecorder:
                 number = self._meet(process, rank.pid, MAIN, 0.0)
             self.rows.extend((END, number, outcome.date, 0, 0, 0))
         table = np.frombuffer(self.rows, np.float64).reshape(-1, COLUMNS)
-        sites = [[name, file, line, function] for name, file, line, function in self._sites]
+        sites = [list(site) for site in self._sites]
         links = [[one.name, one.capacity] for _, one in self._links.values()]
         routes = [[self._links[link][0] for link in route] for route in self._routes]
         hosts = [rank.host_name() for rank in simulation.universe.ranks]
@@ -268,12 +268,12 @@ class ActivityRecorder:
         process = rank.process
         place = call.site
         if place is None:
-            key = call.name, "", 0, ""
+            key = call.name, "", 0, "", call.kind.value
         else:
             file = self._files.get(place[0])
             if file is None:
                 file = self._files[place[0]] = shorten(place[0])
-            key = call.name, file, place[1], place[2]
+            key = call.name, file, place[1], place[2], call.kind.value
         sites = self._sites
         site = sites.get(key)
         if site is None:
