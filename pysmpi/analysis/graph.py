@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from pysmpi.errors import UsageError
 from pysmpi.trace.activity import (
     ARRIVE,
     AWAITED,
@@ -36,6 +37,7 @@ from pysmpi.trace.activity import (
     WAIT,
     Floats,
     Record,
+    load,
 )
 
 NONE: Final = -1
@@ -392,6 +394,18 @@ class Graph:
     def detached(self, message: int) -> bool:
         """Whether the sender of a message did not wait for it."""
         return bool(self.modes.get(message, 0) & DETACHED)
+
+
+def read(path: str) -> Graph:
+    """The graph of the record in a file; raises UsageError if it has no sense."""
+    record = load(path)
+    try:
+        return Graph(record)
+    except (KeyError, IndexError, ValueError, TypeError, OverflowError) as error:
+        raise UsageError(
+            f"{path}: found rows that contradict each other ({type(error).__name__}: {error}), "
+            "expected a record that pysmpi run --trace FILE.npz wrote"
+        ) from None
 
 
 class _Forgetful(list[int]):

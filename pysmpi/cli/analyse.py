@@ -36,12 +36,12 @@ def command(
     TRACE is a record that pysmpi run --trace FILE.npz wrote. A factor predicts the run with other
     costs: 0.9 is 10 % less, 0 is nothing.
     """  # fmt: skip
-    from pysmpi.analysis.graph import Graph, Scales
+    from pysmpi.analysis.graph import Scales, read
     from pysmpi.analysis.why import analyse
     from pysmpi.output import OutputFile
-    from pysmpi.trace.activity import load
 
-    record = load(trace)
+    graph = read(trace)
+    record = graph.record
     names = [name for name, _ in record.about["links"]]
     scales = Scales(
         compute=_factor("--compute", compute),
@@ -60,7 +60,6 @@ def command(
             known = ", ".join(sorted(names)[:10]) or "none that a message crossed"
             raise UsageError(f"--link {given}: found no link {key}, expected one of: {known}")
         scales.links[names.index(key)] = factor
-    graph = Graph(record)
     changed = scales != Scales()
     if changed and target is None:
         seconds = graph.makespan(scales)

@@ -19,18 +19,17 @@ def command(traces: tuple[str, ...], output: str | None, as_text: bool) -> int:
 
     TRACE is a record that pysmpi run --trace FILE.npz wrote. The page needs no network.
     """  # fmt: skip
-    from pysmpi.analysis.graph import Graph
+    from pysmpi.analysis.graph import read
     from pysmpi.analysis.page import write_page
     from pysmpi.analysis.why import analyse
     from pysmpi.output import OutputFile
-    from pysmpi.trace.activity import load
 
     if len(traces) not in (1, 2):
         raise UsageError(f"view: found {len(traces)} traces, expected one, or two to compare")
     runs = []
     for trace in traces:
-        record = load(trace)
-        runs.append((os.path.basename(trace), record, analyse(Graph(record))))
+        graph = read(trace)
+        runs.append((os.path.basename(trace), graph.record, analyse(graph)))
     if as_text:
         for name, _, analysis in runs:
             click.echo("\n".join([f"{name}:"] * (len(runs) > 1) + analysis.lines()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,6 +58,7 @@ EAGER, DETACHED = 1, 2
 
 COLUMNS: Final = 6  # kind, process, date (s), a, b, x
 MESSAGE_COLUMNS: Final = 7
+SITE_PARTS: Final = 5  # name of the call, file, line, function, kind
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -132,7 +134,8 @@ def load(path: str) -> Record:
         if error.strerror is None:
             raise UsageError(f"{path}: found another kind of file, {expected}") from None
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, AttributeError, TypeError):
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error,
+            AttributeError, TypeError, NotImplementedError, MemoryError):  # fmt: skip
         raise UsageError(f"{path}: found another kind of file or a part, {expected}") from None
     version = about.get("version") if isinstance(about, dict) else None
     if version != VERSION:
@@ -163,6 +166,9 @@ def _check(record: Record, path: str) -> None:
     for key, kind in known.items():
         if not isinstance(record.about.get(key), kind):
             raise UsageError(f"{path}: found no {key} of the run, expected a {kind.__name__}")
+    for site in record.about["sites"]:
+        if not (isinstance(site, list) and len(site) == SITE_PARTS):
+            raise UsageError(f"{path}: found call site {site!r}, expected {SITE_PARTS} parts")
 
 
 class ActivityRecorder:

@@ -3,7 +3,7 @@
 const TYPES = { u1: Uint8Array, u4: Uint32Array, i4: Int32Array, f4: Float32Array };
 const CATEGORIES = ["compute", "p2p", "collective", "other", "wait"];
 const NAMES = ["computing or asleep", "point-to-point call", "collective call", "other call", "waiting"];
-const BINS = 4096;
+const MOST_BINS = 1 << 21;  // of all ranks, in the finest level of detail
 const LEFT = 74, TOP = 22;
 
 function column(packed) {
@@ -74,7 +74,6 @@ class Run {
     for (let i = 0; i < begin.length; i++) longest = Math.max(longest, end[i] - begin[i]);
     this.longest = longest;
     this.endTicks = Float64Array.from(data.ends, (end) => (this.unit ? end / this.unit : 0));
-    this.bins = this.summary();
   }
 
   offsets(ranks) {
@@ -84,12 +83,29 @@ class Run {
     return first;
   }
 
-  /* The share of each category in each bin of time, for each rank: the coarse level of detail. */
-  summary() {
-    const found = new Float32Array(this.ranks * BINS * 5);
-    for (let rank = 0; rank < this.ranks; rank++)
-      this.cover(rank, 0, this.ticks, BINS, found.subarray(rank * BINS * 5, (rank + 1) * BINS * 5));
-    return found;
+  /* The levels of detail: the mixed colours of bins of time for each rank, each level half as
+     fine as the one before; and the shares of categories of all ranks together. */
+  mix() {
+    let bins = 512;
+    while (bins < 16384 && bins * 2 * this.ranks <= MOST_BINS) bins *= 2;
+    const shares = new Float32Array(bins * 5), points = 512, per = bins / points;
+    const totals = this.totals = new Float32Array(points * 5);
+    this.levels = [];
+    for (let size = bins; size >= 512; size >>= 1) this.levels.push({ bins: size, colours: new Uint32Array(size * this.ranks) });
+    for (let rank = 0; rank < this.ranks; rank++) {
+      shares.fill(0);
+      this.cover(rank, 0, this.ticks, bins, shares);
+      for (let i = 0; i < bins; i++) {
+        const point = Math.floor(i / per) * 5;
+        for (let k = 0; k < 5; k++) totals[point + k] += shares[i * 5 + k] / per / this.ranks;
+      }
+      for (const level of this.levels) {
+        const offset = rank * level.bins;
+        for (let i = 0; i < level.bins; i++) level.colours[offset + i] = blend(shares, i);
+        for (let i = 0; i < level.bins >> 1; i++)
+          for (let k = 0; k < 5; k++) shares[i * 5 + k] = (shares[i * 10 + k] + shares[i * 10 + 5 + k]) / 2;
+      }
+    }
   }
 
   /* Add to `out` the shares of categories in `count` spans between two dates. */
@@ -169,6 +185,18 @@ class Run {
 
 /* Colours of the theme. */
 
+/* The colour of a bin: its categories mixed; what is left of it is idle. */
+function blend(shares, i) {
+  let r = 0, g = 0, b = 0, sum = 0;
+  const at = i * 5, rgb = palette.rgb;
+  for (let k = 0; k < 5; k++) {
+    const part = shares[at + k];
+    if (part > 0.0005) { const c = rgb[k]; r += part * c[0]; g += part * c[1]; b += part * c[2]; sum += part; }
+  }
+  if (sum < 1) { const rest = 1 - sum, c = rgb[5]; r += rest * c[0]; g += rest * c[1]; b += rest * c[2]; sum = 1; }
+  return ((255 << 24) | ((b / sum) << 16) | ((g / sum) << 8) | (r / sum)) >>> 0;
+}
+
 let palette = {};
 function readPalette() {
   const style = getComputedStyle(document.documentElement);
@@ -210,15 +238,18 @@ const longestRun = Math.max(...runs.map((run) => run.seconds), 1e-12);
 const view = { from: 0, to: longestRun };
 const shows = { path: true, messages: true };
 const charts = [];
-let due = false;
+let due = false, everything = false;
 
-function redraw() {
+/* Draw in the next frame what depends on the view; with `all`, also what depends on the theme. */
+function redraw(all) {
+  everything = everything || all === true;
   if (due) return;
   due = true;
-  requestAnimationFrame(() => { due = false; draw(); });
+  requestAnimationFrame(() => { if (due) draw(everything); });
 }
-function draw() {
-  for (const chart of charts) chart.draw();
+function draw(all) {
+  due = everything = false;
+  for (const chart of charts) if (all || chart.moves) chart.draw(all);
 }
 
 function show(from, to) {
@@ -238,11 +269,14 @@ const pan = (part) => {
 
 class Gantt {
   constructor(run) {
+    this.moves = true;
     this.run = run;
     this.top = 0;
     this.rank = 0;
     this.tick = 0;
     this.strip = document.createElement("canvas");
+    this.pathStrip = document.createElement("canvas");
+    this.shape = document.createElement("canvas");  // the overview without its frame
     this.canvas = element("canvas", {
       className: "gantt", tabIndex: 0, role: "application",
       "aria-label": `Timeline of ${run.name}: ${run.ranks} ranks, ${seconds(run.seconds)}. ` +
@@ -265,7 +299,8 @@ class Gantt {
   second(x) { return view.from + (x - LEFT) / (this.width - LEFT) * (view.to - view.from); }
   y(rank) { return TOP + (rank - this.top + 0.5) * this.rowHeight; }
 
-  draw() {
+  draw(all) {
+    if (all) this.run.mix();
     const run = this.run, width = this.width, height = TOP + this.rows * this.rowHeight + 4;
     const context = prepare(this.canvas, width, height);
     context.clearRect(0, 0, width, height);
@@ -286,7 +321,7 @@ class Gantt {
       context.globalAlpha = 1;
     }
     context.restore();
-    this.drawOverview();
+    this.drawOverview(all);
   }
 
   axis(context, width, height) {
@@ -317,31 +352,26 @@ class Gantt {
     const strip = this.strip;
     if (strip.width !== columns_ || strip.height !== rows) { strip.width = columns_; strip.height = rows; }
     const target = strip.getContext("2d"), image = target.createImageData(columns_, rows);
-    const pixels = new Uint32Array(image.data.buffer), rgb = palette.rgb;
+    const pixels = new Uint32Array(image.data.buffer);
     const from = view.from / run.unit, to = view.to / run.unit;
-    const perPixel = (to - from) / columns_, binTicks = run.ticks / BINS;
-    const shares = new Float32Array(columns_ * 5);
-    const coarse = perPixel >= binTicks;
+    const perPixel = (to - from) / columns_;
+    // The coarsest level that still has a bin for each pixel.
+    const level = run.levels.findLast((one) => run.ticks / one.bins <= perPixel);
+    const shares = level ? null : new Float32Array(columns_ * 5);
+    const idle = blend([0, 0, 0, 0, 0], 0);
     for (let row = 0; row < rows; row++) {
-      const rank = this.top + row;
+      const rank = this.top + row, start = row * columns_;
       if (rank >= run.ranks) break;
-      let base = shares;
-      if (!coarse) { shares.fill(0); run.cover(rank, from, to, columns_, shares); }
-      else base = run.bins.subarray(rank * BINS * 5, (rank + 1) * BINS * 5);
-      for (let x = 0; x < columns_; x++) {
-        let r = 0, g = 0, b = 0, sum = 0, first = x, last = x + 1;
-        if (coarse) {
-          first = Math.max(0, Math.floor((from + x * perPixel) / binTicks));
-          last = Math.min(BINS, Math.max(first + 1, Math.floor((from + (x + 1) * perPixel) / binTicks)));
+      if (level) {
+        const scale = level.bins / run.ticks, offset = rank * level.bins;
+        for (let x = 0; x < columns_; x++) {
+          const bin = Math.floor((from + (x + 0.5) * perPixel) * scale);
+          pixels[start + x] = bin >= 0 && bin < level.bins ? level.colours[offset + bin] : idle;
         }
-        for (let i = first; i < last; i++)
-          for (let k = 0; k < 5; k++) {
-            const part = base[i * 5 + k];
-            if (part > 0.0005) { const c = rgb[k]; r += part * c[0]; g += part * c[1]; b += part * c[2]; sum += part; }
-          }
-        const room = Math.max(last - first, 1e-9);
-        if (sum < room) { const rest = room - sum, c = rgb[5]; r += rest * c[0]; g += rest * c[1]; b += rest * c[2]; sum = room; }
-        pixels[row * columns_ + x] = (255 << 24) | ((b / sum) << 16) | ((g / sum) << 8) | (r / sum);
+      } else {
+        shares.fill(0);
+        run.cover(rank, from, to, columns_, shares);
+        for (let x = 0; x < columns_; x++) pixels[start + x] = blend(shares, x);
       }
     }
     target.putImageData(image, 0, 0);
@@ -376,11 +406,11 @@ class Gantt {
     const run = this.run, { begin, end, source, destination } = run.messages;
     const from = view.from / run.unit, to = view.to / run.unit, count = begin.length;
     const first = lower(begin, Math.max(0, from - run.longest), 0, count), last = lower(begin, to, 0, count);
-    const most = 1500, stride = Math.max(1, Math.ceil((last - first) / most));
+    const most = 700, stride = Math.max(1, Math.ceil((last - first) / most));
     this.thinned = stride;
     context.strokeStyle = context.fillStyle = palette.arrow;
     context.lineWidth = 1;
-    context.globalAlpha = stride > 1 ? 0.28 : 0.62;
+    context.globalAlpha = stride > 1 ? 0.2 : 0.62;
     context.beginPath();
     const heads = [];
     for (let i = Math.ceil(first / stride) * stride; i < last; i += stride) {
@@ -452,30 +482,30 @@ class Gantt {
         }
       }
     }
-    context.fillStyle = palette.path;
-    const thick = Math.max(1, Math.min(4, this.rowHeight / 4));
+    const strip = this.pathStrip;
+    if (strip.width !== count || strip.height !== rows) { strip.width = count; strip.height = rows; }
+    const target = strip.getContext("2d"), image = target.createImageData(count, rows);
+    const pixels = new Uint32Array(image.data.buffer), value = parseInt(palette.path.slice(1), 16);
+    const colour = ((value & 255) << 16) | (value & 0xff00) | (value >> 16), used = new Uint8Array(rows);
     for (let row = 0; row < rows; row++)
       for (let x = 0; x < count; x++) {
         const share = shares[row * count + x];
         if (share < 0.004) continue;
-        context.globalAlpha = Math.min(1, 0.15 + share * 1.1);
-        context.fillRect(LEFT + x, this.y(this.top + row) - thick / 2, 1, thick);
+        used[row] = 1;
+        pixels[row * count + x] = ((Math.min(255, 38 + share * 280) << 24) | colour) >>> 0;
       }
-    context.globalAlpha = 1;
+    target.putImageData(image, 0, 0);
+    const thick = Math.max(1, Math.min(4, this.rowHeight / 4));
+    for (let row = 0; row < rows; row++)
+      if (used[row])
+        context.drawImage(strip, 0, row, count, 1, LEFT, this.y(this.top + row) - thick / 2, count, thick);
   }
 
-  drawOverview() {
-    const run = this.run, width = this.width, height = 46;
-    if (!this.totals) {
-      const points = 512, total = this.totals = new Float32Array(points * 5), per = BINS / points;
-      for (let rank = 0; rank < run.ranks; rank++)
-        for (let i = 0; i < BINS; i++)
-          for (let k = 0; k < 5; k++)
-            total[Math.floor(i / per) * 5 + k] += run.bins[(rank * BINS + i) * 5 + k] / per / run.ranks;
-    }
-    const context = prepare(this.overview, width, height);
+  drawShape(width, height) {
+    const run = this.run;
+    const context = prepare(this.shape, width, height);
     context.clearRect(0, 0, width, height);
-    const scale = (width - LEFT) * run.seconds / longestRun, total = this.totals, points = total.length / 5;
+    const scale = (width - LEFT) * run.seconds / longestRun, total = run.totals, points = total.length / 5;
     const base = height - 4, high = height - 12;
     let below = new Float32Array(points);
     for (const k of [0, 1, 2, 3, 4]) {
@@ -499,6 +529,15 @@ class Gantt {
     context.textBaseline = "middle";
     context.fillStyle = palette.soft;
     context.fillText("all ranks", LEFT - 8, base - high / 2);
+  }
+
+  drawOverview(all) {
+    const run = this.run, width = this.width, height = 46;
+    if (all || this.shape.width === 0 || this.shapeWidth !== width) { this.shapeWidth = width; this.drawShape(width, height); }
+    const context = prepare(this.overview, width, height);
+    context.clearRect(0, 0, width, height);
+    context.drawImage(this.shape, 0, 0, width, height);
+    const base = height - 4, high = height - 12;
     const a = LEFT + Math.max(0, view.from) / longestRun * (width - LEFT);
     const b = LEFT + Math.min(longestRun, view.to) / longestRun * (width - LEFT);
     context.strokeStyle = palette.accent;
@@ -634,6 +673,7 @@ function hideTip() { tip.hidden = true; }
 
 class Links {
   constructor(run) {
+    this.moves = true;
     this.run = run;
     this.canvas = element("canvas", { role: "img", tabIndex: 0, "aria-label":
       `Use of the ${run.links.length} busiest links over time; the table has their means` });
@@ -890,7 +930,7 @@ function start() {
   const setTheme = () => {
     document.documentElement.dataset.theme = chosen || (stored.matches ? "dark" : "light");
     readPalette();
-    redraw();
+    redraw(true);
   };
   stored.addEventListener("change", setTheme);
   document.getElementById("theme").addEventListener("click", () => {
@@ -939,8 +979,8 @@ function start() {
   document.getElementById("zoom-in").addEventListener("click", () => zoom(0.6));
   document.getElementById("zoom-out").addEventListener("click", () => zoom(1 / 0.6));
   document.getElementById("fit").addEventListener("click", () => show(0, longestRun));
-  addEventListener("resize", redraw);
-  draw();
+  addEventListener("resize", () => redraw(true));
+  draw(true);
   window.pysmpi = { view, show, zoom, pan, draw, runs, charts, shows, ready: performance.now(), begun };
 }
 start();

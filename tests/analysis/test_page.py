@@ -1,0 +1,253 @@
+"""The page of a run in a headless browser: no errors, timeline, arrows, zoom, keys, comparison."""
+
+import json
+import re
+import time
+
+import browser
+import numpy as np
+import pytest
+
+from pysmpi.analysis.graph import Graph
+from pysmpi.analysis.page import assemble, column, page, page_data
+from pysmpi.analysis.why import analyse
+
+needs_browser = pytest.mark.skipif(
+    browser.find() is None, reason="shows pages in Chromium, which is not installed"
+)
+
+
+def ring(steps, slow=2):
+    import time
+
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    data, back = np.zeros(30_000), np.zeros(30_000)
+    for _ in range(steps):
+        time.sleep(0.002 if comm.rank == slow else 0.001)
+        comm.Sendrecv(data, (comm.rank + 1) % comm.size, recvbuf=back, source=comm.rank - 1)
+        comm.Allreduce(data[:100], back[:100])
+
+
+ring.__globals__["np"] = np
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """A page in a browser."""
+    with browser.Browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def run_of(record):
+    def made(name, *args, **options):
+        run = record(ring, 4, *args, compute="10us", platform="graphene", **options)
+        return name, run, analyse(Graph(run))
+
+    return made
+
+
+PIXELS = """(() => {
+  const canvas = document.querySelector("canvas.gantt"), found = {};
+  const data = canvas.getContext("2d").getImageData(80, 24, canvas.width - 80, canvas.height - 30);
+  for (let i = 0; i < data.data.length; i += 4) {
+    const key = data.data.slice(i, i + 3).join(",");
+    found[key] = (found[key] || 0) + 1;
+  }
+  return found;
+})()"""
+PATH_COLOUR = "214,34,90"
+COMPUTE_COLOUR = "91,141,239"
+
+
+def test_it_holds_all_that_it_needs(run_of):
+    text = page([run_of("a </script> name", 2)])
+    assert not re.findall(r'(?:src|href)="(?!#|data:)', text)
+    assert "http" not in re.sub(r"https?://www\.w3\.org", "", text)
+    assert "a &lt;/script> name" in text or "a &lt;/script&gt; name" in text
+    assert text.count("</script>") == 2
+
+
+@needs_browser
+def test_it_shows_the_timeline_without_errors(run_of, shown, tmp_path):
+    (tmp_path / "a.html").write_text(page([run_of("ring", 5)]))
+    shown.open(tmp_path / "a.html")
+    pixels = shown.run(PIXELS)
+    assert pixels.get(COMPUTE_COLOUR, 0) > 100
+    assert pixels.get(PATH_COLOUR, 0) > 100
+    shown.run("document.getElementById('show-path').click()")
+    shown.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert shown.run(PIXELS).get(PATH_COLOUR, 0) == 0
+    text = shown.run("document.body.innerText")
+    assert "Critical path" in text and "Sendrecv at" in text and "load balance" in text.lower()
+    assert shown.errors == []
+
+
+@needs_browser
+def test_messages_are_arrows(run_of, shown, tmp_path):
+    (tmp_path / "a.html").write_text(page([run_of("ring", 3)]))
+    shown.open(tmp_path / "a.html")
+    frame = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    drawn = shown.run(PIXELS)
+    shown.run("document.getElementById('show-messages').click()")
+    shown.run(frame)
+    assert shown.run(PIXELS) != drawn
+    assert shown.run("pysmpi.runs[0].messages.begin.length") > 12
+
+
+@needs_browser
+def test_zoom_pan_keys_and_tooltips(run_of, shown, tmp_path):
+    (tmp_path / "a.html").write_text(page([run_of("ring", 5)]))
+    shown.open(tmp_path / "a.html")
+    span = "pysmpi.view.to - pysmpi.view.from"
+    whole = shown.run(span)
+    shown.run("document.getElementById('zoom-in').click()")
+    assert shown.run(span) == pytest.approx(0.6 * whole)
+    box = shown.run(
+        "(() => { const b = document.querySelector('.gantt').getBoundingClientRect();"
+        " return [b.left, b.top, b.width, b.height] })()"
+    )
+    x, y = box[0] + box[2] / 2, box[1] + box[3] / 2
+    shown.move(x, y)
+    assert shown.run("document.getElementById('tip').hidden") is False
+    assert shown.run("document.getElementById('tip').textContent").startswith("rank ")
+    before = shown.run("pysmpi.view.from")
+    shown.move(x, y, "mousePressed", button="left", clickCount=1)
+    shown.move(x - 100, y, button="left", buttons=1)
+    shown.move(x - 100, y, "mouseReleased", button="left", clickCount=1)
+    assert shown.run("pysmpi.view.from") > before
+    shown.run("document.querySelector('.gantt').focus()")
+    shown.press("Home", 36)
+    assert shown.run(span) == pytest.approx(whole)
+    shown.press("+")
+    assert shown.run(span) == pytest.approx(0.6 * whole)
+    shown.press("ArrowDown", 40)
+    assert shown.run("document.getElementById('selection').textContent").startswith("rank 1 ")
+    shown.press("]")
+    assert " at " in shown.run("document.getElementById('selection').textContent")
+    x0 = shown.run("pysmpi.view.from")
+    shown.press("ArrowRight", 39)
+    assert shown.run("pysmpi.view.from") > x0
+    shown.move(x, y, "mouseWheel", deltaX=0, deltaY=300)
+    assert shown.run(span) > 0.6 * whole
+    assert shown.errors == []
+
+
+@needs_browser
+def test_the_theme_follows_the_system_and_the_switch(run_of, shown, tmp_path):
+    (tmp_path / "a.html").write_text(page([run_of("ring", 2)]))
+    theme = "document.documentElement.dataset.theme"
+    for wanted in ("dark", "light"):
+        shown.send(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": wanted}],
+        )
+        shown.open(tmp_path / "a.html")
+        assert shown.run(theme) == wanted
+    shown.run("document.getElementById('theme').click()")
+    assert shown.run(theme) == "dark"
+    assert shown.errors == []
+
+
+@needs_browser
+def test_it_compares_two_runs(run_of, shown, tmp_path):
+    slow = run_of("slow", 4)
+    fast = run_of("fast", 4, -1)
+    (tmp_path / "a.html").write_text(page([slow, fast]))
+    shown.open(tmp_path / "a.html")
+    assert shown.run("document.querySelectorAll('.gantt').length") == 2
+    text = shown.run("document.getElementById('compare').innerText")
+    assert "fast takes" in text and "Sendrecv at" in text
+    assert shown.errors == []
+
+
+@needs_browser
+def test_everything_can_be_reached_without_a_mouse_and_has_a_name(run_of, shown, tmp_path):
+    (tmp_path / "a.html").write_text(page([run_of("ring", 2)]))
+    shown.open(tmp_path / "a.html")
+    unnamed = shown.run(
+        "[...document.querySelectorAll('canvas, button, [role=toolbar], section')].filter((one) =>"
+        " !one.getAttribute('aria-label') && !one.getAttribute('aria-labelledby')"
+        " && !one.innerText).map((one) => one.outerHTML)"
+    )
+    assert unnamed == []
+    assert shown.run("document.querySelector('.gantt').tabIndex") == 0
+    heads = shown.run("[...document.querySelectorAll('th')].every((one) => one.scope === 'col')")
+    assert heads is True
+
+
+def large(record, ranks, calls):
+    """The data of a run with many calls, waits and messages."""
+    run = record(ring, 4, 2, compute="10us", platform="graphene")
+    data = page_data("large", run, analyse(Graph(run)))
+    random = np.random.default_rng(1)
+    dates = np.cumsum(random.exponential(1.0, (ranks, 2 * calls + 1)), 1)
+    dates = dates / dates[:, -1:] * data["ticks"]
+    begin, end = dates[:, :-1:2], dates[:, 1::2]
+    rank = np.repeat(np.arange(ranks), calls)
+    order = np.argsort(begin.ravel())
+    data["hosts"] = [f"node-{i}" for i in range(ranks)]
+    data["ends"] = [data["seconds"]] * ranks
+    for name in ("rank_compute_seconds", "rank_wait_seconds"):
+        data["analysis"][name] = [data["seconds"] / 3] * ranks
+    data["calls"] = {
+        "rank": column(rank, "u4"),
+        "begin": column(begin.ravel(), "u4"),
+        "end": column(end.ravel(), "u4"),
+        "site": column(np.zeros(rank.size), "u4"),
+    }
+    data["waits"] = {
+        "rank": column(rank, "u4"),
+        "begin": column((begin + 0.2 * (end - begin)).ravel(), "u4"),
+        "end": column((begin + 0.9 * (end - begin)).ravel(), "u4"),
+        "for": column((rank + 1) % ranks, "i4"),
+    }
+    data["messages"] = {
+        "begin": column(begin.ravel()[order], "u4"),
+        "end": column(end.ravel()[order], "u4"),
+        "source": column(rank[order], "u4"),
+        "destination": column((rank[order] + 1) % ranks, "u4"),
+        "bytes": column(np.full(rank.size, 1000.0), "f4"),
+    }
+    return data
+
+
+PAN = """new Promise((done) => {
+  const whole = pysmpi.runs[0].seconds, span = whole * SPAN, first = performance.now();
+  let frames = 0, busy = 0;
+  const step = () => {
+    const begun = performance.now(), part = 0.3 * Math.abs(Math.sin(frames / 40));
+    pysmpi.show(whole * part, whole * part + span);
+    pysmpi.draw();
+    busy += performance.now() - begun;
+    frames++;
+    if (performance.now() - first < 1000) requestAnimationFrame(step);
+    else done([frames / (performance.now() - first) * 1000, busy / frames]);
+  };
+  step();
+})"""
+
+
+@needs_browser
+def test_a_million_events_of_128_ranks_load_and_pan(record, shown, tmp_path, record_property):
+    (tmp_path / "a.html").write_text(assemble([large(record, 128, 2700)]))
+    begun = time.monotonic()
+    shown.open(tmp_path / "a.html")
+    figures = {"seconds to load": time.monotonic() - begun}
+    events = shown.run(
+        "(({ calls, waits, messages }) => calls.begin.length + waits.begin.length"
+        " + messages.begin.length)(pysmpi.runs[0])"
+    )
+    assert events > 1_000_000
+    for span in (1.0, 0.1, 0.001):
+        figures[f"frames/s and ms a frame at {span}"] = shown.run(PAN.replace("SPAN", str(span)))
+    record_property("figures", json.dumps(figures))
+    print(figures)
+    assert shown.errors == []
+    # What a frame draws does not grow with the events: a hundred times as many cost not much more.
+    (tmp_path / "b.html").write_text(assemble([large(record, 128, 27)]))
+    shown.open(tmp_path / "b.html")
+    few = shown.run(PAN.replace("SPAN", "1.0"))
+    assert figures["frames/s and ms a frame at 1.0"][1] < 20 * few[1]
