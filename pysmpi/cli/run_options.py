@@ -119,6 +119,7 @@ def _option(name: str) -> Callable[[Any], Any]:
         settings["metavar"] = f"[{choices}]"
     if default is False:
         settings["is_flag"] = True
+        settings["default"] = False
     elif isinstance(default, (dict, tuple)):
         settings["multiple"] = True
     else:

@@ -71,8 +71,8 @@ class Record:
     `kind`, `process`, `date` (s), `a`, `b`, `x` are the columns of the events. `messages` has a row
     for each message: its number, the ranks that send and receive it, tag, bytes, the number of its
     route, and its mode: EAGER, DETACHED, both or neither. `about` describes the run: `result` (see
-    `Result.report`), `sites` (name of the call, file, line, function, kind), `routes` (numbers of links),
-    `links` (name and bytes/s), `hosts` of the ranks, and `cores` of the hosts.
+    `Result.report`), `sites` (name of the call, file, line, function, kind), `routes` (numbers of
+    links), `links` (name and bytes/s), `hosts` of the ranks, and `cores` of the hosts.
     """
 
     kind: Integers

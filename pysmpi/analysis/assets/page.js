@@ -410,7 +410,7 @@ class Gantt {
     this.thinned = stride;
     context.strokeStyle = context.fillStyle = palette.arrow;
     context.lineWidth = 1;
-    context.globalAlpha = stride > 1 ? 0.2 : 0.62;
+    context.globalAlpha = stride === 1 ? 0.62 : stride <= 4 ? 0.42 : 0.2;
     context.beginPath();
     const heads = [];
     for (let i = Math.ceil(first / stride) * stride; i < last; i += stride) {
