@@ -51,8 +51,8 @@ _WRITERS = frozenset(
     "fill sort put itemset partition resize byteswap append extend insert clear pop reverse "
     "__setitem__".split()
 )
+_BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try)  # whose body may share their line
 _KNOWN: dict[CodeType, dict[int, list[Use]]] = {}
-_SOURCES: dict[str, dict[int, list[ast.stmt]]] = {}
 
 
 def uses_of(code: CodeType) -> dict[int, list[Use]]:
@@ -94,16 +94,17 @@ def _statements(tree: ast.AST, found: dict[int, list[Use]], calling: set[int]) -
         if isinstance(node, ast.stmt):
             uses: list[Use] = []
             _statement(node, uses)
-            if isinstance(tree, ast.stmt) and tree.lineno == node.lineno:
+            if isinstance(tree, _BLOCKS) and tree.lineno == node.lineno:
                 plain = isinstance(tree, ast.If) and node in tree.body
                 guard = tree.test if plain and isinstance(tree, ast.If) else ast.Yield()
                 uses = [use._replace(guard=guard) for use in uses]
             # After a call on the same line, such as `request.Wait(); print(a)`, the state differs.
             if uses and node.lineno not in calling:
                 found.setdefault(node.lineno, []).extend(uses)
-            if any(isinstance(inner, ast.Call) for inner in ast.walk(node)):
-                if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
-                    calling.add(node.lineno)
+            if not hasattr(node, "body") and any(
+                isinstance(inner, ast.Call) for inner in ast.walk(node)
+            ):
+                calling.add(node.lineno)
         _statements(node, found, calling)
 
 

@@ -8,7 +8,7 @@ pysmpi run untraced. A rank without watched memory has no tracing function.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
@@ -19,55 +19,83 @@ from pysmpi.frames import CallSite, call_site, is_ours, trace_callers
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.spellings import MessageRegion
 
-# `told(rank, writes, memory, site)` when a line is about to use memory that overlaps.
-Told = Callable[[Rank, bool, Any, CallSite], None]
-
-_EFFORT: Any = 20_000  # of the exact comparison of two arrays
-_PIECES = 4096  # of a message that is not contiguous; above this its gaps count, too
+_MOST = 1 << 18  # intervals of one region; beyond this its gaps count, too
 
 
-class Watched:
-    """A piece of memory of one rank, and whom to tell of its uses."""
+class Region:
+    """Memory as intervals of addresses: sorted, and apart from each other."""
 
-    __slots__ = ("pieces", "low", "high", "told")
+    __slots__ = ("starts", "stops", "low", "high")
 
-    def __init__(self, pieces: list[Any], told: Told) -> None:
-        self.pieces = pieces
-        self.told = told
-        bounds = [bounds_of(piece) for piece in pieces]
-        self.low = min((low for low, _ in bounds), default=0)
-        self.high = max((high for _, high in bounds), default=0)
+    def __init__(self, starts: Any, stops: Any) -> None:
+        self.starts = starts
+        self.stops = stops
+        self.low = int(starts[0])
+        self.high = int(stops[-1])
 
-    def overlaps(self, memory: Any, low: int, high: int) -> bool:
-        """Whether an array, which lies from `low` to `high`, shares memory."""
-        if high <= self.low or self.high <= low:
+    @classmethod
+    def flat(cls, memory: Any) -> Region:
+        """The region of contiguous memory."""
+        address = np.frombuffer(memory, np.uint8).ctypes.data
+        nbytes = memory.nbytes
+        return cls(np.array([address]), np.array([address + nbytes]))
+
+    @classmethod
+    def of_array(cls, array: Any) -> Region:
+        """The region of an array with any strides."""
+        low, high = np.lib.array_utils.byte_bounds(array)
+        length = array.itemsize
+        outer: list[tuple[int, int]] = []
+        for stride, count in sorted((abs(s), n) for s, n in zip(array.strides, array.shape)):
+            if count == 1 or stride == 0:
+                continue
+            if stride == length and not outer:
+                length *= count
+            else:
+                outer.append((stride, count))
+        total = 1
+        starts = np.array([low], np.int64)
+        for stride, count in outer:
+            total *= count
+            if total > _MOST:
+                return cls(np.array([low]), np.array([high]))
+            starts = (starts[:, None] + np.arange(count, dtype=np.int64) * stride).ravel()
+        starts.sort()
+        return cls(starts, starts + length)
+
+    @classmethod
+    def of_offsets(cls, address: int, offsets: Any) -> Region:
+        """The region of single bytes at sorted offsets from an address."""
+        breaks = np.flatnonzero(np.diff(offsets) != 1)
+        first = np.concatenate(([0], breaks + 1))
+        last = np.concatenate((breaks, [len(offsets) - 1]))
+        return cls(address + offsets[first], address + offsets[last] + 1)
+
+    def meets(self, other: Region) -> bool:
+        """Whether the two have a byte in common."""
+        if self.high <= other.low or other.high <= self.low:
             return False
-        return any(shares(piece, memory) for piece in self.pieces)
+        if len(self.starts) > len(other.starts):
+            self, other = other, self
+        # The first interval of the other that ends behind the begin of each of these.
+        where = np.searchsorted(other.stops, self.starts, side="right")
+        inside = where < len(other.starts)
+        return bool(np.any(other.starts[where[inside]] < self.stops[inside]))
 
 
-def bounds_of(array: Any) -> tuple[int, int]:
-    """The addresses from the first byte of an array to behind its last."""
-    low, high = np.lib.array_utils.byte_bounds(array)
-    return int(low), int(high)
+# `told(rank, writes, memory, site)` when a line is about to use memory that overlaps.
+Told = Callable[[Rank, bool, Region, CallSite], None]
 
 
-def shares(one: Any, other: Any) -> bool:
-    """Whether two arrays have an element in common; False if that is too hard to find out."""
-    try:
-        return bool(np.shares_memory(one, other, max_work=_EFFORT))
-    except Exception:  # np.exceptions.TooHardError has moved between versions
-        return False
-
-
-def pieces_of(message: Any) -> list[Any]:
-    """The memory of a message, as arrays of bytes."""
+def region_of(message: Any) -> Region | None:
+    """The memory of a message; None if it has none."""
     if not isinstance(message, MessageRegion) or message.nbytes == 0:
-        return []
+        return None
     if message.data is not None:
-        return [np.frombuffer(message.data, np.uint8)]
+        return Region.flat(message.data)
     memory = message.memory
     if memory.nbytes > 1 << 24:
-        return [np.frombuffer(memory, np.uint8)]
+        return Region.flat(memory)
     # Let the layout pick the numbers of its bytes.
     numbers = np.zeros(message.nbytes, np.int64)
     index = np.arange(memory.nbytes, dtype=np.int64)
@@ -76,12 +104,29 @@ def pieces_of(message: Any) -> list[Any]:
         stream = bytearray(message.nbytes)
         message.plan.pack(part, message.origin, stream)
         numbers |= np.frombuffer(stream, np.uint8).astype(np.int64) << 8 * byte
-    numbers = np.unique(numbers)
-    breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
-    if len(breaks) > _PIECES:
-        return [np.frombuffer(memory, np.uint8)]
-    whole = np.frombuffer(memory, np.uint8)
-    return [whole[int(run[0]) : int(run[-1]) + 1] for run in np.split(numbers, breaks) if len(run)]
+    address = np.frombuffer(memory, np.uint8).ctypes.data
+    return Region.of_offsets(address, np.unique(numbers))
+
+
+def regions_of(message: Any) -> list[Region]:
+    """The memory of a message, as a list that may be empty."""
+    found = region_of(message)
+    return [] if found is None else [found]
+
+
+def meet(some: Sequence[Region], others: Sequence[Region]) -> bool:
+    """Whether one of some regions has a byte in common with one of the others."""
+    return any(one.meets(other) for one in some for other in others)
+
+
+class Watched:
+    """Some memory of one rank, and whom to tell of its uses."""
+
+    __slots__ = ("regions", "told")
+
+    def __init__(self, regions: Sequence[Region], told: Told) -> None:
+        self.regions = regions
+        self.told = told
 
 
 class MemoryWatch:
@@ -92,10 +137,10 @@ class MemoryWatch:
         self.tracing: set[int] = set()
         self._program: dict[Any, bool] = {}
 
-    def watch(self, rank: Rank, key: Any, pieces: list[Any], told: Told) -> None:
+    def watch(self, rank: Rank, key: Any, regions: Sequence[Region], told: Told) -> None:
         """Tell of the uses of some memory of the running rank, until `forget(rank, key)`."""
-        if pieces:
-            self.watched.setdefault(rank.pid, {})[key] = Watched(pieces, told)
+        if regions:
+            self.watched.setdefault(rank.pid, {})[key] = Watched(regions, told)
             if rank.pid not in self.tracing:
                 self._begin(rank)
 
@@ -146,9 +191,9 @@ class MemoryWatch:
     def _compare(
         self, rank: Rank, watched: dict[Any, Watched], writes: bool, memory: Any, frame: FrameType
     ) -> None:
-        low, high = bounds_of(memory)
+        region = Region.of_array(memory)
         for one in list(watched.values()):
-            if one.overlaps(memory, low, high):
+            if meet(one.regions, (region,)):
                 code = frame.f_code
                 site = CallSite(code.co_filename, frame.f_lineno, code.co_qualname)
-                one.told(rank, writes, memory, site)
+                one.told(rank, writes, region, site)

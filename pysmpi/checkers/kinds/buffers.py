@@ -6,7 +6,7 @@ import zlib
 from typing import Any
 
 from pysmpi.checkers.describing import call_text, place
-from pysmpi.checkers.memory import bounds_of, pieces_of, shares
+from pysmpi.checkers.memory import Region, meet, regions_of
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.frames import CallSite
@@ -14,7 +14,7 @@ from pysmpi.kernel.requests import Receive, Send
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers import spellings
 from pysmpi.mpi.buffers.memory import is_in_place
-from pysmpi.mpi.buffers.spellings import Blocks
+from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion
 from pysmpi.mpi.calls import CallKind, MpiCall, Role
 from pysmpi.mpi.collective.data import Allgather, Alltoall, Broadcast, Gather, Scatter
 from pysmpi.mpi.collective.execution import CollectiveOperation
@@ -99,14 +99,17 @@ class BuffersOverlap(Diagnostic):
 class Owned:
     """The memory that a pending operation owns."""
 
-    __slots__ = ("call", "handle", "reads", "writes", "sum", "told")
+    __slots__ = ("call", "handle", "reads", "writes", "sent", "sum", "told")
 
-    def __init__(self, call: MpiCall, handle: Any, reads: list[Any], writes: list[Any]) -> None:
+    def __init__(
+        self, call: MpiCall, handle: Any, reads: list[Region], writes: list[Region], sent: list[Any]
+    ) -> None:
         self.call = call
         self.handle = handle
         self.reads = reads  # MPI reads these: the program must not write
         self.writes = writes  # MPI writes these: the program must not use them
-        self.sum = _checksum(reads)
+        self.sent = sent
+        self.sum = _checksum(sent)
         self.told = False
 
 
@@ -137,7 +140,7 @@ class BufferChecks(Checker):
         pair = "sendbuf" in given and "recvbuf" in given and not call.name.endswith("_init")
         if not mine and not pair:
             return
-        found: dict[str, list[Any]] = {}
+        found: dict[str, list[Region]] = {}
         for name, spec in given.items():
             if spec is None or is_in_place(spec):
                 continue
@@ -148,8 +151,8 @@ class BufferChecks(Checker):
             except Exception:  # the call itself will refuse it, or it has one block for each rank
                 message = None
             if message is not None:
-                found[name] = pieces_of(message)
-        if pair and _overlap(found.get("sendbuf", []), found.get("recvbuf", [])):
+                found[name] = regions_of(message)
+        if pair and meet(found.get("sendbuf", []), found.get("recvbuf", [])):
             self.session.report(
                 Finding(
                     BuffersOverlap,
@@ -164,10 +167,10 @@ class BufferChecks(Checker):
         for name, pieces in found.items():
             writes = _receives(call, name)
             for owned in list(mine.values()) if mine else ():
-                if _overlap(pieces, owned.writes) or (writes and _overlap(pieces, owned.reads)):
-                    self._report_overlap(call, owned)
+                if meet(pieces, owned.writes) or (writes and meet(pieces, owned.reads)):
+                    self._reportmeet(call, owned)
 
-    def _report_overlap(self, call: MpiCall, owned: Owned) -> None:
+    def _reportmeet(self, call: MpiCall, owned: Owned) -> None:
         if owned.call is call:
             return
         self.session.report(
@@ -206,14 +209,14 @@ class BufferChecks(Checker):
         reads, writes = _memory_of(operation, handle)
         if not reads and not writes:
             return
-        owned = Owned(call, handle, reads, writes)
+        owned = Owned(call, handle, reads, writes, _sent(operation, handle))
         self.owned.setdefault(rank.pid, {})[id(operation)] = owned
         key = id(operation)
 
         def touched(
-            rank: Rank, writing: bool, memory: Any, site: CallSite, owned: Owned = owned
+            rank: Rank, writing: bool, memory: Region, site: CallSite, owned: Owned = owned
         ) -> None:
-            if writing or _overlap([memory], owned.writes):
+            if writing or meet([memory], owned.writes):
                 self._touched(rank, owned, site, writing)
 
         self.session.memory.watch(rank, (self, key), [*reads, *writes], touched)
@@ -247,7 +250,7 @@ class BufferChecks(Checker):
             if operation is None or (persistent and operation.request is None):
                 del mine[key]
                 self.session.memory.forget(rank, (self, key))
-                if not owned.told and owned.reads and _checksum(owned.reads) != owned.sum:
+                if not owned.told and owned.sent and _checksum(owned.sent) != owned.sum:
                     self.session.report(
                         Finding(
                             BufferTouched,
@@ -295,61 +298,62 @@ def _receives(call: MpiCall, name: str) -> bool:
     return False
 
 
-def _checksum(pieces: list[Any]) -> int:
+def _checksum(messages: list[Any]) -> int:
     total = 0
-    for piece in pieces:
-        total = zlib.crc32(piece, total)
+    for message in messages:
+        total = zlib.crc32(message.pack(), total)
     return total
 
 
-def _overlap(some: list[Any], others: list[Any]) -> bool:
-    for one in some:
-        low, high = bounds_of(one)
-        for other in others:
-            first, last = bounds_of(other)
-            if low < last and first < high and shares(one, other):
-                return True
-    return False
+def _sent(operation: RequestOperation, handle: Any) -> list[Any]:
+    """The messages whose checksum must not change until the operation is complete."""
+    message = getattr(handle, "ob_buf", None)
+    if isinstance(message, tuple) and isinstance(operation, PairOperation):
+        message = message[0]
+    sends = isinstance(operation.request, Send) or isinstance(operation, PairOperation)
+    return [message] if sends and isinstance(message, MessageRegion) else []
 
 
-def _memory_of(operation: RequestOperation, handle: Any) -> tuple[list[Any], list[Any]]:
+def _memory_of(operation: RequestOperation, handle: Any) -> tuple[list[Region], list[Region]]:
     """What an operation reads and what it writes."""
     if isinstance(operation, SendOperation | ReceiveOperation):
         message = getattr(handle, "ob_buf", None)
-        pieces = pieces_of(message)
+        pieces = regions_of(message)
         if isinstance(operation.request, Receive):
             return [], pieces
         return (pieces, []) if isinstance(operation.request, Send) else ([], [])
     if isinstance(operation, PairOperation):
         out, into = getattr(handle, "ob_buf", (None, None))
-        return pieces_of(out), pieces_of(into)
+        return regions_of(out), regions_of(into)
     if isinstance(operation, CollectiveOperation):
         return _of_part(operation.part)
     return [], []
 
 
-def _of_part(part: Any) -> tuple[list[Any], list[Any]]:
-    def every(blocks: Any) -> list[Any]:
+def _of_part(part: Any) -> tuple[list[Region], list[Region]]:
+    def every(blocks: Any) -> list[Region]:
         if not isinstance(blocks, Blocks):
             return []
-        return [piece for i in range(len(blocks)) for piece in pieces_of(blocks.block(i))]
+        return [piece for i in range(len(blocks)) for piece in regions_of(blocks.block(i))]
 
     if isinstance(part, Broadcast):
-        pieces = pieces_of(part.message)
+        pieces = regions_of(part.message)
         return (pieces, []) if part.sends else ([], pieces)
     if isinstance(part, Reduction | Prefix):
-        return _apart(pieces_of(part.message), pieces_of(part.target))
+        return _apart(regions_of(part.message), regions_of(part.target))
     if isinstance(part, Gather | Allgather):
-        return _apart(pieces_of(part.message), every(part.blocks))
+        return _apart(regions_of(part.message), every(part.blocks))
     if isinstance(part, Scatter):
-        return _apart(every(part.blocks), pieces_of(part.message))
+        return _apart(every(part.blocks), regions_of(part.message))
     if isinstance(part, Alltoall):
         return _apart(every(part.outgoing), every(part.incoming))
     return [], []
 
 
-def _apart(reads: list[Any], writes: list[Any]) -> tuple[list[Any], list[Any]]:
+def _apart(
+    reads: list[Region], writes: list[Region]
+) -> tuple[list[Region], list[Region]]:
     """In place, a buffer is written."""
-    return [piece for piece in reads if not _overlap([piece], writes)], writes
+    return [piece for piece in reads if not meet([piece], writes)], writes
 
 

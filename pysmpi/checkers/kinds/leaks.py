@@ -115,6 +115,17 @@ def _family(handle: Any) -> tuple[str, str, str] | None:
     return None
 
 
+def _given(call: MpiCall) -> list[Handle]:
+    """The handles among the arguments of a call, also in `[data, count, datatype]`."""
+    found = []
+    for value in call.values:
+        if isinstance(value, list | tuple):
+            found += [item for item in value[:8] if isinstance(item, Handle)]
+        elif isinstance(value, Handle):
+            found.append(value)
+    return found
+
+
 def _handles(result: Any) -> list[Handle]:
     if isinstance(result, Handle):
         return [result]
@@ -144,8 +155,8 @@ class LeakChecks(Checker):
                 self.releasing[id(call)] = impl, call
         if self.freed:
             pid = call.rank.pid
-            for value in values:
-                if isinstance(value, Handle) and value._impl is not None:
+            for value in _given(call):
+                if value._impl is not None:
                     known = self.freed.get((pid, id(value._impl)))
                     if known is not None and known[0] is value._impl:
                         self.session.report(self._used(call, known[1]))
@@ -174,8 +185,8 @@ class LeakChecks(Checker):
         """A call with a null handle fails: find where the handle became null."""
         self.releasing.pop(id(call), None)
         if isinstance(error, MPIException):
-            for value in call.values:
-                if isinstance(value, Handle) and value._impl is None:
+            for value in _given(call):
+                if value._impl is None:
                     known = self.ends.get(id(value))
                     if known is not None and known[1].rank is call.rank:
                         self.explained.append((error, self._used(call, known[1])))

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from pysmpi import text
 from pysmpi.checkers.clocks import Clock
 from pysmpi.checkers.describing import op_name, place
-from pysmpi.checkers.memory import bounds_of, pieces_of, shares
+from pysmpi.checkers.memory import Region, meet, regions_of
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.frames import CallSite
@@ -130,8 +128,8 @@ class Access:
     __slots__ = ("pid", "call", "site", "kind", "op", "pieces", "clock", "done", "target", "what")
 
     def __init__(
-        self, pid: int, call: MpiCall | None, site: CallSite | None, kind: str, pieces: list[Any],
-        clock: Clock, target: int, op: str = "", what: str = "",
+        self, pid: int, call: MpiCall | None, site: CallSite | None, kind: str,
+        pieces: list[Region], clock: Clock, target: int, op: str = "", what: str = "",
     ) -> None:  # fmt: skip
         self.pid = pid
         self.call = call
@@ -167,7 +165,8 @@ class SideState:
         self.inner: MpiCall | None = None  # another kind of epoch since
         self.opened: dict[tuple[str, int], MpiCall] = {}
         self.pending: list[Access] = []
-        self.buffers: list[tuple[int, int, list[Any], list[Any]]] = []  # target, key, reads, writes
+        # Target, key, what is read, what is written.
+        self.buffers: list[tuple[int, int, list[Region], list[Region]]] = []
 
 
 @checker("onesided", "epochs of windows, and conflicting accesses to their memory")
@@ -347,7 +346,7 @@ class OneSidedChecks(Checker):
         self._enter(side.window.core.p2p.number, access, state)
         state.pending.append(access)
         for _, _, known_reads, known_writes in state.buffers:
-            if _meet(writes, known_writes) or _meet(writes, known_reads) or _meet(
+            if meet(writes, known_writes) or meet(writes, known_reads) or meet(
                 reads, known_writes
             ):
                 self._buffer_reused(call, state)
@@ -357,8 +356,8 @@ class OneSidedChecks(Checker):
         state.buffers.append((target, key, reads, writes))
         rank = call.rank
 
-        def touched(rank: Rank, writing: bool, memory: Any, site: CallSite) -> None:
-            if writing or _meet([memory], writes):
+        def touched(rank: Rank, writing: bool, memory: Region, site: CallSite) -> None:
+            if writing or meet([memory], writes):
                 self._touched(call, writing, site)
 
         self.session.memory.watch(rank, (self, key), [*reads, *writes], touched)
@@ -409,7 +408,7 @@ class OneSidedChecks(Checker):
                 continue
             if other.call is None and access.call is None:
                 continue
-            if _meet(other.pieces, access.pieces):
+            if meet(other.pieces, access.pieces):
                 self._report(other, access)
         if len(known) > _MANY:
             clocks = self.session.clocks
@@ -427,10 +426,8 @@ class OneSidedChecks(Checker):
         if key in self.told:
             return
         self.told.add(key)
-        low = max(min(bounds_of(p)[0] for p in first.pieces),
-                  min(bounds_of(p)[0] for p in second.pieces))  # fmt: skip
-        high = min(max(bounds_of(p)[1] for p in first.pieces),
-                   max(bounds_of(p)[1] for p in second.pieces))  # fmt: skip
+        low = max(one.pieces[0].low for one in (first, second))
+        high = min(one.pieces[0].high for one in (first, second))
         names = [one.call.name if one.call is not None else one.what for one in (second, first)]
         self.session.report(
             Finding(
@@ -488,7 +485,7 @@ class OneSidedChecks(Checker):
         pid = rank.pid
         clocks = self.session.clocks
 
-        def used(rank: Rank, writing: bool, memory: Any, site: CallSite) -> None:
+        def used(rank: Rank, writing: bool, memory: Region, site: CallSite) -> None:
             clock = clocks.stamp(pid)
             what = "the program writes" if writing else "the program reads"
             access = Access(
@@ -497,7 +494,7 @@ class OneSidedChecks(Checker):
             access.done = clock[pid] + 1
             self._enter(number, access, None)
 
-        whole = np.frombuffer(side.memory, np.uint8)
+        whole = Region.flat(side.memory)
         self.session.memory.watch(rank, (self, "window", number), [whole], used)
 
     def finish(self, simulation: Simulation) -> None:
@@ -520,7 +517,7 @@ def _side(call: MpiCall) -> WindowSide | None:
 
 def _memory(
     call: MpiCall, side: WindowSide, other: WindowSide
-) -> tuple[list[Any], list[Any], list[Any]]:
+) -> tuple[list[Region], list[Region], list[Region]]:
     """The memory at the target, and what the call reads and writes at the origin."""
     given = call.arguments
     rank = int(given["target_rank"])
@@ -528,17 +525,18 @@ def _memory(
         data = reduction(given["origin"], False, rank)
         result = reduction(given["result"], True, rank)
         region = other.locate(call.values[0], int(given["target_disp"]), 1, data.datatype)
-        reads = pieces_of(data)
+        reads = regions_of(data)
         if "compare" in given:
-            reads += pieces_of(reduction(given["compare"], False, rank))
-        return pieces_of(region), reads, pieces_of(result)
+            reads += regions_of(reduction(given["compare"], False, rank))
+        return regions_of(region), reads, regions_of(result)
     data, where = one_sided(given["origin"], False, rank, given["target"])
     region = other.locate(call.values[0], where.displacement, where.count, where.datatype)
     if call.name in _GETS:
-        return pieces_of(region), [], pieces_of(data)
+        return regions_of(region), [], regions_of(data)
     if "result" in given:
-        return pieces_of(region), pieces_of(data), pieces_of(reduction(given["result"], True, rank))
-    return pieces_of(region), pieces_of(data), []
+        result = reduction(given["result"], True, rank)
+        return regions_of(region), regions_of(data), regions_of(result)
+    return regions_of(region), regions_of(data), []
 
 
 def _conflict(one: Access, other: Access) -> bool:
@@ -549,14 +547,3 @@ def _conflict(one: Access, other: Access) -> bool:
         alike = one.op == other.op or "NO_OP" in (one.op, other.op)
         return not alike
     return True
-
-
-def _meet(some: list[Any], others: list[Any]) -> bool:
-    for one in some:
-        low, high = bounds_of(one)
-        for other in others:
-            first, last = bounds_of(other)
-            if low < last and first < high and shares(one, other):
-                return True
-    return False
-

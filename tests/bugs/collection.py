@@ -1,0 +1,125 @@
+"""Reads the programs of `programs/` and runs them under all checkers.
+
+A file holds programs of one class:
+
+    #% name  ranks=2  code=PSM114
+    from mpi4py import MPI
+    comm = MPI.COMM_WORLD
+    comm.send(1, dest=1)  # error
+    #: pass
+
+The lines marked `# error` are those that the report must name. `#:` lines replace the line before
+them in the corrected twin, and `#+` lines are added to it. Several codes are separated by bars. A
+program with `code=none` is correct, and has no twin. `from mpi4py import MPI`, numpy as `np`, and
+`comm`, `rank`, `size` are given.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pysmpi
+
+HERE = Path(__file__).parent / "programs"
+HEAD = """import numpy as np
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+rank, size = comm.rank, comm.size
+"""
+
+
+@dataclass
+class Bug:
+    """One program: its class, its text, and what must be found; no codes if it is correct."""
+
+    kind: str
+    name: str
+    ranks: int
+    codes: frozenset[str]
+    text: str
+    lines: frozenset[int] = field(default_factory=frozenset)
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it has an error."""
+        return bool(self.codes)
+
+
+@dataclass
+class Verdict:
+    """What a run of a program gave."""
+
+    bug: Bug
+    found: bool
+    right: bool  # the class
+    named: bool  # all lines at fault
+    seconds: float  # of this process
+    report: str
+
+
+def _wrong(lines: list[str]) -> tuple[str, frozenset[int]]:
+    kept = [line for line in lines if not line.lstrip().startswith(("#:", "#+"))]
+    text = HEAD + "\n".join(kept) + "\n"
+    marked = {i for i, line in enumerate(text.splitlines(), 1) if line.rstrip().endswith("# error")}
+    return text, frozenset(marked)
+
+
+def _corrected(lines: list[str]) -> str:
+    kept: list[str] = []
+    replaced = False
+    for line in lines:
+        mark = line.lstrip()[:2]
+        if mark in ("#:", "#+"):
+            if mark == "#:" and not replaced:
+                kept.pop()
+                replaced = True
+            indent = line[: len(line) - len(line.lstrip())]
+            rest = line.lstrip()[2:].removeprefix(" ")
+            if rest.strip():
+                kept.append(indent + rest)
+        else:
+            replaced = False
+            kept.append(line)
+    return HEAD + "\n".join(kept).replace("# error", "") + "\n"
+
+
+def programs() -> Iterator[Bug]:
+    """All programs, each wrong one followed by its corrected twin."""
+    for path in sorted(HERE.glob("*.txt")):
+        for part in re.split(r"^#% ", path.read_text(), flags=re.M)[1:]:
+            head, _, body = part.partition("\n")
+            name, *options = head.split()
+            given = dict(option.split("=") for option in options)
+            ranks = int(given.get("ranks", 2))
+            lines = body.rstrip().splitlines()
+            codes = frozenset(given["code"].split("|")) - {"none"}
+            text, marked = _wrong(lines)
+            if codes:
+                assert marked, f"{path.name}: {name} marks no line"
+                yield Bug(path.stem, name, ranks, codes, text, marked)
+                yield Bug(path.stem, f"{name}, corrected", ranks, frozenset(), _corrected(lines))
+            else:
+                yield Bug(path.stem, name, ranks, codes, text)
+
+
+def judge(bug: Bug, directory: Path) -> Verdict:
+    """Run a program under all checkers, and compare the report with what is expected."""
+    path = directory / "program.py"
+    path.write_text(bug.text)
+    begun = time.process_time()
+    try:
+        result = pysmpi.run(path, nprocs=bug.ranks, check="all", compute="none")
+    except pysmpi.ProgramError as error:
+        result = error.result
+    seconds = time.process_time() - begun
+    report = result.error or ""
+    named = {int(number) for number in re.findall(r"program\.py(?:\"?, line |:)(\d+)", report)}
+    codes = set(re.findall(r"^(PSM\d+) ", report, flags=re.M))
+    return Verdict(
+        bug, bool(report), bool(codes & bug.codes), bug.lines <= named, seconds, report
+    )
