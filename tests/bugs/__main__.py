@@ -24,7 +24,9 @@ def table(verdicts: list[Verdict]) -> str:
         by_kind[verdict.bug.kind].append(verdict)
         by_kind["all"].append(verdict)
     last = by_kind.pop("all")
-    rows = ["class                 wrong  found  class and lines  right  false alarms  median CPU ms"]
+    rows = [
+        "class                 wrong  found  class and lines  right  false alarms  median CPU ms"
+    ]
     for kind, some in [*by_kind.items(), ("all", last)]:
         wrong = [v for v in some if v.bug.wrong]
         right = [v for v in some if not v.bug.wrong]
@@ -58,7 +60,8 @@ def main(names: list[str]) -> int:
             wrong = not (verdict.right and verdict.named) if bug.wrong else verdict.found
             if wrong:
                 lines = f" (lines {sorted(bug.lines)})" if bug.lines else ""
-                print(f"--- {bug.kind}/{bug.name}: expected {sorted(bug.codes) or 'nothing'}{lines}")
+                expected = sorted(bug.codes) or "nothing"
+                print(f"--- {bug.kind}/{bug.name}: expected {expected}{lines}")
                 print(verdict.report if names else verdict.report[:160])
     print(table(verdicts))
     return 0

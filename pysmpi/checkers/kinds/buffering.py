@@ -85,6 +85,7 @@ class BufferingChecks(Checker):
         self.counts: dict[tuple[Any, int], int] = {}
         self.sizes: dict[Any, int] = {}
         self.begun: dict[int, Any] = {}  # collective calls by the id of their operation
+        self.owners: dict[Request, MpiCall] = {}  # the calls that started them
         self.matched: dict[Request, Request] = {}  # messages and receives of the run, both ways
         self.count = 0
         self.universe: Universe
@@ -125,8 +126,9 @@ class BufferingChecks(Checker):
         """A message belongs to the call that starts it."""
         call = self.session.call_on(process)
         step = None if call is None else self.steps.get(id(call))
-        if step is None or step.call.kind is not CallKind.POINT_TO_POINT:
+        if call is None or step is None or step.call.kind is not CallKind.POINT_TO_POINT:
             return
+        self.owners[request] = call
         if isinstance(request, Send | Receive) and not isinstance(request, Transfer):
             core = self.universe.communicators.get(request.context.number)
             if core is not None and core.kind != "window" and core.coll is not request.context:
@@ -189,6 +191,13 @@ class BufferingChecks(Checker):
             one = place(steps[0].call)
             one.ranks = sorted(step.call.rank.pid for step in steps)
             places.append(one)
+            for need in steps[0].needs:
+                owner = self.owners.get(need) if isinstance(need, Request) else None
+                if owner is not None and owner is not steps[0].call:
+                    started = place(owner, f"started, waits in {steps[0].call.name}")
+                    if started.site not in [known.site for known in places]:
+                        started.ranks = one.ranks
+                        places.append(started)
         pids = sorted({step.call.rank.pid for step in stuck})
         verb = "waits" if len(pids) == 1 else "wait"
         waits = f"{text.ranks(pids)} {verb} for ever in these calls"

@@ -149,7 +149,8 @@ def new_send(
     """The envelope of a message, with its payload; None for a message to PROC_NULL."""
     remote = core.remote
     if not (
-        isinstance(dest, int) and isinstance(tag, int) and 0 <= dest < remote.size and tag >= 0
+        isinstance(dest, int) and isinstance(tag, int)
+        and 0 <= dest < remote.size and 0 <= tag <= TAG_UB
     ):
         check_destination(comm, core, dest, tag)
         dest, tag = cint(dest), cint(tag)
@@ -168,7 +169,7 @@ def new_receive(
     """The envelope of a receive; `payload` is a message or a `ObjectBuffer`. None for PROC_NULL."""
     if isinstance(tag, int) and tag == ANY_TAG:
         tag = ANY
-    elif not (isinstance(tag, int) and tag >= 0):
+    elif not (isinstance(tag, int) and 0 <= tag <= TAG_UB):
         check_source(comm, core, source, tag)
         tag = cint(tag)
         if tag == ANY_TAG:

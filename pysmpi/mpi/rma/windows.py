@@ -7,6 +7,7 @@ those that synchronise in `epochs`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from ctypes import addressof, c_char
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -98,7 +99,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         else:
             view = acquire(memory, writable=True).memory
             address = address_of(view)
-            _check_base(address, view, comm)
+            _check_base(view, comm)
         _check_unit(unit, comm)
         side = WindowSide(current(), view, memory, address, unit)
         return cls._made(core, side, info, WIN_FLAVOR_CREATE)
@@ -202,7 +203,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         if side.window.flavor != WIN_FLAVOR_DYNAMIC:
             fail(ERR_RMA_FLAVOR, "memory can be attached to dynamic windows only", self)
         address = address_of(view)
-        _check_base(address, view, self)
+        _check_base(view, self)
         for region in side.regions.values():
             if address < region.address + region.memory.nbytes and (
                 region.address < address + view.nbytes
@@ -386,8 +387,9 @@ def _check_size(size: int, comm: Intracomm) -> None:
         fail(ERR_SIZE, f"size is {size}", comm)
 
 
-def _check_base(address: int, view: memoryview, subject: Any) -> None:
-    if address == 0 and view.nbytes:
+def _check_base(view: memoryview, subject: Any) -> None:
+    # numpy, which finds addresses elsewhere, takes other memory in place of address 0.
+    if view.nbytes and addressof(c_char.from_buffer(view)) == 0:
         fail(
             ERR_BASE,
             f"the memory of {view.nbytes} bytes begins at address 0, which no program can use",
