@@ -14,6 +14,7 @@ from pysmpi.kernel.requests import Request
 from pysmpi.mpi import calls
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import CallKind, MpiCall, Procedure
+from pysmpi.mpi.point_to_point.requests import Request as RequestHandle
 from pysmpi.runtime import verdict
 from pysmpi.runtime.findings import Finding, joined, report
 from pysmpi.runtime.simulation import RankState, Simulation
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 # Local questions that return objects.
 _LOCATED = frozenset(("Get_group", "Get_remote_group", "Get_info"))
+
+
+_MANY = 10_000  # started requests before those that are complete are dropped
 
 
 class CheckSession:
@@ -61,7 +65,7 @@ class CheckSession:
         if not self.checkers:
             return
         self.simulation = simulation
-        simulation.started_by = self.starts.get
+        simulation.started_by = lambda request: self.starts.get(request)
         for one in self.checkers:
             one.begin(simulation)
         simulation.universe.listen(self)
@@ -113,6 +117,15 @@ class CheckSession:
             if message is not None:
                 self.starts.pop(message, None)
 
+    def _note(self, handle: RequestHandle, call: MpiCall) -> None:
+        """Remember the call that started a non-blocking collective operation."""
+        operation = handle._impl
+        request = getattr(operation, "request", None)
+        if request is not None and not request.done and hasattr(operation, "part"):
+            if len(self.starts) > _MANY:
+                self.starts = {one: made for one, made in self.starts.items() if not one.done}
+            self.starts[request] = call
+
     # Calls.
 
     def _observer(self, procedure: Procedure, function: Any) -> Any:
@@ -148,6 +161,8 @@ class CheckSession:
                     raise
                 if not engine.stopped:
                     _quietly(rank, returned, call, result)
+                    if isinstance(result, RequestHandle):
+                        self._note(result, call)
                 return result
             finally:
                 open_calls.discard(key)

@@ -106,7 +106,7 @@ class Causes:
                     sender = sources[send.source]
                     lines.append((3, (
                         f"rank {sender} has sent a message to rank {me} with this tag "
-                        f"({send.tag}), but rank {me} receives from "
+                        f"({send.tag}){self._sent(send)}, but rank {me} receives from "
                         f"{self._source(receive, sources)}: sources differ"
                     )))  # fmt: skip
                 continue
@@ -151,7 +151,8 @@ class Causes:
                 sent = describe_core(wait.rank, core)
                 expected = "another" if here is None else describe_core(wait.rank, here)
                 lines.append((2, (
-                    f"rank {sender}'s unmatched message to rank {me} with this tag is in {sent}, "
+                    f"rank {sender}'s unmatched message to rank {me} with this tag"
+                    f"{self._sent(send)} is in {sent}, "
                     f"the receive in {expected}: communicators differ"
                 )))  # fmt: skip
         return lines
@@ -261,9 +262,30 @@ class Causes:
                 f"{text.ranks(away)} {_has(away)} not entered {here}"
                 + (f": {_is(away)} in {_calls(self.of, away)}" if self.of.get(away[0]) else "")
             )))  # fmt: skip
+        lines += self._other_communicator(wait, collective, away)
         if not lines:
             stray = self._stray(wait, collective)
             lines += stray
+        return lines
+
+    def _other_communicator(
+        self, wait: Wait, collective: Collective, away: Sequence[int]
+    ) -> list[tuple[int, str]]:
+        """Ranks that make the same call on another communicator."""
+        core = collective.core
+        lines = []
+        for pid in away:
+            peer = self.of.get(pid)
+            if peer is None or peer.collective is None or pid < wait.pid:
+                continue
+            other = peer.collective.core
+            if other not in (core, core.remote) and wait.pid in other.group:
+                lines.append((1, (
+                    f"rank {wait.pid} is in {_collective_name(wait)} of "
+                    f"{describe_core(wait.rank, core)}{_place(wait)}, rank {pid} in "
+                    f"{_collective_name(peer)} of {describe_core(peer.rank, other)}"
+                    f"{_place(peer)}: communicators differ"
+                )))  # fmt: skip
         return lines
 
     def _stray(self, wait: Wait, collective: Collective) -> list[tuple[int, str]]:
@@ -277,10 +299,12 @@ class Causes:
                 number == decode(tag_of(collective.number, operation))[0]
             ):
                 sender = core.group[send.source]
+                peer = self.of.get(sender)
+                there = "" if peer is None else _place(peer)
                 lines.append((1, (
-                    f"rank {sender} called {operation} where rank {wait.pid} called "
-                    f"{collective.operation}: every rank must make the same collective calls in "
-                    "the same order"
+                    f"rank {sender} called {_public(operation)}{there} where rank {wait.pid} "
+                    f"called {_public(collective.operation)}{_place(wait)}: every rank must make "
+                    "the same collective calls in the same order"
                 )))  # fmt: skip
         return lines
 
@@ -424,8 +448,20 @@ class Causes:
             for piece in wait.pieces:
                 if piece.request is send:
                     call, place = piece.name, _place(wait)
+        made = self.census.started_by(send)
+        if made is not None:
+            call = made.name
+            if made.site is not None:
+                place = f" at {shorten(made.site.file)}:{made.site.line}"
         said = f"dest={send.destination}, tag={send.tag}, {text.count(send.nbytes, 'byte')}"
         return f"{call}({said}){place}" if call else f"one with {said}"
+
+    def _sent(self, send: Send) -> str:
+        """The call that sent a message, if it is known."""
+        made = self.census.started_by(send)
+        if made is None or made.site is None:
+            return ""
+        return f" by {made.name} at {shorten(made.site.file)}:{made.site.line}"
 
     def _source(self, receive: Receive, sources: list[int]) -> str:
         if receive.source == ANY:
@@ -437,6 +473,20 @@ def _collective_name(wait: Wait) -> str:
     """The collective call that a rank is in; in `Wait`, the one that it has started."""
     named = [piece.name for piece in wait.pieces if piece.name]
     return named[0] if named else wait.call
+
+
+_NONBLOCKING = frozenset(
+    "ibarrier ibcast igather igatherv iscatter iscatterv iallgather iallgatherv ialltoall "
+    "ialltoallv ialltoallw ireduce iallreduce ireduce_scatter ireduce_scatter_block iscan "
+    "iexscan".split()
+)
+
+
+def _public(operation: str) -> str:
+    """The name of the call of mpi4py for an operation: `Iscan` for `iscan`."""
+    if operation in _NONBLOCKING:
+        return f"I{operation[1:]}"
+    return operation.capitalize()
 
 
 def _ordinal(core: Communicator, wait: Wait) -> int:

@@ -217,7 +217,7 @@ def group_waits(waits: Iterable[Wait], others: bool = False) -> list[WaitingGrou
             wait.comm,
             wait.thread > 0,
             tuple(wait.arguments),
-            tuple((piece.name, *piece.arguments) for piece in wait.pieces[:_PIECES]),
+            tuple((piece.name, piece.site, *piece.arguments) for piece in wait.pieces[:_PIECES]),
             min(len(wait.pieces), _PIECES + 1),
         )
         found.setdefault(key, []).append(wait)
@@ -252,12 +252,18 @@ def describe(members: Sequence[Wait]) -> str:
     parts = [
         f"{first.pieces[i].name}"
         f"({_piece_arguments([wait.pieces[i] for wait in members], members)})"
+        f"{_started(first.pieces[i])}"
         for i in named
     ]
     if len(first.pieces) > _PIECES:
         parts.append("...")
     what = f"{first.call}({inner}){comm}{thread}"
     return f"{what} for {', '.join(parts)}" if parts else what
+
+
+def _started(piece: Piece) -> str:
+    """Where an operation was started, if that is not the line that waits."""
+    return "" if piece.site is None else f" of {shorten(piece.site.file)}:{piece.site.line}"
 
 
 def _piece_arguments(pieces: Sequence[Piece], members: Sequence[Wait]) -> str:

@@ -47,6 +47,7 @@ class Piece:
     core: Communicator | None = None
     pids: frozenset[int] = frozenset()
     any: bool = False
+    site: CallSite | None = None  # where it was started, if that is known
 
 
 @dataclass
@@ -91,6 +92,7 @@ class Census:
 
     def __init__(self, simulation: Simulation) -> None:
         self.universe = simulation.universe
+        self.started_by = simulation.started_by
         self._threads = simulation.threads
         self.by_context: dict[int, Communicator] = dict(self.universe.communicators)
         self.cores = sorted(set(self.by_context.values()), key=lambda core: core.p2p.number)
@@ -183,6 +185,18 @@ class Census:
         return Collective(core, number, operation, frozenset(peers))
 
     def _piece(
+        self, request: Request, call: str, operation: RequestOperation | None = None
+    ) -> Piece:
+        piece = self._kind_of(request, call, operation)
+        made = self.started_by(request)
+        if made is not None and _waits(call):
+            piece.name, piece.site = made.name, made.site
+            for root in made.having(Role.ROOT).values():
+                if isinstance(root, int):
+                    piece.arguments["root"] = root
+        return piece
+
+    def _kind_of(
         self, request: Request, call: str, operation: RequestOperation | None = None
     ) -> Piece:
         if isinstance(request, Send):
