@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from types import FrameType
@@ -23,6 +24,8 @@ def main() -> NoReturn:
     followed = before is signal.default_int_handler
     if followed:
         signal.signal(signal.SIGINT, _leave)
+    # Imports make many objects and few cycles; the search for cycles would take a sixth of a start.
+    gc.set_threshold(400_000, *gc.get_threshold()[1:])
     from pysmpi.cli.main import main as run
 
     if followed:

@@ -35,7 +35,6 @@ from pysmpi.runtime.options import check as checked
 from pysmpi.runtime.result import ProgramError, Result, write_report
 from pysmpi.runtime.spawning import Segment
 from pysmpi.runtime.verdict import USAGE
-from pysmpi.trace.recorder import recording
 
 if TYPE_CHECKING:
     from pysmpi.platform.model import Platform
@@ -195,6 +194,9 @@ def run_job(job: Job) -> Result:
         if wanted(job):
             seen = stack.enter_context(observation(job))
         if trace is not None and not is_record(job.options):
+            # The formats of traces take long to import.
+            from pysmpi.trace.recorder import recording
+
             stack.enter_context(recording(job, trace, job.options.trace_format))
         session = stack.enter_context(checking(job))
         guide = guide_of(job.options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shlex
 import sys
@@ -178,6 +179,8 @@ def _simulate(job: Job, again: str, quiet: bool) -> int:
     progress: Progress | None = None
     interrupts = Interrupts()
     report_crashes()
+    # What is imported by now stays: the search for cycles need not look at it, nor Python's exit.
+    gc.freeze()
 
     def start(simulation: Any) -> None:
         nonlocal progress
