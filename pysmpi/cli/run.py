@@ -51,7 +51,7 @@ class RunCommand(click.Command):
 @with_options
 @click.pass_context
 def command(
-    ctx: click.Context, /, nprocs: int, help_cfg: bool, quiet: bool,
+    ctx: click.Context, /, nprocs: int, help_cfg: bool, quiet: bool, explain_speed: bool,
     check_shadow: bool, check_tolerance: str, cfg: tuple[str, ...], coll: tuple[str, ...],
     **rest: Any,
 ) -> int:
@@ -113,9 +113,18 @@ def command(
         ]
     job = Job(program, options, programs)
     outputs = [name for one in OUTPUTS for name in FIELDS[one].metadata["spellings"]]
-    words = line.without(ctx.meta["words"], [*outputs, "-q", "--quiet"])
+    words = line.without(ctx.meta["words"], [*outputs, "-q", "--quiet", "--explain-speed"])
     job.command = shlex.join(["pysmpi", "run", *words])
-    return _simulate(job, shlex.join(["pysmpi", "run", *ctx.meta["words"]]), quiet)
+    again = shlex.join(["pysmpi", "run", *ctx.meta["words"]])
+    if not explain_speed:
+        return _simulate(job, again, quiet)
+    from pysmpi.runtime.explain_speed import WallMeter
+
+    job.meter = WallMeter()
+    status = _simulate(job, again, quiet)
+    for said in job.meter.lines():
+        _note(said)
+    return status
 
 
 def _find(line: CommandLine) -> RankProgram:

@@ -28,6 +28,10 @@ _MORE: dict[str, list[Callable[[Any], Any]]] = {
     ],
     "data": [
         click.option("--quiet", "-q", is_flag=True, help="No summary, progress or notes."),
+        click.option(
+            "--explain-speed", is_flag=True,
+            help="Print where the wall time of the run went, and what would help.",
+        ),
     ],
 }  # fmt: skip
 

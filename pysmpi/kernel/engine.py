@@ -10,6 +10,7 @@ from pysmpi.kernel.choices import Control
 from pysmpi.kernel.events import Event, EventQueue
 from pysmpi.kernel.listeners import Listeners
 from pysmpi.kernel.matching import is_wild, mailbox_of
+from pysmpi.kernel.meter import KERNEL, SOLVER, START, Meter
 from pysmpi.kernel.plan import Gap, PlanBook, Port, Transport
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Receive, Request, Send, Transfer
@@ -173,6 +174,7 @@ class Engine:
         self.keep: Any = None
         self.control: Optional[Control] = None
         self.listeners: Listeners = Listeners()
+        self.meter: Optional[Meter] = None  # notified of the part of the simulation that works
         self.tick: Any = None
         self.before: Any = None
         self.idle: Any = None
@@ -188,13 +190,26 @@ class Engine:
 
     def run(self) -> None:
         """Run until no event is left, or `stop` is called."""
+        meter = self.meter
+        if meter is not None:
+            meter.enter(KERNEL)
+        self._run()
+        if meter is not None:
+            meter.enter(START)
+
+    def _run(self) -> None:
         queue = self.queue
         while not self.stopped:
             self._run_ready()
             if self.stopped:
                 break
             if self.system.pending():
-                self.system.share()
+                if self.meter is None:
+                    self.system.share()
+                else:
+                    self.meter.enter(SOLVER)
+                    self.system.share()
+                    self.meter.enter(KERNEL)
             if self.control is not None and self.control.settle():
                 continue
             if queue.empty():

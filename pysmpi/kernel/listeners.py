@@ -56,6 +56,7 @@ class Listeners:
 
     def __init__(self) -> None:
         self.all: list[Any] = []
+        self.wrap: Any = None  # makes another method of each method
         self.request_started: Optional[list[Any]] = None
         self.request_completed: Optional[list[Any]] = None
         self.message_matched: Optional[list[Any]] = None
@@ -95,4 +96,6 @@ class Listeners:
             methods = [
                 getattr(listener, event) for listener in self.all if hasattr(listener, event)
             ]
+            if self.wrap is not None:
+                methods = [self.wrap(method) for method in methods]
             setattr(self, event, methods if len(methods) > 0 else None)

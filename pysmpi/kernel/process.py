@@ -8,6 +8,7 @@ program, so its greenlet is left and entered once for any number of messages.
 from typing import TYPE_CHECKING, Any, Final, Optional
 
 from pysmpi.kernel.events import Event
+from pysmpi.kernel.meter import KERNEL, SWITCHES
 from pysmpi.kernel.plan import FREE
 from pysmpi.kernel.requests import Context, Receive, Request, Send
 from pysmpi.kernel.schedule import (
@@ -259,11 +260,17 @@ class Process(Event):
         waited = self.core_wait_seconds
         self.inline = True
         self.calling = True
+        meter = engine.meter
+        before = 0 if meter is None else meter.enter(KERNEL)
         try:
             if not self._advance():
                 self.inline = False
+                if meter is not None:
+                    meter.enter(SWITCHES)
                 self.suspend()
         finally:
+            if meter is not None:
+                meter.enter(before)
             self.inline = False
             self.calling = False
             if len(self.lent) > 0:
@@ -292,8 +299,15 @@ class Process(Event):
     def run(self) -> None:
         """Continue; called by the engine when the process is ready."""
         if self._advance():
-            self.engine.current = self
-            self.resume()
+            engine = self.engine
+            engine.current = self
+            meter = engine.meter
+            if meter is None:
+                self.resume()
+            else:
+                meter.enter(SWITCHES)
+                self.resume()
+                meter.enter(KERNEL)
 
     def fire(self) -> None:
         """The time that was let pass is over."""

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.collectives import cache, order
 from pysmpi.errors import UsageError
@@ -55,6 +55,9 @@ from pysmpi.runtime.timing import (
 )
 from pysmpi.runtime.touched_memory import followed_by
 from pysmpi.runtime.verdict import USAGE, verdict
+
+if TYPE_CHECKING:
+    from pysmpi.runtime.explain_speed import WallMeter
 
 
 class Job:
@@ -104,6 +107,7 @@ class Job:
         self.deadlock: DeadlockReport | None = None
         self.command: str | None = None  # the command that repeats the run
         self.on_start: Callable[[Simulation], Any] | None = None
+        self.meter: WallMeter | None = None  # of the wall time of the run
         # The choices of the run; with them, no event takes time.
         self._control: Callable[[Engine], Control] | None = None
         self._most_polls = 0
@@ -151,6 +155,8 @@ class Job:
         transport = self._transport()
         simulation = Simulation(transport, self.slots, self._deadlock)
         self.simulation = simulation
+        if self.meter is not None:
+            self.meter.attach(simulation)
         universe = simulation.universe
         universe.selection = self.selection
         universe.settings = _call_settings(self.settings, self.options.reduction_order)
@@ -376,6 +382,8 @@ class RankSetup:
         if part.appnum:
             PROGRAM.of(rank).appnum = part.appnum
         rank.timer = self.job.timing.timer(rank.pid, host.speed)
+        if self.job.meter is not None:
+            rank.timer = self.job.meter.timer(rank.timer)
 
 
 def _arrive() -> None:

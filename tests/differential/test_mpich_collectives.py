@@ -12,6 +12,7 @@ import pickle
 import sys
 from pathlib import Path
 
+import draws
 import numpy as np
 import pytest
 import real_mpich
@@ -53,10 +54,11 @@ def cases(draw: st.DrawFn) -> dict:
 
 
 def draw_cases(number: int) -> list[dict]:
-    """The cases of one batch; hypothesis draws them."""
+    """The cases of one batch; hypothesis draws them, the same all day."""
+    draws.say()
     found: list[dict] = []
 
-    @seed(20)
+    @seed(draws.SEED)
     @settings(
         max_examples=number, phases=(Phase.generate,), database=None, deadline=None,
         suppress_health_check=list(HealthCheck),

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import draws
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -120,10 +121,11 @@ PROGRAM_STRATEGY = st.fixed_dictionaries({
 
 
 def draw_programs(number: int, start: int) -> list[dict]:
-    """As many programs, the same each time."""
+    """As many programs, the same all day."""
+    draws.say()
     found: list[dict] = []
 
-    @seed(start)
+    @seed(draws.SEED * 100 + start)
     @settings(
         max_examples=number, phases=(Phase.generate,), database=None, deadline=None,
         suppress_health_check=list(HealthCheck),

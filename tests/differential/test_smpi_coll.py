@@ -2,6 +2,7 @@
 
 import random
 
+import draws
 import pytest
 from reference_rows import Comparison, predicted, read_rows
 
@@ -40,7 +41,8 @@ def sample(operation):
         and (operation, row.algorithm) not in OTHERWISE
     ]
     algorithms = sorted({row.algorithm for row in rows})
-    draw = random.Random(operation)
+    draws.say()
+    draw = random.Random(f"{operation} {draws.SEED}")
     for algorithm in draw.sample(algorithms, min(DRAWN, len(algorithms))):
         ranks = draw.choice(sorted({row.ranks for row in rows if row.algorithm == algorithm}))
         yield algorithm, [row for row in rows if (row.algorithm, row.ranks) == (algorithm, ranks)]

@@ -14,6 +14,9 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import NoReturn
+
+import pytest
 
 VERSION = "4.1.2"
 SHA256 = "56860286dc45f20e8821e93cb06669e30462348bf866f685553fa4b712d58d02"
@@ -21,6 +24,14 @@ SHA256 = "56860286dc45f20e8821e93cb06669e30462348bf866f685553fa4b712d58d02"
 
 class Unavailable(Exception):
     """The suite is not here and could not be fetched; the argument says why."""
+
+
+def without(what: str, error: Unavailable) -> NoReturn:
+    """Skip a test for want of the suite; fail where PYSMPI_REQUIRE_SUITES says that it must run."""
+    reason = f"{what} is not available: {error}"
+    if os.environ.get("PYSMPI_REQUIRE_SUITES"):
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 def cache() -> Path:

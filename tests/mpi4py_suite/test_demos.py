@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from distribution import Unavailable, suite
+from distribution import Unavailable, suite, without
 
 LAUNCHER = [sys.executable, "-m", "pysmpi", "run", "-q", "--compute", "none"]
 
@@ -40,7 +40,7 @@ def demos() -> Path:
     try:
         return suite().parent / "demo"
     except Unavailable as error:
-        pytest.skip(f"mpi4py's demos are not available: {error}")
+        without("the folder of mpi4py's demos", error)
 
 
 def run(

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from distribution import Unavailable, suite
+from distribution import Unavailable, suite, without
 from expectations import EXCLUDED, FILES, KNOWN_FAILURES, SKIPS, shared_out
 
 HERE = Path(__file__).resolve().parent
@@ -142,7 +142,7 @@ def folder() -> Path:
     try:
         return suite()
     except Unavailable as error:
-        pytest.skip(f"mpi4py's test suite is not available: {error}")
+        without("mpi4py's test suite", error)
 
 
 @pytest.fixture(scope="session")
