@@ -627,6 +627,9 @@ def _extend(statuses: Sequence[Status] | None, count: int) -> list[Status] | Non
 
 def _finish_all(items: list[Request], statuses: list[Status] | None) -> None:
     entries = _extend(statuses, len(items))
+    if entries is None and not Request._table.given:
+        _finish_plain(items)
+        return
     errors = []
     subject = None
     for i, item in enumerate(items):
@@ -644,6 +647,27 @@ def _finish_all(items: list[Request], statuses: list[Status] | None) -> None:
         if entries is not None:
             for status, error in zip(entries, errors):
                 status.error = error
+        fail(ERR_IN_STATUS, f"requests ended with the error classes {errors}", subject)
+
+
+def _finish_plain(items: list[Request]) -> None:
+    """Finish requests without statuses whose handles have no integers."""
+    errors: list[int] = []
+    subject = None
+    for i, item in enumerate(items):
+        operation = item._impl
+        if operation is None or operation.request is None:
+            continue
+        error = operation.fill(None)
+        if operation.persistent:
+            operation.request = None
+        else:
+            item._impl = None
+        if error:
+            errors = errors or [SUCCESS] * len(items)
+            errors[i] = error
+            subject = operation.subject
+    if errors:
         fail(ERR_IN_STATUS, f"requests ended with the error classes {errors}", subject)
 
 
