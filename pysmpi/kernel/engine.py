@@ -50,6 +50,9 @@ class Flow(Activity):
 
     def finish(self) -> None:
         """The last byte has arrived."""
+        plan = self.send.plan
+        if plan is not None and plan.regulator is not None:
+            plan.regulator.ended(self)
         self.engine.arrive(self.send)
 
 
@@ -458,6 +461,8 @@ class Engine:
             self._pass(send, plan.gap, date)
             return
         flow = Flow(self, send)
+        if plan.regulator is not None:
+            plan.regulator.begun(flow, self.system)
         send.flowing = True
         tell = self.listeners.flow_started
         if tell is not None:

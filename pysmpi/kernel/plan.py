@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final, Optional
 
 from mypy_extensions import mypyc_attr
 
-from pysmpi.kernel.sharing import INFINITY, Constraint
+from pysmpi.kernel.sharing import INFINITY, Activity, Constraint, System
 
 if TYPE_CHECKING:
     from pysmpi.kernel.requests import Receive, Send, Transfer
@@ -66,7 +66,8 @@ class Plan:
     does not block its sender. With a `pricing` these figures are only initial values.
 
     With a `gap` the message uses ports, before and after the `latency`, instead of a transfer; then
-    both ends pay their costs whether the message is detached or not.
+    both ends pay their costs whether the message is detached or not. A `regulator` changes the
+    bounds of transfers while others begin and end.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Plan:
         detached: bool = True,
         pricing: "Optional[Pricing]" = None,
         gap: Optional[Gap] = None,
+        regulator: "Optional[Regulator]" = None,
     ) -> None:
         # Comparisons with NaN are false.
         if not (0.0 <= latency < INFINITY and 0.0 <= volume < INFINITY):
@@ -109,14 +111,29 @@ class Plan:
         self.detached: bool = detached
         self.pricing: Optional[Pricing] = pricing
         self.gap: Optional[Gap] = gap
+        self.regulator: Optional[Regulator] = regulator
 
     def priced(self, pricing: "Pricing") -> "Plan":
         """The same plan with a pricing."""
         return Plan(
             self.latency, self.volume, self.bound, self.penalty, self.factor, self.constraints,
             self.weights, self.send_cost, self.isend_cost, self.recv_cost, self.eager,
-            self.detached, pricing, self.gap,
+            self.detached, pricing, self.gap, self.regulator,
         )  # fmt: skip
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Regulator:
+    """Is told of the transfers of a model in which their number changes their bounds.
+
+    A transfer begins with its latency. `System.set_bound` changes the bound of a transfer.
+    """
+
+    def begun(self, transfer: Activity, system: System) -> None:
+        """A transfer begins."""
+
+    def ended(self, transfer: Activity) -> None:
+        """A transfer has ended."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -122,6 +122,8 @@ class Activity(Event):
         """End a free activity; if it has joined a bundle, it ends with the bundle."""
         system = self.system
         if system is not None and self.bundle is None:
+            if self.begun + self.work / self.limit > system.queue.now:
+                return  # a lower bound has put off its end
             system.remove(self)
             self.finish()
 
@@ -342,6 +344,22 @@ class System:
             self._touch(constraint)
         elif constraint.demand > min(before, capacity) * (1.0 + SLACK):
             self._contend(constraint)
+
+    def set_bound(self, activity: Activity, bound: float) -> None:
+        """Change the own rate limit of an activity, which may be under way."""
+        if activity.system is not None:
+            bundle = activity.bundle
+            if bundle is None:
+                left = activity.work - activity.limit * (self.queue.now - activity.begun)
+            else:
+                bundle.settle(self.queue.now)
+                left = activity.goal - bundle.progress
+            self.remove(activity)
+            activity.work = left if left > 0.0 else 0.0
+            activity.bound = bound
+            self.add(activity)
+        else:
+            activity.bound = bound
 
     def _contend(self, constraint: Constraint) -> None:
         """From now on the constraint may limit its members: they are bundled anew."""

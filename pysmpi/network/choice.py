@@ -16,7 +16,7 @@ from pysmpi.platform.config import Settings, canonical
 from pysmpi.platform.model import Platform
 
 # SimGrid's names of models (`network/model`).
-SIMGRID = {"SMPI": "hybrid", "LV08": "lv08", "CM02": "cm02", "raw": "fluid"}
+SIMGRID = {"SMPI": "hybrid", "LV08": "lv08", "CM02": "cm02", "raw": "fluid", "IB": "ib"}
 
 DEFAULT = "hybrid"
 
@@ -31,7 +31,8 @@ FITTED = (
     "smpi/lat-factor",
     "smpi/bw-factor",
 )
-# Of model hybrid alone, as in SMPI.
+# Of model hybrid, and of SimGrid's InfiniBand, which is built on it.
+HYBRIDS = {"hybrid", "ib"}
 HYBRID_ONLY = {
     "smpi/lat-factor": "network/latency-factor",
     "smpi/bw-factor": "network/bandwidth-factor",
@@ -60,10 +61,10 @@ def choose(
     chosen = name or said or calibrated
     model = find(chosen)
     chosen = model.name
-    if chosen != calibrated:
+    if chosen != calibrated and not {chosen, calibrated} <= HYBRIDS:
         for key in (*FITTED, *(("network/TCP-gamma",) if chosen == "fluid" else ())):
             config.pop(key, None)
-    if chosen != DEFAULT:
+    if chosen not in HYBRIDS:
         for own, common in HYBRID_ONLY.items():
             config.pop(own, None)
             if own in command:
@@ -80,7 +81,7 @@ def _named(text: str | None, where: str) -> str | None:
     if text in models():
         return text
     known = ", ".join(SIMGRID)
-    if text in ("IB", "Constant", "ns-3"):
+    if text in ("Constant", "ns-3"):
         raise UsageError(f"{where}: network/model: {text} is not available; there are {known}")
     raise UsageError(f"{where}: network/model: expected one of {known}, found {text!r}")
 

@@ -43,6 +43,17 @@ def whole(text: str) -> int:
     return read_count(text)
 
 
+def penalties(text: str) -> tuple[float, float, float]:
+    """Three positive numbers between semicolons."""
+    try:
+        one, two, three = (float(part) for part in text.split(";"))
+        if 0.0 < one < math.inf and 0.0 < two < math.inf and 0.0 < three < math.inf:
+            return one, two, three
+    except ValueError:
+        pass
+    raise UsageError(f"expected three positive numbers such as 0.965;0.925;1.35, found {text!r}")
+
+
 def matching(text: str) -> str:
     """When wildcards see messages."""
     if text not in ("arrival", "posted"):
@@ -160,7 +171,8 @@ class Option:
 
 
 _OPTIONS = [  # fmt: skip
-    Option("network/model", "", "model by SimGrid's name: SMPI (hybrid), LV08, CM02, raw (fluid)"),
+    Option("network/model", "",
+           "model by SimGrid's name: SMPI (hybrid), LV08, CM02, IB, raw (fluid)"),
     Option("network/preset", "", "factors of model hybrid: neutral, or smpi (SimGrid's files)"),
     Option("network/latency-factor", "", "latency factor by size (bytes:factor;...)",
            latency_factors),
@@ -172,6 +184,8 @@ _OPTIONS = [  # fmt: skip
            number),
     Option("network/TCP-gamma", "", "largest TCP window (bytes); 0: no window", number),
     Option("network/crosstraffic", "", "whether a flow takes 5 % of its way back (yes, no)", flag),
+    Option("smpi/IB-penalty-factors", "0.965;0.925;1.35",
+           "penalties in model ib: of receiving, of sending, of crowded receivers", penalties),
     Option("network/loopback-bw", "10e9", "bandwidth of a host to itself (bytes/s, or 10GBps)",
            bandwidth),
     Option("network/loopback-lat", "", "latency of a host to itself (s, or 300ns)", duration),

@@ -379,3 +379,67 @@ def expected_ends(flows, capacity):
                 ends[name] = now
                 del left[name]
     return ends
+
+
+@settings(max_examples=200, deadline=None)
+@given(systems(), st.data())
+def test_rates_are_fair_after_a_bound_has_changed(case, data):
+    capacities, flows, order, _ = case
+    constraints = [Constraint(c) for c in capacities]
+    system = new_system()
+    present = [
+        Activity(1.0, penalty, bound, [constraints[i] for i, _ in uses], [w for _, w in uses])
+        for penalty, bound, uses in flows
+    ]
+    for activity in present:
+        system.add(activity)
+    solve(system)
+    for i in order:
+        system.set_bound(present[i], data.draw(positive))
+        solve(system)
+        assert_fair(system, present, constraints)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    positive,
+    st.lists(st.tuples(st.floats(0.1, 50.0), st.floats(0.1, 20.0)), max_size=5),
+    st.booleans(),
+)
+def test_an_activity_ends_when_its_bounds_have_done_its_work(work, changes, contended):
+    """`changes` are pairs of a wait (s) and the bound after it; the link is wide enough."""
+    queue = EventQueue()
+    system = System(queue)
+    link = Constraint(25.0)
+    activity = Activity(work, 1.0, 1.0, [link], [1.0])
+    system.add(activity)
+    if contended:
+        # Another that is there for ever makes them a bundle each.
+        system.add(Activity(1e12, 1.0, 5.0, [link, Constraint(5.0)], [1.0, 1.0]))
+        link.contended = True
+        system._bundle_anew(link)
+
+    def run_until(date):
+        while activity.system is not None:
+            if system.pending():
+                system.share()
+            if queue.empty() or queue.next() > date:
+                queue.now = date
+                return
+            queue.now = max(queue.now, queue.next())
+            for event in queue.pop():
+                event.fire()
+
+    left, rate, now = work, 1.0, 0.0
+    for wait, bound in changes:
+        if left <= rate * wait:
+            break
+        now += wait
+        left -= rate * wait
+        run_until(now)
+        assert activity.system is not None
+        rate = bound
+        system.set_bound(activity, bound)
+    run_until(1e6)
+    assert activity.system is None
+    assert queue.now == pytest.approx(now + left / rate, rel=1e-6)

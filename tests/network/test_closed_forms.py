@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 import pysmpi
+from pysmpi.network.choice import HYBRIDS
 from pysmpi.network.models import models
 from pysmpi.network.presets import HYBRID
 from pysmpi.platform import load, shipped
@@ -74,14 +75,14 @@ class Machine:
         self.forth = platform.route(self.src, self.dst)
         self.back = platform.route(self.dst, self.src)
         self.options = {**platform.config, **platform.models.get(model, {})}
-        self.hybrid = platform.config if model == "hybrid" else {}
+        self.hybrid = platform.config if model in HYBRIDS else {}
         self.local = self.src is self.dst
         self.latency = self.forth.latency
         self.bandwidth = min(link.bandwidth for link in self.forth.links)
         preset = HYBRID[platform.preset]
         self.factors = {"lat": preset.latency_factor, "bw": preset.bandwidth_factor}
         # Another model has its own protocol where the machine says nothing.
-        self.detaches = preset.detached if model == "hybrid" else 65536.0
+        self.detaches = preset.detached if model in HYBRIDS else 65536.0
 
     def segments(self, name: str, default: str = "0:0:0") -> Piecewise:
         return parse(self.options.get(name, default), name)
@@ -208,6 +209,7 @@ def middleware(links: bool, local: bool):
 
 FORMS = {
     "hybrid": hybrid,
+    "ib": hybrid,  # one message has no penalty
     "lv08": plain(13.01, 0.97, 4194304.0, True),
     "cm02": plain(1.0, 1.0, 4194304.0, True),
     "fluid": plain(1.0, 1.0, 0.0, False),

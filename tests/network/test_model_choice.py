@@ -181,7 +181,7 @@ def test_overheads_and_protocol_hold_for_every_model(seconds):
     ("keys", "cfg", "name", "message"),
     [
         ("", {"network/model": "CM02"}, "lv08", "--model lv08: .*which is model cm02; give one"),
-        ("", {"network/model": "IB"}, None, "--cfg: network/model: IB is not available"),
+        ("", {"network/model": "ns-3"}, None, "--cfg: network/model: ns-3 is not available"),
         ("config: {network/model: CM}\n", {}, None, "p.yaml: network/model: expected one of SMPI"),
         ("models: {cm2: {}}\n", {}, None, "p.yaml: models: expected names of models .* 'cm2'"),
         ("models: {cm02: {smpi/oss: 1}}\n", {}, "cm02", "unknown option 'smpi/oss'"),

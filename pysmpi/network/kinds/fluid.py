@@ -87,12 +87,12 @@ def _factor(settings: Settings, name: str, preset: str, own: bool) -> Piecewise:
     return found
 
 
-_FLOW = (
+FLOW = (
     "T(s) = latfactor(S) * lat + S / (bwfactor(S) * share), S = s + 16; share is the max-min fair "
     "share of the links of the route, weighted by 1 / (lat + sum of weight-S / bandwidth), at most "
     "the smallest bandwidth and gamma / (2 lat)"
 )
-_LINKS = (
+LINKS = (
     ("lat", "sum of the latencies of the route (s)"),
     ("latfactor, bwfactor", "factors by size: network/latency-factor, network/bandwidth-factor"),
     ("weight-S", "bytes: network/weight-S"),
@@ -110,9 +110,9 @@ _SHARES = "contention is shared fairly at once: large messages rather than burst
     "hybrid",
     "SMPI's: overheads, three protocols, piecewise factors, fair sharing of links",
     Explanation(
-        "os(s) or ois(s) of the sender, then " + _FLOW + ", then or(s) of the receiver of a "
+        "os(s) or ois(s) of the sender, then " + FLOW + ", then or(s) of the receiver of a "
         "detached message",
-        (*_LINKS, ("smpi/lat-factor, smpi/bw-factor", "the factors of this model alone"),
+        (*LINKS, ("smpi/lat-factor, smpi/bw-factor", "the factors of this model alone"),
          ("network/preset", "default factors: neutral or smpi")),
         "Bedaride, Degomme, Genaud, Legrand, Markomanolis, Quinson, Stillwell, Suter, Videau: "
         "Toward Better Simulation of MPI Applications on Ethernet/TCP Networks. PMBS 2013; "
@@ -140,10 +140,10 @@ def _plain(preset: Preset) -> Callable[[Platform, Sequence[Host], Settings], Tra
 
 def _explained(preset: Preset, source: str, valid: str) -> Explanation:
     return Explanation(
-        f"{_FLOW}; latfactor {preset.latency_factor}, bwfactor {preset.bandwidth_factor}, weight-S "
+        f"{FLOW}; latfactor {preset.latency_factor}, bwfactor {preset.bandwidth_factor}, weight-S "
         f"{preset.weight:g}, gamma {preset.gamma:.0f}, cross-traffic "
         f"{'yes' if preset.cross_traffic else 'no'}",
-        _LINKS,
+        LINKS,
         source,
         valid,
     )
