@@ -18,6 +18,7 @@ from pysmpi.cli.run_options import with_options
 from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
+    from pysmpi.debugging.session import DebugSession
     from pysmpi.runtime.job import Job
     from pysmpi.runtime.loader import RankProgram
     from pysmpi.runtime.result import Result
@@ -52,8 +53,8 @@ class RunCommand(click.Command):
 @click.pass_context
 def command(
     ctx: click.Context, /, nprocs: int, help_cfg: bool, quiet: bool, explain_speed: bool,
-    check_shadow: bool, check_tolerance: str, cfg: tuple[str, ...], coll: tuple[str, ...],
-    **rest: Any,
+    debug: bool, breaks: tuple[str, ...], check_shadow: bool, check_tolerance: str,
+    cfg: tuple[str, ...], coll: tuple[str, ...], **rest: Any,
 ) -> int:
     """Run PROGRAM, an mpi4py script, on a simulated machine. A colon adds another program (MPMD).
 
@@ -111,18 +112,27 @@ def command(
             )
             for count, words in [(nprocs, line), *later]
         ]
+    session = None
+    if debug or breaks:
+        from pysmpi.debugging.breakpoints import parse_breakpoint
+        from pysmpi.debugging.session import DebugSession
+
+        session = DebugSession([parse_breakpoint(one) for one in breaks], debug)
     job = Job(program, options, programs)
     outputs = [name for one in OUTPUTS for name in FIELDS[one].metadata["spellings"]]
     words = line.without(ctx.meta["words"], [*outputs, "-q", "--quiet", "--explain-speed"])
     job.command = shlex.join(["pysmpi", "run", *words])
     again = shlex.join(["pysmpi", "run", *ctx.meta["words"]])
-    if not explain_speed:
-        return _simulate(job, again, quiet)
-    from pysmpi.runtime.explain_speed import WallMeter
+    meter = None
+    if explain_speed:
+        from pysmpi.runtime.explain_speed import WallMeter
 
-    job.meter = WallMeter()
-    status = _simulate(job, again, quiet)
-    for said in job.meter.lines():
+        meter = job.meter = WallMeter()
+    status = _simulate(job, again, quiet, session)
+    while session is not None and session.again:
+        job = Job(find(), options, programs)
+        status = _simulate(job, again, quiet, session)
+    for said in meter.lines() if meter is not None else ():
         _note(said)
     return status
 
@@ -176,7 +186,7 @@ def _launched_from() -> str | None:
     return sys.path[0] if os.path.realpath(sys.path[0]) == place else None
 
 
-def _simulate(job: Job, again: str, quiet: bool) -> int:
+def _simulate(job: Job, again: str, quiet: bool, session: DebugSession | None = None) -> int:
     """Run a job and write the requested files; return its exit status."""
     from pysmpi.api import run_job
     from pysmpi.cli.interrupts import Interrupts
@@ -200,6 +210,8 @@ def _simulate(job: Job, again: str, quiet: bool) -> int:
             progress = Progress(simulation)
 
     job.on_start = start
+    if session is not None:
+        session.attach(job)
     try:
         try:
             with interrupts:
@@ -218,6 +230,10 @@ def _simulate(job: Job, again: str, quiet: bool) -> int:
             _note(f"error: {job.program.name}: {error.msg}, expected a Python program")
             return USAGE
         click.echo(format_error(error), err=True, nl=False)
+        return ERROR
+    if session is not None and session.ended:
+        if not session.again:
+            _note("ended in the debugger")
         return ERROR
     _conclude(result, quiet)
     job.platform.forget_routes()

@@ -16,6 +16,16 @@ _MORE: dict[str, list[Callable[[Any], Any]]] = {
     "cfg": [
         click.option("--help-cfg", is_flag=True, help="List the options that --cfg takes."),
     ],
+    "on_deadlock": [
+        click.option(
+            "--pdb", "debug", is_flag=True,
+            help="Stop in the debugger where a rank fails, or at a deadlock.",
+        ),
+        click.option(
+            "--break", "breaks", metavar="rank=R,call=NAME,count=N", multiple=True,
+            help="Stop in the debugger before an MPI call; repeatable.",
+        ),
+    ],
     "once": [
         click.option(
             "--check-shadow", is_flag=True,

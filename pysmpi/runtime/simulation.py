@@ -101,6 +101,8 @@ class Simulation:
         self.running = 0
         # Called with each rank after the end of all its fibers.
         self.on_end: Callable[[Rank], Any] | None = None
+        # Called with a rank and the exception that ends it, in the rank.
+        self.on_failure: Callable[[Rank, BaseException], Any] | None = None
         self.failed = False
         # Whether the user has interrupted the run; None if this is unknown.
         self.interrupted: bool | None = None
@@ -212,6 +214,8 @@ class Simulation:
             if isinstance(error, KeyboardInterrupt) and self.interrupted is not False:
                 outcome.state = RankState.STOPPED
                 raise
+            if self.on_failure is not None:
+                self.on_failure(rank, error)
             outcome.state = RankState.FAILED
             outcome.error = error
             outcome.status = 1
