@@ -1,0 +1,121 @@
+"""The notes of one rank: its calls, in a temporary file, with local times and local numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from mpi4py import MPI
+
+UNLIMITED = 1 << 62
+_OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+
+
+class KnownComm:
+    """A communicator: its identity on all its ranks, its members, its collective calls so far."""
+
+    __slots__ = ("key", "members", "rank", "size", "calls", "made", "inter")
+
+    def __init__(self, key: str, members: tuple[int, ...], rank: int, inter: bool) -> None:
+        self.key = key
+        self.members = members
+        self.rank = rank
+        self.size = len(members)
+        self.calls = 0
+        self.made = 0  # communicators that were made from it
+        self.inter = inter
+
+
+class Pending:
+    """A request: its number, and what it completes."""
+
+    __slots__ = ("request", "number", "receives", "wild", "persistent", "operation", "active")
+
+    def __init__(self, request: Any, number: int, receives: bool, wild: bool) -> None:
+        self.request = request
+        self.number = number
+        self.receives = receives
+        self.wild = wild
+        self.persistent = False
+        self.operation: list[Any] = []
+        self.active = True
+
+
+class Notes:
+    """What this rank has done so far.
+
+    `operations` are those of the call that is open. Dates are those of `time.perf_counter`.
+    """
+
+    def __init__(self) -> None:
+        self.file = tempfile.TemporaryFile("w+", encoding="utf-8")
+        self.world: Any = None
+        self.inside = False
+        self.calls = 0
+        self.requests = 0
+        self.left = time.perf_counter()
+        self.operations: list[list[Any]] = []
+        self.comms: dict[int, KnownComm] = {}  # by handle
+        self.keys: dict[str, tuple[int, ...]] = {}  # members of all communicators, by identity
+        self.pending: dict[int, Pending] = {}  # by the identity of the object
+        self.largest: dict[str, int] = {}  # bytes of collective calls whose sizes may differ
+        self.dumped: list[int] = []  # bytes of the objects that were pickled in the call
+        self.loaded: list[int] = []
+        self.sent = self.received = 0
+
+    def known(self, comm: Any) -> KnownComm:
+        """A communicator's notes."""
+        handle = comm.handle
+        found = self.comms.get(handle)
+        if found is None:
+            found = self.learn(comm, "?")
+        return found
+
+    def learn(self, comm: Any, key: str) -> KnownComm:
+        """A communicator that is new: `key` says on all its ranks how it was made."""
+        mine, world = comm.Get_group(), self.world.Get_group()
+        members = MPI.Group.Translate_ranks(mine, list(range(mine.size)), world)
+        inter = comm.Is_inter()
+        if inter:
+            other = comm.Get_remote_group()
+            members += MPI.Group.Translate_ranks(other, list(range(other.size)), world)
+        key = f"{key}:{','.join(map(str, sorted(members)))}" if comm is not self.world else "world"
+        found = self.comms[comm.handle] = KnownComm(key, tuple(members), comm.rank, inter)
+        self.keys[key] = found.members
+        return found
+
+    def site(self) -> str:
+        """The line of the program that makes the call."""
+        frame: Any = sys._getframe(2)
+        while frame is not None and (
+            frame.f_code.co_filename.startswith(_OWN) or "mpi4py" in frame.f_code.co_filename
+        ):
+            frame = frame.f_back
+        if frame is None:
+            return ""
+        name = frame.f_code.co_filename
+        try:
+            short = os.path.relpath(name)
+        except ValueError:
+            short = name
+        return f"{name if short.startswith('..') else short}:{frame.f_lineno}"
+
+    def next_request(self) -> int:
+        """A number for a request."""
+        self.requests += 1
+        return self.requests
+
+    def write(self, record: list[Any]) -> None:
+        """Keep a record."""
+        self.file.write(json.dumps(record, separators=(",", ":")) + "\n")
+
+    def records(self) -> Iterator[list[Any]]:
+        """All records, in their order."""
+        self.file.seek(0)
+        for line in self.file:
+            yield json.loads(line)

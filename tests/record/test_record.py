@@ -1,0 +1,112 @@
+"""Runs of a real MPI library are recorded, and their recordings are replayed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pysmpi.replay import Replay
+from pysmpi.trace.lines import read_lines
+
+APPS = Path(__file__).parents[2] / "apps"
+MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}")
+pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="mpiexec of a real MPI is not installed")
+
+PROGRAM = '''
+import numpy as np
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+me, size = comm.rank, comm.size
+after, before = (me + 1) % size, (me - 1) % size
+requests = [comm.Irecv(np.zeros(10), source=MPI.ANY_SOURCE, tag=1)]
+requests.append(comm.Isend(np.zeros(10), after, 1))
+MPI.Request.Waitall(requests)
+request = comm.isend({"a": 1}, after, 2)
+assert comm.recv(source=before, tag=2) == {"a": 1}
+request.wait()
+half = comm.Split(me % 2, -me)
+half.Allreduce(np.zeros(5), np.zeros(5))
+assert comm.allgather(me) == list(range(size))
+comm.Ibcast(np.zeros(1000), 1).Wait()
+comm.Gatherv(np.zeros(me + 1), [np.zeros(6), [1, 2, 3]] if me == 0 else None)
+send, receive = comm.Send_init(np.zeros(7), after, 3), comm.Recv_init(np.zeros(7), before, 3)
+for _ in range(3):
+    MPI.Prequest.Startall([send, receive])
+    MPI.Request.Waitall([send, receive])
+while not (request := comm.Ibarrier()).Test():
+    request.Wait()
+    break
+comm.reduce(me)
+if me == 0:
+    raise SystemExit
+'''
+
+
+def record(folder, ranks, *words):
+    """Record a program; the recording."""
+    path = folder / "run.jsonl"
+    done = subprocess.run(
+        [str(MPIEXEC), "-n", str(ranks), sys.executable, "-m", "pysmpi.record", "-o", str(path),
+         "--host-speed", "4Gf", *map(str, words)],
+        cwd=folder, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return path
+
+
+def test_jacobi(tmp_path):
+    path = record(tmp_path, 2, APPS / "jacobi2d.py", "--size", "61", "--iterations", "20")
+    recording = read_lines(path)
+    assert recording.complete and recording.nprocs == 2
+    assert {call.name for call in recording.calls} >= {"Barrier", "Sendrecv", "Allreduce"}
+    assert all(call.start <= call.end for call in recording.calls)
+    site = next(call.site for call in recording.calls if call.name == "Sendrecv")
+    assert "jacobi2d.py:" in site
+    # Four exchanges of an edge of 61 points, of which one has a partner.
+    sent = sum(call.sent for call in recording.calls if call.name == "Sendrecv")
+    received = sum(call.received for call in recording.calls if call.name == "Sendrecv")
+    assert sent == received == 2 * 20 * 61 * 8
+    result = Replay([(path, 0.0)], platform="graphene").run()
+    compute = max(
+        sum(block.end - block.start for block in recording.computes() if block.rank == rank)
+        for rank in (0, 1)
+    )
+    assert result.seconds > 0.5 * compute * 4e9 / 3.542e9
+    slower = Replay([(path, 0.0)], platform="graphene", core_speed=1e9).run()
+    assert slower.seconds > result.seconds
+
+
+def test_requests_communicators_and_objects(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    path = record(tmp_path, 3, program)
+    recording = read_lines(path)
+    assert recording.complete
+    counts = {name: 0 for name in ("Waitall", "isend", "recv", "Split", "allgather", "reduce")}
+    for call in recording.calls:
+        if call.name in counts:
+            counts[call.name] += 1
+    assert counts == {"Waitall": 12, "isend": 3, "recv": 3, "Split": 3, "allgather": 3, "reduce": 3}
+    sizes = {operation[6] for call in recording.calls for operation in call.operations
+             if operation[0] == "send"}  # fmt: skip
+    assert {80, 56} < sizes
+    members = {tuple(one.members) for one in recording.communicators.values()}
+    assert {(0, 1, 2), (2, 0), (1,)} <= members
+    for machine in ("graphene", "laptop"):
+        result = Replay([(path, 0.0)], platform=machine).run()
+        assert result.instances[0]["complete"] and result.messages > 3 * 6
+
+
+def test_a_program_that_is_not_there(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi.record", "none.py"], cwd=tmp_path, capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert done.returncode == 2 and "found no file none.py" in done.stderr
+    assert "Traceback" not in done.stderr
