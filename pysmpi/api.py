@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from pysmpi.analysis.observation import Observation, is_record, observation, wanted
+from pysmpi.analysis.wishes import is_record, wanted
 from pysmpi.checkers.session import add_findings, checking
 from pysmpi.errors import UsageError
 from pysmpi.explore.guide import guide_of
@@ -37,6 +37,7 @@ from pysmpi.runtime.spawning import Segment
 from pysmpi.runtime.verdict import USAGE
 
 if TYPE_CHECKING:
+    from pysmpi.analysis.observation import Observation
     from pysmpi.platform.model import Platform
 
 __all__ = ["Options", "ProgramError", "Result", "run"]
@@ -192,9 +193,11 @@ def run_job(job: Job) -> Result:
             target = stack.enter_context(OutputFile("--report", os.fspath(report)))
         seen: Observation | None = None
         if wanted(job):
+            # Analyses and the formats of traces take long to import.
+            from pysmpi.analysis.observation import observation
+
             seen = stack.enter_context(observation(job))
         if trace is not None and not is_record(job.options):
-            # The formats of traces take long to import.
             from pysmpi.trace.recorder import recording
 
             stack.enter_context(recording(job, trace, job.options.trace_format))

@@ -9,26 +9,11 @@ from contextlib import ExitStack, contextmanager
 from pysmpi.analysis.graph import Graph
 from pysmpi.analysis.page import write_page
 from pysmpi.analysis.why import Analysis, analyse
+from pysmpi.analysis.wishes import is_record
 from pysmpi.output import OutputFile
 from pysmpi.runtime.job import Job
-from pysmpi.runtime.options import Options
 from pysmpi.runtime.result import Result
 from pysmpi.trace.activity import ActivityRecorder, observing
-
-
-def is_record(options: Options) -> bool:
-    """Whether the trace of a run is a record."""
-    if options.trace is None:
-        return False
-    if options.trace_format is not None:
-        return options.trace_format == "npz"
-    return os.fspath(options.trace).lower().endswith(".npz")
-
-
-def wanted(job: Job) -> bool:
-    """Whether the options of a job ask for its record."""
-    options = job.options
-    return options.explain or options.view is not None or is_record(options)
 
 
 class Observation:
