@@ -14,7 +14,7 @@ from pysmpi.checkers.order import CallGroup, group_of
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import SYNCHRONOUS, Receive, Request, Send, Transfer
 from pysmpi.mpi.base.constants import LOCK_EXCLUSIVE
-from pysmpi.mpi.calls import MpiCall
+from pysmpi.mpi.calls import CallKind, MpiCall
 from pysmpi.mpi.rma.windows import Win
 
 Clock = dict[int, int]  # by pid, the number of its calls
@@ -164,6 +164,8 @@ class Clocks:
         call = self.session.call_on(process)
         if call is None or isinstance(request, Transfer):
             return
+        if call.kind is not CallKind.POINT_TO_POINT:
+            return
         if isinstance(request, Send):
             self.sent[request] = self.stamp(call.rank.pid)
         elif isinstance(request, Receive):
@@ -175,9 +177,14 @@ class Clocks:
     def message_matched(self, send: Send, receive: Receive, now: float) -> None:
         """The receiver will learn the clock of the sender."""
         clock = self.sent.pop(send, None)
-        if clock is not None:
-            self.known[receive] = clock
+        if clock is None:
+            return
+        self.known[receive] = clock
         posted = self.posted.pop(receive, None)
+        if posted is None:  # a message that Mprobe has found
+            call = self.session.call_on(receive.context.members[receive.destination])
+            if call is not None:
+                self.starts.setdefault(id(call), []).append(receive)
         if send.mode == SYNCHRONOUS and posted is not None:
             self.known[send] = posted
 

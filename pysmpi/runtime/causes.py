@@ -303,7 +303,7 @@ class Causes:
                 there = "" if peer is None else _place(peer)
                 lines.append((1, (
                     f"rank {sender} called {_public(operation)}{there} where rank {wait.pid} "
-                    f"called {_public(collective.operation)}{_place(wait)}: every rank must make "
+                    f"called {_collective_name(wait)}{_place(wait)}: every rank must make "
                     "the same collective calls in the same order"
                 )))  # fmt: skip
         return lines
@@ -483,10 +483,8 @@ _NONBLOCKING = frozenset(
 
 
 def _public(operation: str) -> str:
-    """The name of the call of mpi4py for an operation: `Iscan` for `iscan`."""
-    if operation in _NONBLOCKING:
-        return f"I{operation[1:]}"
-    return operation.capitalize()
+    """The name of the call of mpi4py for an operation, if there is one only: `Iscan`."""
+    return f"I{operation[1:]}" if operation in _NONBLOCKING else operation
 
 
 def _ordinal(core: Communicator, wait: Wait) -> int:

@@ -156,6 +156,30 @@ class Ends:
 FORMATS.add(TraceFormat("ends", "a line an event", Ends))
 '''
 
+CHECKER = '''
+from pysmpi.checkers import Checker, checker
+from pysmpi.checkers.describing import place
+from pysmpi.diagnostics import Diagnostic, register
+from pysmpi.runtime.findings import Finding
+
+
+@register
+class Broadcasts(Diagnostic):
+    """A program broadcasts."""
+
+    code = "PSM999"
+    title = "a broadcast"
+
+
+@checker("quiet", "programs that broadcast")
+class Quiet(Checker):
+    def call_made(self, call):
+        if call.name == "bcast":
+            self.session.report(
+                Finding(Broadcasts, "bcast", [place(call)], "MPI 4.1, section 6.4", "send")
+            )
+'''
+
 GROUPS = {
     "models": MODEL,
     "memory_models": MEMORY_MODEL,
@@ -163,6 +187,7 @@ GROUPS = {
     "zones": ZONE,
     "protocols": PROTOCOL,
     "trace_formats": TRACE_FORMAT,
+    "checkers": CHECKER,
 }
 
 PROGRAM = """\
@@ -223,6 +248,12 @@ def outside(request, tmp_path):
     run.folder = tmp_path
     run.site = site
     return run
+
+
+def test_a_checker(outside):
+    done = outside("run", "-n", 2, "-q", "--check", "quiet", "program.py", status=3)
+    assert "PSM999 a broadcast: bcast\n  ranks 0-1  bcast(root=0)  program.py:12\n" in done.stderr
+    assert "PSM999" in outside("explain", "PSM999").stdout
 
 
 def test_a_model(outside):

@@ -169,7 +169,7 @@ def test_collectives_differ(stuck: Stuck):
 
 def test_a_collective_that_let_its_root_go(stuck: Stuck):
     found = stuck("comm.bcast(3) if rank == 0 else comm.barrier()")
-    assert "rank 0 called bcast where rank 1 called barrier" in str(found)
+    assert "rank 0 called bcast where rank 1 called barrier at " in str(found)
 
 
 def test_a_rank_that_left_early(stuck: Stuck):

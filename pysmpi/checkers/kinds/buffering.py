@@ -128,16 +128,22 @@ class BufferingChecks(Checker):
         step = None if call is None else self.steps.get(id(call))
         if call is None or step is None or step.call.kind is not CallKind.POINT_TO_POINT:
             return
-        self.owners[request] = call
         if isinstance(request, Send | Receive) and not isinstance(request, Transfer):
             core = self.universe.communicators.get(request.context.number)
             if core is not None and core.kind != "window" and core.coll is not request.context:
+                self.owners[request] = call
                 step.starts.append(request)
 
     def message_matched(self, send: Send, receive: Receive, now: float) -> None:
         """A receive takes a message."""
         if self.count <= _MOST:
             self.matched[send], self.matched[receive] = receive, send
+            if receive not in self.owners and send in self.owners:  # Mprobe has found it
+                call = self.session.call_on(receive.context.members[receive.destination])
+                step = None if call is None else self.steps.get(id(call))
+                if call is not None and step is not None:
+                    self.owners[receive] = call
+                    step.starts.append(receive)
 
     def call_returned(self, call: MpiCall, result: Any) -> None:
         """What the call has waited for."""
