@@ -17,6 +17,7 @@ from pysmpi.text import shortened
 # The module of each subcommand; it is imported when it is used.
 COMMANDS = {
     "run": ("pysmpi.cli.run", "Run a program on a simulated machine."),
+    "explore": ("pysmpi.cli.explore", "Try other orders of a program's events."),
     "replay": ("pysmpi.cli.replay", "Predict the time of recorded runs on a machine."),
     "view": ("pysmpi.cli.view", "Write a page that shows a recorded run, or compares two."),
     "analyse": ("pysmpi.cli.analyse", "Say why a recorded run takes as long as it does."),

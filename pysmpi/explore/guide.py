@@ -55,7 +55,7 @@ class StrategyGuide:
     def conclude(self, result: Result) -> None:
         """Note the schedule; if the run failed, also how to repeat it."""
         result.schedule = str(self.record.schedule())
-        result.schedule_note = self.strategy.end(len(self.record.choices)) or None
+        result.schedule_note = self.strategy.end(self.record.pids) or None
         if result.exit_status:
             result.repeat = repeat(result, ["--replay-schedule", result.schedule])
 

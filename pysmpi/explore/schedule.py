@@ -105,7 +105,7 @@ class Replayed:
             return 0
         return i
 
-    def end(self, steps: int) -> str:
+    def end(self, pids: Sequence[int]) -> str:
         """Nothing to note."""
         return ""
 
@@ -114,7 +114,7 @@ class Record:
     """Passes the choices of a run to a strategy, and records what was decided.
 
     `names` are the names of the options that were taken, `choices` the number of options and the
-    taken one of every step with several options.
+    taken one of every step with several options, `pids` the ranks of these.
     """
 
     def __init__(self, strategy: object) -> None:
@@ -136,8 +136,8 @@ class Record:
         else:
             if len(options) > 1:
                 self.choices.append((len(options), i))
+                self.pids.append(options[i].pid)
             self.names.append(options[i].name)
-            self.pids.append(options[i].pid)
         return i
 
     def schedule(self) -> Decisions:
@@ -149,4 +149,9 @@ class Record:
 
     def checksum(self) -> str:
         """Four digits that depend on the names of all options that were taken."""
-        return f"{crc32(chr(10).join(self.names).encode()) & 0xFFFF:04x}"
+        return checksum(self.names)
+
+
+def checksum(names: Sequence[str]) -> str:
+    """Four digits that depend on all names."""
+    return f"{crc32(chr(10).join(names).encode()) & 0xFFFF:04x}"

@@ -26,8 +26,12 @@ class Strategy(Protocol):
         """The index of an option; there are at least two. The first is the default."""
         ...
 
-    def end(self, steps: int) -> str:
-        """The run is over, after so many choices of the kind `step`; a note on it, or nothing."""
+    def end(self, pids: Sequence[int]) -> str:
+        """The run is over; a note on it, or nothing.
+
+        `pids` are the ranks of the options that were taken, of the steps with several options. The
+        run may have been in another process: state that `pick` has changed is lost then.
+        """
         ...
 
 
@@ -118,6 +122,6 @@ class Seeded:
         """Decide what happens next."""
         raise NotImplementedError
 
-    def end(self, steps: int) -> str:
+    def end(self, pids: Sequence[int]) -> str:
         """Nothing to note."""
         return ""

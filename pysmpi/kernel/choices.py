@@ -105,9 +105,8 @@ class Control:
         self.pick: Any = pick
         self.refusals: int = 1
         self.steps: int = 0
-        # Called with the option that was taken, and with sends as they are posted.
-        self.taken: Any = None
-        self.posted: Any = None
+        # Told of what happens between decisions, see `pysmpi.explore.observer`.
+        self.observer: Any = None
         self.order: int = 0  # of processes, see `ORDERS`
         self.gates: list[Gate] = []
         self.boxes: dict[Mailbox, str] = {}  # with wildcards or probes
@@ -116,7 +115,8 @@ class Control:
         self.serials: dict[tuple[str, int, int], int] = {}
         self.numbers: dict[Request, int] = {}
         self.refused: dict[int, int] = {}
-        self.naps = 0  # sleeps since the last decision
+        self.deciding: bool = False  # whether a decision takes effect
+        self.naps: int = 0  # sleeps since the last decision
 
     # Names.
 
@@ -154,11 +154,13 @@ class Control:
         """A message is offered; before it is matched."""
         label = self.label(send.context)
         self.numbers[send] = self.serial(label, send.source, send.destination)
-        if self.posted is not None:
-            self.posted(send)
+        if self.observer is not None:
+            self.observer.posted(send)
 
     def matched(self, send: Send, receive: Receive) -> None:
         """A message is matched: its name is no longer needed."""
+        if self.observer is not None:
+            self.observer.matched(send, receive)
         self.numbers.pop(send, 0)
         self.numbers.pop(receive, 0)
 
@@ -185,6 +187,8 @@ class Control:
 
     def received(self, receive: Receive, box: Mailbox) -> None:
         """A receive or a probe with a wildcard waits in a mailbox."""
+        if self.observer is not None:
+            self.observer.received(receive)
         label = self.label(receive.context)
         self.numbers[receive] = self.serial(label, -1, receive.destination)
         self.boxes[box] = f"{label}:{receive.destination}"
@@ -232,10 +236,13 @@ class Control:
     def choose(self, kind: str, options: "list[Alternative]") -> int:
         """Have the strategy pick one of some options."""
         self.steps += 1
-        i: int = self.pick(kind, options)
-        if self.taken is not None:
-            self.taken(options[i], options)
-        return i
+        picked: int = self.pick(kind, options)
+        return picked
+
+    def waited(self, process: "Process", requests: "list[Request]") -> None:
+        """A process knows that some requests are complete."""
+        if self.observer is not None:
+            self.observer.waited(process, requests)
 
     def begin(self) -> None:
         """Choose the order of processes."""
@@ -265,7 +272,9 @@ class Control:
         options = self.options()
         if len(options) == 0:
             return self._tick()
+        self.deciding = True
         self.take(options[self.choose(options[0].kind, options)])
+        self.deciding = False
         return True
 
     def options(self) -> "list[Alternative]":
@@ -384,6 +393,8 @@ class Control:
         engine.order += 1
         gate.order = engine.order
         self.gates.append(gate)
+        if self.observer is not None:
+            self.observer.parked(gate)
         try:
             gate.process.wait([gate.request])
         except BaseException:

@@ -161,6 +161,8 @@ class Process(Event):
         """Pay the finish cost of a request that is complete."""
         if request.finish_cost > 0.0:
             self.wait([request])
+        elif self.engine.control is not None:
+            self.engine.control.waited(self, [request])
 
     def sleep(self, seconds: float) -> None:
         """Let time pass that is neither compute nor communication."""
@@ -361,6 +363,8 @@ class Process(Event):
         if not self.all:
             for request in self.waits:
                 request.waiter = None
+        elif self.engine.control is not None:
+            self.engine.control.waited(self, self.waits)
         self.waiting = False
         self.starts = NOTHING
         self.next_start = 0

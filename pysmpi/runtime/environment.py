@@ -14,6 +14,7 @@ from typing import Any
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.descriptors import STANDARD
+from pysmpi.runtime.simulator import process, simulates
 from pysmpi.runtime.surroundings import RankEnvironment, here
 
 # Above the numbers of an operating system (Linux: 4194304), so that no real process has them.
@@ -183,19 +184,19 @@ def _patch_pid(patches: Patches) -> None:
 
     def getpid() -> int:
         surroundings = here()
-        if surroundings is None or real_getpid() != simulator:
+        if surroundings is None or not simulates():
             return real_getpid()
         return FIRST_PID + surroundings.number
 
     def getppid() -> int:
-        if here() is None or real_getpid() != simulator:
+        if here() is None or not simulates():
             return real_getppid()
         return simulator
 
     def kill(pid: int, signal: int) -> None:
         surroundings = here()
         if surroundings is not None and pid == FIRST_PID + surroundings.number:
-            pid = simulator
+            pid = process()
         real_kill(pid, signal)
 
     patches.set(os, "getpid", like(real_getpid, getpid))
@@ -208,7 +209,7 @@ def _patch_pid(patches: Patches) -> None:
         def call(pid: Any, *args: Any) -> Any:
             surroundings = here()
             if surroundings is not None and pid == FIRST_PID + surroundings.number:
-                pid = 0 if real_getpid() == simulator else pid
+                pid = 0 if simulates() else pid
             return real(pid, *args)
 
         return like(real, call)
@@ -267,7 +268,6 @@ def patch_psutil(patches: Patches, module: ModuleType) -> None:
     """Let `psutil` find the process that a rank takes itself for: it is the simulator."""
     kind = module.Process
     real = kind._init
-    simulator = _getpid()
 
     def _init(self: Any, pid: int | None, _ignore_nsp: bool = False) -> None:
         surroundings = here()
@@ -275,7 +275,7 @@ def patch_psutil(patches: Patches, module: ModuleType) -> None:
         if mine is None or pid not in (None, mine):
             real(self, pid, _ignore_nsp)
             return
-        real(self, simulator, _ignore_nsp)
+        real(self, process(), _ignore_nsp)
         self._pid = mine
         self._hash = None
 

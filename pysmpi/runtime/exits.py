@@ -17,6 +17,7 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.runtime.imports import ImportSystem
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.simulator import simulates
 from pysmpi.runtime.surroundings import RankEnvironment, here
 
 # Ends a rank of a universe at once, with an exit status.
@@ -160,13 +161,11 @@ def _run_finalizers(owner: RankEnvironment) -> None:
 
 def _patch_hard_exit(patches: Patches) -> None:
     real = os._exit
-    getpid = os.getpid  # the real function: installed before ranks get their own numbers
-    simulator = getpid()
 
     def _exit(status: int) -> None:
         # In a process that the rank has forked, the real function is used.
         rank = ranks.current()
-        if rank.program is None or getpid() != simulator:
+        if rank.program is None or not simulates():
             real(status)
         status = operator.index(status)
         universe = getattr(rank, "universe", None)

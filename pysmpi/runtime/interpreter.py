@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -22,6 +21,7 @@ from pysmpi.runtime import (
     mpi4py_package,
     outside,
     randomness,
+    simulator,
     sockets,
     system,
     teardown,
@@ -100,7 +100,7 @@ class Interpreter:
         self.shadowing = shadowing
         self.threads: threads.Threads | None = None
         self.patches = Patches()
-        self.process = os.getpid()
+        simulator.begin()
         self.exchange: Exchange | None = None
         self.shared_state: SharedState | None = None
 
@@ -223,7 +223,7 @@ class Interpreter:
         try:
             return program.run()
         finally:
-            if forks.is_child(self.process):
+            if not simulator.simulates():
                 forks.leave(surroundings)
 
     def admit(self, program: RankProgram) -> None:

@@ -108,6 +108,7 @@ class Job:
         self.command: str | None = None  # the command that repeats the run
         self.on_start: Callable[[Simulation], Any] | None = None
         self.meter: WallMeter | None = None  # of the wall time of the run
+        self.on_ready: Callable[[Simulation], Any] | None = None  # before the first rank begins
         # The choices of the run; with them, no event takes time.
         self._control: Callable[[Engine], Control] | None = None
         self._most_polls = 0
@@ -198,6 +199,8 @@ class Job:
             slots = range(len(self.slots))
             world = simulation.add_world(slots, self._main(parts), RankSetup(self, parts))
             LAUNCH.of(world).universe_size = self.universe_size
+            if self.on_ready is not None:
+                self.on_ready(simulation)
             simulation.run()
             judgement = verdict(simulation, simulation.outcomes, self.deadlock)
             simulation.let_go()

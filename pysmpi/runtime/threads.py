@@ -15,7 +15,6 @@ from __future__ import annotations
 import _thread
 import itertools
 import mmap
-import os
 import sys
 import threading
 import traceback
@@ -35,6 +34,7 @@ from pysmpi.runtime.locks import RankLock, RankRLock, ThreadLock, begin_turns, g
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.outside import forks
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.simulator import simulates
 from pysmpi.runtime.surroundings import RankEnvironment, here
 
 StartThread = Callable[[Any, Callable[[], Any]], Any]
@@ -129,7 +129,6 @@ class Threads:
 
     def __init__(self, start_fiber: StartThread) -> None:
         self.start_fiber = start_fiber
-        self.process = os.getpid()
         self.members: weakref.WeakKeyDictionary[threading.Thread, Any]
         self.members = weakref.WeakKeyDictionary()  # thread -> surroundings of its rank
         self.executors: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -176,7 +175,7 @@ class Threads:
                 print(f"Exception ignored in thread started by: {body!r}", file=sys.stderr)
                 traceback.print_exc()
             finally:
-                if forks.is_child(self.process):
+                if not simulates():
                     forks.leave(surroundings)
                 if handle is not None:
                     handle._set_done()

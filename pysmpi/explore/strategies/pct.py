@@ -53,8 +53,8 @@ class Priorities(Seeded):
         own = [j for j, option in enumerate(options) if option.pid == options[i].pid]
         return self.random.choice(own)
 
-    def end(self, steps: int) -> str:
-        self.known = max(self.known, self._step)
+    def end(self, pids: Sequence[int]) -> str:
+        self.known = max(self.known, len(pids))
         self.runs += 1
         bound = self.bound()
         many = f"{self.runs:,} runs" if self.runs > 1 else "one run"

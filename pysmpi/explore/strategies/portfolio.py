@@ -32,9 +32,9 @@ class Portfolio:
         """Decide as this run's member does."""
         return self._member.pick(kind, options)
 
-    def end(self, steps: int) -> str:
+    def end(self, pids: Sequence[int]) -> str:
         """Notes of single members would not hold for all runs."""
-        self._member.end(steps)
+        self._member.end(pids)
         return ""
 
 

@@ -34,8 +34,8 @@ class UniformWalk(Seeded):
         own = [i for i, option in enumerate(options) if option.pid == pid]
         return self.random.choice(own)
 
-    def end(self, steps: int) -> str:
-        for pid, count in self._done.items():
+    def end(self, pids: Sequence[int]) -> str:
+        for pid, count in Counter(pids).items():
             self._known[pid] = max(self._known[pid], count)
         return ""
 

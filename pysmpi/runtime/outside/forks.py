@@ -54,11 +54,6 @@ class _NoTimer:
         """Nothing is measured."""
 
 
-def is_child(simulator: int) -> bool:
-    """Whether this process was forked by the one that began to simulate."""
-    return _getpid() != simulator
-
-
 def fork(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call `os.fork` or `os.forkpty` and make a plain process of the child.
 

@@ -1,0 +1,239 @@
+"""`pysmpi explore`: try other orders of events."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pysmpi.cli.run import RunCommand, _find, _one_thread_a_rank, _set_variables
+from pysmpi.cli.run_options import with_options
+from pysmpi.errors import UsageError
+
+if TYPE_CHECKING:
+    from pysmpi.cli.arguments import CommandLine
+    from pysmpi.explore.exploration import Exploration, Failure
+    from pysmpi.runtime.job import Job
+
+FAILED, RACE, INTERRUPTED = 1, 5, 130
+_SHOWN = 12  # lines of events and predictions
+_OWN = (
+    "--runs", "--seconds", "--jobs", "-j", "--keep-going", "--reduction", "--sends", "--timeout",
+    "--no-shrink", "--resume", "--database", "--json", "--schedule",
+)  # fmt: skip
+
+
+@click.command("explore", cls=RunCommand)
+@click.option(
+    "--runs", type=click.IntRange(1), metavar="N",
+    help="Largest number of executions (default: no limit; 100 with a strategy).",
+)
+@click.option(
+    "--seconds", type=click.FloatRange(0.0), metavar="S", help="Largest wall time of the search.",
+)
+@click.option(
+    "--jobs", "-j", type=click.IntRange(1), default=os.cpu_count() or 1, metavar="N",
+    help="Executions at the same time (default: the cores of this computer).",
+)
+@click.option("--keep-going", is_flag=True, help="Do not stop at the first failure.")
+@click.option(
+    "--reduction", type=click.Choice(["source", "sleep", "none"]), default="source",
+    show_default=True, help="How to leave out orders that only exchange independent events.",
+)
+@click.option(
+    "--sends", type=click.Choice(["both", "buffered", "waiting"]), default="both",
+    show_default=True, help="Whether standard sends are buffered or wait for their receives.",
+)
+@click.option(
+    "--timeout", type=click.FloatRange(0.0, min_open=True), default=60.0, metavar="S",
+    show_default=True, help="Wall time after which one execution counts as a failure.",
+)
+@click.option("--no-shrink", is_flag=True, help="Report failures as they were found.")
+@click.option("--resume", is_flag=True, help="Continue an exploration that was interrupted.")
+@click.option(
+    "--database", default=".pysmpi", metavar="DIR", show_default=True,
+    help="Directory of known failures, which are tried first; none: keep nothing.",
+)
+@click.option("--json", "json_file", metavar="FILE", help="Write the outcome as JSON; - is stdout.")
+@with_options
+@click.pass_context
+def command(
+    ctx: click.Context, /, runs: int | None, seconds: float | None, jobs: int, keep_going: bool,
+    reduction: str, sends: str, timeout: float, no_shrink: bool, resume: bool, database: str,
+    json_file: str | None, nprocs: int, help_cfg: bool, quiet: bool, check_shadow: bool,
+    check_tolerance: str, cfg: tuple[str, ...], coll: tuple[str, ...], schedule: str, **rest: Any,
+) -> int:
+    """Run PROGRAM again and again, with all relevantly different orders of its events.
+
+    Without --schedule the search is systematic: it ends when no other order can have another
+    outcome. With --schedule, a strategy such as pct:3 decides each execution. An exception, a
+    deadlock, a finding of a checker and an exit status other than 0 are failures.
+
+    The exit status is 0 if nothing was found, 1 for a failure, 5 if the program computes different
+    results in different orders, 2 for wrong usage, and 130 if the search was interrupted.
+    """
+    from pysmpi.cli.arguments import pairs
+    from pysmpi.explore.database import Database
+    from pysmpi.explore.exploration import SYSTEMATIC, Settings
+    from pysmpi.explore.running import Campaign
+    from pysmpi.explore.strategy import TIME, make_strategy
+    from pysmpi.platform.config import parse
+    from pysmpi.runtime.job import Job
+    from pysmpi.runtime.options import Options, check, on_command_line
+
+    line: CommandLine = ctx.meta["line"]
+    if not line.target:
+        raise UsageError("explore: expected a program: a file, -m MODULE or -c CODE")
+    if ctx.meta["later"] or line.directory is not None or line.target == "-":
+        raise UsageError("explore: expected one program in the working directory, as a file")
+    for name in ("trace", "report", "record_compute", "replay_schedule"):
+        if rest[name] is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"explore: {option} is for one run; repeat a failure with pysmpi run")
+    line.environment.update(line.own)
+    _set_variables(line)
+    _one_thread_a_rank()
+    rest["compute"] = "none"
+    algorithms = pairs(coll, "--coll", "bcast=binomial_tree")
+    options = check(
+        Options(nprocs=nprocs, cfg=parse(cfg), coll=algorithms, **rest), on_command_line
+    )
+    if schedule != TIME:
+        make_strategy(schedule, options.seed)
+    settings = Settings(
+        SYSTEMATIC if schedule == TIME else schedule, runs, seconds, jobs, keep_going, reduction,
+        sends, options.seed, timeout, not no_shrink,
+    )  # fmt: skip
+    words: list[str] = ctx.meta["words"]
+
+    def make(ranks: int, arguments: Sequence[str]) -> Job:
+        program = _find(dataclasses.replace(line, arguments=list(arguments)))
+        return Job(program, dataclasses.replace(options, nprocs=ranks))
+
+    def again(schedule: str, ranks: int, arguments: Sequence[str]) -> str:
+        kept = line.without(words, [*_OWN, "-n", "-np", "--np", "--compute"])
+        if line.arguments:
+            kept = kept[: len(kept) - len(line.arguments)]
+        first = ["pysmpi", "run", "-n", str(ranks), "--replay-schedule", schedule]
+        return shlex.join([*first, *kept, *arguments])
+
+    _find(line)
+    progress = _Progress(quiet)
+    campaign = Campaign(
+        make, nprocs, line.arguments, settings, os.path.abspath(line.target)
+        if line.kind == "script" else line.target, again,
+        None if database == "none" else Database(database), resume, progress,
+    )  # fmt: skip
+    begun = time.monotonic()
+    try:
+        found = campaign.run()
+    finally:
+        progress.close()
+    found.seconds = time.monotonic() - begun
+    _show(found, campaign.resumed, quiet)
+    if json_file is not None:
+        _write(json_file, found)
+    if found.failures:
+        return FAILED
+    if found.note == "interrupted":
+        return INTERRUPTED
+    return RACE if len(found.results) > 1 else 0
+
+
+class _Progress:
+    """The progress line on a terminal."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.on = not quiet and sys.stderr.isatty()
+        self.due = 0.0
+
+    def __call__(self, found: Exploration) -> None:
+        now = time.monotonic()
+        if self.on and now >= self.due:
+            self.due = now + 0.2
+            rate = found.executions / found.seconds if found.seconds else 0.0
+            about = f" of about {found.estimate:,.0f}" if found.estimate is not None else ""
+            sys.stderr.write(
+                f"\r\x1b[K{found.executions:,} executions{about}, {found.left:,} branches left, "
+                f"{len(found.failures)} failures, {rate:,.0f} a second"
+            )
+            sys.stderr.flush()
+
+    def close(self) -> None:
+        """Take the line away."""
+        if self.on:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _show(found: Exploration, resumed: int, quiet: bool) -> None:
+    """Print what was found."""
+    for failure in found.failures:
+        _show_failure(failure)
+    if len(found.results) > 1:
+        click.echo(
+            f"PSM111 message race: {len(found.results)} different results in different orders",
+            err=True,
+        )
+        for (schedule, count), output in list(zip(found.results, found.outputs))[:_SHOWN]:
+            first = output.strip().splitlines()
+            shown = f": {first[0][:60]}" if first else ""
+            click.echo(f"  {count:,} executions, --replay-schedule {schedule}{shown}", err=True)
+    if found.divergence is not None:
+        click.echo(f"pysmpi: the program is not deterministic: {found.divergence}", err=True)
+    if quiet:
+        return
+    lines = [
+        f"{found.executions:,} executions in {found.seconds:.3g} s, {found.states:,} states; "
+        f"{found.redundant:,} executions were given up as redundant"
+    ]
+    if resumed:
+        lines.append(f"continued after {resumed:,} earlier executions")
+    if found.complete:
+        lines.append("all relevantly different orders were explored")
+    elif found.left:
+        about = "" if found.estimate is None else f", about {found.estimate:,.0f} in all"
+        lines.append(f"not complete: {found.left:,} branches left{about}; --resume continues")
+    if not found.failures and found.complete:
+        lines.append("no order of events fails")
+    if found.note is not None:
+        lines.append(found.note)
+    for one in lines:
+        click.echo(f"pysmpi: {one}", err=True)
+
+
+def _show_failure(failure: Failure) -> None:
+    click.echo(failure.error.rstrip("\n"), err=True)
+    when = "known failure" if failure.known else f"execution {failure.found_after:,}"
+    click.echo(
+        f"  found by {when}; {failure.deviations} decisions differ from the default order",
+        err=True,
+    )
+    number = failure.inevitable
+    if number == 0:
+        click.echo("  every tried order fails", err=True)
+    elif number is not None and number <= len(failure.sites):
+        click.echo(f"  inevitable after event {number} of {len(failure.sites)}:", err=True)
+        click.echo(f"    {failure.sites[number - 1]}", err=True)
+    click.echo(f"  repeat: {failure.command}", err=True)
+
+
+def _write(path: str, found: Exploration) -> None:
+    """Write the outcome as JSON."""
+    text = json.dumps({"schema": 1, **dataclasses.asdict(found)}, indent=1) + "\n"
+    if path == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    try:
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise UsageError(f"--json {path}: cannot be written: {error.strerror}") from None

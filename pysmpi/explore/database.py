@@ -1,0 +1,120 @@
+"""The database of failures: files in a directory, `.pysmpi` by default.
+
+`failures.json` holds the failing schedules of each program, which are tried first.
+`explore-KEY.pickle` holds an exploration that was interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+from zlib import crc32
+
+from pysmpi.errors import UsageError
+
+HOME = ".pysmpi"
+VERSION = 1
+MOST = 20  # failures of one program
+
+
+class Database:
+    """What is known of programs, in a directory."""
+
+    def __init__(self, home: str = HOME) -> None:
+        self.home = home
+
+    @staticmethod
+    def key(program: str, arguments: Sequence[str]) -> str:
+        """The key of a program with its arguments."""
+        return f"{crc32(chr(0).join([program, *arguments]).encode()):08x}"
+
+    @property
+    def _path(self) -> str:
+        return os.path.join(self.home, "failures.json")
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            with open(self._path, encoding="utf-8") as stream:
+                data = json.load(stream)
+            if data["version"] != VERSION or not isinstance(data["failures"], dict):
+                raise ValueError
+        except FileNotFoundError:
+            return {"version": VERSION, "failures": {}}
+        except (OSError, ValueError, KeyError, TypeError):
+            raise UsageError(
+                f"{self._path}: expected failures that pysmpi explore has written; remove the file"
+            ) from None
+        return data  # type: ignore[no-any-return]
+
+    def failures(self, key: str) -> list[dict[str, Any]]:
+        """The failures of a program, the latest first."""
+        found: list[dict[str, Any]] = self._read()["failures"].get(key, [])
+        return found
+
+    def names(self, schedule: str) -> list[str] | None:
+        """The names of the events of a schedule, if it is known."""
+        for failures in self._read()["failures"].values():
+            for failure in failures:
+                if failure["schedule"] == schedule:
+                    events: list[str] = failure["events"]
+                    return events
+        return None
+
+    def add(self, key: str, failure: dict[str, Any]) -> None:
+        """Keep a failure."""
+        data = self._read()
+        old = data["failures"].get(key, [])
+        same = ("schedule", "ranks")
+        old = [one for one in old if any(one[name] != failure[name] for name in same)]
+        data["failures"][key] = [failure, *old][:MOST]
+        self._write(self._path, json.dumps(data, indent=1).encode())
+
+    def forget(self, key: str, failure: dict[str, Any]) -> None:
+        """Remove a failure that does not occur any more."""
+        data = self._read()
+        data["failures"][key] = [
+            one for one in data["failures"].get(key, []) if one != failure
+        ]
+        self._write(self._path, json.dumps(data, indent=1).encode())
+
+    def _write(self, path: str, data: bytes) -> None:
+        try:
+            os.makedirs(self.home, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self.home)
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+            os.replace(name, path)
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+
+    def _state(self, key: str) -> str:
+        return os.path.join(self.home, f"explore-{key}.pickle")
+
+    def save_state(self, key: str, state: Any) -> None:
+        """Keep an exploration that is not complete."""
+        self._write(self._state(key), pickle.dumps((VERSION, state)))
+
+    def load_state(self, key: str) -> Any:
+        """An exploration that was kept, or None."""
+        try:
+            with open(self._state(key), "rb") as stream:
+                version, state = pickle.load(stream)
+        except FileNotFoundError:
+            return None
+        except Exception as error:
+            raise UsageError(
+                f"{self._state(key)}: expected an exploration that pysmpi has written "
+                f"({type(error).__name__}); remove the file"
+            ) from None
+        return state if version == VERSION else None
+
+    def drop_state(self, key: str) -> None:
+        """The exploration is complete."""
+        try:
+            os.remove(self._state(key))
+        except FileNotFoundError:
+            pass

@@ -1,0 +1,298 @@
+"""Executions of a program, many and fast: each is a child of one prepared process.
+
+The job is prepared once, up to the moment at which its first rank would begin. Each execution is a
+fork of the process in this state. So executions cannot affect each other, they start at once, they
+run on several cores, and one that never ends can be killed.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import select
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import IO, Any, Protocol, TypeVar
+
+from pysmpi.checkers.session import add_findings, checking
+from pysmpi.kernel.choices import Control
+from pysmpi.kernel.engine import Engine
+from pysmpi.runtime import simulator
+from pysmpi.runtime.job import Job
+from pysmpi.runtime.result import Result
+from pysmpi.runtime.simulation import Simulation
+
+# A rank has its own; installed before any run.
+_fork, _leave, _kill, _waitpid = os.fork, os._exit, os.kill, os.waitpid
+_pipe, _close, _dup2, _poll = os.pipe, os.close, os.dup2, select.poll
+
+MOST_POLLS = 20_000  # failed tests in a row, of all ranks, that are a livelock without a clock
+OUTPUT = 1 << 20  # bytes of output that are kept
+
+T = TypeVar("T")
+JobMaker = Callable[[], Job]
+
+
+class Decider(Protocol):
+    """Decides the choices of one execution."""
+
+    def pick(self, kind: str, options: Any) -> int:
+        """The index of an option."""
+        ...
+
+    def attach(self, control: Control) -> None:
+        """The execution begins."""
+
+    def summary(self) -> Any:
+        """What it recorded, for the parent."""
+
+    def schedule(self) -> object:
+        """The schedule that repeats the execution."""
+
+
+@dataclass
+class Execution:
+    """The outcome of one execution; `trace` is what its decider recorded."""
+
+    status: int = 0
+    error: str | None = None
+    output: bytes = b""
+    returns: str = ""
+    schedule: str = ""
+    seconds: float = 0.0  # of wall time
+    killed: bool = False
+    trace: Any = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the program failed."""
+        return self.status != 0
+
+    @property
+    def cause(self) -> str:
+        """What went wrong, the same for failures of one kind."""
+        if not self.failed:
+            return ""
+        if self.killed:
+            return "no end"
+        if self.error:
+            lines = self.error.strip().splitlines()
+            head = lines[0].partition(" at t=")[0].partition(":")[0]
+            last = lines[-2] if len(lines) > 1 and head.startswith("PSM102") else ""
+            return f"{head}: {last.strip()}" if last else head
+        return f"exit status {self.status}"
+
+    @property
+    def result(self) -> tuple[Any, ...]:
+        """What the program computed: its lines of output in any order, and its return values."""
+        return tuple(sorted(self.output.splitlines())), self.returns
+
+
+class _Served(BaseException):
+    """All executions are done: the prepared job ends without a run."""
+
+
+class _InChild(BaseException):
+    """This process is a child: it leaves the work of its parent."""
+
+
+class _Child:
+    def __init__(self, pid: int, tag: Any, end: int, output: IO[bytes], answer: IO[bytes]) -> None:
+        self.pid = pid
+        self.tag = tag
+        self.end = end  # of a pipe that the child closes at its end
+        self.output = output
+        self.answer = answer
+        self.begun = time.monotonic()
+        self.killed = False
+
+
+class Executor:
+    """Executes a job under one decider after the other, `jobs` at a time.
+
+    An execution that takes longer than `timeout` seconds is killed.
+    """
+
+    def __init__(self, make: JobMaker, jobs: int = 1, timeout: float = 60.0) -> None:
+        self.make = make
+        self.jobs = jobs
+        self.timeout = timeout
+        self.done = 0
+        self._running: dict[int, _Child] = {}
+        self._decider: Decider | None = None
+        self._answer: IO[bytes] | None = None
+        self._control: Control | None = None
+        self._simulation: Simulation | None = None
+        self._begun = 0.0
+
+    def serve(self, work: Callable[[Executor], T]) -> T:
+        """Prepare the job and return `work(self)`, which calls `submit` and `next`."""
+        job = self.make()
+        found: list[T] = []
+
+        def ready(simulation: Simulation) -> None:
+            self._simulation = simulation
+            gc.freeze()
+            try:
+                found.append(work(self))
+            except _InChild:
+                return
+            except BaseException:
+                self.stop()
+                raise
+            finally:
+                gc.unfreeze()
+            raise _Served
+
+        job.untimed(self._make_control, MOST_POLLS)
+        job.on_ready = ready
+        session = None
+        try:
+            with ExitStack() as stack:
+                session = stack.enter_context(checking(job))
+                result = job.run()
+                add_findings(session, result)
+        except _Served:
+            return found[0]
+        except BaseException as error:
+            if self._answer is not None:
+                self._report_error(error)
+            raise
+        self._report(result)
+        raise AssertionError("a child has ended")
+
+    def _make_control(self, engine: Engine) -> Control:
+        self._control = Control(engine, self._pick)
+        return self._control
+
+    def _pick(self, kind: str, options: Any) -> int:
+        assert self._decider is not None
+        return self._decider.pick(kind, options)
+
+    # In the parent.
+
+    def submit(self, decider: Decider, tag: Any) -> None:
+        """Begin an execution, in a child that leaves `work` and runs the job."""
+        output, answer = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        mine, its = _pipe()
+        pid = _fork()
+        if pid:
+            _close(its)
+            self._running[mine] = _Child(pid, tag, mine, output, answer)
+            return
+        _close(mine)
+        simulator.begin()
+        self._answer = answer
+        self._decider = decider
+        self._begun = time.perf_counter()
+        _redirect(output.fileno())
+        control, simulation = self._control, self._simulation
+        assert control is not None and simulation is not None
+        decider.attach(control)
+        if hasattr(decider, "universe"):
+            decider.universe = simulation.universe
+        control.begin()
+        raise _InChild
+
+    @property
+    def busy(self) -> bool:
+        """Whether as many executions run as may."""
+        return len(self._running) >= self.jobs
+
+    @property
+    def idle(self) -> bool:
+        """Whether no execution runs."""
+        return not self._running
+
+    def next(self) -> tuple[Any, Execution]:
+        """Wait for the end of an execution; return its tag and its outcome."""
+        while True:
+            poll = _poll()
+            for end in self._running:
+                poll.register(end, select.POLLIN | select.POLLHUP)
+            oldest = min(child.begun for child in self._running.values())
+            left = oldest + self.timeout - time.monotonic()
+            ready = poll.poll(max(1.0, min(left, 3600.0) * 1000.0))
+            if ready:
+                return self._ended(self._running.pop(ready[0][0]))
+            now = time.monotonic()
+            for child in self._running.values():
+                if now - child.begun > self.timeout and not child.killed:
+                    child.killed = True
+                    _kill(child.pid, signal.SIGKILL)
+
+    def _ended(self, child: _Child) -> tuple[Any, Execution]:
+        _close(child.end)
+        _, status = _waitpid(child.pid, 0)
+        self.done += 1
+        child.answer.seek(0)
+        data = child.answer.read()
+        execution: Execution
+        if data:
+            execution = pickle.loads(data)
+        else:
+            execution = Execution(status=1, killed=child.killed)
+            if child.killed:
+                execution.error = (
+                    f"no end: the execution was killed after {self.timeout:g} s of wall time"
+                )
+            else:
+                number = os.waitstatus_to_exitcode(status)
+                execution.error = f"the execution ended with status {number} and no result"
+        child.output.seek(0)
+        execution.output = child.output.read(OUTPUT)
+        child.output.close()
+        child.answer.close()
+        return child.tag, execution
+
+    def stop(self) -> list[Any]:
+        """Kill all executions; return their tags."""
+        tags = [child.tag for child in self._running.values()]
+        for child in self._running.values():
+            _kill(child.pid, signal.SIGKILL)
+            _close(child.end)
+            _waitpid(child.pid, 0)
+        self._running.clear()
+        return tags
+
+    # In the child.
+
+    def _report(self, result: Result) -> None:
+        sys.stdout.flush()
+        execution = Execution(result.exit_status, result.error)
+        execution.returns = repr(result.returns)
+        self._send(execution)
+
+    def _report_error(self, error: BaseException) -> None:
+        execution = Execution(1, f"{type(error).__name__}: {error}")
+        self._send(execution)
+
+    def _send(self, execution: Execution) -> None:
+        decider, answer = self._decider, self._answer
+        assert answer is not None and decider is not None
+        execution.seconds = time.perf_counter() - self._begun
+        execution.trace = decider.summary()
+        execution.schedule = str(decider.schedule())
+        pickle.dump(execution, answer)
+        answer.flush()
+        _leave(0)
+
+
+def _redirect(target: int) -> None:
+    """Let the standard streams of the child end in a file."""
+    numbers = {1, 2}
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            numbers.add(stream.fileno())
+        except (AttributeError, OSError, ValueError):
+            continue
+    for number in numbers:
+        _dup2(target, number)

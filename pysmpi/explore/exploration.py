@@ -1,0 +1,319 @@
+"""An exploration: many executions of one program, and what they show."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pysmpi.explore.events import Trace
+from pysmpi.explore.executor import Execution, Executor
+from pysmpi.explore.observer import Observer
+from pysmpi.explore.schedule import Decisions, Record, Replayed
+from pysmpi.explore.shrinking import Shrunk, inevitable, shorten
+from pysmpi.explore.strategy import Strategy, make_strategy
+from pysmpi.explore.systematic import Task, Tree, predictions
+from pysmpi.kernel.choices import Control
+from pysmpi.runtime.job import Job
+
+SYSTEMATIC = "systematic"
+SENDS = ("both", "buffered", "waiting")
+
+# Makes a job with a number of ranks and arguments of the program.
+JobFactory = Callable[[int, Sequence[str]], Job]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to explore: a strategy or `systematic`, and the bounds.
+
+    `runs` is the largest number of executions, `seconds` of wall time. `sends` says whether
+    standard sends are buffered, wait, or both are explored. `timeout` is the wall time (s) after
+    which one execution is killed.
+    """
+
+    schedule: str = SYSTEMATIC
+    runs: int | None = None
+    seconds: float | None = None
+    jobs: int = 1
+    keep_going: bool = False
+    reduction: str = "source"
+    sends: str = "both"
+    seed: int = 0
+    timeout: float = 60.0
+    shrink: bool = True
+
+
+@dataclass
+class Failure:
+    """A failure: its cause, the report of the execution, and what repeats it.
+
+    `events` are the names of its decisions, `sites` describe them with lines of the program.
+    `inevitable` is the number of the decision after which the failure cannot be avoided any more
+    (0: it never could, None: unknown). `deviations` is how many decisions differ from the default.
+    """
+
+    cause: str
+    schedule: str
+    error: str
+    ranks: int
+    arguments: list[str]
+    deviations: int = 0
+    events: list[str] = field(default_factory=list)
+    sites: list[str] = field(default_factory=list)
+    inevitable: int | None = None
+    found_after: int = 0
+    known: bool = False
+    command: str = ""
+
+
+@dataclass
+class Exploration:
+    """The outcome of an exploration.
+
+    `executions` are complete ones, `redundant` those that were given up because another one is
+    equivalent. `complete` says that nothing is left to explore. `results` has a schedule for each
+    different result of executions that did not fail, and how many executions had it.
+    """
+
+    executions: int = 0
+    redundant: int = 0
+    states: int = 0
+    left: int = 0
+    estimate: float | None = None
+    complete: bool = False
+    seconds: float = 0.0
+    failures: list[Failure] = field(default_factory=list)
+    results: list[tuple[str, int]] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    predictions: list[str] = field(default_factory=list)
+    divergence: str | None = None
+    note: str | None = None
+
+
+class StrategyDecider:
+    """Lets a strategy decide one execution."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self.record = Record(strategy)
+
+    def pick(self, kind: str, options: Any) -> int:
+        """Decide, and record it."""
+        return self.record.pick(kind, options)
+
+    def attach(self, control: Control) -> None:
+        """Nothing to prepare: `Strategy.begin` was called before."""
+
+    def summary(self) -> list[int]:
+        """The ranks of the options that were taken, for `Strategy.end`."""
+        return self.record.pids
+
+    def schedule(self) -> Decisions:
+        """The schedule that repeats the execution."""
+        return self.record.schedule()
+
+
+class Explorer:
+    """Explores one program with one number of ranks.
+
+    `report(exploration)` is called after each execution. `trees` may hold the trees of an earlier,
+    interrupted exploration.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Job],
+        ranks: int,
+        settings: Settings,
+        report: Callable[[Exploration], object] = lambda exploration: None,
+        trees: Sequence[Tree] = (),
+        known: Sequence[str] = (),
+    ) -> None:
+        self.make = make
+        self.ranks = ranks
+        self.settings = settings
+        self.report = report
+        self.trees = list(trees)
+        self.known = list(known)
+        self.found = Exploration()
+        self.gone: list[str] = []  # known failures that did not occur
+        self._results: dict[Any, tuple[str, int, str]] = {}
+        self._causes: dict[str, Execution] = {}
+        self._begun = 0.0
+        self._executor: Executor | None = None
+
+    def run(self) -> Exploration:
+        """Explore, up to the bounds or the first failure."""
+        self._begun = time.monotonic()
+        executor = Executor(self.make, self.settings.jobs, self.settings.timeout)
+        return executor.serve(self._work)
+
+    def _work(self, executor: Executor) -> Exploration:
+        found = self.found
+        self._executor = executor
+        try:
+            self._try_known(executor)
+            if not self._over():
+                if self.settings.schedule == SYSTEMATIC:
+                    self._systematic(executor)
+                else:
+                    self._strategy(executor)
+        except KeyboardInterrupt:
+            found.note = "interrupted"
+        for task in executor.stop():
+            if isinstance(task, Task):
+                self.trees[-1].put_back(task)
+        found.seconds = time.monotonic() - self._begun
+        found.results = [(schedule, count) for schedule, count, _ in self._results.values()]
+        found.outputs = [output for _, _, output in self._results.values()]
+        for failure in found.failures:
+            self._explain(executor, failure)
+        return found
+
+    # Executions.
+
+    def _over(self) -> bool:
+        found, settings = self.found, self.settings
+        if found.failures and not settings.keep_going:
+            return True
+        if settings.runs is not None and found.executions >= settings.runs:
+            return True
+        passed = time.monotonic() - self._begun
+        return settings.seconds is not None and passed >= settings.seconds
+
+    def _note(self, execution: Execution, known: bool = False) -> None:
+        """Take in a complete execution."""
+        found = self.found
+        found.executions += 1
+        if execution.failed:
+            cause = execution.cause
+            before = self._causes.get(cause)
+            if before is None:
+                self._causes[cause] = execution
+                decisions = Decisions.parse(execution.schedule or "default")
+                found.failures.append(
+                    Failure(
+                        cause, execution.schedule, execution.error or cause, self.ranks, [],
+                        decisions.deviations, found_after=found.executions, known=known,
+                    )  # fmt: skip
+                )
+        else:
+            output = execution.output.decode(errors="replace")
+            schedule, count, text = self._results.get(
+                execution.result, (execution.schedule, 0, output)
+            )
+            self._results[execution.result] = schedule, count + 1, text
+        found.seconds = time.monotonic() - self._begun
+        self.report(found)
+
+    def _try_known(self, executor: Executor) -> None:
+        for text in self.known:
+            execution = self._once(executor, Observer(strategy=Replayed(Decisions.parse(text))))
+            if execution.failed:
+                self._note(execution, known=True)
+            else:
+                self.gone.append(text)
+
+    @staticmethod
+    def _once(executor: Executor, decider: Any) -> Execution:
+        executor.submit(decider, None)
+        return executor.next()[1]
+
+    def _systematic(self, executor: Executor) -> None:
+        settings, found = self.settings, self.found
+        if not self.trees:
+            self.trees = [Tree(settings.reduction, settings.sends != "waiting")]
+        before = found.executions
+        sends = False
+        while True:
+            tree = self.trees[-1]
+            while not executor.busy and not self._over():
+                task = tree.next()
+                if task is None:
+                    break
+                executor.submit(tree.observer(task), task)
+            if executor.idle:
+                if tree.left or settings.sends != "both" or not sends or not tree.buffered:
+                    break
+                self.trees.append(Tree(settings.reduction, False))
+                continue
+            task, execution = executor.next()
+            trace = execution.trace
+            if isinstance(trace, Trace):
+                tree.learn(task, trace)
+                sends = sends or trace.sends > 0
+                self._diverged(task, trace)
+                if len(self.trees) == 1 and tree.executions + tree.redundant == 1:
+                    self._predict(trace)
+            self._count(before)
+            if trace is None or not (trace.redundant or trace.diverged):
+                self._note(execution)
+        self._count(before)
+        found.complete = all(not tree.left for tree in self.trees)
+
+    def _count(self, before: int) -> None:
+        found = self.found
+        found.redundant = sum(tree.redundant for tree in self.trees)
+        found.states = sum(tree.states for tree in self.trees)
+        found.left = sum(tree.left for tree in self.trees)
+        estimates = [tree.estimate() for tree in self.trees]
+        known = [estimate for estimate in estimates if estimate is not None]
+        found.estimate = sum(known) if len(known) == len(estimates) else None
+
+    def _predict(self, trace: Trace) -> None:
+        for i, event in predictions(trace):
+            taken = trace.events[i].name
+            self.found.predictions.append(f"step {i}: {event.name} instead of {taken}")
+
+    def _diverged(self, task: Task, trace: Trace) -> None:
+        if trace.diverged is not None and self.found.divergence is None:
+            step, expected, got = trace.diverged
+            self.found.divergence = (
+                f"step {step}: expected {expected}, found {got}: the same decisions have led to "
+                "different events, so the program depends on something else: wall time, random "
+                "numbers of the system, files that an execution changes, or real threads"
+            )
+
+    def _strategy(self, executor: Executor) -> None:
+        settings, found = self.settings, self.found
+        strategy = make_strategy(settings.schedule, settings.seed)
+        run = 0
+        bound = settings.runs or (100 if settings.seconds is None else None)
+        while True:
+            while not executor.busy and not self._over() and (bound is None or run < bound):
+                strategy.begin(run, self.ranks)
+                executor.submit(StrategyDecider(strategy), run)
+                run += 1
+            if executor.idle:
+                break
+            _, execution = executor.next()
+            found.note = strategy.end(execution.trace or []) or None
+            self._note(execution)
+
+    # Explanations.
+
+    def _explain(self, executor: Executor, failure: Failure) -> None:
+        """Shrink a failure, describe its events, and find when it became inevitable."""
+        execution = self._causes[failure.cause]
+        if not execution.schedule:
+            return
+        try:
+            shrunk = Shrunk(Decisions.parse(execution.schedule), execution)
+            if self.settings.shrink:
+                shrunk = shorten(executor, shrunk, failure.cause)
+            found = self._once(
+                executor, Observer(strategy=Replayed(shrunk.decisions), located=True)
+            )
+            trace = found.trace
+            if found.cause != failure.cause or not isinstance(trace, Trace):
+                return
+            failure.schedule = found.schedule
+            failure.deviations = shrunk.decisions.deviations
+            failure.error = found.error or failure.error
+            failure.events = [event.name for event in trace.events]
+            failure.sites = trace.sites or []
+            if self.settings.shrink:
+                failure.inevitable = inevitable(executor, shrunk.decisions, trace)
+        except KeyboardInterrupt:
+            executor.stop()

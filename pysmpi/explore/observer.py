@@ -1,0 +1,239 @@
+"""The observer of an execution: what happened before what.
+
+A *past* is the set of events that had to happen before, as the bits of an integer. Messages, waits
+and places carry it from process to process. Where the order is not known, an event is left out:
+too small a past only makes the exploration try more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from pysmpi.explore.events import Arrival, Event, Trace, dependent, event_of
+from pysmpi.explore.schedule import Decisions, checksum
+from pysmpi.explore.strategy import Strategy
+from pysmpi.kernel.choices import ORDER, PROBE, SEND, TURN, Alternative, Control, Gate
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Receive, Request, Send
+from pysmpi.mpi.base.ranks import Universe
+
+
+class Observer:
+    """Follows a prefix of decisions, then the default order, and records events and their pasts.
+
+    `prefix` has the names of the events to begin with. `sleep` are events that need no exploration
+    after them: the first option that is not among these is taken; if there is none, the execution
+    is redundant. `buffered` says what all standard sends do. With a `strategy`, it decides sends,
+    and what follows the prefix. `located` says whether to record lines of the program.
+    """
+
+    def __init__(
+        self,
+        prefix: Sequence[str] = (),
+        sleep: Sequence[Event] = (),
+        buffered: bool = True,
+        reduce: bool = True,
+        strategy: Strategy | None = None,
+        located: bool = False,
+    ) -> None:
+        self.strategy = strategy
+        self.prefix = prefix
+        self.sleep = {event.name: event for event in sleep}
+        self.buffered = buffered
+        self.reduce = reduce
+        self.control: Control | None = None
+        self.redundant = False
+        self.diverged: tuple[int, str, str] | None = None
+        self.order = 0
+        self.sends: list[int] = []
+        # Of each event: itself, its past, all options, and those asleep before it.
+        self.events: list[Event] = []
+        self.pasts: list[int] = []
+        self.options: list[list[Event]] = []
+        self.asleep: list[list[Event]] = []
+        self.indices: list[tuple[int, int]] = []  # number of options, the taken one
+        self.arrivals: list[Arrival] = []
+        # Of each event, the lines of the program, if they are wanted.
+        self.sites: list[str] | None = [] if located else None
+        self.universe: Universe | None = None
+        self._lines: dict[Request, str] = {}
+        self._now = -1  # the event that is happening
+        self._past: dict[Process, int] = {}
+        self._of: dict[Request, int] = {}  # pasts of requests
+        self._collective: dict[Process, int] = {}
+        self._places: dict[str, int] = {}
+
+    def attach(self, control: Control) -> None:
+        """Decide and watch a run."""
+        self.control = control
+        control.observer = self
+
+    def summary(self) -> Trace:
+        """What was recorded."""
+        return Trace(
+            self.events, self.pasts, self.options, self.asleep, self.arrivals, self.sites,
+            len(self.sends), self.redundant, self.diverged,
+        )  # fmt: skip
+
+    def schedule(self) -> Decisions:
+        """The schedule that repeats the execution."""
+        several = [i for count, i in self.indices if count > 1]
+        steps = {number: i for number, i in enumerate(several) if i}
+        waiting = frozenset(number for number, waits in enumerate(self.sends) if waits)
+        sends = None if len(waiting) == len(self.sends) > 0 else waiting
+        names = [event.name for event in self.events]
+        return Decisions(self.order, sends, steps, checksum(names))
+
+    # Decisions.
+
+    def pick(self, kind: str, options: Sequence[Alternative]) -> int:
+        """Decide, and record it."""
+        if kind == ORDER:
+            if self.strategy is not None:
+                self.order = self.strategy.pick(kind, options)
+            return self.order
+        if kind == SEND:
+            waits = 0 if self.buffered else 1
+            if self.strategy is not None:
+                waits = self.strategy.pick(kind, options)
+            self.sends.append(waits)
+            return waits
+        events = [event_of(option) for option in options]
+        number = len(self.events)
+        asleep = list(self.sleep.values()) if number >= len(self.prefix) else []
+        i = self._choose(number, events, options)
+        if self.redundant or self.diverged is not None:
+            return i
+        self.asleep.append(asleep)
+        if self.sites is not None:
+            self.sites.append(self._site(options[i]))
+        self.events.append(events[i])
+        self.options.append(events)
+        self.indices.append((len(options), i))
+        self._happens(number, options[i], events[i])
+        return i
+
+    def _choose(
+        self, number: int, events: list[Event], options: Sequence[Alternative]
+    ) -> int:
+        if number < len(self.prefix):
+            for i, event in enumerate(events):
+                if event.name == self.prefix[number]:
+                    return i
+            if self.diverged is None:
+                self.diverged = number, self.prefix[number], events[0].name
+            self._stop()
+            return 0
+        chosen = 0
+        if self.strategy is not None:
+            return self.strategy.pick(options[0].kind, options) if len(options) > 1 else 0
+        if self.reduce and self.sleep:
+            awake = [i for i, event in enumerate(events) if event.name not in self.sleep]
+            if not awake:
+                self.redundant = True
+                self._stop()
+                return 0
+            chosen = awake[0]
+            taken = events[chosen]
+            self.sleep = {
+                name: other for name, other in self.sleep.items() if not dependent(other, taken)
+            }
+        return chosen
+
+    def _stop(self) -> None:
+        assert self.control is not None
+        self.control.engine.stop()
+
+    def _happens(self, number: int, option: Alternative, event: Event) -> None:
+        bit = 1 << number
+        self._now = number
+        send, receive, gate = option.send, option.receive, option.gate
+        if gate is not None:
+            process = gate.process
+            past = self._past.get(process, 0)
+            self.pasts.append(past)
+            past |= bit
+            if event.kind == TURN:
+                past |= self._places.get(event.place, 0)
+                self._places[event.place] = past
+            self._past[process] = past
+            return
+        assert send is not None and receive is not None
+        self.pasts.append(self._of.get(send, 0) | self._of.get(receive, 0))
+        if event.kind == PROBE:
+            self._of[receive] = self.pasts[-1] | bit
+
+    def _site(self, option: Alternative) -> str:
+        """What an event does and where, for people."""
+        send, receive, gate = option.send, option.receive, option.gate
+        if gate is not None:
+            pid = gate.process.pid
+            answer = f" -> {option.answer}" if option.answer else ""
+            return f"rank {pid} {self._line(pid)}{answer}"
+        assert send is not None and receive is not None
+        receiver = receive.context.members[receive.destination].pid
+        sender = send.context.members[send.source].pid
+        line = self._lines.get(receive, "")
+        return f"rank {receiver} {line} takes the message of rank {sender} {self._lines[send]}"
+
+    def _line(self, pid: int) -> str:
+        """The call that a rank is in, and its line."""
+        assert self.universe is not None
+        call = self.universe.ranks[pid].call
+        if call is None:
+            return "outside of MPI"
+        site = call.site
+        place = "" if site is None else f" {os.path.relpath(site.file)}:{site.line}"
+        return f"{call.name}{place}"
+
+    # What happens between decisions.
+
+    def posted(self, send: Send) -> None:
+        """A message is sent."""
+        process = send.context.members[send.source]
+        past = self._past.get(process, 0) | self._collective.get(process, 0)
+        self._of[send] = past
+        if self.sites is not None and send.payload is not None:
+            self._lines[send] = self._line(process.pid)
+        if send.payload is not None:
+            control = self.control
+            assert control is not None
+            receiver = send.context.members[send.destination].pid
+            place = f"{control.label(send.context)}:{send.destination}"
+            self.arrivals.append(Arrival(place, receiver, send.tag, send.source, past))
+
+    def received(self, receive: Receive) -> None:
+        """A receive or a probe with a wildcard is posted."""
+        process = receive.context.members[receive.destination]
+        self._of[receive] = self._past.get(process, 0)
+        if self.sites is not None:
+            self._lines[receive] = self._line(process.pid)
+
+    def parked(self, gate: Gate) -> None:
+        """A process waits for a decision."""
+        past = self._past.get(gate.process, 0)
+        self.arrivals.append(Arrival(gate.place, -1, -1, -1, past))
+
+    def matched(self, send: Send, receive: Receive) -> None:
+        """A message and a receive match, by a decision or because they must."""
+        sender = self._of.get(send, 0)
+        receiver = receive.context.members[receive.destination]
+        mine = self._of.get(receive, 0)
+        if self._now >= 0 and self.control is not None and self.control.deciding:
+            sender |= 1 << self._now
+            mine |= 1 << self._now
+        self._of[receive] = sender
+        if send.payload is None:
+            self._collective[receiver] = self._collective.get(receiver, 0) | sender
+        elif not send.detached:
+            self._of[send] = mine
+
+    def waited(self, process: Process, requests: Sequence[Request]) -> None:
+        """A process has waited for requests, or has ended a collective operation."""
+        past = self._past.get(process, 0)
+        found = past | self._collective.pop(process, 0)
+        for request in requests:
+            found |= self._of.pop(request, 0)
+        if found != past:
+            self._past[process] = found

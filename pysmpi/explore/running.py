@@ -1,0 +1,111 @@
+"""Exploring a program from its options: known failures first, then new ones, then smaller ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from pysmpi.explore.database import Database
+from pysmpi.explore.exploration import (
+    SYSTEMATIC,
+    Exploration,
+    Explorer,
+    Failure,
+    JobFactory,
+    Settings,
+)
+from pysmpi.explore.systematic import Tree
+
+SMALLER = 150  # executions with fewer ranks or smaller arguments, each
+MOST_RANKS = 8  # from which on fewer ranks are not tried one by one
+
+
+@dataclass
+class Campaign:
+    """The exploration of one program: with a database, and resumed if `resume` is true.
+
+    `make(ranks, arguments)` makes its jobs, and `command(schedule, ranks, arguments)` the command
+    that repeats a run.
+    """
+
+    make: JobFactory
+    ranks: int
+    arguments: Sequence[str]
+    settings: Settings
+    name: str
+    command: Callable[[str, int, Sequence[str]], str]
+    database: Database | None = None
+    resume: bool = False
+    report: Callable[[Exploration], object] = lambda exploration: None
+    resumed: int = field(default=0, init=False)  # executions of earlier explorations
+
+    def run(self) -> Exploration:
+        """Explore, and keep what was found."""
+        database, settings = self.database, self.settings
+        key = Database.key(self.name, self.arguments)
+        state_key = f"{key}-{self.ranks}"
+        known = []
+        trees: list[Tree] = []
+        if database is not None:
+            known = [one for one in database.failures(key) if one["ranks"] == self.ranks]
+            if self.resume and settings.schedule == SYSTEMATIC:
+                trees = [Tree.load(data) for data in database.load_state(state_key) or ()]
+                self.resumed = sum(tree.executions for tree in trees)
+        explorer = Explorer(
+            lambda: self.make(self.ranks, self.arguments), self.ranks, settings, self.report,
+            trees, [one["schedule"] for one in known],
+        )  # fmt: skip
+        found = explorer.run()
+        for failure in found.failures:
+            failure.arguments = list(self.arguments)
+        if database is not None:
+            for one in known:
+                if one["schedule"] in explorer.gone:
+                    database.forget(key, one)
+            if settings.schedule == SYSTEMATIC and explorer.trees:
+                if found.complete:
+                    database.drop_state(state_key)
+                else:
+                    database.save_state(state_key, [tree.dump() for tree in explorer.trees])
+        if settings.shrink:
+            found.failures = [self._smaller(failure) for failure in found.failures]
+        for failure in found.failures:
+            failure.command = self.command(failure.schedule, failure.ranks, failure.arguments)
+            if database is not None:
+                entry = {
+                    "ranks": failure.ranks, "schedule": failure.schedule, "cause": failure.cause,
+                    "arguments": failure.arguments, "events": failure.events,
+                    "command": failure.command,
+                }  # fmt: skip
+                database.add(Database.key(self.name, failure.arguments), entry)
+        return found
+
+    def _smaller(self, failure: Failure) -> Failure:
+        """The same failure with fewer ranks and smaller numbers as arguments, if there is one."""
+        best = failure
+        for ranks in range(2, min(failure.ranks, MOST_RANKS)):
+            found = self._again(ranks, best.arguments, failure)
+            if found is not None:
+                best = found
+                break
+        for i, word in enumerate(best.arguments):
+            if not word.isdigit() or int(word) < 2:
+                continue
+            for smaller in dict.fromkeys((1, 2, int(word) // 4, int(word) // 2)):
+                if 0 < smaller < int(word):
+                    arguments = [*best.arguments[:i], str(smaller), *best.arguments[i + 1 :]]
+                    found = self._again(best.ranks, arguments, failure)
+                    if found is not None:
+                        best = found
+                        break
+        return best
+
+    def _again(self, ranks: int, arguments: Sequence[str], failure: Failure) -> Failure | None:
+        """The failure with other ranks or arguments; None if a short exploration has it not."""
+        settings = replace(self.settings, runs=SMALLER, keep_going=True, seconds=10.0)
+        found = Explorer(lambda: self.make(ranks, arguments), ranks, settings).run()
+        for other in found.failures:
+            if other.cause == failure.cause:
+                other.arguments = list(arguments)
+                return other
+        return None

@@ -1,0 +1,132 @@
+"""Shrinking a failure: fewer deviations from the default order; and when it became inevitable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from pysmpi.explore.events import Trace
+from pysmpi.explore.executor import Execution, Executor
+from pysmpi.explore.observer import Observer
+from pysmpi.explore.schedule import Decisions, Replayed
+from pysmpi.kernel.choices import ORDER, SEND, Alternative
+
+MOST = 200  # executions to shorten one failure
+TRIES = 16  # random continuations that must all fail
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """A failing schedule and its execution."""
+
+    decisions: Decisions
+    execution: Execution
+
+
+def shorten(executor: Executor, failure: Shrunk, cause: str) -> Shrunk:
+    """A failing schedule of the same cause from which no single deviation can be left out."""
+    best = failure
+    left = MOST
+    tried: set[str] = set()
+    progress = True
+    while progress:
+        progress = False
+        for simpler in _simpler(best.decisions):
+            text = str(simpler)
+            if text in tried:
+                continue
+            tried.add(text)
+            left -= 1
+            if left < 0:
+                return best
+            executor.submit(Observer(strategy=Replayed(simpler)), None)
+            execution = executor.next()[1]
+            if execution.cause == cause:
+                found = Decisions.parse(execution.schedule)
+                if _size(found) < _size(best.decisions):
+                    best = Shrunk(found, execution)
+                    progress = True
+                    break
+    return best
+
+
+def _size(decisions: Decisions) -> tuple[int, int]:
+    """Fewer deviations are simpler, then smaller ones."""
+    return decisions.deviations, sum(decisions.steps.values())
+
+
+def _simpler(decisions: Decisions) -> Sequence[Decisions]:
+    """Schedules with less deviations, those with the fewest first."""
+    steps = sorted(decisions.steps)
+    found = [Decisions()]
+    if decisions.order:
+        found.append(replace(decisions, order=0, checksum=""))
+    if decisions.sends is None or decisions.sends:
+        found.append(replace(decisions, sends=frozenset(), checksum=""))
+        found.append(replace(decisions, sends=None, checksum=""))
+    size = len(steps) // 2
+    while size:
+        for begin in range(0, len(steps), size):
+            kept = [step for i, step in enumerate(steps) if not begin <= i < begin + size]
+            found.append(_with(decisions, {step: decisions.steps[step] for step in kept}))
+        size //= 2
+    if len(steps) == 1:
+        found.append(_with(decisions, {}))
+    for step in steps:
+        if decisions.steps[step] > 1:
+            found.append(_with(decisions, decisions.steps | {step: 1}))
+    for number in sorted(decisions.sends or ()):
+        found.append(replace(decisions, sends=(decisions.sends or frozenset()) - {number}))
+    return found
+
+
+def _with(decisions: Decisions, steps: dict[int, int]) -> Decisions:
+    return Decisions(decisions.order, decisions.sends, steps)
+
+
+class _Continued:
+    """Decides sends and the order of ranks as a schedule does, and all else by chance."""
+
+    def __init__(self, decisions: Decisions, seed: int) -> None:
+        self._replayed = Replayed(decisions)
+        self._random = Random(seed)
+
+    def begin(self, run: int, ranks: int) -> None:
+        """Nothing to prepare."""
+
+    def pick(self, kind: str, options: Sequence[Alternative]) -> int:
+        """Decide."""
+        if kind in (SEND, ORDER):
+            return self._replayed.pick(kind, options)
+        return self._random.randrange(len(options))
+
+    def end(self, pids: Sequence[int]) -> str:
+        """Nothing to note."""
+        return ""
+
+
+def inevitable(executor: Executor, decisions: Decisions, trace: Trace) -> int | None:
+    """After how many events every tried continuation of a failing execution fails."""
+    names = [event.name for event in trace.events]
+    low, high = 0, len(names)
+    while low < high:
+        middle = (low + high) // 2
+        if _always_fails(executor, decisions, names[:middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _always_fails(executor: Executor, decisions: Decisions, prefix: list[str]) -> bool:
+    fails = True
+    for seed in range(TRIES):
+        while executor.busy:
+            fails = executor.next()[1].failed and fails
+        if not fails:
+            break
+        executor.submit(Observer(prefix, strategy=_Continued(decisions, seed)), None)
+    while not executor.idle:
+        fails = executor.next()[1].failed and fails
+    return fails
