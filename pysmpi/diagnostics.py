@@ -227,8 +227,47 @@ class Livelock(Diagnostic):
     title = "livelock"
 
 
+class OrderDependence(Diagnostic):
+    """The program computes different results in different orders of events.
+
+    `pysmpi explore` compares the output (its lines in any order) and the return values of all
+    executions that end well. The report has a schedule for each result.
+
+    ## Why it is bad
+
+    MPI does not say which message a receive from any source takes, or which request `Waitany`
+    reports. A result that depends on this differs from run to run and from machine to machine.
+
+    ## Example
+
+    ```python
+    if comm.rank == 0:
+        print([comm.recv(source=MPI.ANY_SOURCE) for _ in range(comm.size - 1)])
+    else:
+        comm.send(comm.rank, dest=0)
+    ```
+
+    ## What to do
+
+    - If the order matters, receive from the ranks one after the other, or sort what was received by
+      `status.source`.
+    - If it does not matter, for example in a log, compare only the rest of the output.
+    - Repeat two of the runs with `pysmpi run --replay-schedule` to see where they differ.
+
+    ## References
+
+    MPI 4.1, section 3.5 (semantics of point-to-point communication).
+    """
+
+    code = "PSM107"
+    title = "result depends on the order of events"
+
+
 DIAGNOSTICS: dict[str, type[Diagnostic]] = {
-    kind.code: kind for kind in (Deadlock, RankFailed, Aborted, Truncated, MPIError, Livelock)
+    kind.code: kind
+    for kind in (
+        Deadlock, RankFailed, Aborted, Truncated, MPIError, Livelock, OrderDependence,
+    )
 }
 
 

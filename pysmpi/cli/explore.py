@@ -15,6 +15,7 @@ import click
 
 from pysmpi.cli.run import RunCommand, _find, _one_thread_a_rank, _set_variables
 from pysmpi.cli.run_options import with_options
+from pysmpi.diagnostics import OrderDependence
 from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
@@ -178,8 +179,9 @@ def _show(found: Exploration, resumed: int, quiet: bool) -> None:
     for failure in found.failures:
         _show_failure(failure)
     if len(found.results) > 1:
+        kind = OrderDependence
         click.echo(
-            f"PSM111 message race: {len(found.results)} different results in different orders",
+            f"{kind.code} {kind.title}: {len(found.results)} different results",
             err=True,
         )
         for (schedule, count), output in list(zip(found.results, found.outputs))[:_SHOWN]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
 from collections.abc import Callable
 from typing import Protocol
 
 from pysmpi.errors import UsageError
+from pysmpi.explore.database import Database
 from pysmpi.explore.schedule import Decisions, Record, Replayed
 from pysmpi.explore.strategies.noise import Noise
 from pysmpi.explore.strategy import TIME, Strategy, make_strategy
-from pysmpi.kernel.choices import Control
+from pysmpi.kernel.choices import Alternative, Control
 from pysmpi.kernel.engine import Engine
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.options import Options
@@ -37,10 +40,18 @@ class StrategyGuide:
         self.record = Record(strategy)
         self.run = 0
         self.prepare: Callable[[Control], object] | None = None
+        self.difference: str | None = None
+        self._job: Job | None = None
 
     def attach(self, job: Job) -> None:
         """Turn the clock off."""
         self.record = Record(self.strategy)
+        self.difference = None
+        self._job = job
+        if isinstance(self.strategy, Replayed):
+            text = str(self.strategy.schedule)
+            self.record.expected = Database().names(text) or ()
+            self.record.differs = self._differs
         self.strategy.begin(self.run, job.options.nprocs)
         self.run += 1
         job.untimed(self._control, MOST_POLLS)
@@ -52,10 +63,46 @@ class StrategyGuide:
             self.prepare(control)
         return control
 
+    def _differs(self, number: int, wanted: str, found: Alternative) -> None:
+        """The first decision that is not that of the recorded run."""
+        assert self._job is not None
+        rank = self._job.simulation.universe.ranks[found.pid]
+        call = rank.call
+        site = None if call is None else call.site
+        where = "" if site is None else f" at {site}"
+        self.difference = (
+            f"decision {number} differs: expected {wanted}, found {found.name}; "
+            f"rank {found.pid}{where}"
+        )
+
+    def _diverged(self, strategy: Replayed) -> str | None:
+        """Why a replay is not the recorded run; None if it is."""
+        what = self.difference
+        if what is None and strategy.impossible is not None:
+            number, wanted, count = strategy.impossible
+            what = f"step {number} has {count} options, expected option {wanted}"
+        checksum = strategy.schedule.checksum
+        if what is None and checksum and checksum != self.record.checksum():
+            what = "the names of its decisions differ"
+        if what is None:
+            return None
+        hashes = sys.flags.hash_randomization and os.environ.get("PYTHONHASHSEED", "random")
+        order = (
+            "the order of sets, because PYTHONHASHSEED is not set, "
+            if hashes == "random"
+            else ""
+        )
+        return (
+            f"this is not the recorded run: {what}. The program, its input or pysmpi has changed, "
+            f"or the program depends on {order}wall time, files, or threads outside of pysmpi"
+        )
+
     def conclude(self, result: Result) -> None:
         """Note the schedule; if the run failed, also how to repeat it."""
         result.schedule = str(self.record.schedule())
         result.schedule_note = self.strategy.end(self.record.pids) or None
+        if isinstance(self.strategy, Replayed):
+            result.schedule_note = self._diverged(self.strategy)
         if result.exit_status:
             result.repeat = repeat(result, ["--replay-schedule", result.schedule])
 

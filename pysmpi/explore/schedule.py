@@ -13,7 +13,7 @@ Choices count from 0; those with one option do not count. The schedule `default`
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from zlib import crc32
 
@@ -114,11 +114,14 @@ class Record:
     """Passes the choices of a run to a strategy, and records what was decided.
 
     `names` are the names of the options that were taken, `choices` the number of options and the
-    taken one of every step with several options, `pids` the ranks of these.
+    taken one of every step with several options, `pids` the ranks of these. `differs(number, name,
+    option)` is called for the first decision that is not the expected one.
     """
 
     def __init__(self, strategy: object) -> None:
         self.strategy = strategy
+        self.expected: Sequence[str] = ()  # names of an earlier run of this schedule
+        self.differs: Callable[[int, str, Alternative], object] | None = None
         self._pick = strategy.pick  # type: ignore[attr-defined]
         self.order = 0
         self.sends: list[int] = []
@@ -137,7 +140,12 @@ class Record:
             if len(options) > 1:
                 self.choices.append((len(options), i))
                 self.pids.append(options[i].pid)
+            number = len(self.names)
             self.names.append(options[i].name)
+            if number < len(self.expected) and self.expected[number] != options[i].name:
+                wanted, self.expected = self.expected[number], ()
+                if self.differs is not None:
+                    self.differs(number, wanted, options[i])
         return i
 
     def schedule(self) -> Decisions:
