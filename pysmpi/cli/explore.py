@@ -20,7 +20,7 @@ from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
     from pysmpi.cli.arguments import CommandLine
-    from pysmpi.explore.exploration import Exploration, Failure
+    from pysmpi.explore.exploration import FailingOrder, SearchResult
     from pysmpi.runtime.job import Job
 
 FAILED, RACE, INTERRUPTED = 1, 5, 130
@@ -82,7 +82,7 @@ def command(
     """
     from pysmpi.cli.arguments import pairs
     from pysmpi.explore.database import Database
-    from pysmpi.explore.exploration import SYSTEMATIC, Settings
+    from pysmpi.explore.exploration import SYSTEMATIC, Limits
     from pysmpi.explore.running import Campaign
     from pysmpi.explore.strategy import TIME, make_strategy
     from pysmpi.platform.config import parse
@@ -108,7 +108,7 @@ def command(
     )
     if schedule != TIME:
         make_strategy(schedule, options.seed)
-    settings = Settings(
+    settings = Limits(
         SYSTEMATIC if schedule == TIME else schedule, runs, seconds, jobs, keep_going, reduction,
         sends, options.seed, timeout, not no_shrink,
     )  # fmt: skip
@@ -155,7 +155,7 @@ class _Progress:
         self.on = not quiet and sys.stderr.isatty()
         self.due = 0.0
 
-    def __call__(self, found: Exploration) -> None:
+    def __call__(self, found: SearchResult) -> None:
         now = time.monotonic()
         if self.on and now >= self.due:
             self.due = now + 0.2
@@ -174,7 +174,7 @@ class _Progress:
             sys.stderr.flush()
 
 
-def _show(found: Exploration, resumed: int, quiet: bool) -> None:
+def _show(found: SearchResult, resumed: int, quiet: bool) -> None:
     """Print what was found."""
     for failure in found.failures:
         _show_failure(failure)
@@ -211,7 +211,7 @@ def _show(found: Exploration, resumed: int, quiet: bool) -> None:
         click.echo(f"pysmpi: {one}", err=True)
 
 
-def _show_failure(failure: Failure) -> None:
+def _show_failure(failure: FailingOrder) -> None:
     click.echo(failure.error.rstrip("\n"), err=True)
     when = "known failure" if failure.known else f"execution {failure.found_after:,}"
     click.echo(
@@ -227,7 +227,7 @@ def _show_failure(failure: Failure) -> None:
     click.echo(f"  repeat: {failure.command}", err=True)
 
 
-def _write(path: str, found: Exploration) -> None:
+def _write(path: str, found: SearchResult) -> None:
     """Write the outcome as JSON."""
     text = json.dumps({"schema": 1, **dataclasses.asdict(found)}, indent=1) + "\n"
     if path == "-":

@@ -9,7 +9,7 @@ from pysmpi.kernel.choices import MATCH, PROBE, SOME, TEST, Alternative
 from pysmpi.kernel.matching import ANY
 
 
-class Event(NamedTuple):
+class Decision(NamedTuple):
     """A decision, or one that could have been made.
 
     `pids` are the processes that it lets continue or whose requests it completes. `receipt`,
@@ -28,7 +28,7 @@ class Event(NamedTuple):
     source: int = -1
 
 
-class Arrival(NamedTuple):
+class Offer(NamedTuple):
     """A message that was sent, or a process that began to wait for its turn.
 
     `past` has a bit for each event that had to happen before.
@@ -41,13 +41,13 @@ class Arrival(NamedTuple):
     past: int
 
 
-def event_of(option: Alternative) -> Event:
+def event_of(option: Alternative) -> Decision:
     """The event of taking an option."""
     send, receive = option.send, option.receive
     if send is None or receive is None:
-        return Event(option.name, option.kind, (option.pid,), option.place, option.effect)
+        return Decision(option.name, option.kind, (option.pid,), option.place, option.effect)
     receiver = receive.context.members[receive.destination].pid
-    return Event(
+    return Decision(
         option.name, option.kind, (receiver, option.pid), option.place, "",
         option.name.split(" ")[1], receive.tag, send.tag, send.source,
     )  # fmt: skip
@@ -58,7 +58,7 @@ def accepts(wanted: int, tag: int) -> bool:
     return wanted in (ANY, tag)
 
 
-def dependent(first: Event, second: Event) -> bool:
+def dependent(first: Decision, second: Decision) -> bool:
     """Whether the order of two events may matter, or one makes the other impossible.
 
     Events at one place depend on each other, unless their effects can be exchanged. Two matches in
@@ -76,7 +76,7 @@ def dependent(first: Event, second: Event) -> bool:
     return False
 
 
-def concerns(arrival: Arrival, event: Event) -> bool:
+def concerns(arrival: Offer, event: Decision) -> bool:
     """Whether an arrival could have given an event another outcome."""
     if arrival.place == event.place:
         return event.kind not in (MATCH, PROBE) or accepts(event.wanted, arrival.tag)
@@ -87,11 +87,11 @@ def concerns(arrival: Arrival, event: Event) -> bool:
 class Trace:
     """The events of an execution (see `Observer`)."""
 
-    events: list[Event] = field(default_factory=list)
+    events: list[Decision] = field(default_factory=list)
     pasts: list[int] = field(default_factory=list)
-    options: list[list[Event]] = field(default_factory=list)
-    asleep: list[list[Event]] = field(default_factory=list)
-    arrivals: list[Arrival] = field(default_factory=list)
+    options: list[list[Decision]] = field(default_factory=list)
+    asleep: list[list[Decision]] = field(default_factory=list)
+    arrivals: list[Offer] = field(default_factory=list)
     sites: list[str] | None = None
     sends: int = 0
     redundant: bool = False

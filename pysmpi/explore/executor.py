@@ -57,7 +57,7 @@ class Decider(Protocol):
 
 
 @dataclass
-class Execution:
+class Trial:
     """The outcome of one execution; `trace` is what its decider recorded."""
 
     status: int = 0
@@ -212,7 +212,7 @@ class Executor:
         """Whether no execution runs."""
         return not self._running
 
-    def next(self) -> tuple[Any, Execution]:
+    def next(self) -> tuple[Any, Trial]:
         """Wait for the end of an execution; return its tag and its outcome."""
         while True:
             poll = _poll()
@@ -229,17 +229,17 @@ class Executor:
                     child.killed = True
                     _kill(child.pid, signal.SIGKILL)
 
-    def _ended(self, child: _Child) -> tuple[Any, Execution]:
+    def _ended(self, child: _Child) -> tuple[Any, Trial]:
         _close(child.end)
         _, status = _waitpid(child.pid, 0)
         self.done += 1
         child.answer.seek(0)
         data = child.answer.read()
-        execution: Execution
+        execution: Trial
         if data:
             execution = pickle.loads(data)
         else:
-            execution = Execution(status=1, killed=child.killed)
+            execution = Trial(status=1, killed=child.killed)
             if child.killed:
                 execution.error = (
                     f"no end: the execution was killed after {self.timeout:g} s of wall time"
@@ -267,15 +267,15 @@ class Executor:
 
     def _report(self, result: Result) -> None:
         sys.stdout.flush()
-        execution = Execution(result.exit_status, result.error)
+        execution = Trial(result.exit_status, result.error)
         execution.returns = repr(result.returns)
         self._send(execution)
 
     def _report_error(self, error: BaseException) -> None:
-        execution = Execution(1, f"{type(error).__name__}: {error}")
+        execution = Trial(1, f"{type(error).__name__}: {error}")
         self._send(execution)
 
-    def _send(self, execution: Execution) -> None:
+    def _send(self, execution: Trial) -> None:
         decider, answer = self._decider, self._answer
         assert answer is not None and decider is not None
         execution.seconds = time.perf_counter() - self._begun

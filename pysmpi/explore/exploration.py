@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pysmpi.explore.events import Trace
-from pysmpi.explore.executor import Execution, Executor
+from pysmpi.explore.executor import Executor, Trial
 from pysmpi.explore.observer import Observer
-from pysmpi.explore.schedule import Decisions, Record, Replayed
+from pysmpi.explore.schedule import Decisions, Recording, Replayed
 from pysmpi.explore.shrinking import Shrunk, inevitable, shorten
 from pysmpi.explore.strategy import Strategy, make_strategy
-from pysmpi.explore.systematic import Task, Tree, predictions
+from pysmpi.explore.systematic import SearchTree, Task, predictions
 from pysmpi.kernel.choices import Control
 from pysmpi.runtime.job import Job
 
@@ -25,7 +25,7 @@ JobFactory = Callable[[int, Sequence[str]], Job]
 
 
 @dataclass(frozen=True)
-class Settings:
+class Limits:
     """How to explore: a strategy or `systematic`, and the bounds.
 
     `runs` is the largest number of executions, `seconds` of wall time. `sends` says whether
@@ -46,7 +46,7 @@ class Settings:
 
 
 @dataclass
-class Failure:
+class FailingOrder:
     """A failure: its cause, the report of the execution, and what repeats it.
 
     `events` are the names of its decisions, `sites` describe them with lines of the program.
@@ -69,7 +69,7 @@ class Failure:
 
 
 @dataclass
-class Exploration:
+class SearchResult:
     """The outcome of an exploration.
 
     `executions` are complete ones, `redundant` those that were given up because another one is
@@ -84,7 +84,7 @@ class Exploration:
     estimate: float | None = None
     complete: bool = False
     seconds: float = 0.0
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[FailingOrder] = field(default_factory=list)
     results: list[tuple[str, int]] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     predictions: list[str] = field(default_factory=list)
@@ -96,7 +96,7 @@ class StrategyDecider:
     """Lets a strategy decide one execution."""
 
     def __init__(self, strategy: Strategy) -> None:
-        self.record = Record(strategy)
+        self.record = Recording(strategy)
 
     def pick(self, kind: str, options: Any) -> int:
         """Decide, and record it."""
@@ -125,9 +125,9 @@ class Explorer:
         self,
         make: Callable[[], Job],
         ranks: int,
-        settings: Settings,
-        report: Callable[[Exploration], object] = lambda exploration: None,
-        trees: Sequence[Tree] = (),
+        settings: Limits,
+        report: Callable[[SearchResult], object] = lambda exploration: None,
+        trees: Sequence[SearchTree] = (),
         known: Sequence[str] = (),
     ) -> None:
         self.make = make
@@ -136,20 +136,20 @@ class Explorer:
         self.report = report
         self.trees = list(trees)
         self.known = list(known)
-        self.found = Exploration()
+        self.found = SearchResult()
         self.gone: list[str] = []  # known failures that did not occur
         self._results: dict[Any, tuple[str, int, str]] = {}
-        self._causes: dict[str, Execution] = {}
+        self._causes: dict[str, Trial] = {}
         self._begun = 0.0
         self._executor: Executor | None = None
 
-    def run(self) -> Exploration:
+    def run(self) -> SearchResult:
         """Explore, up to the bounds or the first failure."""
         self._begun = time.monotonic()
         executor = Executor(self.make, self.settings.jobs, self.settings.timeout)
         return executor.serve(self._work)
 
-    def _work(self, executor: Executor) -> Exploration:
+    def _work(self, executor: Executor) -> SearchResult:
         found = self.found
         self._executor = executor
         try:
@@ -182,7 +182,7 @@ class Explorer:
         passed = time.monotonic() - self._begun
         return settings.seconds is not None and passed >= settings.seconds
 
-    def _note(self, execution: Execution, known: bool = False) -> None:
+    def _note(self, execution: Trial, known: bool = False) -> None:
         """Take in a complete execution."""
         found = self.found
         found.executions += 1
@@ -193,7 +193,7 @@ class Explorer:
                 self._causes[cause] = execution
                 decisions = Decisions.parse(execution.schedule or "default")
                 found.failures.append(
-                    Failure(
+                    FailingOrder(
                         cause, execution.schedule, execution.error or cause, self.ranks, [],
                         decisions.deviations, found_after=found.executions, known=known,
                     )  # fmt: skip
@@ -216,14 +216,14 @@ class Explorer:
                 self.gone.append(text)
 
     @staticmethod
-    def _once(executor: Executor, decider: Any) -> Execution:
+    def _once(executor: Executor, decider: Any) -> Trial:
         executor.submit(decider, None)
         return executor.next()[1]
 
     def _systematic(self, executor: Executor) -> None:
         settings, found = self.settings, self.found
         if not self.trees:
-            self.trees = [Tree(settings.reduction, settings.sends != "waiting")]
+            self.trees = [SearchTree(settings.reduction, settings.sends != "waiting")]
         before = found.executions
         sends = False
         while True:
@@ -236,7 +236,7 @@ class Explorer:
             if executor.idle:
                 if tree.left or settings.sends != "both" or not sends or not tree.buffered:
                     break
-                self.trees.append(Tree(settings.reduction, False))
+                self.trees.append(SearchTree(settings.reduction, False))
                 continue
             task, execution = executor.next()
             trace = execution.trace
@@ -293,7 +293,7 @@ class Explorer:
 
     # Explanations.
 
-    def _explain(self, executor: Executor, failure: Failure) -> None:
+    def _explain(self, executor: Executor, failure: FailingOrder) -> None:
         """Shrink a failure, describe its events, and find when it became inevitable."""
         execution = self._causes[failure.cause]
         if not execution.schedule:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from pysmpi.explore.events import Arrival, Event, Trace, dependent, event_of
+from pysmpi.explore.events import Decision, Offer, Trace, dependent, event_of
 from pysmpi.explore.schedule import Decisions, checksum
 from pysmpi.explore.strategy import Strategy
 from pysmpi.kernel.choices import ORDER, PROBE, SEND, TURN, Alternative, Control, Gate
@@ -31,7 +31,7 @@ class Observer:
     def __init__(
         self,
         prefix: Sequence[str] = (),
-        sleep: Sequence[Event] = (),
+        sleep: Sequence[Decision] = (),
         buffered: bool = True,
         reduce: bool = True,
         strategy: Strategy | None = None,
@@ -48,12 +48,12 @@ class Observer:
         self.order = 0
         self.sends: list[int] = []
         # Of each event: itself, its past, all options, and those asleep before it.
-        self.events: list[Event] = []
+        self.events: list[Decision] = []
         self.pasts: list[int] = []
-        self.options: list[list[Event]] = []
-        self.asleep: list[list[Event]] = []
+        self.options: list[list[Decision]] = []
+        self.asleep: list[list[Decision]] = []
         self.indices: list[tuple[int, int]] = []  # number of options, the taken one
-        self.arrivals: list[Arrival] = []
+        self.arrivals: list[Offer] = []
         # Of each event, the lines of the program, if they are wanted.
         self.sites: list[str] | None = [] if located else None
         self.universe: Universe | None = None
@@ -115,7 +115,7 @@ class Observer:
         return i
 
     def _choose(
-        self, number: int, events: list[Event], options: Sequence[Alternative]
+        self, number: int, events: list[Decision], options: Sequence[Alternative]
     ) -> int:
         if number < len(self.prefix):
             for i, event in enumerate(events):
@@ -145,7 +145,7 @@ class Observer:
         assert self.control is not None
         self.control.engine.stop()
 
-    def _happens(self, number: int, option: Alternative, event: Event) -> None:
+    def _happens(self, number: int, option: Alternative, event: Decision) -> None:
         bit = 1 << number
         self._now = number
         send, receive, gate = option.send, option.receive, option.gate
@@ -201,7 +201,7 @@ class Observer:
             assert control is not None
             receiver = send.context.members[send.destination].pid
             place = f"{control.label(send.context)}:{send.destination}"
-            self.arrivals.append(Arrival(place, receiver, send.tag, send.source, past))
+            self.arrivals.append(Offer(place, receiver, send.tag, send.source, past))
 
     def received(self, receive: Receive) -> None:
         """A receive or a probe with a wildcard is posted."""
@@ -213,7 +213,7 @@ class Observer:
     def parked(self, gate: Gate) -> None:
         """A process waits for a decision."""
         past = self._past.get(gate.process, 0)
-        self.arrivals.append(Arrival(gate.place, -1, -1, -1, past))
+        self.arrivals.append(Offer(gate.place, -1, -1, -1, past))
 
     def matched(self, send: Send, receive: Receive) -> None:
         """A message and a receive match, by a decision or because they must."""

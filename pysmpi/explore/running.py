@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from pysmpi.explore.database import Database
 from pysmpi.explore.exploration import (
     SYSTEMATIC,
-    Exploration,
     Explorer,
-    Failure,
+    FailingOrder,
     JobFactory,
-    Settings,
+    Limits,
+    SearchResult,
 )
-from pysmpi.explore.systematic import Tree
+from pysmpi.explore.systematic import SearchTree
 
 SMALLER = 150  # executions with fewer ranks or smaller arguments, each
 MOST_RANKS = 8  # from which on fewer ranks are not tried one by one
@@ -31,25 +31,25 @@ class Campaign:
     make: JobFactory
     ranks: int
     arguments: Sequence[str]
-    settings: Settings
+    settings: Limits
     name: str
     command: Callable[[str, int, Sequence[str]], str]
     database: Database | None = None
     resume: bool = False
-    report: Callable[[Exploration], object] = lambda exploration: None
+    report: Callable[[SearchResult], object] = lambda exploration: None
     resumed: int = field(default=0, init=False)  # executions of earlier explorations
 
-    def run(self) -> Exploration:
+    def run(self) -> SearchResult:
         """Explore, and keep what was found."""
         database, settings = self.database, self.settings
         key = Database.key(self.name, self.arguments)
         state_key = f"{key}-{self.ranks}"
         known = []
-        trees: list[Tree] = []
+        trees: list[SearchTree] = []
         if database is not None:
             known = [one for one in database.failures(key) if one["ranks"] == self.ranks]
             if self.resume and settings.schedule == SYSTEMATIC:
-                trees = [Tree.load(data) for data in database.load_state(state_key) or ()]
+                trees = [SearchTree.load(data) for data in database.load_state(state_key) or ()]
                 self.resumed = sum(tree.executions for tree in trees)
         explorer = Explorer(
             lambda: self.make(self.ranks, self.arguments), self.ranks, settings, self.report,
@@ -80,7 +80,7 @@ class Campaign:
                 database.add(Database.key(self.name, failure.arguments), entry)
         return found
 
-    def _smaller(self, failure: Failure) -> Failure:
+    def _smaller(self, failure: FailingOrder) -> FailingOrder:
         """The same failure with fewer ranks and smaller numbers as arguments, if there is one."""
         best = failure
         for ranks in range(2, min(failure.ranks, MOST_RANKS)):
@@ -100,7 +100,7 @@ class Campaign:
                         break
         return best
 
-    def _again(self, ranks: int, arguments: Sequence[str], failure: Failure) -> Failure | None:
+    def _again(self, ranks: int, arguments: Sequence[str], failure: FailingOrder) -> FailingOrder | None:
         """The failure with other ranks or arguments; None if a short exploration has it not."""
         settings = replace(self.settings, runs=SMALLER, keep_going=True, seconds=10.0)
         found = Explorer(lambda: self.make(ranks, arguments), ranks, settings).run()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from pysmpi.explore.events import Trace
-from pysmpi.explore.executor import Execution, Executor
+from pysmpi.explore.executor import Executor, Trial
 from pysmpi.explore.observer import Observer
 from pysmpi.explore.schedule import Decisions, Replayed
 from pysmpi.kernel.choices import ORDER, SEND, Alternative
@@ -21,7 +21,7 @@ class Shrunk:
     """A failing schedule and its execution."""
 
     decisions: Decisions
-    execution: Execution
+    execution: Trial
 
 
 def shorten(executor: Executor, failure: Shrunk, cause: str) -> Shrunk:

@@ -19,41 +19,41 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pysmpi.explore.events import Event, Trace, concerns, dependent
+from pysmpi.explore.events import Decision, Trace, concerns, dependent
 from pysmpi.explore.observer import Observer
 
 REDUCTIONS = ("source", "sleep", "none")
 
 
-class Node:
+class SearchState:
     """A state: its options, and the branches that are or will be explored."""
 
     __slots__ = ("parent", "event", "depth", "options", "sleep", "branches", "children")
 
-    def __init__(self, parent: Node | None, event: Event | None) -> None:
+    def __init__(self, parent: SearchState | None, event: Decision | None) -> None:
         self.parent = parent
         self.event = event  # that led here
         self.depth: int = 0 if parent is None else parent.depth + 1
-        self.options: dict[str, Event] = {}
-        self.sleep: list[Event] = []
-        self.branches: dict[str, Event] = {}
-        self.children: dict[str, Node] = {}
+        self.options: dict[str, Decision] = {}
+        self.sleep: list[Decision] = []
+        self.branches: dict[str, Decision] = {}
+        self.children: dict[str, SearchState] = {}
 
     def path(self) -> list[str]:
         """The names of the events from the root to here."""
         names: list[str] = []
-        node: Node | None = self
+        node: SearchState | None = self
         while node is not None and node.event is not None:
             names.append(node.event.name)
             node = node.parent
         names.reverse()
         return names
 
-    def child(self, event: Event) -> Node:
+    def child(self, event: Decision) -> SearchState:
         """The state after an event."""
         found = self.children.get(event.name)
         if found is None:
-            found = self.children[event.name] = Node(self, event)
+            found = self.children[event.name] = SearchState(self, event)
         return found
 
 
@@ -61,8 +61,8 @@ class Node:
 class Task:
     """A branch to explore: the path to it, and what is asleep after it."""
 
-    node: Node  # after the branch
-    sleep: tuple[Event, ...]
+    node: SearchState  # after the branch
+    sleep: tuple[Decision, ...]
     deviations: int
     buffered: bool
 
@@ -71,13 +71,13 @@ class Task:
         return self.node.path()
 
 
-class Tree:
+class SearchTree:
     """The tree of executions under one rule for standard sends, and the branches to explore."""
 
     def __init__(self, reduction: str = "source", buffered: bool = True) -> None:
         self.reduction = reduction
         self.buffered = buffered
-        self.root = Node(None, None)
+        self.root = SearchState(None, None)
         self.executions = 0  # complete ones
         self.redundant = 0
         self.states = 1
@@ -104,7 +104,7 @@ class Tree:
         """The tree as data without references between nodes; `load` restores it."""
         numbers: dict[int, int] = {}
         rows: list[tuple[Any, ...]] = []
-        stack: list[tuple[Node, int]] = [(self.root, -1)]
+        stack: list[tuple[SearchState, int]] = [(self.root, -1)]
         while stack:
             node, parent = stack.pop()
             number = numbers[id(node)] = len(rows)
@@ -118,11 +118,11 @@ class Tree:
         return self.reduction, self.buffered, rows, tasks, figures
 
     @classmethod
-    def load(cls, data: tuple[Any, ...]) -> Tree:
+    def load(cls, data: tuple[Any, ...]) -> SearchTree:
         """The tree that `dump` described."""
         reduction, buffered, rows, tasks, figures = data
         tree = cls(reduction, buffered)
-        nodes: list[Node] = []
+        nodes: list[SearchState] = []
         for parent, event, options, sleep, branches in rows:
             node = nodes[parent].child(event) if parent >= 0 else tree.root
             node.options, node.sleep, node.branches = options, sleep, branches
@@ -175,7 +175,7 @@ class Tree:
                 share /= max(1, len(node.branches))
             self.fraction += share
 
-    def _nodes(self, task: Task, trace: Trace) -> Iterator[Node]:
+    def _nodes(self, task: Task, trace: Trace) -> Iterator[SearchState]:
         """The states of an execution; new ones are added to the tree."""
         node = self.root
         begin = task.node.depth
@@ -189,10 +189,10 @@ class Tree:
             yield node
             node = node.child(event)
 
-    def _branch(self, node: Node, event: Event, deviations: int) -> None:
+    def _branch(self, node: SearchState, event: Decision, deviations: int) -> None:
         if event.name in node.branches:
             return
-        sleep: tuple[Event, ...] = ()
+        sleep: tuple[Decision, ...] = ()
         if self.reduction != "none":
             if any(event.name == other.name for other in node.sleep):
                 return
@@ -202,7 +202,7 @@ class Tree:
         deviates = next(iter(node.options)) != event.name
         self._add(Task(node.child(event), sleep, deviations + deviates, self.buffered))
 
-    def _branches(self, i: int, node: Node, trace: Trace) -> Iterator[Event]:
+    def _branches(self, i: int, node: SearchState, trace: Trace) -> Iterator[Decision]:
         """The options of a state that matter after this execution."""
         taken = trace.events[i]
         if self.reduction != "source":
@@ -220,11 +220,11 @@ class Tree:
                 yield from self._first(i, node, trace, arrival.past, None)
 
     def _first(
-        self, i: int, node: Node, trace: Trace, past: int, last: Event | None
-    ) -> Sequence[Event]:
+        self, i: int, node: SearchState, trace: Trace, past: int, last: Decision | None
+    ) -> Sequence[Decision]:
         """An event with which something of this past can begin in a state, if none is explored."""
         later = past >> (i + 1)
-        firsts: list[Event] = []
+        firsts: list[Decision] = []
         j = i + 1
         while later:
             if later & 1 and not trace.pasts[j] >> (i + 1):
@@ -240,15 +240,15 @@ class Tree:
         return possible[:1] or list(node.options.values())
 
 
-def predictions(trace: Trace) -> list[tuple[int, Event]]:
+def predictions(trace: Trace) -> list[tuple[int, Decision]]:
     """The other options that one execution shows: number of the event, and what else could happen.
 
     Nothing is executed for this.
     """
-    tree = Tree()
+    tree = SearchTree()
     task = tree.next()
     assert task is not None
-    found: list[tuple[int, Event]] = []
+    found: list[tuple[int, Decision]] = []
     nodes = list(tree._nodes(task, trace))
     for i, node in enumerate(nodes):
         seen = {trace.events[i].name}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pysmpi.explore.executor import Executor
-from pysmpi.explore.exploration import Exploration, Explorer, Settings
-from pysmpi.explore.systematic import Tree
+from pysmpi.explore.exploration import Explorer, Limits, SearchResult
+from pysmpi.explore.systematic import SearchTree
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.loader import FunctionProgram
 from pysmpi.runtime.options import Options
@@ -23,8 +23,8 @@ def job(main: Callable[..., Any], ranks: int, args: Sequence[Any] = ()) -> Calla
 
 def explore(
     main: Callable[..., Any], ranks: int, args: Sequence[Any] = (), **settings: Any
-) -> Exploration:
-    chosen = Settings(**{"sends": "buffered", "shrink": False, "keep_going": True} | settings)
+) -> SearchResult:
+    chosen = Limits(**{"sends": "buffered", "shrink": False, "keep_going": True} | settings)
     return Explorer(job(main, ranks, args), ranks, chosen).run()
 
 
@@ -233,7 +233,7 @@ def outcomes(
     """All results and failures of a random program, and the executions; None if these are many."""
 
     def work(executor: Executor) -> tuple[set[Any], int] | None:
-        tree = Tree(reduction, buffered)
+        tree = SearchTree(reduction, buffered)
         seen = set()
         while True:
             while not executor.busy:
@@ -271,12 +271,12 @@ def test_reduction_loses_no_outcome(seed: int) -> None:
 
 def test_an_exploration_continues_where_it_stopped() -> None:
     make = job(to_one, 4)
-    settings = Settings(runs=2, sends="buffered", shrink=False)
+    settings = Limits(runs=2, sends="buffered", shrink=False)
     first = Explorer(make, 4, settings)
     found = first.run()
     assert (found.executions, found.complete) == (2, False) and found.left > 0
-    trees = [Tree.load(tree.dump()) for tree in first.trees]
-    rest = Explorer(make, 4, Settings(sends="buffered", shrink=False), trees=trees).run()
+    trees = [SearchTree.load(tree.dump()) for tree in first.trees]
+    rest = Explorer(make, 4, Limits(sends="buffered", shrink=False), trees=trees).run()
     assert rest.complete and rest.executions == 4
     schedules = {schedule for schedule, _ in [*found.results, *rest.results]}
     assert len(schedules) == 6
