@@ -82,12 +82,12 @@ def command(
     """
     from pysmpi.cli.arguments import pairs
     from pysmpi.explore.database import Database
-    from pysmpi.explore.exploration import SYSTEMATIC, Limits
+    from pysmpi.explore.exploration import SYSTEMATIC, SearchLimits
     from pysmpi.explore.running import Campaign
     from pysmpi.explore.strategy import TIME, make_strategy
     from pysmpi.platform.config import parse
     from pysmpi.runtime.job import Job
-    from pysmpi.runtime.options import Options, check, on_command_line
+    from pysmpi.runtime.options import FIELDS, Options, check, on_command_line
 
     line: CommandLine = ctx.meta["line"]
     if not line.target:
@@ -101,14 +101,14 @@ def command(
     line.environment.update(line.own)
     _set_variables(line)
     _one_thread_a_rank()
-    rest["compute"] = "none"
+    rest = {name: value for name, value in rest.items() if name in FIELDS} | {"compute": "none"}
     algorithms = pairs(coll, "--coll", "bcast=binomial_tree")
     options = check(
         Options(nprocs=nprocs, cfg=parse(cfg), coll=algorithms, **rest), on_command_line
     )
     if schedule != TIME:
         make_strategy(schedule, options.seed)
-    settings = Limits(
+    settings = SearchLimits(
         SYSTEMATIC if schedule == TIME else schedule, runs, seconds, jobs, keep_going, reduction,
         sends, options.seed, timeout, not no_shrink,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 from pysmpi.explore.events import Trace
 from pysmpi.explore.executor import Executor, Trial
 from pysmpi.explore.observer import Observer
-from pysmpi.explore.schedule import Decisions, Recording, Replayed
+from pysmpi.explore.schedule import ChoiceRecord, Decisions, Replayed
 from pysmpi.explore.shrinking import Shrunk, inevitable, shorten
 from pysmpi.explore.strategy import Strategy, make_strategy
 from pysmpi.explore.systematic import SearchTree, Task, predictions
@@ -25,7 +25,7 @@ JobFactory = Callable[[int, Sequence[str]], Job]
 
 
 @dataclass(frozen=True)
-class Limits:
+class SearchLimits:
     """How to explore: a strategy or `systematic`, and the bounds.
 
     `runs` is the largest number of executions, `seconds` of wall time. `sends` says whether
@@ -96,7 +96,7 @@ class StrategyDecider:
     """Lets a strategy decide one execution."""
 
     def __init__(self, strategy: Strategy) -> None:
-        self.record = Recording(strategy)
+        self.record = ChoiceRecord(strategy)
 
     def pick(self, kind: str, options: Any) -> int:
         """Decide, and record it."""
@@ -125,7 +125,7 @@ class Explorer:
         self,
         make: Callable[[], Job],
         ranks: int,
-        settings: Limits,
+        settings: SearchLimits,
         report: Callable[[SearchResult], object] = lambda exploration: None,
         trees: Sequence[SearchTree] = (),
         known: Sequence[str] = (),

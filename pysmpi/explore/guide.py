@@ -10,7 +10,7 @@ from typing import Protocol
 
 from pysmpi.errors import UsageError
 from pysmpi.explore.database import Database
-from pysmpi.explore.schedule import Decisions, Recording, Replayed
+from pysmpi.explore.schedule import ChoiceRecord, Decisions, Replayed
 from pysmpi.explore.strategies.noise import Noise
 from pysmpi.explore.strategy import TIME, Strategy, make_strategy
 from pysmpi.kernel.choices import Alternative, Control
@@ -37,7 +37,7 @@ class StrategyGuide:
 
     def __init__(self, strategy: Strategy) -> None:
         self.strategy = strategy
-        self.record = Recording(strategy)
+        self.record = ChoiceRecord(strategy)
         self.run = 0
         self.prepare: Callable[[Control], object] | None = None
         self.difference: str | None = None
@@ -45,7 +45,7 @@ class StrategyGuide:
 
     def attach(self, job: Job) -> None:
         """Turn the clock off."""
-        self.record = Recording(self.strategy)
+        self.record = ChoiceRecord(self.strategy)
         self.difference = None
         self._job = job
         if isinstance(self.strategy, Replayed):

@@ -11,7 +11,7 @@ from pysmpi.explore.exploration import (
     Explorer,
     FailingOrder,
     JobFactory,
-    Limits,
+    SearchLimits,
     SearchResult,
 )
 from pysmpi.explore.systematic import SearchTree
@@ -31,7 +31,7 @@ class Campaign:
     make: JobFactory
     ranks: int
     arguments: Sequence[str]
-    settings: Limits
+    settings: SearchLimits
     name: str
     command: Callable[[str, int, Sequence[str]], str]
     database: Database | None = None
@@ -100,7 +100,9 @@ class Campaign:
                         break
         return best
 
-    def _again(self, ranks: int, arguments: Sequence[str], failure: FailingOrder) -> FailingOrder | None:
+    def _again(
+        self, ranks: int, arguments: Sequence[str], failure: FailingOrder
+    ) -> FailingOrder | None:
         """The failure with other ranks or arguments; None if a short exploration has it not."""
         settings = replace(self.settings, runs=SMALLER, keep_going=True, seconds=10.0)
         found = Explorer(lambda: self.make(ranks, arguments), ranks, settings).run()

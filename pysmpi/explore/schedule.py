@@ -110,7 +110,7 @@ class Replayed:
         return ""
 
 
-class Recording:
+class ChoiceRecord:
     """Passes the choices of a run to a strategy, and records what was decided.
 
     `names` are the names of the options that were taken, `choices` the number of options and the

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pysmpi.explore.executor import Executor
-from pysmpi.explore.exploration import Explorer, Limits, SearchResult
+from pysmpi.explore.exploration import Explorer, SearchLimits, SearchResult
 from pysmpi.explore.systematic import SearchTree
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.loader import FunctionProgram
@@ -24,7 +24,7 @@ def job(main: Callable[..., Any], ranks: int, args: Sequence[Any] = ()) -> Calla
 def explore(
     main: Callable[..., Any], ranks: int, args: Sequence[Any] = (), **settings: Any
 ) -> SearchResult:
-    chosen = Limits(**{"sends": "buffered", "shrink": False, "keep_going": True} | settings)
+    chosen = SearchLimits(**{"sends": "buffered", "shrink": False, "keep_going": True} | settings)
     return Explorer(job(main, ranks, args), ranks, chosen).run()
 
 
@@ -271,12 +271,12 @@ def test_reduction_loses_no_outcome(seed: int) -> None:
 
 def test_an_exploration_continues_where_it_stopped() -> None:
     make = job(to_one, 4)
-    settings = Limits(runs=2, sends="buffered", shrink=False)
+    settings = SearchLimits(runs=2, sends="buffered", shrink=False)
     first = Explorer(make, 4, settings)
     found = first.run()
     assert (found.executions, found.complete) == (2, False) and found.left > 0
     trees = [SearchTree.load(tree.dump()) for tree in first.trees]
-    rest = Explorer(make, 4, Limits(sends="buffered", shrink=False), trees=trees).run()
+    rest = Explorer(make, 4, SearchLimits(sends="buffered", shrink=False), trees=trees).run()
     assert rest.complete and rest.executions == 4
     schedules = {schedule for schedule, _ in [*found.results, *rest.results]}
     assert len(schedules) == 6
