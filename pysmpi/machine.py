@@ -9,7 +9,8 @@ from pysmpi.collectives.selection import Selection
 from pysmpi.collectives.tuning import Tuner
 from pysmpi.kernel.plan import Transport
 from pysmpi.memory.lines.machine import HostLines
-from pysmpi.memory.transfer.choice import Locate, over
+from pysmpi.memory.transfer.choice import over
+from pysmpi.memory.transfer.described import Locate
 from pysmpi.network.choice import DEFAULT as DEFAULT_MODEL
 from pysmpi.network.choice import choose
 from pysmpi.network.kinds.fluid import preset_name

@@ -20,134 +20,44 @@ the clock continues.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from enum import Enum
 from types import CellType, CodeType, FunctionType
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from greenlet import getcurrent
 
-from pysmpi.frames import CallSite, calling_code, current_site, greenlet_site
-from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.docstrings import PUBLIC
-from pysmpi.mpi.base.ranks import Fiber, Rank, current
+from pysmpi.mpi.base.procedures import (
+    BOUNDARY,
+    VARARGS,
+    VARKEYWORDS,
+    CallKind,
+    Procedure,
+    Role,
+)
+from pysmpi.mpi.base.ranks import MpiCall, Rank, current
 from pysmpi.mpi.internal_errors import internal, is_internal
 
+__all__ = [
+    "CallKind",
+    "MpiCall",
+    "PROCEDURES",
+    "Procedure",
+    "Role",
+    "begun",
+    "call_of",
+    "check",
+    "computing",
+    "ended",
+    "is_boundary",
+    "mpi",
+    "observe",
+    "observe_no_more",
+    "own",
+    "procedure_of",
+]
+
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class CallKind(Enum):
-    """The effects of a call on other ranks."""
-
-    LOCAL = "local"
-    POINT_TO_POINT = "point-to-point"
-    COLLECTIVE = "collective"
-    ONE_SIDED = "one-sided"
-    FILE = "file"
-    PROCESS = "process"
-
-
-class Role(Enum):
-    """The meaning of an argument."""
-
-    BUFFER = "buffer"
-    PEER = "peer"
-    TAG = "tag"
-    COUNT = "count"
-    ROOT = "root"
-    COMMUNICATOR = "communicator"
-    REQUEST = "request"
-    MESSAGE = "message"
-    WINDOW = "window"
-    FILE = "file"
-    GROUP = "group"
-    DATATYPE = "datatype"
-    OPERATOR = "operator"
-    STATUS = "status"
-    INFO = "info"
-    OTHER = "other"
-
-
-# The roles of the parameters of mpi4py by their names.
-_ROLES: Final = {
-    name: role
-    for role, names in {
-        Role.BUFFER: "buf sendbuf recvbuf obj sendobj recvobj origin result compare base inbuf "
-        "outbuf inoutbuf buffer",
-        Role.PEER: "dest source target_rank rank",
-        Role.TAG: "tag sendtag recvtag",
-        Role.COUNT: "count counts maxprocs partitions size",
-        Role.ROOT: "root",
-        Role.COMMUNICATOR: "comm peer_comm",
-        Role.REQUEST: "request requests",
-        Role.MESSAGE: "message",
-        Role.GROUP: "group",
-        Role.DATATYPE: "datatype etype filetype",
-        Role.OPERATOR: "op",
-        Role.STATUS: "status statuses",
-        Role.INFO: "info",
-    }.items()
-    for name in names.split()
-}
-# The role of the handle of a method, by the family of its class.
-_FAMILIES: Final = {
-    "Comm": Role.COMMUNICATOR,
-    "Request": Role.REQUEST,
-    "Message": Role.MESSAGE,
-    "Win": Role.WINDOW,
-    "File": Role.FILE,
-    "Group": Role.GROUP,
-    "Datatype": Role.DATATYPE,
-    "Op": Role.OPERATOR,
-    "Status": Role.STATUS,
-    "Info": Role.INFO,
-}
-
-
-class Procedure:
-    """A function or method of `mpi4py.MPI`.
-
-    `name` is the name without its class. `section` is the section of MPI 4.1 that describes it.
-    `function` is the function inside the boundary. `parameters` are the names of its parameters,
-    including `self` or `cls` of a method.
-    """
-
-    __slots__ = ("name", "section", "kind", "function", "parameters", "roles", "owners")
-
-    def __init__(
-        self, function: Any, kind: CallKind, section: str, roles: dict[str, Role] | None
-    ) -> None:
-        self.name: str = function.__name__
-        self.section = section
-        self.kind = kind
-        self.function = function
-        code = function.__code__
-        count = code.co_argcount + code.co_kwonlyargcount
-        count += bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
-        self.parameters: tuple[str, ...] = code.co_varnames[:count]
-        self.roles: dict[str, Role] = {
-            name: _ROLES.get(name, Role.OTHER) for name in self.parameters
-        }
-        self.roles.update(roles or {})
-        self.owners: list[type] = []  # the public classes that have it as a method
-
-    @property
-    def chapter(self) -> int:
-        """The chapter of MPI 4.1."""
-        return int(self.section.partition(".")[0] or 0)
-
-    def belongs_to(self, owner: type) -> None:
-        """Note a public class that has the procedure as a method."""
-        if owner not in self.owners:
-            self.owners.append(owner)
-        for base in owner.__mro__:
-            role = _FAMILIES.get(base.__name__)
-            if role is not None and self.parameters[:1] == ("self",):
-                self.roles[self.parameters[0]] = role
-
-    def __repr__(self) -> str:
-        return f"<MPI procedure {self.function.__qualname__}>"
 
 
 PROCEDURES: list[Procedure] = []  # all of them, in the order of their definition
@@ -162,98 +72,7 @@ def procedure_of(member: Any) -> Procedure | None:
 
 def is_boundary(code: CodeType) -> bool:
     """Whether code belongs to a boundary."""
-    return code.co_filename == _FILE
-
-
-class MpiCall:
-    """A call of a procedure of MPI, from its begin to its end.
-
-    `values` are the arguments in the order of `procedure.parameters`; `fiber` is the thread of the
-    rank that made the call, None outside a simulation.
-    """
-
-    __slots__ = ("procedure", "rank", "values", "fiber", "handles", "_site", "__weakref__")
-
-    def __init__(self, procedure: Procedure, rank: Rank, values: tuple[Any, ...]) -> None:
-        self.procedure = procedure
-        self.rank = rank
-        self.values = values
-        fiber: Any = getcurrent()
-        mine = isinstance(fiber, Fiber) and fiber.rank is rank
-        self.fiber: Fiber | None = fiber if mine else rank.fiber
-        # Handles that the call took out of an iterator, which `values` no longer gives.
-        self.handles: list[Any] | None = None
-        self._site: CallSite | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of the procedure."""
-        return self.procedure.name
-
-    @property
-    def kind(self) -> CallKind:
-        """The kind of the procedure."""
-        return self.procedure.kind
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments by the names of their parameters."""
-        return dict(zip(self.procedure.parameters, self.values))
-
-    def having(self, role: Role) -> dict[str, Any]:
-        """The arguments of a role, by the names of their parameters."""
-        roles = self.procedure.roles
-        return {
-            name: value
-            for name, value in zip(self.procedure.parameters, self.values)
-            if roles[name] is role
-        }
-
-    @property
-    def operations(self) -> list[Any]:
-        """The operations (see `point_to_point.operations`) of the requests among the arguments.
-
-        For a call that waits these are the operations that it waits for.
-        """
-        handles = self.handles
-        if handles is None:
-            handles = []
-            for value in self.having(Role.REQUEST).values():
-                if isinstance(value, list | tuple):
-                    handles += value
-                else:
-                    handles.append(value)
-        found = (getattr(handle, "_impl", None) for handle in handles)
-        return [operation for operation in found if operation is not None]
-
-    @property
-    def pending(self) -> list[Any]:
-        """The messages and other requests of the kernel that the call waits for now."""
-        process = self.rank.process if self.fiber is None else self.fiber.process
-        return list(process.pending())
-
-    @property
-    def site(self) -> CallSite | None:
-        """The place of the call in the program; None if unknown."""
-        if self._site is None:
-            fiber = self.fiber
-            if fiber is None or fiber is getcurrent():
-                # The frames inside the boundary may be those of a listener.
-                self._site = current_site(_FILE)
-            else:
-                self._site = greenlet_site(fiber)
-        return self._site
-
-    @property
-    def caller(self) -> CodeType | None:
-        """The code that made the call, which may be pysmpi's own; only while the call runs."""
-        return calling_code(_FILE)
-
-    def __repr__(self) -> str:
-        return f"<call of {self.name} by {self.rank!r}>"
-
-
-ranks.new_call = MpiCall
+    return code.co_filename == BOUNDARY
 
 
 def check(error: BaseException, procedure: Procedure, values: tuple[Any, ...]) -> None:
@@ -324,9 +143,6 @@ def ended(rank: Rank) -> None:
         watcher.ended(rank)
 
 
-_OWN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
-_FILE = os.path.join(_OWN, "mpi", "<boundary>")  # where the code of boundaries says it is from
-_VARARGS, _VARKEYWORDS = 0x04, 0x08
 
 # Both boundaries are written out, since a function more would cost as much as all of the rest.
 _CLOCKED = """
@@ -392,7 +208,7 @@ def _code(function: Any, clocked: bool) -> CodeType:
     code = function.__code__
     names = code.co_varnames
     count, posonly = code.co_argcount, code.co_posonlyargcount
-    plain = not code.co_kwonlyargcount and not code.co_flags & (_VARARGS | _VARKEYWORDS)
+    plain = not code.co_kwonlyargcount and not code.co_flags & (VARARGS | VARKEYWORDS)
     key = (clocked, count, posonly)
     found = _TEMPLATES.get(key) if plain else None
     if found is None:
@@ -401,7 +217,7 @@ def _code(function: Any, clocked: bool) -> CodeType:
         if posonly:
             parameters.insert(posonly, "/")
         last = count + code.co_kwonlyargcount
-        if code.co_flags & _VARARGS:
+        if code.co_flags & VARARGS:
             parameters.append(f"*{names[last]}")
             passed.append(f"*{names[last]}")
         elif code.co_kwonlyargcount:
@@ -410,10 +226,10 @@ def _code(function: Any, clocked: bool) -> CodeType:
             parameters.append(name)
             passed.append(f"{name}={name}")
             values.append(name)
-        if code.co_flags & _VARARGS:
+        if code.co_flags & VARARGS:
             values.append(names[last])
             last += 1
-        if code.co_flags & _VARKEYWORDS:
+        if code.co_flags & VARKEYWORDS:
             parameters.append(f"**{names[last]}")
             passed.append(f"**{names[last]}")
             values.append(names[last])
@@ -423,7 +239,7 @@ def _code(function: Any, clocked: bool) -> CodeType:
             values="".join(f"{value}, " for value in values),
         )
         made: dict[str, Any] = {}
-        exec(compile(source, _FILE, "exec"), made)
+        exec(compile(source, BOUNDARY, "exec"), made)
         found = next(c for c in made["make"].__code__.co_consts if isinstance(c, CodeType))
         if plain:
             _TEMPLATES[key] = found

@@ -10,14 +10,15 @@ from __future__ import annotations
 import copy
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from pysmpi.collectives.cache import schedule_for
 from pysmpi.collectives.call import Call
+from pysmpi.collectives.layout import Nodes
+from pysmpi.collectives.selection import Selection
 from pysmpi.errors import UsageError
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Request
+from pysmpi.kernel.requests import Context, Request
 from pysmpi.kernel.schedule import (
     COMPUTE,
     IRECV,
@@ -31,9 +32,6 @@ from pysmpi.kernel.schedule import (
 )
 from pysmpi.replay.actions import Reader
 from pysmpi.replay.sources import Block, Source, words_of
-
-if TYPE_CHECKING:
-    from pysmpi.replay.replay import Instance
 
 # Steps of a schedule after which it ends as soon as no request is open, and at the latest.
 ENOUGH, MOST = 512, 4096
@@ -62,6 +60,55 @@ NOT_REPLAYED = frozenset(
     "igather igatherv iallgather iallgatherv iscatter iscatterv ireducescatter iscan iexscan "
     "put get accumulate rput rget raccumulate".split()
 )
+
+
+class Instance:
+    """One replayed trace: its players, and their common state."""
+
+    def __init__(self, name: str, begin: float, size: int, selection: Selection) -> None:
+        self.name = name
+        self.begin = begin
+        self.size = size
+        self.selection = selection
+        self.players: list[Player] = []
+        self.point_to_point: Context
+        self.collective: Context
+        self.nodes: Nodes | None = None
+        self.slots: Nodes | None = None
+        self._ready: list[tuple[int, frozenset[str]]] = []
+        # Collective calls that some ranks have still to make: the first caller, and the number of
+        # callers.
+        self._met: dict[int, tuple[str, Player, str, int]] = {}
+
+    def meet(self, number: int, operation: str, player: Player) -> None:
+        """A rank makes a collective call; UsageError if others make a different call."""
+        first = self._met.get(number)
+        if first is None:
+            first = operation, player, player.where(), 0
+        known, other, where, count = first
+        if known != operation:
+            raise UsageError(
+                f"{player.where()}: rank {player.rank} calls {operation} where rank {other.rank} "
+                f"calls {known} ({where}), expected the same collective calls on all ranks"
+            )
+        if count + 1 == self.size:
+            self._met.pop(number, None)
+        else:
+            self._met[number] = known, other, where, count + 1
+
+    def ready_before(self, number: int) -> frozenset[str]:
+        """The node-level communicators that the collective calls before a call have made."""
+        found: frozenset[str] = frozenset()
+        for order, ready in self._ready:
+            if order < number:
+                found = ready
+        return found
+
+    def prepared(self, number: int, ready: frozenset[str]) -> None:
+        """A call has made node-level communicators, or used those that there are."""
+        known = self._ready[-1][1] if self._ready else frozenset()
+        if not ready <= known:
+            self._ready.append((number, ready))
 
 
 class Player:

@@ -163,7 +163,7 @@ class Job:
         universe.settings = _call_settings(self.settings, self.options.reduction_order)
         DISKS.put(universe, Disks(disk_options(self.settings)))
         simulation.watch.most = self.settings.value("smpi/most-polls")
-        spawner = Spawner(self)
+        spawner = Spawner(simulation, self.platform, self.options, self.start_world)
         spawning.SPAWN.put(universe, spawner)
         envelopes.install(simulation.engine)
         simulation.engine.by_arrival = self.settings.value("smpi/matching") == "arrival"

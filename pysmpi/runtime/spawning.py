@@ -9,19 +9,18 @@ limited to those of the file. Of the reserved info keys (MPI 4.1, section 11.8.4
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base.ranks import Rank, World
 from pysmpi.mpi.processes.spawning import CannotSpawn, Command
+from pysmpi.platform.model import Platform
 from pysmpi.platform.placement import Slot, place, read_hostfile
 from pysmpi.runtime.command_lines import program_of
 from pysmpi.runtime.loader import RankProgram
-
-if TYPE_CHECKING:
-    from pysmpi.runtime.job import Job
+from pysmpi.runtime.options import Options
+from pysmpi.runtime.simulation import Simulation
 
 
 @dataclass
@@ -48,8 +47,17 @@ class Segment:
 class Spawner:
     """Starts worlds of new ranks in a job; the function that MPI calls."""
 
-    def __init__(self, job: Job) -> None:
-        self.job = job
+    def __init__(
+        self,
+        simulation: Simulation,
+        platform: Platform,
+        options: Options,
+        start_world: Callable[[list[ProgramPart]], World],
+    ) -> None:
+        self.simulation = simulation
+        self.platform = platform
+        self.options = options
+        self.start_world = start_world
         self.taken: dict[Slot, int] = {}  # by the call that is under way
 
     def __call__(self, rank: Rank, commands: Sequence[Command]) -> World:
@@ -65,14 +73,14 @@ class Spawner:
             raise CannotSpawn(f"{error.filename}:{error.lineno}: {error.msg}") from None
         if not any(part.slots for part in parts):
             raise CannotSpawn("maxprocs: expected at least one process in all")
-        return self.job.start_world(parts)
+        return self.start_world(parts)
 
     def universe_size(self) -> int | None:
         """The largest number of ranks at one time, if there is a limit."""
-        hostfile = self.job.options.hostfile
+        hostfile = self.options.hostfile
         if hostfile is None:
             return None
-        return sum(share.ranks for share in read_hostfile(self.job.platform, hostfile))
+        return sum(share.ranks for share in read_hostfile(self.platform, hostfile))
 
     def _part(self, command: Command, appnum: int) -> ProgramPart:
         hints = command.hints
@@ -92,19 +100,18 @@ class Spawner:
 
     def _slots(self, wanted: int, hints: dict[str, str]) -> list[Slot]:
         """Places for up to `wanted` processes: the number that `soft` allows."""
-        job = self.job
         occupied = self._occupied()
         host = hints.get("host")
         if host is not None:
             return self._on_hosts(host.split(","), wanted, occupied)
-        hostfile = hints.get("hostfile", hints.get("add-hostfile", job.options.hostfile))
-        map_by = hints.get("map_by", job.options.map_by)
+        hostfile = hints.get("hostfile", hints.get("add-hostfile", self.options.hostfile))
+        map_by = hints.get("map_by", self.options.map_by)
         running = sum(occupied.values())
         if hostfile is None:
-            order = place(job.platform, running + wanted, None, map_by)
+            order = place(self.platform, running + wanted, None, map_by)
             return self._emptiest(order, wanted, occupied)
-        allowed = sum(share.ranks for share in read_hostfile(job.platform, hostfile))
-        order = place(job.platform, allowed, hostfile, map_by)
+        allowed = sum(share.ranks for share in read_hostfile(self.platform, hostfile))
+        order = place(self.platform, allowed, hostfile, map_by)
         free = _left(order, occupied)
         count = _soft(hints.get("soft"), wanted, len(free))
         if not count:
@@ -114,7 +121,7 @@ class Spawner:
         return self._take(free[:count])
 
     def _on_hosts(self, names: list[str], wanted: int, occupied: dict[Slot, int]) -> list[Slot]:
-        hosts = [self.job.platform.host(name.strip()) for name in names]
+        hosts = [self.platform.host(name.strip()) for name in names]
         order = [
             Slot(host, core)
             for core in range(max(host.cores for host in hosts))
@@ -146,7 +153,7 @@ class Spawner:
 
     def _occupied(self) -> dict[Slot, int]:
         """The number of ranks on each slot."""
-        simulation = self.job.simulation
+        simulation = self.simulation
         found = dict(self.taken)
         for rank in simulation.waiting():
             slot = simulation.slots[rank.process.slot]

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pysmpi.kernel.plan import Transport
+from pysmpi.memory.transfer.described import Locate, described
 from pysmpi.memory.transfer.library import read_library
 from pysmpi.network.middleware import MiddlewareTransport
 from pysmpi.platform.config import Settings
-from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
-
-# Returns the place of a payload: see `buffers.Place`; None if it is in no buffer of the program.
-Locate = Callable[[Any], Any]
-
-
-def described(host: Host) -> bool:
-    """Whether the description of a host's inside is sufficient for a memory model."""
-    return host.node is not None and bool(host.node.curves)
 
 
 def over(

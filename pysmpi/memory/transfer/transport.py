@@ -8,7 +8,7 @@ from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.memory.coherence import protocol
 from pysmpi.memory.transfer.buffers import Place
 from pysmpi.memory.transfer.channel import Channel
-from pysmpi.memory.transfer.choice import Locate, described
+from pysmpi.memory.transfer.described import Locate, described
 from pysmpi.memory.transfer.doorway import Doorway, Side
 from pysmpi.memory.transfer.library import read_library
 from pysmpi.memory.transfer.models import Builder

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from pysmpi.mpi.base.exporting import CPU, CUDA, Exported, at_address
+from pysmpi.mpi.base.exported import CPU, CUDA, Exported, at_address
 from pysmpi.mpi.internal_errors import touches_program
 
 READ_ONLY = 1

@@ -15,32 +15,16 @@ import ctypes
 import pickle
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from pysmpi.mpi.base import devices
 from pysmpi.mpi.base.exceptions import named
+from pysmpi.mpi.base.exported import Exported
 from pysmpi.mpi.internal_errors import touches_program
 
-# Kinds of memory: 0 is the buffer protocol, others are DLPack's device types.
-CPU, CUDA, CUDA_HOST, ROCM_HOST, CUDA_MANAGED = 1, 2, 3, 11, 13
-ACCESSIBLE = frozenset((0, CPU, CUDA_HOST, ROCM_HOST, CUDA_MANAGED))
-
 _BYTE = np.dtype(np.uint8)
-
-
-class Exported(NamedTuple):
-    """Memory that an object exposes.
-
-    `memory` is a flat view of unsigned bytes, `format` the format of its elements, `itemsize` their
-    size in bytes, `owner` the object that keeps the memory alive, `kind` the kind of memory.
-    """
-
-    memory: memoryview
-    format: str
-    itemsize: int
-    owner: Any
-    kind: int
 
 
 @touches_program
@@ -96,18 +80,7 @@ def _foreign(obj: Any, writable: bool) -> Exported | None:
     """Memory through DLPack or the CUDA array interface, None if the object has neither."""
     if not (hasattr(obj, "__dlpack__") or hasattr(obj, "__cuda_array_interface__")):
         return None
-    from pysmpi.mpi.base import devices
-
     return devices.acquire(obj, writable)
-
-
-def at_address(address: int, nbytes: int, readonly: bool = False) -> memoryview:
-    """`nbytes` bytes of this process's memory from `address` on, unchecked as in C."""
-    if nbytes <= 0:
-        view = memoryview(bytearray())
-    else:
-        view = memoryview((ctypes.c_ubyte * nbytes).from_address(address)).cast("B")
-    return view.toreadonly() if readonly else view
 
 
 def address_of(memory: Any) -> int:

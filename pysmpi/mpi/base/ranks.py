@@ -11,20 +11,20 @@ import platform
 import time
 from _thread import get_ident
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from types import CodeType
+from typing import Any, NoReturn, Protocol
 from weakref import WeakValueDictionary
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
+from pysmpi.frames import CallSite, calling_code, current_site, greenlet_site
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.kernel.process import Core, Process
 from pysmpi.kernel.requests import Request
+from pysmpi.mpi.base.procedures import BOUNDARY, CallKind, Procedure, Role
 from pysmpi.mpi.base.settings import CallSettings
 from pysmpi.mpi.base.state import Owner, forget
-
-if TYPE_CHECKING:
-    from pysmpi.mpi.calls import MpiCall
 
 
 class Universe(Owner):
@@ -136,10 +136,6 @@ class CallTeller:
                 method(call)
 
 
-# Makes the call from the notes of a boundary. `pysmpi.mpi.calls` sets it.
-new_call: Callable[[Any, Rank, tuple[Any, ...]], MpiCall] = NotImplemented
-
-
 class Rank(Owner):
     """One MPI process: its identity, its kernel process and its private MPI state.
 
@@ -190,7 +186,7 @@ class Rank(Owner):
         """The call of MPI that the rank is in, or its running thread."""
         record = self.record
         if record.__class__ is tuple:
-            record = self.record = new_call(record[0], self, record[1])
+            record = self.record = MpiCall(record[0], self, record[1])
         return record  # type: ignore[no-any-return]
 
     def watch(self, watcher: Watcher) -> None:
@@ -319,6 +315,94 @@ class Fiber(greenlet):
             waker.leave()
         if not gate.done:
             gate.complete(self.rank.engine.now)
+
+
+class MpiCall:
+    """A call of a procedure of MPI, from its begin to its end.
+
+    `values` are the arguments in the order of `procedure.parameters`; `fiber` is the thread of the
+    rank that made the call, None outside a simulation.
+    """
+
+    __slots__ = ("procedure", "rank", "values", "fiber", "handles", "_site", "__weakref__")
+
+    def __init__(self, procedure: Procedure, rank: Rank, values: tuple[Any, ...]) -> None:
+        self.procedure = procedure
+        self.rank = rank
+        self.values = values
+        fiber: Any = getcurrent()
+        mine = isinstance(fiber, Fiber) and fiber.rank is rank
+        self.fiber: Fiber | None = fiber if mine else rank.fiber
+        # Handles that the call took out of an iterator, which `values` no longer gives.
+        self.handles: list[Any] | None = None
+        self._site: CallSite | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the procedure."""
+        return self.procedure.name
+
+    @property
+    def kind(self) -> CallKind:
+        """The kind of the procedure."""
+        return self.procedure.kind
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments by the names of their parameters."""
+        return dict(zip(self.procedure.parameters, self.values))
+
+    def having(self, role: Role) -> dict[str, Any]:
+        """The arguments of a role, by the names of their parameters."""
+        roles = self.procedure.roles
+        return {
+            name: value
+            for name, value in zip(self.procedure.parameters, self.values)
+            if roles[name] is role
+        }
+
+    @property
+    def operations(self) -> list[Any]:
+        """The operations (see `point_to_point.operations`) of the requests among the arguments.
+
+        For a call that waits these are the operations that it waits for.
+        """
+        handles = self.handles
+        if handles is None:
+            handles = []
+            for value in self.having(Role.REQUEST).values():
+                if isinstance(value, list | tuple):
+                    handles += value
+                else:
+                    handles.append(value)
+        found = (getattr(handle, "_impl", None) for handle in handles)
+        return [operation for operation in found if operation is not None]
+
+    @property
+    def pending(self) -> list[Any]:
+        """The messages and other requests of the kernel that the call waits for now."""
+        process = self.rank.process if self.fiber is None else self.fiber.process
+        return list(process.pending())
+
+    @property
+    def site(self) -> CallSite | None:
+        """The place of the call in the program; None if unknown."""
+        if self._site is None:
+            fiber = self.fiber
+            if fiber is None or fiber is getcurrent():
+                # The frames inside the boundary may be those of a listener.
+                self._site = current_site(BOUNDARY)
+            else:
+                self._site = greenlet_site(fiber)
+        return self._site
+
+    @property
+    def caller(self) -> CodeType | None:
+        """The code that made the call, which may be pysmpi's own; only while the call runs."""
+        return calling_code(BOUNDARY)
+
+    def __repr__(self) -> str:
+        return f"<call of {self.name} by {self.rank!r}>"
 
 
 class FreeTransport(Transport):

@@ -13,11 +13,10 @@ import numpy as np
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import fail, integer, whole
+from pysmpi.mpi.base.exported import ACCESSIBLE, at_address
 from pysmpi.mpi.base.exporting import (
-    ACCESSIBLE,
     acquire,
     address_of,
-    at_address,
     delegate_exports,
     export_with,
 )

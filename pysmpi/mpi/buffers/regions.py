@@ -13,7 +13,8 @@ import numpy as np
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import fail
-from pysmpi.mpi.base.exporting import acquire, address_of, at_address
+from pysmpi.mpi.base.exported import at_address
+from pysmpi.mpi.base.exporting import acquire, address_of
 from pysmpi.mpi.buffers.contiguous import NOTHING, MessageRegion, copy_message
 from pysmpi.mpi.buffers.memory import buffer
 from pysmpi.mpi.datatypes.datatypes import BYTE, Datatype

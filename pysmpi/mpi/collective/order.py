@@ -8,46 +8,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pysmpi.collectives.call import Call
 from pysmpi.collectives.order import Order, order_of
 from pysmpi.mpi.collective.execution import nodes_of, slots_of
 from pysmpi.mpi.datatypes.records import Type
+from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.operators.arithmetic import Operator, check, reduce
 
-if TYPE_CHECKING:
-    from pysmpi.mpi.collective.reductions import Prefix, Reduction
 
-
-def by_algorithm(part: Reduction | Prefix) -> bool:
+def by_algorithm(core: Communicator) -> bool:
     """Whether the order of the algorithm is used; intercommunicators use that of ranks."""
-    core = part.core
     if core.remote is not core or core.size == 1:
         return False
     return core.universe.settings.reduction_order == "algorithm"
 
 
-def order_for(part: Reduction | Prefix) -> Order | None:
+def order_for(core: Communicator, call: Call, operator: Operator, record: Type) -> Order | None:
     """The combining order of a call's algorithm; None for the order of ranks.
 
     The order of ranks also applies to an operator that does not commute if the algorithm does not
     keep this order, and to algorithms that cut through elements.
     """
-    if not by_algorithm(part):
+    if not by_algorithm(core):
         return None
-    core = part.core
     selection = core.universe.selection
     call = replace(
-        part.call,
+        call,
         selection=selection,
         nodes=nodes_of(core),
         slots=slots_of(core) if selection is not None and selection.tuner is not None else None,
         ready=frozenset(),
     )
     order = order_of(call)
-    if not part.operator.commutative and not order.in_order():
+    if not operator.commutative and not order.in_order():
         return None
-    size = part.record.layout.size
+    size = record.layout.size
     if any(first % size or last % size for first, last, _ in order.nodes()):
         return None
     return order

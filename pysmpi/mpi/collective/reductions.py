@@ -82,7 +82,7 @@ class Reduction(Combining):
             if any(len(stream) != nbytes for stream in streams):
                 found = (ERR_TRUNCATE, b"")
             else:
-                order = order_for(self)
+                order = order_for(self.core, self.call, self.operator, self.record)
                 result: Any
                 if order is None:
                     result = reduce(self.operator, streams, self.count, self.record)
@@ -166,7 +166,7 @@ class Prefix(Combining):
     def begin(self, number: int) -> None:
         """In the order of an algorithm each rank combines separately, so its inputs are kept."""
         self.kept = None
-        if by_algorithm(self):
+        if by_algorithm(self.core):
             self.kept = snapshot(self.message)
         super().begin(number)
 
@@ -192,7 +192,7 @@ class Prefix(Combining):
         nbytes = message.nbytes
         if nbytes == 0 or nbytes > PAYLOAD.most:
             return
-        order = order_for(self)
+        order = order_for(self.core, self.call, self.operator, self.record)
         if order is not None:
             self.combine_as_algorithm(order)
             return

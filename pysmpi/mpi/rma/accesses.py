@@ -21,17 +21,15 @@ as for other accesses. MPI promises the data only when the access is completed.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
-from pysmpi.kernel.requests import Request as KernelRequest
 from pysmpi.kernel.requests import Transfer
-from pysmpi.mpi.base.ranks import Rank, Universe
+from pysmpi.mpi.base.ranks import Universe
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.spellings import MessageRegion, copy_message
 from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.operators.arithmetic import NO_OP, REPLACE, Operator, combine
-from pysmpi.mpi.rma.window import WindowSide
+from pysmpi.mpi.rma.window import RemoteAccess, WindowSide
 
 # The pids of the ranks that `_late` notes.
 LATE: StateSlot[Universe, set[int]] = StateSlot(Universe, set)
@@ -52,134 +50,6 @@ def _late(access: RemoteAccess, result: MessageRegion, data: MessageRegion | Any
         if bytes(result.pack()) == bytes(new):
             return
     pids.add(rank.pid)
-
-
-class RemoteAccess:
-    """An operation of `origin` on `memory` of `target`.
-
-    `exposed` is true if the target takes part in the epoch: then it waits for the access, otherwise
-    the origin does. `cost` is the time (s) of the arrival for the process that waits for it.
-    """
-
-    __slots__ = (
-        "origin", "target", "memory", "exposed", "effective", "done", "arrived", "cost", "watchers",
-    )  # fmt: skip
-
-    returns = False  # whether data returns to the origin
-    ordered = False  # whether it takes effect in the order of calls
-
-    def __init__(
-        self, origin: WindowSide, target: WindowSide, memory: MessageRegion, exposed: bool
-    ) -> None:
-        self.origin = origin
-        self.target = target
-        self.memory = memory
-        self.exposed = exposed
-        self.effective = False  # whether the data have moved
-        self.done = False
-        self.arrived = False
-        self.cost = 0.0
-        self.watchers: list[KernelRequest] = []
-
-    def begin(self, rank: Rank) -> None:
-        """Let it travel; the process has entered its call."""
-        origin, target = self.origin, self.target
-        process = rank.process
-        control = rank.engine.control
-        if control is not None and (self.ordered or not self.exposed):
-            place = f"{control.label(origin.window.core.p2p)}/{target.me}"
-            control.turn(process, place, type(self).__name__, self.effect())
-        if target is origin:
-            process.settle()
-            self.take_effect()
-            self.done = True
-            return
-        if self.returns and not self.exposed and origin.rank.host is target.rank.host:
-            process.settle()
-            for access in origin.outgoing.get(target.me, ()):
-                access.take_effect()
-            self.take_effect()
-        origin.outgoing.setdefault(target.me, {})[self] = None
-        target.incoming[self] = None
-        if self.ordered and origin.ordered:
-            origin.chains.setdefault(target.me, deque()).append(self)
-        process.start(self.flow())
-
-    def effect(self) -> str:
-        """Accesses with the same effect may be exchanged; empty if the order matters."""
-        return ""
-
-    def flow(self) -> Transfer:
-        """Its first flow."""
-        raise AssertionError("an access travels")
-
-    def transfer(self, back: bool, nbytes: int, landed: Any) -> Transfer:
-        """A flow to the target, or back to the origin."""
-        ends = (self.origin.me, self.target.me)
-        source, destination = ends[::-1] if back else ends
-        return Transfer(self.origin.window.core.p2p, source, destination, nbytes, landed)
-
-    def land(self, transfer: Transfer) -> None:
-        """The first flow has arrived: take effect, after preceding accesses."""
-        assert transfer.plan is not None
-        self.cost = transfer.plan.recv_cost
-        chain = self.origin.chains.get(self.target.me) if self.ordered else None
-        if chain is None:
-            self.act()
-            return
-        self.arrived = True
-        while chain and chain[0].arrived:
-            chain.popleft().act()
-        if not chain:
-            self.origin.chains.pop(self.target.me, None)
-
-    def act(self) -> None:
-        """Take effect at the target."""
-        self.take_effect()
-        self.finish()
-
-    def take_effect(self) -> None:
-        """Move the data, unless they have moved already."""
-        if not self.effective:
-            self.effective = True
-            self.apply()
-
-    def apply(self) -> None:
-        """Move the data."""
-        raise AssertionError("an access moves data")
-
-    def keep(self) -> None:
-        """Save the origin's data: the program may change its buffer from now on."""
-
-    def finish(self) -> None:
-        """It has taken effect: waiting processes may continue."""
-        self.done = True
-        origin, target = self.origin, self.target
-        mine = origin.outgoing[target.me]
-        del mine[self]
-        if not mine:
-            del origin.outgoing[target.me]
-        del target.incoming[self]
-        watchers, self.watchers = self.watchers, []
-        if not watchers:
-            payer = target if self.exposed and not self.returns else origin
-            payer.owed += self.cost
-            return
-        # Once is enough to pay for the arrival.
-        watchers[0].finish_cost = self.cost
-        now = origin.rank.engine.now
-        for watcher in watchers:
-            watcher.complete(now)
-
-    def watch(self) -> KernelRequest:
-        """A request that completes once it has taken effect."""
-        request = KernelRequest()
-        request.payload = self
-        if self.done:
-            request.done = True
-        else:
-            self.watchers.append(request)
-        return request
 
 
 class Put(RemoteAccess):

@@ -31,9 +31,8 @@ from pysmpi.mpi.rma.accesses import (
     Get,
     GetAccumulate,
     Put,
-    RemoteAccess,
 )
-from pysmpi.mpi.rma.window import WindowSide
+from pysmpi.mpi.rma.window import RemoteAccess, WindowSide
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec, TargetSpec

@@ -33,10 +33,7 @@ from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.groups.groups import Group
 from pysmpi.mpi.point_to_point.polling import poll
 from pysmpi.mpi.rma.locks import ALL, LockClaim
-from pysmpi.mpi.rma.window import Exposure, WindowSide
-
-if TYPE_CHECKING:
-    from pysmpi.mpi.rma.accesses import RemoteAccess
+from pysmpi.mpi.rma.window import Exposure, RemoteAccess, WindowSide
 
 # Tags of the empty messages that open and end exposure epochs.
 POSTED, COMPLETED = 1, 2

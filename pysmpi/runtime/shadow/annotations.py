@@ -10,8 +10,9 @@ from pysmpi import hints
 from pysmpi.frames import BodySkipped, shorten
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.shadow.entry import Entry
 from pysmpi.runtime.shadow.estimate import FEWEST, StoppingRule
-from pysmpi.runtime.shadow.passes import Entry, Meter, Point, Shadow, running
+from pysmpi.runtime.shadow.passes import Meter, Point, Shadow, running
 
 
 class Annotations:

@@ -21,9 +21,10 @@ import numpy as np
 
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.shadow import source as sources
+from pysmpi.runtime.shadow.entry import Entry
 from pysmpi.runtime.shadow.estimate import StoppingRule
 from pysmpi.runtime.shadow.outputs import ArrayWatch, Outputs
-from pysmpi.runtime.shadow.passes import Entry, Guard, Point, Shadow
+from pysmpi.runtime.shadow.passes import Guard, Point, Shadow
 
 SHORTEST = 20_000  # smallest time of a sampled call (ns)
 PART = 0.02  # of the time of this machine, that all calls together take at least

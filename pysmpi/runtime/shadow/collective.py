@@ -8,12 +8,34 @@ skipped pass. This requires that all messages of a pass begin and end inside it.
 from __future__ import annotations
 
 from time import thread_time_ns
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pysmpi.mpi.base.ranks import Rank
+from pysmpi.runtime.shadow.entry import Entry
+from pysmpi.runtime.shadow.estimate import StoppingRule
+from pysmpi.runtime.shadow.teams import Links
+from pysmpi.runtime.stopwatch import Stopwatch
 
-if TYPE_CHECKING:
-    from pysmpi.runtime.shadow.passes import Entry, Point, Shadow
+
+class Sampling(Protocol):
+    """The sampling of a run, as far as collective passes need it."""
+
+    clock: Stopwatch
+    links: Links
+
+    @property
+    def native(self) -> bool:
+        """Whether a clock measures compute."""
+
+    def seconds_on(self, rank: Rank) -> float:
+        """Simulated seconds of a rank in a nanosecond of this computer."""
+
+
+class Sampled(Protocol):
+    """A sampled place, as far as collective passes need it."""
+
+    activity: HostTime
+    rule: StoppingRule
 
 
 class Span:
@@ -21,7 +43,7 @@ class Span:
 
     __slots__ = ("rank", "shadow", "point", "_start", "_compute", "_comm", "_overhead", "_block")
 
-    def __init__(self, shadow: Shadow, point: Point, rank: Rank) -> None:
+    def __init__(self, shadow: Sampling, point: Sampled, rank: Rank) -> None:
         self.rank = rank
         self.shadow = shadow
         self.point = point
@@ -99,7 +121,7 @@ def _plays_back(rank: Rank) -> bool:
     return hasattr(_timer(rank), "position")
 
 
-def pass_by(shadow: Shadow, entry: Entry, rank: Rank, seconds: float, passes: int) -> None:
+def pass_by(shadow: Sampling, entry: Entry, rank: Rank, seconds: float, passes: int) -> None:
     """Let the simulated time of skipped passes go by."""
     process = rank.process
     if _plays_back(rank):

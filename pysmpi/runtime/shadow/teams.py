@@ -15,12 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pysmpi.kernel.requests import Send
-
-if TYPE_CHECKING:
-    from pysmpi.runtime.shadow.passes import Entry
+from pysmpi.runtime.shadow.entry import Entry
 
 
 class Links:
