@@ -4,13 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from pysmpi.checkers.clocks import Clocks
+from pysmpi.checkers.memory import MemoryWatch
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Request
+from pysmpi.mpi.calls import MpiCall
 from pysmpi.plugins import Registry
+from pysmpi.runtime.findings import Finding
+from pysmpi.runtime.simulation import Simulation
 
-if TYPE_CHECKING:
-    from pysmpi.checkers.session import CheckSession
-    from pysmpi.runtime.simulation import Simulation
+
+class Session(Protocol):
+    """What the checkers of a run share (see `session.py`)."""
+
+    clean: bool  # whether every rank came to its end
+    starts: dict[Request, MpiCall]  # the calls that started requests which are under way
+    clocks: Clocks
+    memory: MemoryWatch
+
+    def report(self, finding: Finding) -> None:
+        """Note a problem."""
+
+    def call_on(self, process: Process) -> MpiCall | None:
+        """The call in which a process is."""
 
 
 class Checker:
@@ -27,7 +45,7 @@ class Checker:
     `finish(simulation)` is called once the run is over. Problems go to `session.report(finding)`.
     """
 
-    session: CheckSession
+    session: Session
     needs_clocks = False  # whether it asks `session.clocks` what happened before what
 
     def begin(self, simulation: Simulation) -> None:

@@ -6,118 +6,19 @@ Units are seconds, bytes/s and flop/s throughout.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, NamedTuple
 
 from pysmpi.errors import UsageError
-from pysmpi.platform.definition import NOTHING, DiskDef, PlatformDef
+from pysmpi.platform.definition import PlatformDef
+from pysmpi.platform.points import Host, Link, NetPoint, Route, Router
 from pysmpi.platform.routing import resolve
+from pysmpi.platform.zones.base import Zone
 
-if TYPE_CHECKING:
-    from pysmpi.platform.node_description import NodeDescription
-    from pysmpi.platform.zones import Zone
+__all__ = ["Host", "Link", "NetPoint", "Platform", "Route", "Router"]
 
 # How many routes a platform remembers. A route is a few hundred bytes, so this bounds the memory
 # to some tens of megabytes however many pairs of hosts talk; then all are computed again.
 ROUTE_CACHE = 1 << 16
-
-
-class NetPoint:
-    """Anything a route can begin or end at. `position` numbers the members of a zone."""
-
-    __slots__ = ("name", "zone", "position")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.zone: Zone | None = None
-        self.position = -1
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}>"
-
-
-class Host(NetPoint):
-    """A computer: `cores` cores of `speed` flop/s each, spread evenly over `sockets` sockets.
-
-    `index` is its position in `Platform.hosts`. `speeds` lists the flop/s of every pstate, and
-    `speed` is the current one. `speed` is None if the platform gives no speed; compute then takes
-    the same time as on this computer. `node` describes its inside, or is None. `disks` are the
-    disks of the host in the platform.
-    """
-
-    __slots__ = ("index", "speed", "speeds", "cores", "sockets", "properties", "node", "disks")
-
-    def __init__(
-        self,
-        name: str,
-        index: int,
-        speeds: tuple[float, ...],
-        cores: int = 1,
-        sockets: int = 1,
-        pstate: int = 0,
-        properties: Mapping[str, str] = NOTHING,
-        node: NodeDescription | None = None,
-        disks: Sequence[DiskDef] = (),
-    ) -> None:
-        super().__init__(name)
-        self.index = index
-        self.node = node
-        self.disks = disks
-        self.speeds = speeds
-        self.speed: float | None = speeds[pstate] if speeds else None
-        self.cores = cores
-        self.sockets = sockets
-        self.properties = properties
-
-
-class Router(NetPoint):
-    """A point of the network that runs no rank."""
-
-    __slots__ = ()
-
-
-class Link:
-    """A network resource: `bandwidth` bytes/s, `latency` seconds.
-
-    `index` numbers the links of a platform from 0 without gaps. `sharing` is "shared" (flows share
-    the bandwidth) or "fatpipe" (each flow can have the whole bandwidth). A split-duplex link is two
-    links, NAME_UP and NAME_DOWN, each the `opposite` of the other; other links have no opposite. A
-    link that only represents the distance of two points has index -1 and no bound, and is not a
-    link of the platform.
-    """
-
-    __slots__ = ("name", "index", "bandwidth", "latency", "sharing", "opposite", "properties")
-
-    def __init__(
-        self,
-        name: str,
-        index: int,
-        bandwidth: float,
-        latency: float = 0.0,
-        sharing: str = "shared",
-        properties: Mapping[str, str] = NOTHING,
-    ) -> None:
-        self.name = name
-        self.index = index
-        self.bandwidth = bandwidth
-        self.latency = latency
-        self.sharing = sharing
-        self.opposite: Link | None = None
-        self.properties = properties
-
-    def __repr__(self) -> str:
-        return f"<Link {self.name}>"
-
-
-class Route(NamedTuple):
-    """The links from one host to another, in order, and the sum of their latencies in seconds.
-
-    A link that a route crosses twice in different zones is listed twice, as in SimGrid.
-    """
-
-    links: tuple[Link, ...]
-    latency: float
 
 
 class Platform:

@@ -10,11 +10,7 @@ bypass route in the common zone replaces all three parts (SimGrid's ``bypassRout
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pysmpi.platform.model import Link, NetPoint
-    from pysmpi.platform.zones import LocalRoute, Zone
+from pysmpi.platform.points import Link, LocalRoute, NetPoint, ZonePoint
 
 
 def resolve(src: NetPoint, dst: NetPoint) -> tuple[Link, ...] | None:
@@ -70,9 +66,9 @@ def _known(gateway: NetPoint | None) -> NetPoint:
     return gateway
 
 
-def _ancestors(point: NetPoint) -> list[Zone]:
+def _ancestors(point: NetPoint) -> list[ZonePoint]:
     """The zones that hold `point`, the root first."""
-    path: list[Zone] = []
+    path: list[ZonePoint] = []
     zone = point.zone
     while zone is not None:
         path.append(zone)
@@ -82,11 +78,11 @@ def _ancestors(point: NetPoint) -> list[Zone]:
 
 
 def _find_bypass(
-    zone: Zone,
+    zone: ZonePoint,
     src: NetPoint,
     dst: NetPoint,
-    src_path: list[Zone],
-    dst_path: list[Zone],
+    src_path: list[ZonePoint],
+    dst_path: list[ZonePoint],
 ) -> tuple[NetPoint, NetPoint, LocalRoute] | None:
     """The bypass that `zone` declares for this pair: its two ends and its links.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pysmpi.mpi.base import attributes, errhandlers
 from pysmpi.mpi.base.constants import (
@@ -34,6 +34,7 @@ from pysmpi.mpi.groups.communicator import (
     world_core,
 )
 from pysmpi.mpi.groups.groups import Group, Members
+from pysmpi.mpi.groups.handle_types import IntercommHandle as Intercomm
 from pysmpi.mpi.groups.hardware import split_color
 from pysmpi.mpi.point_to_point.buffered import BufferedSends
 from pysmpi.mpi.point_to_point.calls import PointToPoint
@@ -41,9 +42,6 @@ from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.partitioned import PartitionedCommunication
 from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.mpi.processes.connecting import PARENT, forget_parent, join, parent_of
-
-if TYPE_CHECKING:
-    from pysmpi.mpi.communicators.intercomm import Intercomm
 
 __all__ = ["Comm", "COMM_NULL"]
 
@@ -91,6 +89,8 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     """Communication context."""
 
     __slots__ = ()
+
+    _inter = False  # whether it is the class of intercommunicators
 
     def __new__(cls, comm: Comm | None = None) -> Any:
         self = object.__new__(cls)
@@ -300,15 +300,13 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     @mpi.local("11.8")
     def Get_parent(cls) -> Intercomm:
         """Return the parent intercommunicator for this process."""
-        from pysmpi.mpi.communicators.intercomm import Intercomm
-
         # One handle for each rank: freeing it makes it null wherever the program has stored it.
         rank = current()
         core = parent_of(rank)
         parent = PARENT.of(rank)
         handle: Any = parent.handle
         if handle is None:
-            handle = parent.handle = Intercomm._of(core)
+            handle = parent.handle = parent_class()._of(core)
         elif handle._sync() is not core:
             handle._set(core)
         return handle  # type: ignore[no-any-return]
@@ -485,6 +483,14 @@ def use_class(fits: Any, cls: type[Comm]) -> None:
     Later classes are tried first, because they are more special.
     """
     _classes.insert(0, (fits, cls))
+
+
+def parent_class() -> type[Comm]:
+    """The class of handles to the parents of processes, of which some are null."""
+    for _, cls in _classes:
+        if cls._inter:
+            return cls
+    return Comm
 
 
 def class_for(impl: Any) -> type[Comm]:

@@ -28,14 +28,13 @@ from pysmpi.mpi.groups.agreement import agree, agree_later, share_later
 from pysmpi.mpi.groups.between_groups import joint
 from pysmpi.mpi.groups.communicator import PERSISTENT, Communicator, connect
 from pysmpi.mpi.groups.groups import EMPTY, Group
+from pysmpi.mpi.groups.handle_types import CommHandle as Comm
 from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.partitioned import STARTED
 from pysmpi.mpi.point_to_point.requests import Request as RequestHandle
 
 if TYPE_CHECKING:
     from mpi4py.typing import Buffer
-
-    from pysmpi.mpi.communicators.comm import Comm
 
 NOTICE_BYTES = 8  # of the notice that a communicator is revoked
 FLAG_BYTES = 4  # of the integer that ranks agree on

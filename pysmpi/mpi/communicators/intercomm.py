@@ -29,6 +29,8 @@ class Intercomm(Comm):
 
     __slots__ = ()
 
+    _inter = True
+
     def __new__(cls, comm: Comm | None = None) -> Any:
         self = super().__new__(cls, comm)
         impl = self._impl

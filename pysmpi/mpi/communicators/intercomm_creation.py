@@ -6,7 +6,7 @@ members of the groups, and then inform their own groups (MPI 4.1, section 7.6.2)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pysmpi.collectives.cache import schedule_for
 from pysmpi.collectives.call import Call
@@ -20,11 +20,9 @@ from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.groups.agreement import agree, tag_of
 from pysmpi.mpi.groups.communicator import MEETINGS, Communicator, check_revoked, connect
 from pysmpi.mpi.groups.groups import Members
+from pysmpi.mpi.groups.handle_types import IntercommHandle as Intercomm
+from pysmpi.mpi.groups.handle_types import IntracommHandle as Intracomm
 from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
-
-if TYPE_CHECKING:
-    from pysmpi.mpi.communicators.intercomm import Intercomm
-    from pysmpi.mpi.communicators.intracomm import Intracomm
 
 HEAD_BYTES = 8  # context and size of a group
 PROCESS_BYTES = 4  # to name a process

@@ -12,7 +12,7 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pysmpi.kernel.requests import Context, Receive, Send
 from pysmpi.mpi.base import errhandlers
@@ -26,11 +26,9 @@ from pysmpi.mpi.communicators.intercomm_creation import HEAD_BYTES, PROCESS_BYTE
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.communicator import Communicator, connect
 from pysmpi.mpi.groups.groups import Members
+from pysmpi.mpi.groups.handle_types import IntercommHandle as Intercomm
 from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
 from pysmpi.mpi.processes.ports import Caller, directory
-
-if TYPE_CHECKING:
-    from pysmpi.mpi.communicators.intercomm import Intercomm
 
 _TOKEN = b"pysmpi join "
 

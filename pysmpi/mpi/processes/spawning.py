@@ -16,7 +16,7 @@ import builtins
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pysmpi.mpi.base import errhandlers
 from pysmpi.mpi.base.constants import ERR_ARG, ERR_SPAWN, SUCCESS
@@ -28,11 +28,9 @@ from pysmpi.mpi.buffers.spellings import is_integral
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.intercomm_creation import broadcast
 from pysmpi.mpi.groups.communicator import Communicator, connect
+from pysmpi.mpi.groups.handle_types import IntercommHandle as Intercomm
 from pysmpi.mpi.internal_errors import touches_program
 from pysmpi.mpi.processes.connecting import ORIGIN, check_root, tell
-
-if TYPE_CHECKING:
-    from pysmpi.mpi.communicators.intercomm import Intercomm
 
 COMMAND_BYTES = 256  # data of a launcher besides the words of the command
 _LAUNCH = 0  # tag of the broadcast of the command, the only one in its communicator

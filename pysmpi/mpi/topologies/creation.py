@@ -7,7 +7,7 @@ reordered for the machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pysmpi.kernel.schedule import Schedule
 from pysmpi.mpi.base import errhandlers
@@ -26,11 +26,11 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.groups.agreement import agree, tag_of
 from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.mpi.groups.handle_types import CartcommHandle as Cartcomm
+from pysmpi.mpi.groups.handle_types import DistgraphcommHandle as Distgraphcomm
+from pysmpi.mpi.groups.handle_types import GraphcommHandle as Graphcomm
 from pysmpi.mpi.topologies.graphs import DistGraph, Edges, Graph, Grid
 from pysmpi.mpi.topologies.reordering import order_for
-
-if TYPE_CHECKING:
-    from pysmpi.mpi.topologies.topologies import Cartcomm, Distgraphcomm, Graphcomm
 
 CONTEXT_BYTES = 8  # bytes of messages to agree on a new communicator
 EDGE_BYTES = 12  # source, destination and weight of an edge

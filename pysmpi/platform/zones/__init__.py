@@ -8,9 +8,9 @@ that builds clusters by itself (a topology) also has a `Shape`: its parameters.
 
 from __future__ import annotations
 
+from pysmpi.platform.points import LocalRoute
 from pysmpi.platform.zones.base import (
     ZONE_KINDS,
-    LocalRoute,
     Makers,
     Shape,
     Zone,

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from pysmpi.errors import UsageError
-from pysmpi.platform.definition import NOTHING, Coordinates
-from pysmpi.platform.model import Link, NetPoint
+from pysmpi.platform.definition import Coordinates
+from pysmpi.platform.points import Link, LocalRoute, NetPoint, ZonePoint
 from pysmpi.plugins import Registry
 
 if TYPE_CHECKING:
     from pysmpi.platform.definition import ClusterDef
-    from pysmpi.platform.model import Host
+    from pysmpi.platform.points import Host
 
 @dataclass(frozen=True)
 class ZoneKind:
@@ -39,14 +39,6 @@ def zone_kind(name: str, summary: str) -> Callable[[_Z], _Z]:
         return cls
 
     return register
-
-
-class LocalRoute(NamedTuple):
-    """The route between two members of a zone, and its gateways into members that are zones."""
-
-    links: tuple[Link, ...]
-    gateway_src: NetPoint | None = None
-    gateway_dst: NetPoint | None = None
 
 
 class Shape(Protocol):
@@ -90,14 +82,10 @@ class Makers(Protocol):
         ...
 
 
-class Zone(NetPoint):
-    """A part of a platform: members, and the routes between any two of them.
+class Zone(ZonePoint):
+    """A part of a platform: members, and the routes between any two of them."""
 
-    `gateway` is the member through which routes enter if they name no other. `bypasses` are routes
-    that take precedence over those of the kind.
-    """
-
-    __slots__ = ("members", "gateway", "bypasses", "properties")
+    __slots__ = ()
 
     kind: ClassVar[str]
     summary: ClassVar[str]
@@ -105,32 +93,6 @@ class Zone(NetPoint):
     builds_clusters: ClassVar[bool] = False
     # The dataclass of the topology's parameters, if it has any.
     shape: ClassVar[type[Any] | None] = None
-
-    def __init__(self, name: str, properties: Mapping[str, str] = NOTHING) -> None:
-        super().__init__(name)
-        self.members: list[NetPoint] = []
-        self.gateway: NetPoint | None = None
-        self.bypasses: dict[tuple[NetPoint, NetPoint], LocalRoute] = {}
-        self.properties = properties
-
-    def add(self, member: NetPoint) -> None:
-        """Take in a host, a router or a zone."""
-        member.zone = self
-        member.position = len(self.members)
-        self.members.append(member)
-
-    def is_leaf(self) -> bool:
-        """Whether no member is itself a zone."""
-        return not any(isinstance(member, Zone) for member in self.members)
-
-    def contains(self, point: NetPoint) -> bool:
-        """Whether `point` is in this zone, at any depth."""
-        zone = point.zone
-        while zone is not None:
-            if zone is self:
-                return True
-            zone = zone.zone
-        return False
 
     def add_route(self, src: NetPoint, dst: NetPoint, route: LocalRoute) -> None:
         """Declare the route from `src` to `dst`. Raises UsageError if the kind takes none."""

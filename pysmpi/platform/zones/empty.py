@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pysmpi.platform.model import NetPoint
-from pysmpi.platform.zones.base import LocalRoute, Zone, zone_kind
+from pysmpi.platform.points import LocalRoute
+from pysmpi.platform.zones.base import Zone, zone_kind
 
 
 @zone_kind("empty", "no routes: only bypasses declared around it lead anywhere")

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pysmpi.errors import UsageError
 from pysmpi.platform.definition import NOTHING
 from pysmpi.platform.model import Link, NetPoint
-from pysmpi.platform.zones.base import LocalRoute, Zone, zone_kind
+from pysmpi.platform.points import LocalRoute
+from pysmpi.platform.zones.base import Zone, zone_kind
 
 
 @zone_kind("full", "every route between two members is declared")

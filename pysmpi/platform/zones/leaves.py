@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from pysmpi.platform.definition import FATPIPE, NOTHING, SHARED
 from pysmpi.platform.model import Link, NetPoint
-from pysmpi.platform.zones.base import LocalRoute, Makers, Zone
+from pysmpi.platform.points import LocalRoute
+from pysmpi.platform.zones.base import Makers, Zone
 
 if TYPE_CHECKING:
     from pysmpi.platform.definition import ClusterDef

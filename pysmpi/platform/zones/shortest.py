@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pysmpi.errors import UsageError
 from pysmpi.platform.definition import NOTHING
 from pysmpi.platform.model import Link, NetPoint
+from pysmpi.platform.points import LocalRoute
 from pysmpi.platform.routing import resolve
-from pysmpi.platform.zones.base import LocalRoute, Zone
+from pysmpi.platform.zones.base import Zone
 
 
 class ShortestPathZone(Zone):

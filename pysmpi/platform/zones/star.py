@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from pysmpi.errors import UsageError
 from pysmpi.platform.definition import FATPIPE, NOTHING, SHARED
 from pysmpi.platform.model import Link, NetPoint
-from pysmpi.platform.zones.base import LocalRoute, Makers, Zone, zone_kind
+from pysmpi.platform.points import LocalRoute
+from pysmpi.platform.zones.base import Makers, Zone, zone_kind
 
 if TYPE_CHECKING:
     from pysmpi.platform.definition import ClusterDef

@@ -14,7 +14,8 @@ from math import hypot, inf
 
 from pysmpi.platform.definition import FATPIPE, NOTHING, Coordinates
 from pysmpi.platform.model import Link, NetPoint
-from pysmpi.platform.zones.base import LocalRoute, zone_kind
+from pysmpi.platform.points import LocalRoute
+from pysmpi.platform.zones.base import zone_kind
 from pysmpi.platform.zones.star import StarZone
 
 
