@@ -15,6 +15,7 @@ from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.numbers import read_count
+from pysmpi.platform.piecewise import parse as parse_segments
 from pysmpi.platform.units import parse_bandwidth, parse_size, parse_speed, parse_time
 
 # Parsers: the text of an option to its value; a UsageError has the expected and the found value.
@@ -137,8 +138,6 @@ class Segments:
     zero: bool = True  # whether a value may be 0
 
     def __call__(self, text: str) -> Any:
-        from pysmpi.platform.piecewise import parse as parse_segments
-
         found = parse_segments(text, "", self.below)
         if not self.zero and any(values[0] == 0.0 for values in found.values):
             raise UsageError("a factor of 0 would keep messages from ever arriving")

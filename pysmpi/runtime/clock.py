@@ -11,6 +11,8 @@ also the rank's clock: a waiting MPI process is busy.
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import sys
 import time
 from collections.abc import Callable
@@ -159,8 +161,6 @@ def patch_datetime(patches: Patches, datetime: Any) -> None:
     """
     if sys.implementation.name != "cpython":
         return
-    import ctypes
-    import gc
 
     kind = datetime.datetime
     namespaces = gc.get_referents(kind.__dict__)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pysmpi.errors import UsageError
+from pysmpi.runtime.loader import find_program
 
 if TYPE_CHECKING:
     from pysmpi.runtime.loader import RankProgram
@@ -81,7 +82,6 @@ def program_of(
     then in `directory`. Scripts are found from `directory` (default: the working directory).
     """
     # The command line uses this module before anything runs.
-    from pysmpi.runtime.loader import find_program
 
     if is_python(command):
         kind, target, rest, flags = split_program(arguments)

@@ -13,7 +13,9 @@ from typing import Any
 from pysmpi.errors import PysmpiError
 from pysmpi.runtime.deadlock import DeadlockReport
 from pysmpi.runtime.findings import Finding
+from pysmpi.runtime.timing import MEASURED
 from pysmpi.text import count
+from pysmpi.version import __version__
 
 # Version of reports: increased when a key is removed or changes its meaning. `report.schema.json`
 # describes them.
@@ -105,9 +107,6 @@ class Result:
         report and of pysmpi. If compute is not measured, two runs give the same report: figures
         that differ between runs, such as `wall_seconds`, are None.
         """
-        from pysmpi.runtime.timing import MEASURED
-        from pysmpi.version import __version__
-
         figures: dict[str, Any] = {"schema": SCHEMA, "pysmpi": __version__}
         for one in fields(self):
             if one.name not in _OBJECTS:

@@ -8,8 +8,11 @@ and `threading.setprofile`, as threads do, so a tool that was started before the
 
 from __future__ import annotations
 
+import builtins
+import cmd
 import contextlib
 import ctypes
+import faulthandler
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -86,9 +89,6 @@ def patch_faulthandler(patches: Patches, module: ModuleType) -> None:
 
 def patch_pdb(patches: Patches, module: ModuleType) -> None:
     """Give the debugger of any rank the terminal, with the rank in its prompt."""
-    import builtins
-    import cmd
-
     kind = module.Pdb
     real_init = kind.__init__
 
@@ -329,8 +329,6 @@ def _follow_calls(patches: Patches, module: Any, name: str, hooks: Hooks) -> Non
 
 def report_crashes() -> None:
     """Make a crash of the process show the lines of its program."""
-    import faulthandler
-
     with contextlib.suppress(Exception):
         if not faulthandler.is_enabled():
             faulthandler.enable()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -284,3 +285,22 @@ def test_a_new_call_takes_a_declaration_and_a_body() -> None:
         assert seen == [("Send_short", {"dest": 1}, True)]
     finally:
         del PROCEDURES[known:]
+
+
+@pytest.mark.parametrize(
+    "section, members",
+    {
+        "5.1.5": ["Datatype.Get_size", "Get_address"],
+        "5.1.7": ["Datatype.Get_extent", "Datatype.Create_resized"],
+        "8.5.1": ["Intracomm.Create_cart"],
+        "8.5.2": ["Compute_dims"],
+        "11.2.1": ["Query_thread", "Is_thread_main"],
+        "11.2.3": ["Is_initialized", "Is_finalized"],
+        "13.3": ["Status.Set_elements", "Status.Set_cancelled"],
+    }.items(),
+)
+def test_sections_are_those_that_define_the_procedures(section: str, members: list[str]) -> None:
+    for name in members:
+        member = operator.attrgetter(name)(MPI)
+        procedure = procedure_of(member)
+        assert procedure is not None and procedure.section == section, name

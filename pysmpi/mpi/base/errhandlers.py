@@ -10,6 +10,8 @@ of this module, and copy or remove the handler of an object with `inherit` and `
 from __future__ import annotations
 
 import builtins
+import sys
+import traceback
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -78,8 +80,6 @@ class Fatal(Action):
 
     def act(self, subject: Handle | None, error: Exception) -> None:
         """Print the error and abort."""
-        import sys
-
         where = f" on {subject._family.__name__}" if subject is not None else ""
         print(f"Fatal error{where} ({self.name}): {error}", file=sys.stderr)
         current().abort(int(error))
@@ -258,7 +258,4 @@ def forget(subject: Handle) -> None:
 
 def show(error: BaseException) -> None:
     """Print the traceback of an exception from a callback of the program."""
-    import sys
-    import traceback
-
     traceback.print_exception(error, file=sys.stderr)

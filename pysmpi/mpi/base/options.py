@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -84,8 +85,6 @@ def _parsed(text: str, number: bool) -> Any:
 
 
 def _warn(name: str, value: Any) -> None:
-    import warnings
-
     message = f"mpi4py.rc.{name}: unexpected value {value!r}"
     warnings.warn(message, RuntimeWarning, stacklevel=4)
 

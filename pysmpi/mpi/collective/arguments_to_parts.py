@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from pysmpi.collectives.call import Call
 from pysmpi.mpi.base.constants import ERR_ROOT, PROC_NULL, ROOT
 from pysmpi.mpi.base.exceptions import cint, fail
@@ -278,8 +280,6 @@ def reduce_scatter(comm: Any, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: A
 
 def all_counts(comm: Any, count: int) -> list[int]:
     """The `count` of every rank, by an Allgather, as in mpi4py without counts."""
-    import numpy as np
-
     size = comm.Get_size()
     counts = np.empty(size, np.int64)
     part: Any = allgather(comm, False, np.array([count], np.int64), counts)

@@ -59,7 +59,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
 
     # Properties.
 
-    @mpi.local("5.1.7")
+    @mpi.local("5.1.5")
     def Get_size(self) -> int:
         """Return the number of bytes occupied by entries in the datatype."""
         return self._layout.size

@@ -18,8 +18,12 @@ import numpy as np
 
 from pysmpi.kernel.process import Process
 from pysmpi.mpi.base import constants as c
+from pysmpi.mpi.base.errhandlers import show
 from pysmpi.mpi.base.exceptions import fail
+from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.buffers.memory import over
 from pysmpi.mpi.datatypes import quad_precision as quads
+from pysmpi.mpi.datatypes.datatypes import Datatype
 from pysmpi.mpi.datatypes.layouts import leaves
 from pysmpi.mpi.datatypes.records import Type
 
@@ -189,11 +193,6 @@ def _locate(operator: Operator, dtype: np.dtype[Any], invec: Any, inoutvec: Any,
 
 def _call(operator: Operator, invec: Any, inoutvec: Any, count: int, record: Type) -> None:
     """Call a user's function, which sees memory of `count` extents and a datatype."""
-    from pysmpi.mpi.base.errhandlers import show
-    from pysmpi.mpi.base.ranks import current
-    from pysmpi.mpi.buffers.memory import over
-    from pysmpi.mpi.datatypes.datatypes import Datatype
-
     datatype = Datatype._wrap(record)
     assert operator.function is not None
     rank, meter = current(), operator.meter

@@ -8,7 +8,7 @@ from typing import Any
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import fail
-from pysmpi.mpi.base.handles import Handle
+from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.ranks import Rank, Universe, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.spellings import matching
@@ -144,8 +144,6 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
 def operator_of(op: Any, record: Any = None) -> Operator:
     """The operator of an argument; with a datatype record, checked to be defined on it."""
     if not isinstance(op, Op):
-        from pysmpi.mpi.base.handles import wrong_type
-
         raise wrong_type("op", Op, op)
     operator: Operator = op._live()
     if record is not None:

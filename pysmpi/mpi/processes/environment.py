@@ -17,7 +17,10 @@ from pysmpi.mpi.base.info import Info
 from pysmpi.mpi.base.options import ENVIRONMENT, Environment, RcOptions, of_rank
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import mpi
+from pysmpi.mpi.communicators.intracomm import COMM_SELF, COMM_WORLD
+from pysmpi.mpi.datatypes import datatypes
 from pysmpi.mpi.groups.hardware import resources
+from pysmpi.version import __version__
 
 __all__ = [
     "Init",
@@ -172,12 +175,9 @@ def _finalize() -> None:
     fallback = errhandlers.of_rank().fallback
     rank = current()
     if rank.universe.settings.barrier_finalization:
-        from pysmpi.mpi.communicators.intracomm import COMM_WORLD
-
         COMM_WORLD.Barrier()
     # The attributes of COMM_SELF go first, so that their callbacks can still use MPI
     # (MPI 4.1, section 11.2.4).
-    from pysmpi.mpi.communicators.intracomm import COMM_SELF
 
     attributes.deleted(COMM_SELF)
     for function in reversed(at_finalize):
@@ -188,25 +188,25 @@ def _finalize() -> None:
         errhandlers.of_rank().fallback = None
 
 
-@mpi.local("11.6")
+@mpi.local("11.2.1")
 def Query_thread() -> int:
     """Return the level of thread support provided by the MPI library."""
     return _require_active("Query_thread").thread_level
 
 
-@mpi.local("11.6")
+@mpi.local("11.2.1")
 def Is_thread_main() -> bool:
     """Indicate whether this thread called `Init` or `Init_thread`."""
     return _require_active("Is_thread_main").main_thread == current().thread()
 
 
-@mpi.local("11.4")
+@mpi.local("11.2.3")
 def Is_initialized() -> bool:
     """Indicate whether `Init` has been called."""
     return of_rank().initialized
 
 
-@mpi.local("11.4")
+@mpi.local("11.2.3")
 def Is_finalized() -> bool:
     """Indicate whether `Finalize` has completed."""
     return of_rank().finalized
@@ -221,8 +221,6 @@ def Get_version() -> tuple[int, int]:
 @mpi.local("9.1.1")
 def Get_library_version() -> str:
     """Obtain the version string of the MPI library."""
-    from pysmpi.version import __version__
-
     return f"pysmpi {__version__}"
 
 
@@ -234,8 +232,6 @@ def get_vendor() -> tuple[str, tuple[int, int, int]]:
       - string with the name of the MPI implementation.
       - integer 3-tuple version number ``(major, minor, micro)``.
     """
-    from pysmpi.version import __version__
-
     numbers = [int("".join(filter(str.isdigit, part)) or 0) for part in __version__.split(".")]
     major, minor, micro = (numbers + [0, 0, 0])[:3]
     return ("pysmpi", (major, minor, micro))
@@ -250,8 +246,6 @@ def Get_abi_version() -> tuple[int, int]:
 @mpi.local()
 def Get_abi_info() -> Info:
     """Obtain information about the MPI ABI."""
-    from pysmpi.mpi.datatypes import datatypes
-
     return Info.Create(
         {
             f"mpi_{name}_size": str(getattr(datatypes, name.upper()).Get_size())
@@ -277,8 +271,6 @@ _OPTIONAL_TYPES = [
 @mpi.local()
 def Get_abi_fortran_info() -> Info:
     """Obtain information about the Fortran MPI ABI."""
-    from pysmpi.mpi.datatypes import datatypes
-
     pairs = {}
     for name in ("logical", "integer", "real", "double_precision"):
         pairs[f"mpi_{name}_size"] = str(getattr(datatypes, name.upper()).Get_size())

@@ -47,7 +47,7 @@ class TopologyCreation:
     _usable: Callable[[], Communicator]
     _core: Callable[[], Communicator]
 
-    @mpi.collective("8.5.2")
+    @mpi.collective("8.5.1")
     def Create_cart(
         self,
         dims: Sequence[int],

@@ -29,6 +29,7 @@ from pysmpi.mpi.base.ranks import Fiber
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.runtime.collection import CollectingRank
 from pysmpi.runtime.locks import give_way
+from pysmpi.runtime.outside.notes import describe
 from pysmpi.runtime.outside.peers import PeerSide, has_children, is_pipe, leaves, side_of
 from pysmpi.runtime.process.descriptors import duplicate
 
@@ -365,7 +366,6 @@ class Reactor:
         """Say once of each wait that it takes long."""
         if seconds < _LONG:
             return
-        from pysmpi.runtime.outside.notes import describe
 
         for wait in self.waits:
             if not wait.told and wait.side is not PeerSide.INSIDE:

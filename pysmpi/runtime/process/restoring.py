@@ -9,8 +9,11 @@ distributions stay as a program leaves them, because they stay loaded.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
+import signal
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
@@ -151,10 +154,6 @@ def _settings(stream: Any) -> dict[str, Any] | None:
 
 def _of_process() -> Iterable[Callable[[], Any]]:
     """Functions that restore settings of the process to their current values."""
-    import faulthandler
-    import signal
-    import tracemalloc
-
     traced, watched = tracemalloc.is_tracing(), faulthandler.is_enabled()
 
     def tools() -> None:
