@@ -19,15 +19,15 @@ import numpy as np
 from mpi4py import MPI
 comm = MPI.COMM_WORLD
 out, into = np.zeros(1000), np.zeros(1000)
-for _ in range(30):
+for _ in range({exchanges}):
     comm.Sendrecv(out, (comm.rank + 1) % comm.size, 0, into, (comm.rank - 1) % comm.size)
-{}
+{work}
 """
 
 
-def run(path: Path, *options: str, work: str = "") -> str:
+def run(path: Path, *options: str, exchanges: int = 30, work: str = "") -> str:
     program = path / "program.py"
-    program.write_text(PROGRAM_TEXT.format(work))
+    program.write_text(PROGRAM_TEXT.format(exchanges=exchanges, work=work))
     done = subprocess.run(
         [sys.executable, "-m", "pysmpi", "run", "-n", "8", "--platform", "graphene",
          "--compute", "none", *options, str(program)],
@@ -47,7 +47,8 @@ def shares(said: str) -> dict[str, int]:
 
 
 def test_the_parts_are_shown_and_the_prediction_stays(tmp_path: Path) -> None:
-    explained, plain = run(tmp_path, "--explain-speed"), run(tmp_path)
+    explained = run(tmp_path, "--explain-speed", exchanges=2000)
+    plain = run(tmp_path, exchanges=2000)
     found = shares(explained)
     assert {"MPI layer", "kernel"} < set(found) <= set(PARTS)
     assert 95 <= sum(found.values()) <= 105
