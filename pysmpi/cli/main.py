@@ -19,6 +19,7 @@ COMMANDS = {
     "run": ("pysmpi.cli.run", "Run a program on a simulated machine."),
     "explore": ("pysmpi.cli.explore", "Try other orders of a program's events."),
     "replay": ("pysmpi.cli.replay", "Predict the time of recorded runs on a machine."),
+    "trace": ("pysmpi.cli.trace", "Convert recorded runs to other formats."),
     "view": ("pysmpi.cli.view", "Write a page that shows a recorded run, or compares two."),
     "analyse": ("pysmpi.cli.analyse", "Say why a recorded run takes as long as it does."),
     "models": ("pysmpi.cli.models", "List the network models."),

@@ -21,7 +21,20 @@ from pysmpi.collectives.layout import Nodes
 from pysmpi.errors import UsageError
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import STANDARD, Context, Request, Send, Transfer
-from pysmpi.kernel.schedule import IRECV, ISEND, RECV, SEND, WAITALL, Schedule
+from pysmpi.kernel.schedule import COMPUTE as COMPUTE_STEP
+from pysmpi.kernel.schedule import (
+    COPY,
+    IRECV,
+    ISEND,
+    RECV,
+    REDUCE,
+    SEND,
+    SHARE,
+    SLEEP,
+    WAITALL,
+    Schedule,
+)
+from pysmpi.kernel.schedule import WAIT as WAIT_STEP
 from pysmpi.trace.events import COLLECTIVE, COMPUTE, PASS, RECEIVE, STEPS, TRANSFER, WAIT
 from pysmpi.trace.events import SEND as SENDS
 from pysmpi.trace.lines import Wrong, read_facts, whole_lines
@@ -450,6 +463,7 @@ class RecordedPlayer:
             return False
         _, number, context, tag, background, arguments = operation
         kind = self.instance.context(context)
+        _check_tag(tag)
         members = self.trace.members[context]
         if self.rank not in members:
             raise Wrong(f"found a call of rank {self.rank} on a communicator of other ranks")
@@ -476,11 +490,14 @@ class RecordedPlayer:
         schedule = Schedule()
         schedule.codes, schedule.peers, schedule.sizes = codes, peers, sizes
         schedule.tags, schedule.amounts = tags, amounts
-        if not len(codes) == len(peers) == len(sizes) == len(tags):
-            raise Wrong("found columns of different lengths")
+        fitting = self.instance.context(context)
+        _check_tag(tag)
+        _check_steps(schedule, len(fitting.members))
+        if type(rank) is not int or not 0 <= rank < len(fitting.members):
+            raise Wrong(f"found rank {rank!r} of a communicator of {len(fitting.members)} ranks")
         schedule.slots = sum(code in (ISEND, IRECV) for code in codes)
         self._next += 1
-        self.process.prepare(schedule, self.instance.context(context), rank, tag)
+        self.process.prepare(schedule, fitting, rank, tag)
         return False
 
     def _wait(self, operation: Any) -> bool:
@@ -518,6 +535,42 @@ _STEPS: dict[str, _Step] = {
     WAIT: RecordedPlayer._wait,
 }
 _NOBODY = Context(0, [])
+
+
+def _check_tag(tag: Any) -> None:
+    if type(tag) is not int or not 0 <= tag < 1 << 31:
+        raise Wrong(f"found tag {tag!r}")
+
+
+def _check_steps(schedule: Schedule, size: int) -> None:
+    """Refuse a schedule that cannot be executed on a communicator of `size` ranks."""
+    codes, peers, sizes, tags = schedule.codes, schedule.peers, schedule.sizes, schedule.tags
+    amounts = schedule.amounts
+    if not all(isinstance(column, list) for column in (codes, peers, sizes, tags, amounts)):
+        raise Wrong("found steps that are no columns")
+    if not len(codes) == len(peers) == len(sizes) == len(tags):
+        raise Wrong("found columns of different lengths")
+    slots = 0
+    for step in zip(codes, peers, sizes, tags):
+        if not all(type(value) is int for value in step):
+            raise Wrong(f"found step {step!r}")
+        code, peer, nbytes, tag = step
+        if code in _MESSAGES:
+            valid = 0 <= peer < size and 0 <= nbytes < 1 << 63 and 0 <= tag < 1 << 31
+            slots += code in (ISEND, IRECV)
+        elif code in (WAIT_STEP, WAITALL):
+            valid = 0 <= peer <= nbytes <= slots
+        else:
+            valid = code in _AMOUNTS and 0 <= peer < len(amounts)
+        if not valid:
+            raise Wrong(f"found step {step!r}")
+    for amount in amounts:
+        if type(amount) not in (int, float) or not 0.0 <= amount < float("inf"):
+            raise Wrong(f"found amount {amount!r}")
+
+
+_MESSAGES = frozenset((SEND, ISEND, RECV, IRECV, SHARE))
+_AMOUNTS = frozenset((SLEEP, REDUCE, COPY, COMPUTE_STEP))
 
 
 def _landed(transfer: Transfer) -> None:

@@ -45,6 +45,24 @@ def _independent(path: str, compressed: bool) -> Format:
     return IndependentFormat(path, compressed)
 
 
+def _paje(path: str, compressed: bool) -> Format:
+    from pysmpi.trace.paje import PajeFormat
+
+    return PajeFormat(path, compressed)
+
+
+def _goal(path: str, compressed: bool) -> Format:
+    from pysmpi.trace.goal import GoalFormat
+
+    return GoalFormat(path, compressed)
+
+
+def _parquet(path: str, compressed: bool) -> Format:
+    from pysmpi.trace.parquet import ParquetFormat
+
+    return ParquetFormat(path, compressed)
+
+
 def _table(path: str, compressed: bool) -> Format:
     from pysmpi.trace.table import TableFormat
 
@@ -61,6 +79,9 @@ FORMATS.add(TraceFormat("jsonl", "the recorded form, which loses nothing", _line
 FORMATS.add(TraceFormat("json", "Chrome's trace format, which ui.perfetto.dev shows", _chrome))
 FORMATS.add(TraceFormat("csv", "a table of events", _table))
 FORMATS.add(TraceFormat("ti", "SMPI's time-independent traces", _independent, True))
+FORMATS.add(TraceFormat("paje", "Paje's trace format, which ViTE shows", _paje))
+FORMATS.add(TraceFormat("goal", "the input of LogGOPSim", _goal))
+FORMATS.add(TraceFormat("parquet", "tables of the recorded form, with pyarrow", _parquet))
 
 
 def is_packed(name: str) -> bool:

@@ -57,7 +57,12 @@ class _Rank:
 
 
 class IndependentFormat:
-    """Writes a time-independent trace."""
+    """Writes a time-independent trace.
+
+    Without `collectives`, all collective calls are written as messages.
+    """
+
+    collectives = True
 
     def __init__(self, path: str, compressed: bool = False) -> None:
         self.output = Output(path, compressed)
@@ -85,7 +90,7 @@ class IndependentFormat:
             self._speeds.append(place.speed)
             self._nodes.append(self._hosts.setdefault(place.host, len(self._hosts)))
             self._ranks.append(_Rank())
-            self.output.write(f"{place.rank} init\n")
+            self.write(place.rank, "init")
 
     def communicator(self, communicator: TracedCommunicator) -> None:
         """A communication context."""
@@ -102,7 +107,7 @@ class IndependentFormat:
             i += 1
             kind = one[0]
             if kind == COMPUTE:
-                self._put(rank, f"compute {_number(one[1] * self._speeds[rank])}")
+                self._put(rank, f"compute {_number(one[1] * self.speed_of(rank))}")
             elif kind == PASS:
                 self._put(rank, f"sleep {_number(one[1])}")
             elif kind == SEND or kind == RECEIVE:
@@ -155,13 +160,21 @@ class IndependentFormat:
             # A receive that was never matched is none.
             self._ranks[rank].unknown.clear()
             self._release(rank)
-            self.output.write(f"{rank} finalize\n")
+            self.write(rank, "finalize")
 
     def close(self) -> None:
         """Close the file."""
         self.output.close()
 
     # Actions.
+
+    def write(self, rank: int, action: str) -> None:
+        """Write an action."""
+        self.output.write(f"{rank} {action}\n")
+
+    def speed_of(self, rank: int) -> float:
+        """The speed of the core of a rank (flop/s)."""
+        return self._speeds[rank] or 1.0
 
     def _put(self, rank: int, action: _Action) -> None:
         known = self._ranks[rank]
@@ -170,7 +183,7 @@ class IndependentFormat:
         else:
             text = action if isinstance(action, str) else action()
             if text:
-                self.output.write(f"{rank} {text}\n")
+                self.write(rank, text)
 
     def _release(self, rank: int) -> None:
         held, self._ranks[rank].held = self._ranks[rank].held, []
@@ -245,7 +258,7 @@ class IndependentFormat:
             setattr(call, name, tuple(value) if isinstance(value, list) else value)
         write = _WRITERS.get(call.op)
         everybody = members == tuple(range(len(self._ranks)))
-        if write is not None and everybody and not background:
+        if self.collectives and write is not None and everybody and not background:
             self._put(rank, write(call))
             return
         call.nonblocking = background

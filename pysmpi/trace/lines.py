@@ -24,6 +24,7 @@ from pysmpi.trace.events import (
 )
 from pysmpi.trace.model import NAME, VERSION, Recording
 from pysmpi.trace.streams import Output
+from pysmpi.trace.tables import lines as lines_of_table
 
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _BLOCK = 1 << 18  # bytes read at once
@@ -99,10 +100,14 @@ class LinesFormat:
 def whole_lines(path: str) -> Iterator[bytes]:
     """The whole lines of a file, unpacked if it is compressed; an incomplete last one is left out.
 
-    Raises OSError if the file cannot be read.
+    Those of a table in Parquet are the same. Raises OSError if the file cannot be read.
     """
     with open(path, "rb") as stream:
-        packed = stream.read(2) == b"\x1f\x8b"
+        magic = stream.read(4)
+        if magic == b"PAR1":
+            yield from lines_of_table(path)
+            return
+        packed = magic[:2] == b"\x1f\x8b"
         stream.seek(0)
         unpack = zlib.decompressobj(31) if packed else None
         rest = b""

@@ -1,0 +1,125 @@
+"""Conversion of recordings to other formats."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from typing import Any
+
+from pysmpi.errors import UsageError
+from pysmpi.machine import Machine
+from pysmpi.output import OutputFile
+from pysmpi.trace.events import (
+    Format,
+    RankPlace,
+    TracedCommunicator,
+    TracedMatch,
+    TracedMessage,
+    TracedWait,
+)
+from pysmpi.trace.formats import find_format, is_packed
+from pysmpi.trace.lines import Wrong, is_recording, made_call, read_facts, whole_lines
+from pysmpi.trace.model import MACHINE
+
+
+def convert(source: str, target: str, format: str | None = None) -> None:
+    """Write the recording in file `source` to file `target`, in a format or that of its suffix.
+
+    The recording is read once, and not kept. Raises UsageError for a file that is no recording, a
+    wrong line, or a target that cannot be written.
+    """
+    if not is_recording(source):
+        raise UsageError(
+            f"{source}: found no recording, expected a file of pysmpi run --trace FILE.jsonl, of "
+            "pysmpi.record, or one that was converted to parquet"
+        )
+    facts = read_facts(source)
+    chosen = find_format(target, format)
+    with ExitStack() as stack:
+        file = stack.enter_context(OutputFile("convert", target))
+        writer = chosen.open(file.path, is_packed(target))
+        stack.callback(writer.close)
+        describe = getattr(writer, "describe", None)
+        if describe is not None:
+            describe(facts)
+        choose = getattr(writer, "choose", None)
+        if choose is not None:
+            choose(_selection(facts))
+        feed(source, writer)
+        writer.close()
+        file.keep()
+
+
+def _selection(facts: dict[str, Any]) -> Any:
+    """The collective algorithms of the recorded run."""
+    known = facts.get("machine")
+    nprocs = facts.get("nprocs")
+    options = known if isinstance(known, dict) else {}
+    ranks = nprocs if isinstance(nprocs, int) and 0 < nprocs < 1 << 24 else 1
+    return Machine(ranks, **{name: options[name] for name in MACHINE if name in options}).selection
+
+
+def feed(source: str, writer: Format) -> None:
+    """Pass the records of a recording on to a format, in their order."""
+    sites: dict[int, str] = {}
+    dates: dict[int, float] = {}
+    ended = False
+    number = ranks = 0
+    for number, line in enumerate(whole_lines(source), 1):
+        if number == 1:
+            continue
+        try:
+            record = json.loads(line)
+            if record[0] == "end":
+                ended = True
+            elif record[0] == "rank":
+                ranks += 1
+            ended_of = _pass_on(writer, record, sites)
+            if ended_of is not None:
+                rank, date = ended_of
+                dates[rank] = max(date, dates.get(rank, 0.0))
+        except Wrong as error:
+            raise UsageError(f"{source}, line {number}: {error}") from None
+        except (ValueError, TypeError, IndexError, KeyError, AttributeError) as error:
+            what = line[:60].decode("utf-8", "replace")
+            raise UsageError(
+                f"{source}, line {number}: found {what!r}, expected a record of a recording"
+            ) from error
+    if not ended:
+        # The run was stopped: each rank ends with its last record.
+        writer.end([dates.get(rank, 0.0) for rank in range(ranks)])
+
+
+def _pass_on(writer: Any, record: list[Any], sites: dict[int, str]) -> tuple[int, float] | None:
+    """Pass one record on; the rank and date of its end if it is that of a rank."""
+    kind = record[0]
+    if kind == "call":
+        call = made_call(record, sites)
+        if call.name:
+            writer.call(call)
+        elif hasattr(writer, "between"):
+            writer.between(call)
+        return call.rank, call.end
+    if kind == "message":
+        writer.transfer(TracedMessage(*record[1:]))
+    elif kind == "site":
+        sites[record[1]] = record[2]
+    elif kind == "rank":
+        place = RankPlace(*record[1:])
+        writer.begin([place])
+        return place.rank, 0.0
+    elif kind == "end":
+        writer.end(record[1])
+    elif kind == "communicator":
+        if hasattr(writer, "communicator"):
+            _, number, of, name, members = record
+            writer.communicator(TracedCommunicator(number, of, name, tuple(members)))
+    elif kind == "wait":
+        if hasattr(writer, "wait"):
+            writer.wait(TracedWait(*record[1:]))
+    elif kind == "match":
+        if hasattr(writer, "match"):
+            writer.match(TracedMatch(*record[1:]))
+    else:
+        raise Wrong(f"found no such record: {kind!r}")
+    return None

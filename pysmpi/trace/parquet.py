@@ -1,0 +1,67 @@
+"""Tables in Parquet, for pandas, polars, DuckDB and Arrow: needs pyarrow (`pysmpi[parquet]`).
+
+One row for each record, in the order of the recording. `kind` is the kind of the record; columns
+that it does not have are null. What has no column of its own, such as the operations of calls, is
+JSON in `rest`: nothing is lost, and `pysmpi replay` and `pysmpi trace convert` read the file.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pysmpi.trace.events import TracedCall
+from pysmpi.trace.lines import LinesFormat
+from pysmpi.trace.tables import COLUMNS, ROWS, TYPES, arrow
+
+
+class ParquetFormat(LinesFormat):
+    """Writes a recording as a table, some rows at a time."""
+
+    def __init__(self, path: str, compressed: bool = False) -> None:
+        self.arrow = arrow()
+        self._sites = {}
+        self._site_names: list[str] = []
+        self._described = False
+        self._rows: dict[str, list[Any]] = {name: [] for name in TYPES}
+        self._schema = self.arrow.schema(
+            [(name, getattr(self.arrow, kind)()) for name, kind in TYPES.items()]
+        )
+        self._writer = self.arrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
+
+    def _write(self, record: Any) -> None:
+        rows = self._rows
+        row: dict[str, Any] = dict.fromkeys(TYPES)
+        if isinstance(record, dict):
+            row["kind"], row["rest"] = "facts", json.dumps(record)
+        else:
+            kind = row["kind"] = record[0]
+            rest = list(record)
+            for name, position in COLUMNS.get(kind, {}).items():
+                row[name], rest[position] = record[position], None
+            if kind == "call":
+                row["site"] = self._site_names[record[8]]
+            row["rest"] = json.dumps(rest, separators=(",", ":"))
+        for name, value in row.items():
+            rows[name].append(value)
+        if len(rows["kind"]) >= ROWS:
+            self._flush()
+
+    def call(self, call: TracedCall) -> None:
+        """A row."""
+        known = self._sites.get(call.site)
+        if known is None:
+            self._site_names.append(call.site)
+        super().call(call)
+
+    def _flush(self) -> None:
+        if self._rows["kind"]:
+            self._writer.write_table(self.arrow.table(self._rows, schema=self._schema))
+            self._rows = {name: [] for name in TYPES}
+
+    def close(self) -> None:
+        """Write the remaining rows and close the file."""
+        if self._writer is not None:
+            self._flush()
+            self._writer.close()
+            self._writer = None

@@ -1,0 +1,146 @@
+"""Conversions of recordings: what a converted file holds is what the recording holds."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+from test_trace_formats import exchange
+
+import pysmpi
+from pysmpi.errors import UsageError
+from pysmpi.replay import Replay
+from pysmpi.trace.conversion import convert
+from pysmpi.trace.lines import read_lines
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recording") / "run.jsonl"
+    pysmpi.run(exchange, 4, trace=path, platform="graphene", compute="2us")
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["json", "csv", "ti", "jsonl", "paje", "goal"])
+def test_a_conversion_is_what_the_run_would_have_written(suffix, recording, tmp_path):
+    convert(str(recording), str(tmp_path / f"converted.{suffix}"))
+    pysmpi.run(
+        exchange, 4, trace=tmp_path / f"run.{suffix}", platform="graphene", compute="2us"
+    )
+    one, other = (tmp_path / f"{name}.{suffix}" for name in ("converted", "run"))
+    assert one.read_text() == other.read_text()
+
+
+def test_paje(recording, tmp_path):
+    convert(str(recording), str(tmp_path / "run.paje"))
+    lines = (tmp_path / "run.paje").read_text().splitlines()
+    begin = max(i for i, line in enumerate(lines) if line.startswith("%")) + 1
+    names = re.findall(r"%EventDef (\w+) (\d+)", "\n".join(lines[:begin]))
+    kinds = {number: name for name, number in names}
+    depth: Counter[str] = Counter()
+    links: dict[str, list[str]] = defaultdict(list)
+    last, calls = 0.0, 0
+    for line in lines[begin:]:
+        kind, *fields = line.split()
+        kind = kinds[kind]
+        if kind.startswith("PajeDefine"):
+            continue
+        assert float(fields[0]) >= last
+        last = float(fields[0])
+        if kind == "PajePushState":
+            depth[fields[2]] += 1
+            calls += 1
+            assert depth[fields[2]] == 1
+        elif kind == "PajePopState":
+            depth[fields[2]] -= 1
+            assert depth[fields[2]] == 0
+        elif kind in ("PajeStartLink", "PajeEndLink"):
+            links[fields[5]].append(kind)
+    known = read_lines(recording)
+    assert calls == len(known.calls) and last == pytest.approx(known.seconds)
+    assert len(links) == len(known.messages)
+    assert all(ends == ["PajeStartLink", "PajeEndLink"] for ends in links.values())
+
+
+def test_goal(recording, tmp_path):
+    convert(str(recording), str(tmp_path / "run.goal"))
+    text = (tmp_path / "run.goal").read_text()
+    assert text.startswith("num_ranks 4\n")
+    messages: Counter[tuple[int, int, int, int]] = Counter()
+    for rank, body in re.findall(r"rank (\d+) \{\n(.*?)\}", text, re.S):
+        labels: set[str] = set()
+        for line in body.splitlines():
+            if found := re.fullmatch(r"(l\d+) requires (l\d+)", line):
+                assert found[1] in labels and found[2] in labels and found[1] != found[2]
+                continue
+            found = re.fullmatch(r"(l\d+): (?:calc \d+|(send|recv) (\d+)b (?:to|from) (\d+) "
+                                 r"tag (\d+))", line)  # fmt: skip
+            assert found is not None, line
+            labels.add(found[1])
+            if found[2]:
+                ends = (int(rank), int(found[4]))
+                key = (*(ends if found[2] == "send" else ends[::-1]), int(found[5]), int(found[3]))
+                messages[key] += 1 if found[2] == "send" else -1
+    known = read_lines(recording)
+    assert set(messages.values()) == {0} and len(messages) > 4
+    assert text.count(": send ") == len(known.messages)
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed"
+)
+def test_parquet_loses_nothing(recording, tmp_path):
+    import pyarrow.parquet
+
+    table, back = str(tmp_path / "run.parquet"), str(tmp_path / "back.jsonl")
+    convert(str(recording), table)
+    convert(table, back)
+    assert Path(back).read_text() == recording.read_text()
+    columns = pyarrow.parquet.read_table(table).to_pydict()
+    known = read_lines(recording)
+    names = [name for kind, name in zip(columns["kind"], columns["name"]) if kind == "call"]
+    assert names.count("Isend") == sum(call.name == "Isend" for call in known.calls)
+    result = Replay([(table, 0.0)]).run()
+    assert result.seconds == pytest.approx(known.seconds, rel=1e-9)
+
+
+def test_parquet_without_pyarrow(recording, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(UsageError, match="pip install 'pysmpi\\[parquet\\]'"):
+        convert(str(recording), str(tmp_path / "run.parquet"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_columns_of_pipit(recording, tmp_path):
+    convert(str(recording), str(tmp_path / "run.csv"))
+    with open(tmp_path / "run.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert {"Timestamp (ns)", "Event Type", "Name", "Process"} <= rows[0].keys()
+    assert {row["Event Type"] for row in rows} == {"Enter", "Leave"}
+
+
+def test_what_cannot_be_converted(recording, tmp_path):
+    with pytest.raises(UsageError, match="none.jsonl: found no recording"):
+        convert(str(tmp_path / "none.jsonl"), str(tmp_path / "out.csv"))
+    with pytest.raises(UsageError, match=r"out.xyz: found no known suffix, expected .jsonl"):
+        convert(str(recording), str(tmp_path / "out.xyz"))
+    with pytest.raises(UsageError, match="no such format of timelines"):
+        convert(str(recording), str(tmp_path / "out.csv"), "xyz")
+    lines = recording.read_text().splitlines(keepends=True)
+    (tmp_path / "wrong.jsonl").write_text("".join(lines[:3]) + '["call",1]\n')
+    with pytest.raises(UsageError, match="wrong.jsonl, line 4: found "):
+        convert(str(tmp_path / "wrong.jsonl"), str(tmp_path / "out.csv"))
+    assert [path.name for path in tmp_path.iterdir()] == ["wrong.jsonl"]
+
+
+def test_a_recording_without_its_end_is_converted_as_far_as_it_goes(recording, tmp_path):
+    lines = recording.read_text().splitlines(keepends=True)
+    (tmp_path / "cut.jsonl").write_text("".join(lines[: len(lines) // 2])[:-5])
+    convert(str(tmp_path / "cut.jsonl"), str(tmp_path / "cut.csv"))
+    with open(tmp_path / "cut.csv", newline="") as stream:
+        names = Counter(row["Name"] for row in csv.DictReader(stream))
+    assert names["program"] == 8 and names["Isend"] > 0

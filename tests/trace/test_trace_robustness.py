@@ -1,0 +1,150 @@
+"""Damaged traces give one clear line, and what a killed run has written can be read."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from test_trace_formats import exchange
+
+import pysmpi
+from pysmpi.errors import UsageError
+from pysmpi.replay import Replay
+from pysmpi.trace.conversion import convert
+from pysmpi.trace.lines import read_lines
+
+# More by hand: PYSMPI_MUTATIONS=2000 PYSMPI_KILLS=20 pytest tests/trace/test_trace_robustness.py
+MUTATIONS = int(os.environ.get("PYSMPI_MUTATIONS", "150"))
+KILLS = int(os.environ.get("PYSMPI_KILLS", "6"))
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """A small run in the formats that are read."""
+    folder = tmp_path_factory.mktemp("traces")
+    found = {}
+    for suffix in ("jsonl", "ti"):
+        path = folder / f"run.{suffix}"
+        pysmpi.run(exchange, 4, trace=path, platform="graphene", compute="2us")
+        found[suffix] = path.read_bytes()
+    return found
+
+
+def mutated(data: bytes, chance: random.Random) -> bytes:
+    """A trace with one to three mistakes."""
+    for _ in range(chance.randint(1, 3)):
+        lines = data.split(b"\n")
+        at = chance.randrange(len(lines))
+        kind = chance.randrange(9)
+        if kind == 0:
+            data = data[: chance.randrange(len(data) + 1)]
+            continue
+        if kind == 1:
+            other = chance.randrange(len(lines))
+            lines[at], lines[other] = lines[other], lines[at]
+        elif kind == 2:
+            lines[at] = lines[at].replace(b"send", b"dance").replace(b"compute", b"dream")
+        elif kind == 3:
+            del lines[at]
+        elif kind == 4:
+            lines.insert(at, lines[chance.randrange(len(lines))])
+        elif kind == 5 and lines[at]:
+            where = chance.randrange(len(lines[at]))
+            new = bytes([chance.choice(b'0123456789-[]{}",.e nul\xff\x00')])
+            lines[at] = lines[at][:where] + new + lines[at][where + 1 :]
+        elif kind == 6:
+            # Another number: a rank, a count, a tag, a date.
+            pieces = lines[at].replace(b",", b" , ").split(b" ")
+            numbers = [i for i, piece in enumerate(pieces) if piece.strip(b'[]"').isdigit()]
+            if numbers:
+                pieces[chance.choice(numbers)] = chance.choice(
+                    [b"-1", b"99", b"0", b"1e400", b"3.5", b"9" * 30, b"x", b"null", b"[]"]
+                )
+            lines[at] = b" ".join(pieces)
+        elif kind == 7:
+            # A rank is missing.
+            start = chance.choice([b"0 ", b"1 ", b"2 ", b"3 ", b'["rank",1', b'["communicator"'])
+            lines = [line for line in lines if not line.startswith(start)]
+        else:
+            words = lines[at].split(b" ")
+            lines[at] = b" ".join(words[: chance.randrange(len(words) + 1)])
+        data = b"\n".join(lines)
+    return data
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "ti"])
+def test_mutated_traces(suffix, traces, tmp_path):
+    path = tmp_path / f"run.{suffix}"
+    refused = 0
+    for seed in range(MUTATIONS):
+        path.write_bytes(mutated(traces[suffix], random.Random(seed)))
+        for use in (
+            lambda: Replay([(path, 0.0)], platform="graphene").run(),
+            lambda: read_lines(path),
+            lambda: convert(str(path), str(tmp_path / "out.ti")),
+        ):
+            try:
+                use()
+            except UsageError as error:
+                refused += 1
+                assert "\n" not in str(error) and f"run.{suffix}" in str(error), (seed, error)
+            except Exception as error:
+                raise AssertionError(f"mutation {seed}: {error!r}") from error
+            if suffix == "ti":
+                break
+    assert refused > MUTATIONS / 4
+
+
+PROGRAM = """
+from mpi4py import MPI
+import numpy as np
+comm = MPI.COMM_WORLD
+print("begun", flush=True)
+while True:
+    comm.Allreduce(np.zeros(10), np.zeros(10))
+    comm.sendrecv(1, (comm.rank + 1) % comm.size, source=(comm.rank - 1) % comm.size)
+"""
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "ti"])
+def test_kill_at_random_moments(suffix, tmp_path: Path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    chance = random.Random(7)
+    for _ in range(KILLS if suffix == "jsonl" else 2):
+        trace = tmp_path / f"run.{suffix}"
+        run = subprocess.Popen(
+            [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "4", "--compute", "none",
+             "--trace", trace.name, program.name],
+            cwd=tmp_path, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        assert run.stdout is not None
+        run.stdout.readline()
+        time.sleep(chance.uniform(0.0, 0.4))
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        run.stdout.close()
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["program.py", trace.name]
+        if suffix == "ti":
+            for line in trace.read_bytes().split(b"\n")[:-1]:
+                assert line.split()[0] in (b"0", b"1", b"2", b"3") and len(line.split()) > 1
+            continue
+        if trace.stat().st_size == 0:
+            continue
+        try:
+            recording = read_lines(trace)
+        except UsageError as error:
+            assert "found no whole line" in str(error)  # nothing of it was on disk yet
+            continue
+        assert not recording.complete
+        if suffix == "jsonl":
+            whole = [json.loads(line) for line in trace.read_bytes().split(b"\n")[:-1]]
+            calls = sum(record[0] == "call" for record in whole[1:])
+            assert calls == len(recording.calls) + len(recording.blanks)
