@@ -36,6 +36,7 @@ class CheckSession:
 
     `call_of(request)` is the call that started a request of the kernel, while it is under way.
     `clean` is true if every rank came to the end of its program; then what is left is an error.
+    `deadlocked` is true if the run ended by a deadlock.
     """
 
     def __init__(self, checkers: Sequence[Checker]) -> None:
@@ -44,7 +45,7 @@ class CheckSession:
             one.session = self
         self.findings: list[Finding] = []
         self.clean = False
-        self.failed = False
+        self.deadlocked = False
         self.simulation: Simulation | None = None
         self.starts: dict[Request, MpiCall] = {}
         self._calls: dict[Process, MpiCall] = {}
@@ -80,9 +81,10 @@ class CheckSession:
             for one in [self, *self.listeners]:
                 self.simulation.universe.ignore(one)
 
-    def finish(self) -> list[Finding]:
+    def finish(self, deadlocked: bool = False) -> list[Finding]:
         """The findings of a run that is over; what several ranks did at one line is one finding."""
         simulation = self.simulation
+        self.deadlocked = deadlocked
         if simulation is not None:
             outcomes = simulation.outcomes
             self.clean = simulation.universe.aborted is None and all(
@@ -207,7 +209,7 @@ def checking(job: Job) -> Iterator[CheckSession]:
 
 def add_findings(session: CheckSession, result: Result) -> None:
     """Add the findings of a run to its result: the report, and the exit status."""
-    found = session.finish()
+    found = session.finish(result.deadlock is not None)
     result.findings = found
     if not found:
         return

@@ -101,11 +101,12 @@ _RULE = (
 class MadeCall:
     """One collective call of a communicator: the call of each rank that has made it."""
 
-    __slots__ = ("calls", "name", "different")
+    __slots__ = ("calls", "name", "different", "left")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.calls: dict[int, MpiCall] = {}
+        self.left: set[int] = set()  # the ranks that have returned from it
         self.different = False
 
 
@@ -133,9 +134,16 @@ class CollectiveChecks(Checker):
 
     def __init__(self) -> None:
         self.histories: dict[Any, History] = {}
+        self.inside: dict[int, MadeCall] = {}  # by id of the call
         self.parts: dict[tuple[int, int, str], dict[int, tuple[MpiCall, Contribution, Any]]] = {}
 
     # The order of calls.
+
+    def call_returned(self, call: MpiCall, result: Any) -> None:
+        """The rank goes on, although others may not have made the call."""
+        entry = self.inside.pop(id(call), None)
+        if entry is not None:
+            entry.left.add(call.rank.pid)
 
     def call_made(self, call: MpiCall) -> None:
         """Compare a collective call with those of the others at its place in the order."""
@@ -151,6 +159,7 @@ class CollectiveChecks(Checker):
             history.entries.append(MadeCall(name))
         entry = history.entries[index]
         entry.calls[pid] = call
+        self.inside[id(call)] = entry
         if entry.name != name:
             entry.different = history.broken = True
         elif len(entry.calls) > 1:
@@ -251,8 +260,11 @@ class CollectiveChecks(Checker):
             if history.broken:
                 entry = next(entry for entry in history.entries if entry.different)
                 self.session.report(_different(history, entry))
-            elif history.entries and self.session.clean:
-                self.session.report(_missing(history, history.entries[0]))
+            elif history.entries:
+                first = history.entries[0]
+                # In a deadlock, calls in which ranks still wait are in its report.
+                if self.session.clean or (self.session.deadlocked and first.left):
+                    self.session.report(_missing(history, first))
 
 
 def _different(history: History, entry: MadeCall) -> Finding:

@@ -16,7 +16,7 @@ from pysmpi.mpi.buffers.spellings import MessageRegion
 from pysmpi.mpi.calls import CallKind, MpiCall
 from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
 from pysmpi.runtime.findings import Finding, Place
-from pysmpi.runtime.simulation import Simulation
+from pysmpi.runtime.simulation import RankState, Simulation
 from pysmpi.runtime.waiting import unmatched_sends
 
 
@@ -272,15 +272,20 @@ class MessageChecks(Checker):
         for error, finding in self.failures:
             if id(error) in errors:
                 self.session.report(finding)
-        if not self.session.clean:
+        if not self.session.clean and not self.session.deadlocked:
             return
         for send, message in self.pending.items():
+            if not self.session.clean:
+                # In a deadlock, a message that its sender has left behind may be its cause.
+                outcome = simulation.outcomes[message.call.rank.pid]
+                if outcome.state is not RankState.FINISHED:
+                    continue
             left = send.context.mailboxes.get(send.destination)
             waits = left is not None and send in list(unmatched_sends(send.context))
             if not waits and send.done and not send.detached:
                 continue  # withdrawn
             target = send.context.members[send.destination].pid
-            what = f"rank {target} ends without receiving it" if waits else (
+            what = f"rank {target} does not receive it" if waits else (
                 f"rank {target} found it with Mprobe, and never received it"
             )
             self.session.report(

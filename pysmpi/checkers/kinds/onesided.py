@@ -500,10 +500,10 @@ class OneSidedChecks(Checker):
     def finish(self, simulation: Simulation) -> None:
         """Report epochs that are still open."""
         errors = {id(outcome.error) for outcome in simulation.outcomes}
-        for error, finding in self.failures:
-            if id(error) in errors:
-                self.session.report(finding)
-        if self.session.clean:
+        failed = [finding for error, finding in self.failures if id(error) in errors]
+        for finding in failed:
+            self.session.report(finding)
+        if self.session.clean or failed:
             for state in self.sides.values():
                 self._unclosed(state)
 
