@@ -20,6 +20,7 @@ class Session(Protocol):
     """What the checkers of a run share (see `session.py`)."""
 
     clean: bool  # whether every rank came to its end
+    deadlocked: bool  # whether the run ended by a deadlock
     starts: dict[Request, MpiCall]  # the calls that started requests which are under way
     clocks: Clocks
     memory: MemoryWatch
