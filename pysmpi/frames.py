@@ -212,6 +212,38 @@ def _site(frame: FrameType) -> CallSite:
     return CallSite(code.co_filename, frame.f_lineno, code.co_qualname)
 
 
+def line_outside(skipped: Callable[[str], bool]) -> tuple[str, int] | None:
+    """The file and line of the innermost running code whose file is not to be skipped."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and skipped(frame.f_code.co_filename):
+        frame = frame.f_back
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def program_frame() -> FrameType | None:
+    """The innermost running frame outside pysmpi, for a debugger."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def suspended_frame(greenlet: Any) -> FrameType | None:
+    """The frame in which a greenlet is suspended, for a debugger."""
+    frame: FrameType | None = greenlet.gr_frame
+    return frame
+
+
+def trace_stack(frame: FrameType | None, function: Any) -> FrameType | None:
+    """Let a function trace the lines of a frame and of its callers; returns the outermost."""
+    outermost = None
+    while frame is not None:
+        frame.f_trace = function
+        outermost = frame
+        frame = frame.f_back
+    return outermost
+
+
 def trace_callers(function: Any, wanted: Callable[[FrameType], bool]) -> None:
     """Let a function trace the lines of those running functions that are `wanted`."""
     frame: FrameType | None = sys._getframe(1)

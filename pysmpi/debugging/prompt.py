@@ -16,7 +16,7 @@ from typing import Any
 from greenlet import getcurrent
 
 from pysmpi import text
-from pysmpi.frames import is_ours
+from pysmpi.frames import is_ours, suspended_frame, trace_stack
 from pysmpi.kernel.matching import ANY
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.deadlock import describe
@@ -141,7 +141,7 @@ class Prompt(pdb.Pdb):
         self.print_stack_entry(self.stack[self.curindex])
 
     def _frame(self, rank: Rank) -> FrameType | None:
-        return None if rank.fiber is None else rank.fiber.gr_frame
+        return None if rank.fiber is None else suspended_frame(rank.fiber)
 
     def do_where(self, arg: str) -> None:
         """where [all]
@@ -249,8 +249,7 @@ class Prompt(pdb.Pdb):
 
     def _follow(self, frame: FrameType | None) -> None:
         """Trace the lines of the running rank, as a command of pdb wants it."""
-        while frame is not None:
-            frame.f_trace = self.trace_dispatch
-            self.botframe = frame
-            frame = frame.f_back
+        outermost = trace_stack(frame, self.trace_dispatch)
+        if outermost is not None:
+            self.botframe = outermost
         sys.settrace(self.trace_dispatch)

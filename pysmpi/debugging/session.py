@@ -6,12 +6,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from types import FrameType
 from typing import Any
 
 from pysmpi.debugging.breakpoints import Breakpoint
 from pysmpi.debugging.prompt import Prompt
-from pysmpi.frames import is_ours
+from pysmpi.frames import program_frame, suspended_frame
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.calls import MpiCall
 from pysmpi.runtime.deadlock import find_deadlock
@@ -83,9 +82,7 @@ class DebugSession:
                 self.target = None
         if not stop or self.ended:
             return
-        frame: FrameType | None = sys._getframe()
-        while frame is not None and is_ours(frame.f_code.co_filename):
-            frame = frame.f_back
+        frame = program_frame()
         self._say(f"call {self.number}: rank {rank.pid} calls {call.name}")
         Prompt(self.simulation, rank, self._go_on).ask(frame, None)
 
@@ -109,7 +106,7 @@ class DebugSession:
         self.number += 1
         prompt = Prompt(simulation, None, self._go_on)
         prompt.shown = rank
-        prompt.ask(rank.fiber.gr_frame, None)
+        prompt.ask(suspended_frame(rank.fiber), None)
 
     # Going on
 

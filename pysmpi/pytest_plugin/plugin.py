@@ -5,14 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pysmpi.pytest_plugin import outer_mpi, plans
-
-if TYPE_CHECKING:
-    from pysmpi.pytest_plugin.runner import Runner
 
 # In sessions of ranks: the worker, see worker.py.
 WORKER: pytest.StashKey[Any] = pytest.StashKey()
@@ -141,8 +138,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if any(item.stash[_PLAN] is not None for item in items):
         if not config.pluginmanager.has_plugin(_RUNNER):
             module = import_module("pysmpi.pytest_plugin.runner")
-            runner: Runner = module.Runner(config)
-            config.pluginmanager.register(runner, _RUNNER)
+            config.pluginmanager.register(module.Runner(config), _RUNNER)
 
 
 def _mark_for_ranks(config: pytest.Config, item: pytest.Item) -> None:

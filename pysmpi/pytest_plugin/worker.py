@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pytest
 from _pytest.assertion import util
@@ -13,18 +13,42 @@ from _pytest.config import Config
 from _pytest.runner import call_and_report
 
 from pysmpi.pytest_plugin import plugin
-from pysmpi.pytest_plugin.examples import applied
+from pysmpi.pytest_plugin.examples import Example, applied
+from pysmpi.pytest_plugin.outcomes import Outcome
 from pysmpi.pytest_plugin.sharing import options_of_ranks
 from pysmpi.runtime.program_errors import internal_error, strip
-
-if TYPE_CHECKING:
-    from pysmpi.pytest_plugin.world import World
+from pysmpi.runtime.simulation import Simulation
 
 # What pytest sets for the running test: of each rank another.
 _OF_A_TEST = ("_reprcompare", "_assertion_pass", "_config")
 
 
-def live(world: World, index: int) -> None:
+class RanksWorld(Protocol):
+    """The world of the ranks (see `world.py`), for the session of a rank."""
+
+    directory: str
+    config: Config
+    outcome: Outcome
+    example: Example | None
+
+    @property
+    def simulation(self) -> Simulation:
+        """The simulation of the ranks."""
+
+    def next_task(self, index: int) -> tuple[pytest.Item, pytest.Item | None] | None:
+        """Wait for the next test; None is the end."""
+
+    def rest(self, index: int) -> None:
+        """Wait until no rank can go on."""
+
+    def meet(self, index: int, report: pytest.TestReport | None) -> bool:
+        """Wait until all ranks have ended a phase; returns whether the test goes on."""
+
+    def common_directory(self) -> Any:
+        """The directory of the temporary directories of all ranks."""
+
+
+def live(world: RanksWorld, index: int) -> None:
     """The life of a rank."""
     exchange = world.simulation.door.exchange
     if exchange is not None:
@@ -48,7 +72,7 @@ def live(world: World, index: int) -> None:
 class Worker:
     """A plugin of the session of a rank."""
 
-    def __init__(self, world: World, index: int) -> None:
+    def __init__(self, world: RanksWorld, index: int) -> None:
         self.world = world
         self.index = index
         self.items: dict[tuple[str, ...], pytest.Item] = {}
@@ -185,7 +209,7 @@ def _strip(error: BaseException | None) -> None:
 class _Directories:
     """Makes temporary directories that are the same in all ranks; see pytest.TempPathFactory."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: RanksWorld) -> None:
         self._world = world
         self._numbers: dict[str, int] = {}
         self._retention_policy = "all"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from typing import Any
 
 from mpi4py import MPI
+
+from pysmpi.frames import line_outside
 
 UNLIMITED = 1 << 62
 _OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
@@ -91,19 +92,15 @@ class Notes:
 
     def site(self) -> str:
         """The line of the program that makes the call."""
-        frame: Any = sys._getframe(2)
-        while frame is not None and (
-            frame.f_code.co_filename.startswith(_OWN) or "mpi4py" in frame.f_code.co_filename
-        ):
-            frame = frame.f_back
-        if frame is None:
+        found = line_outside(lambda file: file.startswith(_OWN) or "mpi4py" in file)
+        if found is None:
             return ""
-        name = frame.f_code.co_filename
+        name, line = found
         try:
             short = os.path.relpath(name)
         except ValueError:
             short = name
-        return f"{name if short.startswith('..') else short}:{frame.f_lineno}"
+        return f"{name if short.startswith('..') else short}:{line}"
 
     def next_request(self) -> int:
         """A number for a request."""
