@@ -121,6 +121,10 @@ class _Variables(dict[Any, Any]):
     def __repr__(self) -> str:
         return repr(self.own())
 
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        # Copies and pickles of `os.environ` hold a dictionary, as elsewhere.
+        return dict, (self.own().copy(),)
+
 
 def _patch_environ(patches: Patches) -> None:
     if os.name != "posix":

@@ -97,6 +97,10 @@ class ImportSystem:
         self._codes: dict[tuple[Any, ...], CodeType | None] = {}
         self._extensions: dict[tuple[str, str | None], ModuleType] = {}
         self._executed: dict[int, dict[str, ModuleType]] = {}  # and what they brought
+        self._finders: list[Any] = []  # the usual ones
+        # Import hooks of shared modules: the list in `sys`, the hook, whether it comes first.
+        self._hooks: list[tuple[str, Any, bool]] = []
+        self._given_hooks: dict[int, int] = {}  # how many of them states have
         self._borrowed: dict[int, Borrowed] = {}
 
     @property
@@ -125,7 +129,7 @@ class ImportSystem:
     # Finding
 
     def _finder(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        finders = list(sys.meta_path)
+        finders = self._finders = list(sys.meta_path)
 
         def _find_spec(name: str, path: Any, target: Any = None) -> ModuleSpec | None:
             given = self.given.get(name)
@@ -133,6 +137,8 @@ class ImportSystem:
                 self._belongs_to_rank(name)
                 origin = getattr(given.module, "__file__", None)
                 return ModuleSpec(name, given, origin=origin)  # type: ignore[arg-type]
+            if self._hooks:
+                self._give_hooks()
             # The answer of the program's own finders is not known.
             usual = sys.meta_path == finders
             key = (name, *(sys.path if path is None else path))
@@ -152,6 +158,29 @@ class ImportSystem:
             return spec
 
         return disguise(_find_spec)
+
+    def _give_hooks(self) -> None:
+        """Add the import hooks of shared modules to those of the rank that imports."""
+        state = id(self.exchange.shown)
+        given = self._given_hooks.get(state, 0)
+        if given == len(self._hooks):
+            return
+        self._given_hooks[state] = len(self._hooks)
+        for name, hook, first in self._hooks[given:]:
+            _add_hook(vars(sys)[name], hook, first)
+
+    def _note_hooks(self, before: dict[str, list[Any]]) -> None:
+        """Remember the import hooks that a shared module has added.
+
+        Modules that it provides through them are imported by other ranks, too.
+        """
+        for name, old in before.items():
+            known = [*old, *(hook for where, hook, _ in self._hooks if where == name)]
+            for place, hook in enumerate(vars(sys)[name]):
+                if not any(hook is one for one in known):
+                    self._hooks.append((name, hook, place == 0))
+                    if name == "meta_path":
+                        _add_hook(self._finders, hook, place == 0)
 
     def _belongs_to_rank(self, name: str) -> None:
         """Note that `name` will be a private module of the rank that imports it."""
@@ -245,8 +274,10 @@ class ImportSystem:
         if outermost:
             for begin in self.begin_shared:
                 begin()
+        hooks = {which: list(vars(sys)[which]) for which in ("meta_path", "path_hooks")}
         try:
             original(loader, module)
+            self._note_hooks(hooks)
             root = name.partition(".")[0]
             if root not in KNOWN_SHARED and root not in sys.stdlib_module_names:
                 self.assigned.watch(module)
@@ -340,6 +371,11 @@ def _made_by(
         and name.startswith(inner)
         and getattr(child, "__spec__", None) is None
     }
+
+
+def _add_hook(hooks: list[Any], hook: Any, first: bool) -> None:
+    if not any(hook is one for one in hooks):
+        hooks.insert(0 if first else len(hooks), hook)
 
 
 def _own(spec: ModuleSpec) -> ModuleSpec:

@@ -62,6 +62,7 @@ KNOWN_SHARED = frozenset(
     narwhals cloudpickle toolz tlz cytoolz locket partd jinja2 markupsafe filelock pygments babel
     docutils sphinx attr attrs mypy_extensions multidict yarl frozenlist propcache aiosignal
     greenlet gevent msgpack sortedcontainers
+    pytensor pymc arviz arviz_base arviz_stats arviz_plots tensorflow_probability tf_keras
     """.split()
 )
 

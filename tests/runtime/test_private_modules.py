@@ -200,10 +200,11 @@ def test_failed_imports_leave_nothing_behind(write, capsys):
         ("import plain.part", ["1", "1"]),  # pure Python: what it keeps is a process's
         ("import compiled, plain.part", ["1", "2"]),  # a shared package has it already
         ("import dateutil; plain = dateutil", ["1", "2"]),  # known
+        ("import pymc; plain = pymc", ["1", "2"]),  # it registers its functions in a shared one
     ],
 )
 def test_installed_packages_are_shared_if_they_must(site, write, capsys, importing, counts):
-    for name in ("plain", "dateutil"):
+    for name in ("plain", "dateutil", "pymc"):
         site(f"{name}/__init__.py", "from . import part")
         site(f"{name}/part.py", "state = []")
     site("compiled/__init__.py", "import plain")
@@ -802,6 +803,48 @@ def test_a_shared_module_that_cannot_be_imported_fails_in_every_rank(site, write
     run(ScriptProgram(path), 3)
     left = ["half_broken._json", "half_broken.deeper"]
     assert lines(capsys) == [f"there_is_no_such_module {left}"] * 6
+
+
+def test_import_hooks_of_a_shared_package_serve_all_ranks(site, write, capsys):
+    import _json
+
+    target = site(
+        "hooked/__init__.py",
+        """
+        import importlib.machinery, sys, types
+        from . import _json
+
+        class Maker:
+            def find_spec(self, name, path, target=None):
+                if name.startswith("hooked.made_"):
+                    return importlib.machinery.ModuleSpec(name, self)
+
+            def create_module(self, spec):
+                return types.ModuleType(spec.name)
+
+            def exec_module(self, module):
+                module.value = module.__name__[-1]
+
+        sys.meta_path.append(Maker())
+        """,
+    )
+    shutil.copy(_json.__file__, target.replace("__init__.py", "_json.so"))
+    path = write(
+        "program.py",
+        """
+        from mpi4py import MPI
+        import importlib, os, sys
+        before = len(sys.meta_path)
+        import hooked
+        MPI.give_way()
+        made = importlib.import_module("hooked.made_" + os.environ["PMI_RANK"])
+        MPI.give_way()
+        makers = [finder for finder in sys.meta_path if type(finder).__name__ == "Maker"]
+        print(made.value, len(makers), len(sys.meta_path) - before)
+        """,
+    )
+    run(ScriptProgram(path), 3)
+    assert sorted(lines(capsys)) == ["0 1 1", "1 1 1", "2 1 1"]
 
 
 def test_what_a_shared_module_warns_of_meets_the_filters_of_the_rank(site, write, capsys):

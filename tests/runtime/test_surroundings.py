@@ -159,6 +159,26 @@ def test_process_numbers_and_host_names(program, capsys):
     assert first == f"5000000 {os.getpid()} {{'node-0'}} {platform.machine()} 127.0.0.1"
 
 
+def test_the_environment_can_be_copied_and_pickled(program, capsys):
+    run(
+        program(
+            """
+            import copy, os, pickle
+            os.environ["MINE"] = os.environ["OMPI_COMM_WORLD_RANK"]
+            copies = [copy.deepcopy(os.environ), copy.copy(os.environ)]
+            copies[1]._data = pickle.loads(pickle.dumps(os.environ._data))
+            os.environ["MINE"] = "changed"
+            print([(one["MINE"], one == os.environ, len(one) == len(os.environ),
+                    type(one).__name__) for one in copies])
+            """
+        ),
+        2,
+    )
+    assert sorted(lines(capsys)) == [
+        str([(rank, False, True, "_Environ")] * 2) for rank in ("0", "1")
+    ]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
 def test_a_rank_finds_itself_in_proc(program, capsys):
     run(
