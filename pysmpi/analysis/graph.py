@@ -84,7 +84,7 @@ class Graph:
 
     For each row of the record: `date` (s), `before` (the row before it in its process), `binding`
     (see above), `site` (the call in which its process is, -1 outside), `since` (the latest call
-    before it).
+    before it) and `until` (the call that begins with it, or the next).
     """
 
     def __init__(self, record: Record) -> None:
@@ -116,7 +116,15 @@ class Graph:
         self.sources = dict(zip(record.messages[:, 0].tolist(), record.messages[:, 1].tolist()))
         self._collective_sites: set[int] | None = None
         self.last = NONE  # the end of the run
+        self.until = [NONE] * count
         self._build()
+        following: dict[int, int] = {}
+        for i in range(count - 1, -1, -1):
+            process = self.process[i]
+            if process:
+                if self.kind[i] == CALL:
+                    following[process] = self.a[i]
+                self.until[i] = following.get(process, NONE)
 
     def _build(self) -> None:
         kind, date, a, b = self.kind, self.date, self.a, self.b
@@ -331,11 +339,10 @@ class Graph:
                         new[i] = max(start, new[cause] + tail)
                     continue
                 lasted = date[i] - date[previous]
-                if what == CALL or (what == END and self.site[i] == NONE):
-                    factor = compute[mine]
-                    if lines and what == CALL:
-                        factor *= lines.get(a[i], 1.0)
-                    lasted *= factor
+                if not self.in_call(i):
+                    lasted *= compute[mine]
+                    if lines:
+                        lasted *= lines.get(self.until[i], 1.0)
                 elif what == SEND:
                     cost = min(lasted, x[i])
                     lasted += cost * (overhead - 1.0)
@@ -384,6 +391,10 @@ class Graph:
             if factors[route] != 1.0
         }
 
+    def latest(self, row: int) -> int:
+        """The call that a row begins, or the latest before it."""
+        return self.a[row] if self.kind[row] == CALL else self.since[row]
+
     def entered_at(self, site: int) -> bool:
         """Whether ranks enter collective operations at a call site."""
         if self._collective_sites is None:
@@ -402,10 +413,15 @@ def read(path: str) -> Graph:
     try:
         return Graph(record)
     except (KeyError, IndexError, ValueError, TypeError, OverflowError) as error:
-        raise UsageError(
-            f"{path}: found rows that contradict each other ({type(error).__name__}: {error}), "
-            "expected a record that pysmpi run --trace FILE.npz wrote"
-        ) from None
+        raise contradiction(path, error) from None
+
+
+def contradiction(path: str, error: Exception) -> UsageError:
+    """The error of a record whose rows cannot have happened."""
+    return UsageError(
+        f"{path}: found rows that contradict each other ({type(error).__name__}: {error}), "
+        "expected a record that pysmpi run --trace FILE.npz wrote"
+    )
 
 
 class _Forgetful(list[int]):

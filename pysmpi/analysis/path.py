@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pysmpi.analysis.graph import NONE, Graph
-from pysmpi.trace.activity import ARRIVE, CALL, COMPLETE, END, RESUME, SEND, WAIT
+from pysmpi.trace.activity import ARRIVE, COMPLETE, RESUME, SEND, WAIT
 
 COMPUTE: Final = "compute"  # the program's own work
 OVERHEAD: Final = "overhead"  # work of the MPI library for messages
@@ -141,13 +141,10 @@ def _pieces(graph: Graph, row: int, before: int, begin: float) -> list[Piece]:
     def piece(first: float, last: float, cause: str, place: int = site) -> Piece:
         return Piece(first, last, cause, rank, NONE, 0, place, since)
 
-    if what == CALL or (what == END and site == NONE):
-        return [piece(begin, end, COMPUTE, graph.a[row] if what == CALL else NONE)]
     if what == RESUME:
         return [piece(begin, end, SLEEP if before == graph.before[row] else OVERHEAD)]
     if not graph.in_call(row):
-        # A sleep begins with the compute before it.
-        return [piece(begin, end, COMPUTE, NONE)]
+        return [piece(begin, end, COMPUTE, graph.until[row])]
     if what == SEND:
         cost = min(end - begin, graph.x[row])
         middle = end - cost

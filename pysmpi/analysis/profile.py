@@ -8,7 +8,7 @@ from typing import Final
 
 from pysmpi.analysis.graph import NONE, Graph
 from pysmpi.analysis.path import span
-from pysmpi.trace.activity import CALL, END, MAIN, RETURN, SEND
+from pysmpi.trace.activity import CALL, END, MAIN, RESUME, RETURN, SEND
 
 LATE: Final = 1e-12  # (s) an earlier arrival than this is no wait
 
@@ -73,10 +73,10 @@ def profile(graph: Graph) -> Profile:
             continue
         rank = graph.rank_of[process]
         before = graph.before[row]
-        if what == CALL or (what == END and graph.site[row] == NONE):
+        if not graph.in_call(row) and what != RESUME and before != NONE:
             lasted = graph.date[row] - graph.date[before]
             compute[rank] += lasted
-            lines[graph.since[before], graph.a[row] if what == CALL else NONE] += lasted
+            lines[graph.latest(before), graph.until[row]] += lasted
         if what == CALL:
             begun[process] = graph.date[row]
             sites[graph.a[row]].calls += 1

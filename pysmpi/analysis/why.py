@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pysmpi import text
-from pysmpi.analysis.graph import Graph, Scales
+from pysmpi.analysis.graph import Graph, Scales, contradiction, read
 from pysmpi.analysis.path import (
     CAUSES,
     COMPUTE,
@@ -32,6 +32,10 @@ from pysmpi.analysis.profile import Profile, limit, profile
 
 # Version of the data of `Analysis.report`; docs/analysis.md describes it.
 SCHEMA: Final = 1
+
+# Rows of a record above which only the ideal network and compute are predicted: a prediction takes
+# about a second for a million rows.
+MOST_ROWS: Final = 1_000_000
 
 IDEAL_NETWORK: Final = Scales(latency=0.0, transfer=0.0, overhead=0.0)
 IDEAL_COMPUTE: Final = Scales(compute=0.0)
@@ -63,6 +67,7 @@ class Analysis:
     efficiencies: Efficiencies
     sensitivity: dict[str, float]
     what_if: dict[str, float]
+    _lines: list[str] | None = None
 
     def limit(self) -> str:
         """One line that says what limits the run."""
@@ -107,8 +112,13 @@ class Analysis:
             "rank_wait_seconds": self.profile.waited,
         }
 
-    def lines(self, brief: bool = False) -> list[str]:
+    def lines(self) -> list[str]:
         """The analysis for people."""
+        if self._lines is None:
+            self._lines = self._text()
+        return self._lines
+
+    def _text(self) -> list[str]:
         seconds = self.graph.seconds
         found = [f"limit: {self.limit()}"]
         if seconds <= 0.0:
@@ -116,7 +126,7 @@ class Analysis:
         causes = self.path.by_cause()
         parts = [f"{cause} {part / seconds:.1%}" for cause, part in causes.items() if part > 0.0]
         found.append(f"critical path: {text.seconds(seconds)}: {', '.join(parts)}")
-        for cause, place, part in self.path.by_place()[: 3 if brief else 8]:
+        for cause, place, part in self.path.by_place()[:8]:
             saved = self._saved(cause, place, part)
             found.append(
                 f"  {part / seconds:6.1%}  {cause} in {place}"
@@ -140,7 +150,7 @@ class Analysis:
 
     def _saved(self, cause: str, place: str, part: float) -> str:
         """The predicted saving, if the path names a line of compute."""
-        if cause != COMPUTE:
+        if cause != COMPUTE or len(self.graph.kind) > MOST_ROWS:
             return ""
         path = self.path
         calls = {piece.site for piece in path.pieces if path.place(piece) == place} - {-1}
@@ -174,6 +184,15 @@ def analyse(graph: Graph) -> Analysis:
     )
 
 
+def read_analysis(path: str) -> Analysis:
+    """The analysis of the record in a file; raises UsageError if it has no sense."""
+    graph = read(path)
+    try:
+        return analyse(graph)
+    except (KeyError, IndexError, ValueError, TypeError, OverflowError) as error:
+        raise contradiction(path, error) from None
+
+
 def efficiencies(found: Profile, ideal: float) -> Efficiencies:
     """The efficiencies of a run whose makespan on an ideal network is `ideal` seconds."""
     longest = max(found.compute, default=0.0)
@@ -190,9 +209,10 @@ def efficiencies(found: Profile, ideal: float) -> Efficiencies:
 
 def what_if(graph: Graph, found: Profile, ideal: float) -> dict[str, float]:
     """Makespans (s) of changed runs."""
-    changed = {
-        "ideal network": ideal,
-        "ideal compute": graph.makespan(IDEAL_COMPUTE),
+    changed = {"ideal network": ideal, "ideal compute": graph.makespan(IDEAL_COMPUTE)}
+    if len(graph.kind) > MOST_ROWS:
+        return changed
+    changed |= {
         "half the latency": graph.makespan(Scales(latency=0.5)),
         "twice the bandwidth": graph.makespan(Scales(transfer=0.5)),
         "twice the compute speed": graph.makespan(Scales(compute=0.5)),

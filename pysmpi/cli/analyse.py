@@ -36,11 +36,12 @@ def command(
     TRACE is a record that pysmpi run --trace FILE.npz wrote. A factor predicts the run with other
     costs: 0.9 is 10 % less, 0 is nothing.
     """  # fmt: skip
-    from pysmpi.analysis.graph import Scales, read
-    from pysmpi.analysis.why import analyse
+    from pysmpi.analysis.graph import Scales
+    from pysmpi.analysis.why import read_analysis
     from pysmpi.output import OutputFile
 
-    graph = read(trace)
+    found = read_analysis(trace)
+    graph = found.graph
     record = graph.record
     names = [name for name, _ in record.about["links"]]
     scales = Scales(
@@ -68,7 +69,6 @@ def command(
             f"recorded {text.seconds(graph.seconds)}, predicted {text.seconds(seconds)}{change}"
         )
         return 0
-    found = analyse(graph)
     if target is None:
         click.echo("\n".join(found.lines()))
         return 0

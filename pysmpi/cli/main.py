@@ -22,6 +22,9 @@ COMMANDS = {
     "trace": ("pysmpi.cli.trace", "Convert recorded runs to other formats."),
     "view": ("pysmpi.cli.view", "Write a page that shows a recorded run, or compares two."),
     "analyse": ("pysmpi.cli.analyse", "Say why a recorded run takes as long as it does."),
+    "extrapolate": (
+        "pysmpi.cli.extrapolate", "Predict a larger run from records of smaller ones.",
+    ),
     "models": ("pysmpi.cli.models", "List the network models."),
     "collectives": ("pysmpi.cli.collectives", "List collective algorithms and selectors."),
     "platform": ("pysmpi.cli.platform", "Check or show the description of a machine."),

@@ -39,6 +39,8 @@ def summary(result: Result) -> str:
             )
     if result.analysis is not None:
         lines += result.analysis["text"]
+    elif result.limit is not None:
+        lines.append(f"limit: {result.limit}")
     if result.host_speed is not None:
         from pysmpi.runtime.host_speed import doubt
 

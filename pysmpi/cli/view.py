@@ -12,31 +12,38 @@ from pysmpi.errors import UsageError
 @click.command("view")
 @click.argument("traces", nargs=-1, metavar="TRACE...")
 @click.option("-o", "--output", metavar="FILE.html",
-              help="The page to write (default: the name of the first trace, with .html).")
+              help="The page to write (default: the name of the first trace, with .html), or a "
+              "picture of the timeline (.png, .svg, .pdf; needs matplotlib).")
 @click.option("--text", "as_text", is_flag=True, help="Print the analysis instead of a page.")
 def command(traces: tuple[str, ...], output: str | None, as_text: bool) -> int:
     """Write a page (HTML) that shows a recorded run; with two records, it compares them.
 
     TRACE is a record that pysmpi run --trace FILE.npz wrote. The page needs no network.
     """  # fmt: skip
-    from pysmpi.analysis.graph import read
+    from pysmpi.analysis.figure import SUFFIXES, write_figure
     from pysmpi.analysis.page import write_page
-    from pysmpi.analysis.why import analyse
+    from pysmpi.analysis.why import read_analysis
     from pysmpi.output import OutputFile
 
     if len(traces) not in (1, 2):
         raise UsageError(f"view: found {len(traces)} traces, expected one, or two to compare")
     runs = []
     for trace in traces:
-        graph = read(trace)
-        runs.append((os.path.basename(trace), graph.record, analyse(graph)))
+        analysis = read_analysis(trace)
+        runs.append((os.path.basename(trace), analysis.graph.record, analysis))
     if as_text:
         for name, _, analysis in runs:
             click.echo("\n".join([f"{name}:"] * (len(runs) > 1) + analysis.lines()))
         return 0
     name = output or os.path.splitext(traces[0])[0] + ".html"
+    suffix = os.path.splitext(name)[1].lower().removeprefix(".")
+    if suffix in SUFFIXES and len(runs) > 1:
+        raise UsageError(f"--output {name}: a picture shows one run, expected a page (.html)")
     with OutputFile("--output", name) as file:
-        write_page(file.path, runs)
+        if suffix in SUFFIXES:
+            write_figure(file.path, suffix, runs[0][2])
+        else:
+            write_page(file.path, runs)
         file.keep()
     click.echo(f"pysmpi: wrote {name}", err=True)
     return 0

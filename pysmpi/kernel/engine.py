@@ -148,7 +148,8 @@ class Engine:
     Hooks belong to the layers above and cost nothing when unset: `deliver(send, receive)` moves the
     data of a matched message, `keep(send)` saves the data of a message whose sender continues
     before the match. `listeners` are notified of events. With a `control`, a strategy decides what
-    MPI leaves open, not the clock. `tick()` is called from time to time. Waits for the world
+    MPI leaves open, not the clock. `tick()` is called from time to time; `glance(date)` before the
+    clock moves to a date after `glance_date`, if `glance_at` events have fired. Waits for the world
     outside have two hooks: `before(date)` is called before the clock moves to a date, and `idle()`
     when no event is left. Both return True if they may have changed the next events.
 
@@ -179,6 +180,9 @@ class Engine:
         self.listeners: Listeners = Listeners()
         self.meter: Optional[Meter] = None  # notified of the part of the simulation that works
         self.tick: Any = None
+        self.glance: Any = None
+        self.glance_date: float = INFINITY
+        self.glance_at: int = 0
         self.before: Any = None
         self.idle: Any = None
 
@@ -220,6 +224,8 @@ class Engine:
                     continue
                 break
             date = queue.next()
+            if date > self.glance_date and self.events >= self.glance_at:
+                self.glance(date)
             if self.before is not None and date > self.now and self.before(date):
                 continue
             end = date + INSTANT + date * 4e-15
@@ -276,6 +282,8 @@ class Engine:
         if self.head < len(self.ready) or self.system.pending() or self.stopped:
             return False
         if self.before is not None:
+            return False
+        if date > self.glance_date and self.events >= self.glance_at:
             return False
         return self.left == 0 and (self.queue.empty() or self.queue.next() > date)
 

@@ -37,6 +37,7 @@ from pysmpi.runtime import collection
 from pysmpi.runtime.deadlock import DeadlockReport, find_deadlock
 from pysmpi.runtime.exits import HardExit
 from pysmpi.runtime.folding.setup import Folding
+from pysmpi.runtime.glances import Glances, limit
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import RankProgram
 from pysmpi.runtime.options import Options
@@ -170,6 +171,8 @@ class Job:
         if self._control is not None:
             simulation.engine.control = self._control(simulation.engine)
             simulation.watch.most = min(simulation.watch.most, self._most_polls)
+        self.glances = Glances(simulation)
+        self.glances.begin()
         mpi = import_module("pysmpi.mpi.MPI")
         if self.on_start is not None:
             self.on_start(simulation)
@@ -345,6 +348,7 @@ class Job:
             folding=self.folding.report(),
             steady=self.timing.report() if isinstance(self.timing, SteadyTiming) else None,
             data=self.options.data,
+            limit=limit(ranks, self.glances) if status == 0 else None,
             options=plain(self.options.given()),
             command=self.command,
         )

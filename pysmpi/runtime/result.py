@@ -8,18 +8,21 @@ import sys
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
+from html import escape
 from typing import Any
 
 from pysmpi.errors import PysmpiError
 from pysmpi.runtime.deadlock import DeadlockReport
 from pysmpi.runtime.findings import Finding
 from pysmpi.runtime.timing import MEASURED
-from pysmpi.text import count
+from pysmpi.text import count, seconds
 from pysmpi.version import __version__
 
 # Version of reports: increased when a key is removed or changes its meaning. `report.schema.json`
 # describes them.
 SCHEMA = 2
+
+_SHOWN = 32  # ranks in a notebook
 
 # Attributes of a `Result` that hold objects of Python, which no report has.
 _OBJECTS = ("returns", "deadlock", "findings")
@@ -77,6 +80,7 @@ class Result:
     folding: dict[str, Any] | None = None
     steady: dict[str, float] | None = None
     data: str = "all"
+    limit: str | None = None
     analysis: dict[str, Any] | None = None
     options: dict[str, Any] = field(default_factory=dict)
     command: str | None = None
@@ -98,6 +102,39 @@ class Result:
             f"{count(self.nprocs, 'rank')} on {count(self.hosts, 'host')} "
             f"of {self.platform} {ended} "
             f"after {self.seconds:.9g} simulated seconds"
+        )
+
+    def _repr_html_(self) -> str:
+        """The result as a notebook shows it: the prediction, what limits it, its ranks."""
+        said = [self._ended()]
+        if self.analysis is not None:
+            said += self.analysis["text"]
+        elif self.limit is not None:
+            said.append(f"limit: {self.limit}")
+        rows = []
+        for rank in self.ranks[:_SHOWN]:
+            whole = max(rank["end_seconds"], 1e-300)
+            bars = "".join(
+                f'<span style="display:inline-block;height:10px;background:{colour};'
+                f'width:{200.0 * max(0.0, rank[key]) / whole:.1f}px" title="{name} '
+                f'{seconds(rank[key])}"></span>'
+                for name, key, colour in (
+                    ("compute", "compute_seconds", "#5b8def"),
+                    ("waiting", "wait_seconds", "#e8a79b"),
+                )
+            )
+            rows.append(
+                f"<tr><td>{rank['rank']}</td><td>{escape(rank['host'])}</td>"
+                f"<td>{seconds(rank['compute_seconds'])}</td>"
+                f"<td>{seconds(rank['wait_seconds'])}</td>"
+                f"<td>{seconds(rank['end_seconds'])}</td><td>{bars}</td></tr>"
+            )
+        more = len(self.ranks) - _SHOWN
+        return (
+            "".join(f"<div>{escape(line)}</div>" for line in said)
+            + "<table><thead><tr><th>rank</th><th>host</th><th>compute</th><th>waiting</th>"
+            + "<th>end</th><th></th></tr></thead><tbody>" + "".join(rows) + "</tbody></table>"
+            + (f"<div>and {count(more, 'more rank')}</div>" if more > 0 else "")
         )
 
     def report(self) -> dict[str, Any]:

@@ -137,7 +137,7 @@ def load(path: str) -> Record:
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error,
             AttributeError, TypeError, NotImplementedError, MemoryError):  # fmt: skip
         raise UsageError(f"{path}: found another kind of file or a part, {expected}") from None
-    version = about.get("version") if isinstance(about, dict) else None
+    version = about.pop("version", None) if isinstance(about, dict) else None
     if version != VERSION:
         raise UsageError(f"{path}: found version {version!r} of records, expected {VERSION}")
     record = Record(
@@ -155,7 +155,7 @@ def load(path: str) -> Record:
 
 
 def _check(record: Record, path: str) -> None:
-    """Refuse columns that do not belong together."""
+    """Refuse columns that do not belong together, and numbers out of range."""
     count = len(record.kind)
     for name in ("process", "date", "a", "b", "x"):
         if getattr(record, name).shape != (count,):
@@ -169,6 +169,21 @@ def _check(record: Record, path: str) -> None:
     for site in record.about["sites"]:
         if not (isinstance(site, list) and len(site) == SITE_PARTS):
             raise UsageError(f"{path}: found call site {site!r}, expected {SITE_PARTS} parts")
+
+
+    calls = np.isin(record.kind, (CALL, RETURN))
+    routes = record.messages[:, 5]
+    for what, numbers, most in (
+        ("kind of row", record.kind, ENTER),
+        ("call site", record.a[calls], len(record.about["sites"]) - 1),
+        ("rank", record.a[record.kind == PROCESS], record.ranks - 1),
+        ("rank", record.messages[:, 1:3], record.ranks - 1),
+        ("route", routes, len(record.about["routes"]) - 1),
+    ):
+        if numbers.size and not (0 <= numbers.min() and numbers.max() <= most):
+            raise UsageError(f"{path}: found a {what} out of range, expected 0 to {most}")
+    if not np.isfinite(record.date).all():
+        raise UsageError(f"{path}: found a date that is no number")
 
 
 class ActivityRecorder:

@@ -26,7 +26,8 @@ def ring(steps, slow=2):
     data, back = np.zeros(30_000), np.zeros(30_000)
     for _ in range(steps):
         time.sleep(0.002 if comm.rank == slow else 0.001)
-        comm.Sendrecv(data, (comm.rank + 1) % comm.size, recvbuf=back, source=comm.rank - 1)
+        right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+        comm.Sendrecv(data, right, recvbuf=back, source=left)
         comm.Allreduce(data[:100], back[:100])
 
 

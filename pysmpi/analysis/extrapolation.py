@@ -1,0 +1,212 @@
+"""Extrapolation of runs with several numbers of ranks to a larger one.
+
+The critical path of each run is divided by cause. The seconds of a cause at p ranks are taken to be
+c0 + c1 * p^i * log2(p)^j, the performance model normal form of Calotoiu, Hoefler, Poke and Wolf
+(Using automated performance modeling to find scalability bugs in complex codes, SC 2013), with c1
+from a least-squares fit and i, j from leave-one-out cross-validation. The sum of the causes is the
+predicted time.
+
+Runs of different programs, machines or modes of compute do not extrapolate, nor do runs whose calls
+change with the number of ranks, or whose times follow no such function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pysmpi.analysis.graph import Graph
+from pysmpi.analysis.path import CAUSES, critical_path
+from pysmpi.errors import UsageError
+
+FEWEST: Final = 3  # runs
+LARGEST_ERROR: Final = 0.1  # of a run predicted from the others, relative
+FARTHEST: Final = 64  # times the largest number of ranks
+EXPONENTS: Final = (-1.0, -0.75, -2 / 3, -0.5, -1 / 3, -0.25, 0.0, 0.25, 1 / 3, 0.5, 2 / 3, 0.75,
+                    1.0, 1.5, 2.0)  # fmt: skip
+LOGARITHMS: Final = (0, 1)
+# With fewer runs, fewer laws: each has two constants to find.
+MANY: Final = 5
+SIMPLE: Final = ((0.0, 0), (0.0, 1), (-1.0, 0), (1.0, 0), (-0.5, 0), (0.5, 0))
+# Options of a run that must agree.
+SAME: Final = ("platform", "model", "preset", "selector", "compute", "data")
+
+
+@dataclass(frozen=True)
+class Law:
+    """Seconds as a function of the number of ranks: c0 + c1 * p^exponent * log2(p)^logarithm."""
+
+    constant: float
+    factor: float
+    exponent: float
+    logarithm: int
+
+    def at(self, ranks: float) -> float:
+        """The seconds for a number of ranks."""
+        term = float(_term(ranks, self.exponent, self.logarithm))
+        return max(0.0, self.constant + self.factor * term)
+
+    def __str__(self) -> str:
+        if self.factor == 0.0:
+            return f"{self.constant:.3g} s"
+        power = "" if self.exponent == 0.0 else f" p^{self.exponent:.3g}"
+        log = " log2(p)" if self.logarithm else ""
+        return f"{self.constant:.3g} s {self.factor:+.3g} s{power}{log}"
+
+
+@dataclass(frozen=True)
+class Extrapolation:
+    """The predicted `seconds` of `ranks` ranks, and the law of each cause.
+
+    `error` is the largest relative error of a run that was predicted from the others.
+    """
+
+    ranks: int
+    seconds: float
+    laws: dict[str, Law]
+    error: float
+
+    def report(self) -> dict[str, Any]:
+        """The prediction as plain data."""
+        return {
+            "ranks": self.ranks,
+            "seconds": self.seconds,
+            "error": self.error,
+            "causes": {cause: law.at(self.ranks) for cause, law in self.laws.items()},
+            "laws": {cause: str(law) for cause, law in self.laws.items()},
+        }
+
+
+def extrapolate(graphs: Sequence[Graph], ranks: int) -> Extrapolation:
+    """Predict the time of a larger number of ranks.
+
+    Raises UsageError with the reason if the runs do not allow it.
+    """
+    graphs = sorted(graphs, key=lambda graph: graph.record.ranks)
+    counts = [graph.record.ranks for graph in graphs]
+    _refuse_different(graphs, counts, ranks)
+    tables = [critical_path(graph).by_cause() for graph in graphs]
+    sizes = np.array(counts, float)
+    laws = {}
+    for cause in CAUSES:
+        seconds = np.array([table[cause] for table in tables])
+        if seconds.any():
+            laws[cause] = fit(sizes, seconds, sum(graph.seconds for graph in graphs))
+    error = _error(sizes, tables, [graph.seconds for graph in graphs])
+    if error > LARGEST_ERROR:
+        raise UsageError(
+            f"extrapolate: the times of {', '.join(map(str, counts))} ranks follow no simple law: "
+            f"one of them, predicted from the others, is {error:.0%} off, and at most "
+            f"{LARGEST_ERROR:.0%} is accepted; give more runs, or runs of similar decompositions"
+        )
+    return Extrapolation(ranks, sum(law.at(ranks) for law in laws.values()), laws, error)
+
+
+def _refuse_different(graphs: Sequence[Graph], counts: list[int], ranks: int) -> None:
+    if len(set(counts)) < FEWEST:
+        raise UsageError(
+            f"extrapolate: found runs of {len(set(counts))} numbers of ranks, expected at least "
+            f"{FEWEST}"
+        )
+    if len(set(counts)) < len(counts):
+        raise UsageError("extrapolate: found two runs of one number of ranks, expected one of each")
+    if not counts[-1] < ranks <= FARTHEST * counts[-1]:
+        raise UsageError(
+            f"--ranks {ranks}: expected more than the {counts[-1]} ranks of the largest run, and "
+            f"at most {FARTHEST} times as many"
+        )
+    first = graphs[0].record.about
+    for graph, count in zip(graphs[1:], counts[1:]):
+        about = graph.record.about
+        for key in SAME:
+            if about["result"].get(key) != first["result"].get(key):
+                raise UsageError(
+                    f"extrapolate: the run of {count} ranks has {key} "
+                    f"{about['result'].get(key)!r}, that of {counts[0]} ranks "
+                    f"{first['result'].get(key)!r}"
+                )
+        mine, theirs = _places(first), _places(about)
+        other = sorted(mine ^ theirs)
+        if other:
+            where = counts[0] if other[0] in mine else count
+            raise UsageError(
+                f"extrapolate: the structure changes with the number of ranks: only the run of "
+                f"{where} ranks calls {other[0]}"
+            )
+    for count, graph in zip(counts, graphs):
+        if graph.record.about["result"].get("exit_status"):
+            raise UsageError(f"extrapolate: the run of {count} ranks has failed")
+
+
+def _places(about: dict[str, Any]) -> set[str]:
+    return {f"{name} at {file}:{line}" for name, file, line, *_ in about["sites"]}
+
+
+def _term(ranks: Any, exponent: float, logarithm: int) -> Any:
+    return ranks**exponent * np.log2(ranks) ** logarithm
+
+
+def _solve(
+    sizes: NDArray[Any], seconds: NDArray[Any], exponent: float, logarithm: int
+) -> Law:
+    if exponent == 0.0 and logarithm == 0:
+        return Law(float(seconds.mean()), 0.0, 0.0, 0)
+    terms = _term(sizes, exponent, logarithm)
+    # Rows weigh by the inverse of their size: relative errors count.
+    weights = 1.0 / np.maximum(np.abs(seconds), 1e-3 * np.abs(seconds).max() + 1e-300)
+    matrix = np.stack([np.ones_like(terms), terms], 1) * weights[:, None]
+    (constant, factor), *_ = np.linalg.lstsq(matrix, seconds * weights, rcond=None)
+    return Law(float(constant), float(factor), exponent, logarithm)
+
+
+def fit(sizes: NDArray[Any], seconds: NDArray[Any], whole: float) -> Law:
+    """The law that predicts each of some times best from the others.
+
+    Differences far below the times of the runs, `whole` in all, do not count: then the simplest law
+    is taken.
+    """
+    best: tuple[float, float, int] | None = None
+    chosen = _solve(sizes, seconds, 0.0, 0)
+    everything = np.arange(len(sizes))
+    laws = SIMPLE if len(sizes) < MANY else tuple(
+        (exponent, logarithm) for logarithm in LOGARITHMS for exponent in EXPONENTS
+    )
+    for exponent, logarithm in laws:
+        error = 0.0
+        for left in everything:
+            keep = everything != left
+            law = _solve(sizes[keep], seconds[keep], exponent, logarithm)
+            # The largest run tells most about larger ones.
+            weight = sizes[left] / sizes[-1]
+            error += weight * (law.at(sizes[left]) - seconds[left]) ** 2
+        error = math.sqrt(error) / whole if whole else 0.0
+        key = (round(error, 4), abs(exponent) + 0.25 * logarithm, logarithm)
+        if best is None or key < best:
+            best = key
+            chosen = _solve(sizes, seconds, exponent, logarithm)
+    return chosen
+
+
+def _error(
+    sizes: NDArray[Any], tables: Sequence[dict[str, float]], times: Sequence[float]
+) -> float:
+    """The relative error of the largest run, predicted from the others, or of the fits."""
+    worst = 0.0
+    for left in range(len(sizes)):
+        keep = [i for i in range(len(sizes)) if i != left or left != len(sizes) - 1]
+        if len(keep) < FEWEST:
+            keep = list(range(len(sizes)))
+        predicted = 0.0
+        for cause in CAUSES:
+            seconds = np.array([table[cause] for table in tables])
+            if seconds.any():
+                chosen = np.array(keep)
+                predicted += fit(sizes[chosen], seconds[chosen], sum(times)).at(sizes[left])
+        if times[left] > 0.0:
+            worst = max(worst, abs(predicted / times[left] - 1.0))
+    return worst

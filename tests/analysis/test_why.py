@@ -1,0 +1,268 @@
+"""Efficiencies and predictions hold against second runs; records that are damaged are refused."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+import pysmpi
+from pysmpi.analysis.extrapolation import extrapolate
+from pysmpi.analysis.graph import Graph, Scales, read
+from pysmpi.analysis.why import analyse
+from pysmpi.cli.main import status_of
+from pysmpi.errors import UsageError
+
+MACHINE = {"platform": "graphene", "model": "lv08"}
+
+
+def stencil(steps):
+    """A ring with reductions."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    data, back = np.zeros(10_000), np.zeros(10_000)
+    for _ in range(steps):
+        right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+        comm.Sendrecv(data, right, recvbuf=back, source=left)
+        comm.Allreduce(data[:10], back[:10])
+
+
+class Straggler:
+    """Multiplies the compute of one rank."""
+
+    def __init__(self, rank, factor):
+        self.rank, self.factor = rank, factor
+
+    def call_begun(self, call):
+        if call.rank.index == self.rank:
+            call.rank.process.debt *= self.factor
+
+
+def test_the_efficiencies_are_those_of_their_definitions(record):
+    run = record(stencil, 4, 10, compute="1ms", listener=Straggler(2, 1.5), **MACHINE)
+    found = analyse(Graph(run))
+    compute = found.profile.compute
+    pop = found.efficiencies
+    assert compute[2] == pytest.approx(1.5 * compute[1], rel=0.1)
+    assert pop.load_balance == pytest.approx(np.mean(compute) / max(compute))
+    assert pop.parallel == pytest.approx(np.mean(compute) / run.seconds)
+    assert pop.parallel == pytest.approx(pop.load_balance * pop.serialisation * pop.transfer)
+    assert pop.communication == pytest.approx(pop.serialisation * pop.transfer)
+    assert sum(compute) == pytest.approx(
+        sum(rank["compute_seconds"] for rank in run.about["result"]["ranks"]), rel=1e-9
+    )
+
+
+def test_a_straggler_and_even_load_are_predicted(record):
+    run = record(stencil, 4, 10, compute="1ms", **MACHINE)
+    slow = record(stencil, 4, 10, compute="1ms", listener=Straggler(1, 2.0), **MACHINE)
+    assert Graph(run).makespan(Scales(ranks={1: 2.0})) == pytest.approx(slow.seconds, rel=0.02)
+    assert Graph(slow).makespan(Scales(ranks={1: 0.5})) == pytest.approx(run.seconds, rel=0.02)
+
+
+def test_ideal_compute_is_predicted(record):
+    run = record(stencil, 4, 10, compute="50us", **MACHINE)
+    ideal = record(stencil, 4, 10, compute="none", **MACHINE)
+    assert Graph(run).makespan(Scales(compute=0.0)) == pytest.approx(ideal.seconds, rel=0.02)
+
+
+def test_the_sensitivities_are_derivatives(record):
+    run = record(stencil, 4, 10, compute="100us", **MACHINE)
+    found = analyse(Graph(run))
+    step = 1e-4
+    for name, scales in (
+        ("compute", Scales(compute=1 + step)),
+        ("latency", Scales(latency=1 + step)),
+        ("bandwidth", Scales(transfer=1 + step)),
+    ):
+        change = found.graph.makespan(scales) / run.seconds - 1.0
+        assert found.sensitivity[name] == pytest.approx(change / step, abs=0.01)
+
+
+def test_the_line_of_what_limits_names_the_late_rank_and_the_call(record):
+    def main():
+        import time
+
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        out = np.zeros(1)
+        for step in range(10):
+            time.sleep(0.05 if comm.rank == 3 and step % 5 else 0.001)
+            comm.Allreduce(np.ones(1), out)
+
+    limit = analyse(Graph(record(main, 4, compute="none"))).limit()
+    assert "rank 3 is late in 80% of the Allreduce at" in limit
+    assert "waiting" in limit
+
+
+def test_a_run_without_a_recording_says_it_too():
+    def main():
+        import time
+
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        out = np.zeros(1)
+        for _ in range(300):
+            time.sleep(0.05 if comm.rank == 3 else 0.001)
+            comm.Allreduce(np.ones(1), out)
+
+    result = pysmpi.run(main, 8, compute="none")
+    assert "Allreduce at" in result.limit
+    assert "for rank 3" in result.limit
+
+
+def test_records_come_back_as_they_were_written(record, tmp_path):
+    run = record(stencil, 4, 3, compute="10us", platform="graphene")
+    run.save(str(tmp_path / "a.npz"))
+    graph = read(str(tmp_path / "a.npz"))
+    assert graph.record.about == json.loads(json.dumps(run.about))
+    assert analyse(graph).report() == analyse(Graph(run)).report()
+
+
+def test_damaged_records_give_one_line(record, tmp_path, capsys):
+    run = record(stencil, 2, 2, compute="10us")
+    run.save(str(tmp_path / "a.npz"))
+    whole = (tmp_path / "a.npz").read_bytes()
+    chance = random.Random(1)
+    path = tmp_path / "b.npz"
+    for number in range(150):
+        data = bytearray(whole)
+        if number % 3 == 0:
+            data = data[: chance.randrange(len(data))]
+        else:
+            for _ in range(number % 3):
+                data[chance.randrange(len(data))] = chance.randrange(256)
+        path.write_bytes(data)
+        status = status_of(["analyse", str(path)])
+        error = capsys.readouterr().err
+        assert status in (0, 2), error
+        if status == 2:
+            assert error.count("\n") == 1 and "b.npz: found" in error, error
+    # Rows that are whole, and wrong.
+    for _ in range(60):
+        table = {name: getattr(run, name).copy() for name in ("kind", "process", "a", "b", "date")}
+        name = chance.choice(list(table))
+        column = table[name]
+        column[chance.randrange(len(column))] = chance.randrange(-5, 30)
+        changed = type(run)(**{**vars(run), **table})
+        changed.save(str(path))
+        status = status_of(["analyse", str(path)])
+        error = capsys.readouterr().err
+        assert status in (0, 2), error
+    assert status_of(["analyse", str(tmp_path / "none.npz")]) == 2
+    assert "No such file" in capsys.readouterr().err
+
+
+def test_the_commands_write_what_they_say(record, tmp_path, capsys):
+    run = record(stencil, 4, 3, compute="10us", platform="graphene")
+    path = str(tmp_path / "a.npz")
+    run.save(path)
+    assert status_of(["analyse", path]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("limit: ") and "critical path: " in text and "what if: " in text
+    assert status_of(["analyse", path, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["schema"] == 1
+    assert status_of(["analyse", path, "--compute", "0.9", "--rank", "1=2"]) == 0
+    assert "predicted" in capsys.readouterr().out
+    assert status_of(["view", path]) == 0
+    assert (tmp_path / "a.html").read_text().startswith("<!DOCTYPE html>")
+    for wrong in (
+        ["--compute", "x"], ["--rank", "9=1"], ["--rank", "1"], ["--link", "nowhere=2"],
+        ["--latency", "-1"],
+    ):  # fmt: skip
+        capsys.readouterr()
+        assert status_of(["analyse", path, *wrong]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_options_of_a_run_write_record_page_and_analysis(tmp_path):
+    result = pysmpi.run(
+        stencil, 4, args=(3,), compute="10us", platform="graphene", explain=True,
+        trace=tmp_path / "a.npz", view=tmp_path / "a.html", report=tmp_path / "a.json",
+    )  # fmt: skip
+    assert result.analysis["seconds"] == result.seconds
+    assert result.analysis["critical_path"]["seconds"] == pytest.approx(result.seconds)
+    assert read(str(tmp_path / "a.npz")).seconds == result.seconds
+    assert "<canvas" in (tmp_path / "a.html").read_text() or (tmp_path / "a.html").exists()
+    assert json.loads((tmp_path / "a.json").read_text())["analysis"]["schema"] == 1
+    plain = pysmpi.run(stencil, 4, args=(3,), compute="10us", platform="graphene")
+    assert plain.seconds == result.seconds and plain.analysis is None
+
+
+def scaled(steps):
+    """Work that is divided among the ranks, and a reduction."""
+    import time
+
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    out = np.zeros(1000)
+    for _ in range(steps):
+        time.sleep(0.1 / comm.size)
+        comm.Allreduce(np.ones(1000), out)
+
+
+def test_a_larger_run_is_extrapolated(record):
+    # One algorithm: what a library chooses for more ranks cannot be known from fewer.
+    machine = {"compute": "none", "platform": "graphene", "coll": {"allreduce": "rdb"}}
+    graphs = [Graph(record(scaled, n, 5, **machine)) for n in (2, 4, 8, 16)]
+    found = extrapolate(graphs, 64)
+    real = record(scaled, 64, 5, **machine)
+    assert found.seconds == pytest.approx(real.seconds, rel=0.1)
+
+
+def test_runs_that_do_not_extrapolate_are_refused_with_a_reason(record):
+    def other(steps):
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        if comm.size > 4:
+            comm.Barrier()
+        comm.Barrier()
+
+    graphs = [Graph(record(scaled, n, 2, compute="none")) for n in (2, 4, 8)]
+    with pytest.raises(UsageError, match="at least 3"):
+        extrapolate(graphs[:2], 64)
+    with pytest.raises(UsageError, match="more than the 8 ranks"):
+        extrapolate(graphs, 8)
+    changed = [Graph(record(other, n, 2, compute="none")) for n in (2, 4, 8)]
+    with pytest.raises(UsageError, match="structure changes"):
+        extrapolate(changed, 64)
+    graphs[0] = Graph(record(scaled, 2, 2, compute="none", platform="graphene"))
+    with pytest.raises(UsageError, match="platform"):
+        extrapolate(graphs, 64)
+
+    def erratic():
+        import time
+
+        from mpi4py import MPI
+
+        time.sleep({2: 1.0, 4: 0.1, 8: 3.0, 16: 0.2}[MPI.COMM_WORLD.size])
+
+    wild = [Graph(record(erratic, n, compute="none")) for n in (2, 4, 8, 16)]
+    with pytest.raises(UsageError, match="no simple law"):
+        extrapolate(wild, 64)
+
+
+def test_a_notebook_shows_a_result():
+    result = pysmpi.run(stencil, 40, args=(2,), compute="10us", platform="graphene")
+    html = result._repr_html_()
+    assert html.count("<tr>") == 33 and "and 8 more ranks" in html
+    assert "40 ranks" in html
+    explained = pysmpi.run(stencil, 2, args=(2,), compute="10us", explain=True)
+    assert "critical path" in explained._repr_html_()
+
+
+def test_a_picture_of_the_timeline(record, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    run = record(stencil, 4, 3, compute="10us", platform="graphene")
+    run.save(str(tmp_path / "a.npz"))
+    for name, start in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.pdf", b"%PDF")):
+        assert status_of(["view", str(tmp_path / "a.npz"), "-o", str(tmp_path / name)]) == 0
+        assert (tmp_path / name).read_bytes().startswith(start)
+    both = [str(tmp_path / "a.npz")] * 2
+    assert status_of(["view", *both, "-o", str(tmp_path / "b.png")]) == 2
+    assert "a picture shows one run" in capsys.readouterr().err
