@@ -10,7 +10,7 @@ from pysmpi.collectives.building import build
 from pysmpi.collectives.call import REDUCING, ROOTED, Call
 from pysmpi.collectives.layout import Nodes
 from pysmpi.collectives.selection import Selection
-from pysmpi.kernel.schedule import WAIT, WAITALL, Schedule
+from pysmpi.kernel.schedule import MOST_TAGS, WAIT, WAITALL, Schedule
 
 ALL = [
     (op, name)
@@ -153,3 +153,12 @@ def test_every_request_is_waited_for() -> None:
                 if code in (WAIT, WAITALL):
                     waited.update(range(first, last))
             assert waited == set(range(s.slots)), (op, name)
+
+
+@pytest.mark.parametrize("kind", ["send", "recv", "isend", "irecv", "share"])
+def test_tags_that_would_meet_messages_of_other_calls_are_refused(kind: str) -> None:
+    step = getattr(Schedule(), kind)
+    step(1, 8, tag=MOST_TAGS - 1)
+    for tag in (MOST_TAGS, -1):
+        with pytest.raises(AssertionError):
+            step(1, 8, tag=tag)

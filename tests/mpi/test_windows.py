@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -193,3 +194,15 @@ def test_views_of_a_window_survive_the_garbage_collector() -> None:
         gc.collect()
 
     on(1, main)
+
+
+def test_memory_at_address_0_is_refused() -> None:
+    def main(comm: Any) -> None:
+        nothing = (ctypes.c_char * 8).from_address(0)
+        assert error_of(lambda: MPI.Win.Create(nothing, 1, comm=comm)) == MPI.ERR_BASE
+        window = MPI.Win.Create_dynamic(comm=comm)
+        assert error_of(lambda: window.Attach(nothing)) == MPI.ERR_BASE
+        window.Free()
+        MPI.Win.Create((ctypes.c_char * 0).from_address(0), 1, comm=comm).Free()
+
+    on(2, main)
