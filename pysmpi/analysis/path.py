@@ -118,22 +118,25 @@ def critical_path(graph: Graph) -> CriticalPath:
     """Follow the dependencies back from the end of the run."""
     pieces: list[Piece] = []
     row = graph.last
+    waits = NONE  # the call that the messages of the path end
     while row != NONE:
+        if graph.kind[row] == RESUME:
+            waits = graph.site[row]
         before = graph.binding[row]
         begin = 0.0 if before == NONE else graph.date[before]
         if graph.date[row] > begin:
-            pieces += reversed(_pieces(graph, row, before, begin))
+            pieces += reversed(_pieces(graph, row, before, begin, waits))
         row = before
     pieces.reverse()
     return CriticalPath(graph, pieces)
 
 
-def _pieces(graph: Graph, row: int, before: int, begin: float) -> list[Piece]:
+def _pieces(graph: Graph, row: int, before: int, begin: float, waits: int) -> list[Piece]:
     """What happened between a row and the one that it depends on."""
     end = graph.date[row]
     what = graph.kind[row]
     if what == ARRIVE or (what == COMPLETE and before != NONE):
-        return _flight(graph, row, before, begin, end)
+        return _flight(graph, row, before, begin, end, waits)
     process = graph.process[row]
     rank = graph.rank_of.get(process, NONE)
     since, site = graph.since[row], graph.site[row]
@@ -162,15 +165,16 @@ def _local(graph: Graph, before: int) -> str:
     return OVERHEAD if before != NONE and graph.kind[before] in (RESUME, WAIT) else COMBINE
 
 
-def _flight(graph: Graph, row: int, before: int, begin: float, end: float) -> list[Piece]:
-    """The pieces of a message on its way."""
+def _flight(
+    graph: Graph, row: int, before: int, begin: float, end: float, site: int
+) -> list[Piece]:
+    """The pieces of a message on its way to a wait at `site`."""
     order = graph.a[row]
     message = graph.message_of.get(order, order) if graph.kind[row] == COMPLETE else order
     send = graph.sends.get(message, NONE)
     source = graph.sources.get(message, NONE)
     receive = graph.receives.get(graph.receive_of.get(message, NONE), NONE)
     receiver = graph.rank_of[graph.process[receive]] if receive != NONE else NONE
-    site = graph.site[receive] if receive != NONE else graph.site[send] if send != NONE else NONE
     since = graph.since[send] if send != NONE else NONE
     depart = graph.departs.get(message, NONE)
 

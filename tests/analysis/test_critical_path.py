@@ -135,6 +135,23 @@ def test_background_collectives_threads_and_one_sided_calls_have_paths_without_g
     assert graph.makespan() == pytest.approx(run.seconds, rel=1e-9)
 
 
+def test_a_message_belongs_to_the_call_that_waits_for_it(record):
+    def main():
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        data = np.zeros(1000)
+        if comm.rank == 0:
+            comm.Send(data, 1)
+        else:
+            request = comm.Irecv(data, 0)
+            request.Wait()
+
+    path = critical_path(Graph(record(main, 2, compute="none", platform="graphene")))
+    places = {place.partition(" ")[0] for cause, place, _ in path.by_place() if cause == LATENCY}
+    assert places == {"Wait"}
+
+
 def test_contention_is_told_from_bandwidth(record):
     def main(most):
         from mpi4py import MPI
