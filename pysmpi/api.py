@@ -15,6 +15,7 @@ from pysmpi.analysis.wishes import is_record, wanted
 from pysmpi.checkers.session import add_findings, checking
 from pysmpi.errors import UsageError
 from pysmpi.explore.guide import guide_of
+from pysmpi.faults.injection import injection_of
 from pysmpi.mpi.base import ranks
 from pysmpi.output import OutputFile
 from pysmpi.runtime import collection
@@ -34,7 +35,7 @@ from pysmpi.runtime.options import (
 from pysmpi.runtime.options import check as checked
 from pysmpi.runtime.result import ProgramError, Result, write_report
 from pysmpi.runtime.spawning import Segment
-from pysmpi.runtime.verdict import USAGE
+from pysmpi.runtime.verdict import MPI_ERROR, USAGE
 
 if TYPE_CHECKING:
     from pysmpi.analysis.observation import Observation
@@ -102,6 +103,7 @@ def run(
     explain: bool = False,
     report: Path | None = None,
     on_deadlock: OnDeadlock = "report",
+    fault: Sequence[str] | str = (),
     private: Sequence[str] = (),
     shared: Sequence[str] = (),
     sample: Sequence[str] | str = (),
@@ -205,7 +207,11 @@ def run_job(job: Job) -> Result:
         guide = guide_of(job.options)
         if guide is not None:
             guide.attach(job)
+        injection = injection_of(job)
         result = job.run()
+        if injection is not None and injection.report is not None:
+            result.error = injection.report
+            result.exit_status = MPI_ERROR
         add_findings(session, result)
         if guide is not None:
             guide.conclude(result)

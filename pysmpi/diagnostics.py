@@ -263,10 +263,34 @@ class OrderDependence(Diagnostic):
     title = "result depends on the order of events"
 
 
+class PartFailed(Diagnostic):
+    """A rank, a host or a link of the simulated machine has failed, as `--fault` says.
+
+    The job ends, as a launcher ends a job when one of its processes dies. The report shows what
+    failed and when, and the lines at which the ranks were.
+
+    ## Why it is bad
+
+    A long job on a large machine meets failures. What it has not written to a file is lost.
+
+    ## Example
+
+    `pysmpi run -n 8 --fault rank=7@2.5s prog.py`
+
+    ## What to do
+
+    - Write checkpoints, and start again from the last one.
+    - Compare the cost of checkpoints at different intervals: `--fault random:rate=0.001 --seed K`.
+    """
+
+    code = "PSM109"
+    title = "part of the machine failed"
+
+
 DIAGNOSTICS: dict[str, type[Diagnostic]] = {
     kind.code: kind
     for kind in (
-        Deadlock, RankFailed, Aborted, Truncated, MPIError, Livelock, OrderDependence,
+        Deadlock, RankFailed, Aborted, Truncated, MPIError, Livelock, OrderDependence, PartFailed,
     )
 }
 

@@ -204,6 +204,11 @@ class FlowTransport(Transport):
             way.append(resource)
         return way
 
+    def resource_of(self, link: Any) -> Resource:
+        """The link as flows see it."""
+        found = self.resources.get(link)
+        return self._resource(link) if found is None else found
+
     def _resource(self, link: Any) -> Resource:
         bandwidth: float = link.bandwidth
         latency: float = link.latency

@@ -218,6 +218,10 @@ class Options:
         (), _TEXTS, "--check", "all|NAME,...",
         "Check the program against the rules of MPI; repeatable. See pysmpi explain.",
     )  # fmt: skip
+    fault: Sequence[str] | str = _option(
+        (), _TEXTS, "--fault", "rank=N@TIME|host=NAME@TIME[:slow=F]|link=...|random:rate=R",
+        "A part of the machine that fails, or becomes slow; repeatable.",
+    )  # fmt: skip
     private: Sequence[str] = _option(
         (), _NAMES, "--private", "NAME",
         "Load this module or package once for each rank; repeatable.",

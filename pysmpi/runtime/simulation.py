@@ -275,6 +275,19 @@ class Simulation:
             self._ended(rank, outcome)
         stopping.leave_for_good(fiber)
 
+    def kill(self, rank: Rank) -> None:
+        """End a rank from outside, as a signal ends a process: none of its code runs any more."""
+        outcome = self.outcomes[rank.pid]
+        outcome.state = RankState.STOPPED
+        if rank.fiber is None:
+            return  # it has not begun
+        for fiber in [rank.fiber, *self.threads.pop(rank.pid, ())]:
+            fiber.process.reset()
+            fiber.process.resume = _nothing
+            stopping.leave(fiber)
+        rank.process = rank.fiber.process
+        self._ended(rank, outcome)
+
     def _fail(self, rank: Rank) -> None:
         """End the job after all ranks that are due at this instant have run.
 
