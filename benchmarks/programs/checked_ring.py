@@ -6,7 +6,7 @@ from mpi4py import MPI
 comm = MPI.COMM_WORLD
 mine, got = np.zeros(8), np.zeros(8)
 after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
-for step in range(2000):
+for _ in range(2000):
     request = comm.Irecv(got, source=before)
     comm.Send(mine, dest=after)
     request.Wait()
