@@ -18,6 +18,7 @@ from pysmpi.kernel.requests import Context, Receive, Request, Send, Transfer
 from pysmpi.kernel.schedule import IRECV, RECV
 from pysmpi.mpi.calls import MpiCall, Role
 from pysmpi.mpi.collective.execution import nodes_of
+from pysmpi.mpi.datatypes.datatypes import Datatype
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.output import OutputFile
 from pysmpi.platform.model import Platform
@@ -249,11 +250,19 @@ class Recorder:
             place = f"{file}:{site[1]}"
         process = rank.process
         thread = self._thread(process)
+        now = rank.engine.now
+        if now > thread.last + _NOTHING and thread.call is None:
+            self._blank(thread, now)
         record = TracedCall(call.name, rank.pid, thread.number, place)
         self._calls += 1
         record.number = self._calls
         record.start = rank.engine.now + process.debt
         record.peers = tuple(_peers(call))
+        for name, value in zip(call.procedure.parameters, call.values):
+            if value.__class__ is list or value.__class__ is tuple:
+                for part in value:
+                    if isinstance(part, Datatype):
+                        record.details.setdefault("datatypes", {})[name] = _description(part)
         outer = thread.call
         if outer is not None:
             if outer.name:
@@ -265,6 +274,19 @@ class Recorder:
         handles = self._handles(call)
         if handles:
             thread.awaited = handles
+
+    def _blank(self, thread: _Thread, now: float) -> None:
+        """Time has passed between two calls of a thread: a sleep."""
+        self._calls += 1
+        if self._between is not None:
+            if thread.rank >= self._known:
+                self._meet_ranks()
+            record = TracedCall("", thread.rank, thread.number, "")
+            record.number = self._calls
+            record.start, record.end = thread.last, now
+            record.operations.append((PASS, now - thread.last))
+            self._between(record)
+        thread.last = now
 
     def _handles(self, call: MpiCall) -> list[tuple[Any, list[Any], int, Any]]:
         """The active requests among the arguments of a call."""
@@ -507,6 +529,26 @@ class Recorder:
             if known is not None:
                 self._background.pop(known[0], None)
 
+    # What windows and files tell.
+
+    def epoch_opened(self, window: Any, rank: Rank, kind: str, peers: tuple[int, ...]) -> None:
+        """An epoch begins."""
+        self._note(rank, "epochs", ["open", kind, list(peers)])
+
+    def epoch_closed(self, window: Any, rank: Rank, kind: str, peers: tuple[int, ...]) -> None:
+        """An epoch ends."""
+        self._note(rank, "epochs", ["close", kind, list(peers)])
+
+    def file_accessed(self, file: Any, rank: Rank, kind: str, offset: int, nbytes: int) -> None:
+        """Bytes of a file were read or written."""
+        self._note(rank, "files", [os.fspath(file.storage.path), kind, offset, nbytes])
+
+    def _note(self, rank: Rank, name: str, value: Any) -> None:
+        """Keep a detail of the call that the rank is in."""
+        thread = self._threads.get(rank.process)
+        if thread is not None and thread.call is not None:
+            thread.call.details.setdefault(name, []).append(value)
+
     def _decides(self, call: Call) -> bool:
         """Whether the algorithm of a call decides while it runs."""
         some = self._live.get(call.op)
@@ -670,6 +712,20 @@ class Recorder:
             source: int = communicator.remote.group[send.source]
             return source
         return send.context.members[send.source].pid
+
+
+def _description(datatype: Datatype) -> dict[str, Any]:
+    """A datatype: its name, the bytes of its data and of its extent, and its constructor."""
+    record = datatype._impl
+    if record is None:
+        return {}
+    layout = record.layout
+    found = {"name": record.name, "size": layout.size, "extent": layout.ub - layout.lb}
+    if record.types:
+        found["combiner"] = record.combiner
+        found["integers"] = list(record.integers)
+        found["counts"] = list(record.counts)
+    return found
 
 
 def _learn_sizes(operation: tuple[Any, ...], receives: list[Receive]) -> None:
