@@ -42,7 +42,7 @@ def test_apps(app, machine, tmp_path, monkeypatch):
     )
     assert replay.seconds == pytest.approx(result.seconds, rel=1e-3)
     assert replay.messages == result.messages and replay.bytes == result.bytes
-    ends = [rank["seconds"] for rank in result.ranks]
+    ends = [rank["end_seconds"] for rank in result.ranks]
     assert replay.end_seconds == pytest.approx(ends, rel=1e-3)
 
 
