@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pysmpi.analysis.graph import Graph
+from pysmpi.analysis.graph import EventGraph
 from pysmpi.analysis.path import CAUSES, critical_path
 from pysmpi.errors import UsageError
 
@@ -82,7 +82,7 @@ class Extrapolation:
         }
 
 
-def extrapolate(graphs: Sequence[Graph], ranks: int) -> Extrapolation:
+def extrapolate(graphs: Sequence[EventGraph], ranks: int) -> Extrapolation:
     """Predict the time of a larger number of ranks.
 
     Raises UsageError with the reason if the runs do not allow it.
@@ -107,7 +107,7 @@ def extrapolate(graphs: Sequence[Graph], ranks: int) -> Extrapolation:
     return Extrapolation(ranks, sum(law.at(ranks) for law in laws.values()), laws, error)
 
 
-def _refuse_different(graphs: Sequence[Graph], counts: list[int], ranks: int) -> None:
+def _refuse_different(graphs: Sequence[EventGraph], counts: list[int], ranks: int) -> None:
     if len(set(counts)) < FEWEST:
         raise UsageError(
             f"extrapolate: found runs of {len(set(counts))} numbers of ranks, expected at least "

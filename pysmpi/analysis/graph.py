@@ -64,7 +64,7 @@ class Scales:
 
 
 @dataclass
-class Wait:
+class GraphWait:
     """A blocked wait: `process` from `begin` to `end` (s) at a call `site`, -1 outside of calls.
 
     `cause` is the message that ended it, 0 if it was no message; `rank` the rank that sent it or
@@ -79,7 +79,7 @@ class Wait:
     rank: int
 
 
-class Graph:
+class EventGraph:
     """The dependencies of a record.
 
     For each row of the record: `date` (s), `before` (the row before it in its process), `binding`
@@ -110,7 +110,7 @@ class Graph:
         self.completes: dict[int, int] = {}
         self.message_of: dict[int, int] = {}  # the message that a receive took
         self.receive_of: dict[int, int] = {}
-        self.waits: list[Wait] = []
+        self.waits: list[GraphWait] = []
         self.entered: dict[tuple[int, int], list[int]] = {}  # rows of a collective call
         self.modes = dict(zip(record.messages[:, 0].tolist(), record.messages[:, 6].tolist()))
         self.sources = dict(zip(record.messages[:, 0].tolist(), record.messages[:, 1].tolist()))
@@ -188,7 +188,7 @@ class Graph:
                 begun = waiting.get(process, before[i])
                 cause = a[i]
                 rank = self._waker_rank(i)
-                self.waits.append(Wait(process, date[begun], date[i], site[i], cause, rank))
+                self.waits.append(GraphWait(process, date[begun], date[i], site[i], cause, rank))
             elif what == ENTER:
                 self.entered.setdefault((a[i], int(b[i])), []).append(i)
             elif what == END:
@@ -407,11 +407,11 @@ class Graph:
         return bool(self.modes.get(message, 0) & DETACHED)
 
 
-def read(path: str) -> Graph:
+def read(path: str) -> EventGraph:
     """The graph of the record in a file; raises UsageError if it has no sense."""
     record = load(path)
     try:
-        return Graph(record)
+        return EventGraph(record)
     except (KeyError, IndexError, ValueError, TypeError, OverflowError) as error:
         raise contradiction(path, error) from None
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from pysmpi.analysis.graph import Graph
+from pysmpi.analysis.graph import EventGraph
 from pysmpi.analysis.page import write_page
 from pysmpi.analysis.why import Analysis, analyse
 from pysmpi.analysis.wishes import is_record
@@ -31,7 +31,7 @@ class Observation:
             record.save(self.files["--trace"].path)
             self.files["--trace"].keep()
         if job.options.explain or "--view" in self.files:
-            self.analysis = analyse(Graph(record))
+            self.analysis = analyse(EventGraph(record))
             result.analysis = self.analysis.report()
         if "--view" in self.files:
             write_page(self.files["--view"].path, [(job.program.name, record, self.analysis)])

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pysmpi.analysis.graph import NONE, Graph
+from pysmpi.analysis.graph import NONE, EventGraph
 from pysmpi.analysis.path import CAUSES
 from pysmpi.analysis.why import Analysis, analyse
 from pysmpi.trace.activity import CALL, MAIN, RETURN, Record
@@ -39,7 +39,7 @@ def write_page(path: str, runs: Sequence[Run]) -> None:
 def page(runs: Sequence[Run]) -> str:
     """The text of the page."""
     return assemble(
-        [page_data(name, record, analysis or analyse(Graph(record)))
+        [page_data(name, record, analysis or analyse(EventGraph(record)))
          for name, record, analysis in runs]
     )  # fmt: skip
 
@@ -107,7 +107,7 @@ def page_data(name: str, record: Record, analysis: Analysis) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _calls(graph: Graph, seconds: float) -> dict[str, Any]:
+def _calls(graph: EventGraph, seconds: float) -> dict[str, Any]:
     """The calls of main threads, by rank and time."""
     kind, process = np.array(graph.kind), np.array(graph.process)
     main = np.zeros(max(graph.rank_of, default=0) + 1, bool)
@@ -135,7 +135,7 @@ def _calls(graph: Graph, seconds: float) -> dict[str, Any]:
     }
 
 
-def _waits(graph: Graph, seconds: float) -> dict[str, Any]:
+def _waits(graph: EventGraph, seconds: float) -> dict[str, Any]:
     found = [
         (graph.rank_of[wait.process], wait.begin, wait.end, wait.rank)
         for wait in graph.waits
@@ -150,7 +150,7 @@ def _waits(graph: Graph, seconds: float) -> dict[str, Any]:
     }
 
 
-def _messages(graph: Graph, seconds: float) -> dict[str, Any]:
+def _messages(graph: EventGraph, seconds: float) -> dict[str, Any]:
     table = graph.record.messages
     date = graph.date
     rows = [
@@ -185,7 +185,7 @@ def _path(analysis: Analysis, seconds: float) -> dict[str, Any]:
     }
 
 
-def _links(graph: Graph, seconds: float) -> list[dict[str, Any]]:
+def _links(graph: EventGraph, seconds: float) -> list[dict[str, Any]]:
     """The use of the busiest links over time: the share of their bandwidth in each bin."""
     record = graph.record
     if seconds <= 0.0:

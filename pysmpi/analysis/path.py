@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Final
 
-from pysmpi.analysis.graph import NONE, Graph
+from pysmpi.analysis.graph import NONE, EventGraph
 from pysmpi.trace.activity import ARRIVE, COMPLETE, RESUME, SEND, WAIT
 
 COMPUTE: Final = "compute"  # the program's own work
@@ -25,7 +25,7 @@ CAUSES: Final = (COMPUTE, OVERHEAD, COMBINE, LATENCY, TRANSFER, CONTENTION, SLEE
 
 
 @dataclass(frozen=True)
-class Piece:
+class PathPiece:
     """A part of the critical path, from `begin` to `end` (s).
 
     `rank` has the work, or has sent the message. `receiver` is the rank that it is for, -1 without
@@ -52,8 +52,8 @@ class Piece:
 class CriticalPath:
     """The pieces of a critical path, in the order of time."""
 
-    graph: Graph
-    pieces: list[Piece]
+    graph: EventGraph
+    pieces: list[PathPiece]
 
     @property
     def seconds(self) -> float:
@@ -85,7 +85,7 @@ class CriticalPath:
         rows = [(cause, place, seconds) for (cause, place), seconds in found.items()]
         return sorted(rows, key=lambda row: (-row[2], row[:2]))
 
-    def place(self, piece: Piece) -> str:
+    def place(self, piece: PathPiece) -> str:
         """The lines of a piece."""
         record = self.graph.record
         if piece.cause != COMPUTE:
@@ -114,9 +114,9 @@ def span(sites: list[list[object]], since: int, site: int) -> str:
     return f"{first[1]}:{first[2]} to {last[1]}:{last[2]}"
 
 
-def critical_path(graph: Graph) -> CriticalPath:
+def critical_path(graph: EventGraph) -> CriticalPath:
     """Follow the dependencies back from the end of the run."""
-    pieces: list[Piece] = []
+    pieces: list[PathPiece] = []
     row = graph.last
     waits = NONE  # the call that the messages of the path end
     while row != NONE:
@@ -131,7 +131,7 @@ def critical_path(graph: Graph) -> CriticalPath:
     return CriticalPath(graph, pieces)
 
 
-def _pieces(graph: Graph, row: int, before: int, begin: float, waits: int) -> list[Piece]:
+def _pieces(graph: EventGraph, row: int, before: int, begin: float, waits: int) -> list[PathPiece]:
     """What happened between a row and the one that it depends on."""
     end = graph.date[row]
     what = graph.kind[row]
@@ -141,8 +141,8 @@ def _pieces(graph: Graph, row: int, before: int, begin: float, waits: int) -> li
     rank = graph.rank_of.get(process, NONE)
     since, site = graph.since[row], graph.site[row]
 
-    def piece(first: float, last: float, cause: str, place: int = site) -> Piece:
-        return Piece(first, last, cause, rank, NONE, 0, place, since)
+    def piece(first: float, last: float, cause: str, place: int = site) -> PathPiece:
+        return PathPiece(first, last, cause, rank, NONE, 0, place, since)
 
     if what == RESUME:
         return [piece(begin, end, SLEEP if before == graph.before[row] else OVERHEAD)]
@@ -160,14 +160,14 @@ def _pieces(graph: Graph, row: int, before: int, begin: float, waits: int) -> li
     return [piece(begin, end, _local(graph, before))]
 
 
-def _local(graph: Graph, before: int) -> str:
+def _local(graph: EventGraph, before: int) -> str:
     """The work after a row inside a call: the end of a wait costs overhead."""
     return OVERHEAD if before != NONE and graph.kind[before] in (RESUME, WAIT) else COMBINE
 
 
 def _flight(
-    graph: Graph, row: int, before: int, begin: float, end: float, site: int
-) -> list[Piece]:
+    graph: EventGraph, row: int, before: int, begin: float, end: float, site: int
+) -> list[PathPiece]:
     """The pieces of a message on its way to a wait at `site`."""
     order = graph.a[row]
     message = graph.message_of.get(order, order) if graph.kind[row] == COMPLETE else order
@@ -178,8 +178,8 @@ def _flight(
     since = graph.since[send] if send != NONE else NONE
     depart = graph.departs.get(message, NONE)
 
-    def piece(first: float, last: float, cause: str) -> Piece:
-        return Piece(first, last, cause, source, receiver, message, site, since)
+    def piece(first: float, last: float, cause: str) -> PathPiece:
+        return PathPiece(first, last, cause, source, receiver, message, site, since)
 
     if graph.kind[row] == COMPLETE or depart == NONE:
         return [piece(begin, end, LATENCY if graph.kind[before] == SEND else TRANSFER)]

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Final
 
-from pysmpi.analysis.graph import NONE, Graph
+from pysmpi.analysis.graph import NONE, EventGraph
 from pysmpi.analysis.path import span
 from pysmpi.trace.activity import CALL, END, MAIN, RESUME, RETURN, SEND
 
@@ -57,7 +57,7 @@ class Profile:
         return sum(self.ends)
 
 
-def profile(graph: Graph) -> Profile:
+def profile(graph: EventGraph) -> Profile:
     """The profile of a run: its main threads."""
     record = graph.record
     ranks = record.ranks
@@ -92,7 +92,7 @@ def profile(graph: Graph) -> Profile:
     return Profile(graph.seconds, compute, waited, ends, sites, dict(names))
 
 
-def _waits(graph: Graph, sites: list[Site], waited: list[float]) -> None:
+def _waits(graph: EventGraph, sites: list[Site], waited: list[float]) -> None:
     for wait in graph.waits:
         if graph.kind_of.get(wait.process) != MAIN or wait.site == NONE:
             continue
@@ -111,7 +111,7 @@ def _waits(graph: Graph, sites: list[Site], waited: list[float]) -> None:
                 site.lateness[wait.rank] += late
 
 
-def _collectives(graph: Graph, sites: list[Site]) -> None:
+def _collectives(graph: EventGraph, sites: list[Site]) -> None:
     for rows in graph.entered.values():
         if len(rows) < 2:
             continue

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pysmpi import text
-from pysmpi.analysis.graph import Graph, Scales, contradiction, read
+from pysmpi.analysis.graph import EventGraph, Scales, contradiction, read
 from pysmpi.analysis.path import (
     CAUSES,
     COMPUTE,
@@ -61,7 +61,7 @@ class Analysis:
     logarithm. `what_if` are makespans of changed runs.
     """
 
-    graph: Graph
+    graph: EventGraph
     path: CriticalPath
     profile: Profile
     efficiencies: Efficiencies
@@ -161,7 +161,7 @@ class Analysis:
         return f"{text.seconds(max(0.0, saved))} ({saved / self.graph.seconds:.1%})"
 
 
-def analyse(graph: Graph) -> Analysis:
+def analyse(graph: EventGraph) -> Analysis:
     """Analyse a run."""
     path = critical_path(graph)
     found = profile(graph)
@@ -207,7 +207,7 @@ def efficiencies(found: Profile, ideal: float) -> Efficiencies:
     )
 
 
-def what_if(graph: Graph, found: Profile, ideal: float) -> dict[str, float]:
+def what_if(graph: EventGraph, found: Profile, ideal: float) -> dict[str, float]:
     """Makespans (s) of changed runs."""
     changed = {"ideal network": ideal, "ideal compute": graph.makespan(IDEAL_COMPUTE)}
     if len(graph.kind) > MOST_ROWS:
@@ -231,7 +231,7 @@ def what_if(graph: Graph, found: Profile, ideal: float) -> dict[str, float]:
     return changed
 
 
-def _busiest_link(graph: Graph) -> int | None:
+def _busiest_link(graph: EventGraph) -> int | None:
     """The link that carries most bytes."""
     routes = graph.record.about["routes"]
     table = graph.record.messages

@@ -31,7 +31,7 @@ def merge(clock: Clock, other: Clock) -> None:
             clock[pid] = count
 
 
-class Meeting:
+class ClockMeeting:
     """The clocks of the ranks that have entered one collective call."""
 
     __slots__ = ("clocks", "left")
@@ -54,7 +54,7 @@ class Clocks:
         self.awaited: dict[int, list[Any]] = {}
         self.inside: dict[int, tuple[CallGroup, int]] = {}
         self.counts: dict[tuple[Any, int], int] = {}
-        self.meetings: dict[tuple[Any, int], Meeting] = {}
+        self.meetings: dict[tuple[Any, int], ClockMeeting] = {}
         self.begun: dict[int, tuple[CallGroup, int, MpiCall]] = {}  # by id of an operation
         self.locks: dict[tuple[Any, int], tuple[Clock, Clock]] = {}  # exclusive, any
         self.held: dict[tuple[Any, int, int], bool] = {}
@@ -79,7 +79,7 @@ class Clocks:
         if group is not None:
             number = self.counts.get((group.key, pid), 0)
             self.counts[group.key, pid] = number + 1
-            meeting = self.meetings.setdefault((group.key, number), Meeting())
+            meeting = self.meetings.setdefault((group.key, number), ClockMeeting())
             meeting.clocks[pid] = dict(clock)
             self.inside[id(call)] = group, number
         operations = call.operations

@@ -22,7 +22,7 @@ from pysmpi.mpi.buffers.spellings import MessageRegion
 _MOST = 1 << 18  # intervals of one region; beyond this its gaps count, too
 
 
-class Region:
+class WatchedRegion:
     """Memory as intervals of addresses: sorted, and apart from each other."""
 
     __slots__ = ("starts", "stops", "low", "high")
@@ -34,14 +34,14 @@ class Region:
         self.high = int(stops[-1])
 
     @classmethod
-    def flat(cls, memory: Any) -> Region:
+    def flat(cls, memory: Any) -> WatchedRegion:
         """The region of contiguous memory."""
         address = np.frombuffer(memory, np.uint8).ctypes.data
         nbytes = memory.nbytes
         return cls(np.array([address]), np.array([address + nbytes]))
 
     @classmethod
-    def of_array(cls, array: Any) -> Region:
+    def of_array(cls, array: Any) -> WatchedRegion:
         """The region of an array with any strides."""
         low, high = np.lib.array_utils.byte_bounds(array)
         length = array.itemsize
@@ -64,14 +64,14 @@ class Region:
         return cls(starts, starts + length)
 
     @classmethod
-    def of_offsets(cls, address: int, offsets: Any) -> Region:
+    def of_offsets(cls, address: int, offsets: Any) -> WatchedRegion:
         """The region of single bytes at sorted offsets from an address."""
         breaks = np.flatnonzero(np.diff(offsets) != 1)
         first = np.concatenate(([0], breaks + 1))
         last = np.concatenate((breaks, [len(offsets) - 1]))
         return cls(address + offsets[first], address + offsets[last] + 1)
 
-    def meets(self, other: Region) -> bool:
+    def meets(self, other: WatchedRegion) -> bool:
         """Whether the two have a byte in common."""
         if self.high <= other.low or other.high <= self.low:
             return False
@@ -84,18 +84,18 @@ class Region:
 
 
 # `told(rank, writes, memory, site)` when a line is about to use memory that overlaps.
-Told = Callable[[Rank, bool, Region, CallSite], None]
+Told = Callable[[Rank, bool, WatchedRegion, CallSite], None]
 
 
-def region_of(message: Any) -> Region | None:
+def region_of(message: Any) -> WatchedRegion | None:
     """The memory of a message; None if it has none."""
     if not isinstance(message, MessageRegion) or message.nbytes == 0:
         return None
     if message.data is not None:
-        return Region.flat(message.data)
+        return WatchedRegion.flat(message.data)
     memory = message.memory
     if memory.nbytes > 1 << 24:
-        return Region.flat(memory)
+        return WatchedRegion.flat(memory)
     # Let the layout pick the numbers of its bytes.
     numbers = np.zeros(message.nbytes, np.int64)
     index = np.arange(memory.nbytes, dtype=np.int64)
@@ -105,16 +105,16 @@ def region_of(message: Any) -> Region | None:
         message.plan.pack(part, message.origin, stream)
         numbers |= np.frombuffer(stream, np.uint8).astype(np.int64) << 8 * byte
     address = np.frombuffer(memory, np.uint8).ctypes.data
-    return Region.of_offsets(address, np.unique(numbers))
+    return WatchedRegion.of_offsets(address, np.unique(numbers))
 
 
-def regions_of(message: Any) -> list[Region]:
+def regions_of(message: Any) -> list[WatchedRegion]:
     """The memory of a message, as a list that may be empty."""
     found = region_of(message)
     return [] if found is None else [found]
 
 
-def meet(some: Sequence[Region], others: Sequence[Region]) -> bool:
+def meet(some: Sequence[WatchedRegion], others: Sequence[WatchedRegion]) -> bool:
     """Whether one of some regions has a byte in common with one of the others."""
     return any(one.meets(other) for one in some for other in others)
 
@@ -124,7 +124,7 @@ class Watched:
 
     __slots__ = ("regions", "told")
 
-    def __init__(self, regions: Sequence[Region], told: Told) -> None:
+    def __init__(self, regions: Sequence[WatchedRegion], told: Told) -> None:
         self.regions = regions
         self.told = told
 
@@ -137,7 +137,7 @@ class MemoryWatch:
         self.tracing: set[int] = set()
         self._program: dict[Any, bool] = {}
 
-    def watch(self, rank: Rank, key: Any, regions: Sequence[Region], told: Told) -> None:
+    def watch(self, rank: Rank, key: Any, regions: Sequence[WatchedRegion], told: Told) -> None:
         """Tell of the uses of some memory of the running rank, until `forget(rank, key)`."""
         if regions:
             self.watched.setdefault(rank.pid, {})[key] = Watched(regions, told)
@@ -191,7 +191,7 @@ class MemoryWatch:
     def _compare(
         self, rank: Rank, watched: dict[Any, Watched], writes: bool, memory: Any, frame: FrameType
     ) -> None:
-        region = Region.of_array(memory)
+        region = WatchedRegion.of_array(memory)
         for one in list(watched.values()):
             if meet(one.regions, (region,)):
                 code = frame.f_code

@@ -16,7 +16,7 @@ from pysmpi.runtime.findings import Finding
 from pysmpi.runtime.simulation import Simulation
 
 
-class Session(Protocol):
+class CheckContext(Protocol):
     """What the checkers of a run share (see `session.py`)."""
 
     clean: bool  # whether every rank came to its end
@@ -46,7 +46,7 @@ class Checker:
     `finish(simulation)` is called once the run is over. Problems go to `session.report(finding)`.
     """
 
-    session: Session
+    session: CheckContext
     needs_clocks = False  # whether it asks `session.clocks` what happened before what
 
     def begin(self, simulation: Simulation) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pysmpi.pytest_plugin.outcomes import Outcome
+from pysmpi.pytest_plugin.outcomes import ItemOutcome
 
 _SETTINGS = "_hypothesis_internal_use_settings"
 
@@ -106,8 +106,8 @@ def applied(item: Any, example: Example | None) -> Iterator[None]:
 
 
 def explore(
-    item: Any, run: Callable[[Example], Outcome]
-) -> tuple[Outcome | None, pytest.ExceptionInfo[BaseException] | None]:
+    item: Any, run: Callable[[Example], ItemOutcome]
+) -> tuple[ItemOutcome | None, pytest.ExceptionInfo[BaseException] | None]:
     """Let Hypothesis draw examples, each of which `run(example)` runs in ranks.
 
     Returns the outcome of the last example, which is the smallest one that fails if one does, and
@@ -115,7 +115,7 @@ def explore(
     """
     test = item.obj
     fixtures = tuple(item._fixtureinfo.argnames)
-    last: list[Outcome] = []
+    last: list[ItemOutcome] = []
     rejected = import_module("hypothesis.errors").UnsatisfiedAssumption
 
     owner = getattr(item, "instance", None)

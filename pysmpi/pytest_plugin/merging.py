@@ -8,7 +8,7 @@ import pytest
 from _pytest._code.code import TerminalRepr
 
 from pysmpi import text
-from pysmpi.pytest_plugin.outcomes import Outcome
+from pysmpi.pytest_plugin.outcomes import ItemOutcome
 from pysmpi.runtime.findings import report as findings_text
 
 PHASES = ("setup", "call", "teardown")
@@ -48,7 +48,7 @@ class Failure(TerminalRepr):
 
 
 def merged(
-    item: pytest.Item, when: str, outcome: Outcome, seconds: float
+    item: pytest.Item, when: str, outcome: ItemOutcome, seconds: float
 ) -> pytest.TestReport | None:
     """The report of a phase; None if there was none."""
     found = dict(sorted(outcome.reports.get(when, {}).items()))
@@ -99,7 +99,7 @@ def merged(
     return report
 
 
-def _last_phase(outcome: Outcome) -> str:
+def _last_phase(outcome: ItemOutcome) -> str:
     """The phase in which the simulation ended."""
     for when in reversed(PHASES):
         if outcome.reports.get(when):
@@ -109,7 +109,7 @@ def _last_phase(outcome: Outcome) -> str:
     return "setup"
 
 
-def _missing(report: pytest.TestReport, outcome: Outcome) -> None:
+def _missing(report: pytest.TestReport, outcome: ItemOutcome) -> None:
     """Ranks could not import the test, or have skipped its module."""
     failed = {pid: why for pid, (kind, why) in outcome.missing.items() if kind == "failed"}
     if not failed:
@@ -127,7 +127,10 @@ def _missing(report: pytest.TestReport, outcome: Outcome) -> None:
 
 
 def _join(
-    report: pytest.TestReport, found: dict[int, pytest.TestReport], outcome: Outcome, ended: bool
+    report: pytest.TestReport,
+    found: dict[int, pytest.TestReport],
+    outcome: ItemOutcome,
+    ended: bool,
 ) -> None:
     failed = {pid: one for pid, one in found.items() if one.failed}
     if failed or ended:
@@ -148,7 +151,7 @@ def _join(
             report.wasxfail = chosen.wasxfail
 
 
-def _failure(failed: dict[int, pytest.TestReport], outcome: Outcome, ended: bool) -> Any:
+def _failure(failed: dict[int, pytest.TestReport], outcome: ItemOutcome, ended: bool) -> Any:
     failure = Failure()
     own = {pid: one for pid, one in failed.items() if getattr(one, "kind", "") not in _STUCK}
     groups: dict[tuple[Any, ...], list[int]] = {}
@@ -180,7 +183,7 @@ def _failure(failed: dict[int, pytest.TestReport], outcome: Outcome, ended: bool
     return failure
 
 
-def _waits(outcome: Outcome) -> list[str]:
+def _waits(outcome: ItemOutcome) -> list[str]:
     lines = str(outcome.stuck).splitlines()
     return [line for line in lines if line.startswith(("  rank", "  why"))]
 
@@ -190,7 +193,7 @@ def _message(report: pytest.TestReport) -> str:
     return str(report.longrepr if crash is None else crash.message).partition("\n")[0]
 
 
-def _crash(own: dict[int, pytest.TestReport], outcome: Outcome, ended: bool) -> Crash | None:
+def _crash(own: dict[int, pytest.TestReport], outcome: ItemOutcome, ended: bool) -> Crash | None:
     if own:
         pid = min(own)
         first = own[pid]

@@ -13,7 +13,7 @@ from pysmpi.runtime.findings import Finding
 
 
 @dataclass
-class Outcome:
+class ItemOutcome:
     """What happened in a test.
 
     `reports` has the reports of each phase by rank. `stuck` is the report of ranks that could not

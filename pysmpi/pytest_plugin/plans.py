@@ -28,7 +28,7 @@ def launched() -> bool:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ItemPlan:
     """How a test function is to run.
 
     `sizes` are numbers of ranks, a test for each. `parameter` is the name of the parameter that
@@ -44,7 +44,7 @@ class Plan:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def find_plan(node: Any, names: Sequence[str], config: pytest.Config) -> Plan | None:
+def find_plan(node: Any, names: Sequence[str], config: pytest.Config) -> ItemPlan | None:
     """The plan of a function or item with the fixtures `names`; None for one process.
 
     Raises pytest.UsageError for marks with wrong arguments.
@@ -56,7 +56,7 @@ def find_plan(node: Any, names: Sequence[str], config: pytest.Config) -> Plan | 
     if mark is None:
         if not everything(config):
             return None
-        return Plan(default_sizes(config), "mpi_ranks")
+        return ItemPlan(default_sizes(config), "mpi_ranks")
     return _mpi(mark, node, names, config)
 
 
@@ -93,7 +93,7 @@ def _sizes(value: Any, where: str) -> tuple[int, ...]:
     return found
 
 
-def _parallel(mark: pytest.Mark, node: Any) -> Plan:
+def _parallel(mark: pytest.Mark, node: Any) -> ItemPlan:
     where = f"{node.nodeid}: @pytest.mark.parallel"
     if len(mark.args) == 1 and not mark.kwargs:
         sizes = _sizes(mark.args[0], where)
@@ -106,10 +106,10 @@ def _parallel(mark: pytest.Mark, node: Any) -> Plan:
     most = os.environ.get(MOST_FLAG)
     if most is not None and max(sizes) > int(most):
         raise pytest.UsageError(f"{where}: found {max(sizes)} ranks, but {MOST_FLAG} is {most}")
-    return Plan(sizes, "_nprocs" if len(sizes) > 1 else "")
+    return ItemPlan(sizes, "_nprocs" if len(sizes) > 1 else "")
 
 
-def _mpi(mark: pytest.Mark, node: Any, names: Sequence[str], config: pytest.Config) -> Plan:
+def _mpi(mark: pytest.Mark, node: Any, names: Sequence[str], config: pytest.Config) -> ItemPlan:
     where = f"{node.nodeid}: @pytest.mark.mpi"
     given = dict(mark.kwargs)
     if len(mark.args) > 1 or (mark.args and "ranks" in given):
@@ -136,10 +136,10 @@ def _mpi(mark: pytest.Mark, node: Any, names: Sequence[str], config: pytest.Conf
             raise pytest.UsageError(f"{where}: timeout: found {timeout!r}, expected a duration")
         timeout = timeout * UNITS[unit]
     labelled = len(sizes) > 1 or "mpi_ranks" in names
-    return Plan(sizes, "mpi_ranks" if labelled else "", schedules, timeout, given)
+    return ItemPlan(sizes, "mpi_ranks" if labelled else "", schedules, timeout, given)
 
 
-def size_of(item: Any, plan: Plan) -> int:
+def size_of(item: Any, plan: ItemPlan) -> int:
     """The number of ranks of one test."""
     callspec = getattr(item, "callspec", None)
     if callspec is not None and plan.parameter in callspec.params:

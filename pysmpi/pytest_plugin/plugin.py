@@ -13,7 +13,7 @@ from pysmpi.pytest_plugin import outer_mpi, plans
 
 # In sessions of ranks: the worker, see worker.py.
 WORKER: pytest.StashKey[Any] = pytest.StashKey()
-_PLAN: pytest.StashKey[plans.Plan | None] = pytest.StashKey()
+_PLAN: pytest.StashKey[plans.ItemPlan | None] = pytest.StashKey()
 _RUNNER = "pysmpi-runner"
 _ISOLATING = "pytest_isolate_mpi"
 
@@ -105,12 +105,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     )
 
 
-def find(node: Any, names: Any, config: pytest.Config) -> plans.Plan | None:
+def find(node: Any, names: Any, config: pytest.Config) -> plans.ItemPlan | None:
     """The plan of a node, found once."""
     plan = node.stash.get(_PLAN, False)
     if plan is False:
         plan = node.stash[_PLAN] = plans.find_plan(node, names, config)
-    found: plans.Plan | None = plan
+    found: plans.ItemPlan | None = plan
     return found
 
 

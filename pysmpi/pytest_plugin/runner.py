@@ -12,8 +12,8 @@ from pysmpi.errors import UsageError
 from pysmpi.pytest_plugin import plans, plugin
 from pysmpi.pytest_plugin.examples import Example, explore, is_property, notes
 from pysmpi.pytest_plugin.merging import PHASES, merged
-from pysmpi.pytest_plugin.outcomes import Outcome
-from pysmpi.pytest_plugin.world import Key, World
+from pysmpi.pytest_plugin.outcomes import ItemOutcome
+from pysmpi.pytest_plugin.world import Key, LivingWorld
 from pysmpi.runtime.options import FIELDS
 
 
@@ -26,7 +26,7 @@ class Runner:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.world: World | None = None
+        self.world: LivingWorld | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(
@@ -51,7 +51,7 @@ class Runner:
     def pytest_unconfigure(self) -> None:
         self._close()
 
-    def _plan(self, item: pytest.Item) -> plans.Plan | None:
+    def _plan(self, item: pytest.Item) -> plans.ItemPlan | None:
         plan = plugin.find(item, getattr(item, "fixturenames", ()), self.config)
         if plan is None or any(not mark.args for mark in item.iter_markers("skip")):
             return None  # pytest skips it without ranks
@@ -64,7 +64,7 @@ class Runner:
         return _key(item, plan)
 
     def _reports(
-        self, item: pytest.Item, nextitem: pytest.Item | None, plan: plans.Plan
+        self, item: pytest.Item, nextitem: pytest.Item | None, plan: plans.ItemPlan
     ) -> list[pytest.TestReport]:
         begun = time.perf_counter()
         key = _key(item, plan)
@@ -85,12 +85,12 @@ class Runner:
         return _merged(item, outcome, begun)
 
     def _property(
-        self, item: pytest.Item, plan: plans.Plan, key: Key
+        self, item: pytest.Item, plan: plans.ItemPlan, key: Key
     ) -> list[pytest.TestReport]:
         """Run a test with `@given`: Hypothesis draws, and each example runs in ranks."""
         begun = time.perf_counter()
 
-        def run(example: Example) -> Outcome:
+        def run(example: Example) -> ItemOutcome:
             world = self._world(key)
             outcome = world.run(item, item, plan.timeout, example)
             if outcome.stuck or outcome.ended or 0 < len(outcome.errors) < key.size:
@@ -106,7 +106,7 @@ class Runner:
             outcome.notes = notes(error.value)
         return _merged(item, outcome, begun)
 
-    def _schedules(self, item: pytest.Item, plan: plans.Plan, key: Key) -> Outcome:
+    def _schedules(self, item: pytest.Item, plan: plans.ItemPlan, key: Key) -> ItemOutcome:
         """Run a test in other orders of events until it fails; each time in new ranks."""
         given = dict(key.options)
         first = self.config.getoption("mpi_seed")
@@ -126,11 +126,11 @@ class Runner:
                 break
         return outcome
 
-    def _world(self, key: Key) -> World:
+    def _world(self, key: Key) -> LivingWorld:
         if self.world is not None and (self.world.ended or self.world.key != key):
             self._close()
         if self.world is None:
-            self.world = World(self.config, key)
+            self.world = LivingWorld(self.config, key)
         return self.world
 
     def _close(self) -> None:
@@ -139,7 +139,7 @@ class Runner:
             world.close()
 
 
-def _key(item: pytest.Item, plan: plans.Plan) -> Key:
+def _key(item: pytest.Item, plan: plans.ItemPlan) -> Key:
     return _sorted(plans.size_of(item, plan), plan.options)
 
 
@@ -147,7 +147,7 @@ def _sorted(size: int, options: Mapping[str, Any]) -> Key:
     return Key(size, tuple(sorted(options.items(), key=str)))
 
 
-def _merged(item: pytest.Item, outcome: Outcome, begun: float) -> list[pytest.TestReport]:
+def _merged(item: pytest.Item, outcome: ItemOutcome, begun: float) -> list[pytest.TestReport]:
     """The reports of the phases of a test."""
     for warning in outcome.warnings:
         item.ihook.pytest_warning_recorded.call_historic(kwargs=warning)

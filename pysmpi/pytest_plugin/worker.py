@@ -14,7 +14,7 @@ from _pytest.runner import call_and_report
 
 from pysmpi.pytest_plugin import plugin
 from pysmpi.pytest_plugin.examples import Example, applied
-from pysmpi.pytest_plugin.outcomes import Outcome
+from pysmpi.pytest_plugin.outcomes import ItemOutcome
 from pysmpi.pytest_plugin.sharing import options_of_ranks
 from pysmpi.runtime.program_errors import internal_error, strip
 from pysmpi.runtime.simulation import Simulation
@@ -28,7 +28,7 @@ class RanksWorld(Protocol):
 
     directory: str
     config: Config
-    outcome: Outcome
+    outcome: ItemOutcome
     example: Example | None
 
     @property

@@ -26,7 +26,7 @@ from pysmpi.mpi.base.constants import ERR_PENDING
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.pytest_plugin import sharing, worker
 from pysmpi.pytest_plugin.examples import Example, Pause
-from pysmpi.pytest_plugin.outcomes import Outcome
+from pysmpi.pytest_plugin.outcomes import ItemOutcome
 from pysmpi.runtime.deadlock import DeadlockReport, find_deadlock, table
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.loader import RankProgram
@@ -68,7 +68,7 @@ class _Program(RankProgram):
 
     name = "pytest"
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: LivingWorld) -> None:
         self.world = world
 
     def run(self) -> None:
@@ -78,13 +78,13 @@ class _Program(RankProgram):
 class _Job(Job):
     """A job in which ranks wait for tests."""
 
-    world: World
+    world: LivingWorld
 
     def _deadlock(self, simulation: Simulation) -> bool:
         return self.world.at_rest(simulation)
 
 
-class World:
+class LivingWorld:
     """Ranks for the tests of one key; `config` is that of the user's session."""
 
     def __init__(self, config: pytest.Config, key: Key) -> None:
@@ -106,7 +106,7 @@ class World:
         self.called = False  # whether there is a new task, or the end
         self.idle: dict[int, Any] = {}  # fibers of ranks that wait for the others
         self.task: tuple[pytest.Item, pytest.Item | None] | None = None
-        self.outcome = Outcome(key.size)
+        self.outcome = ItemOutcome(key.size)
         self.failing = False  # some rank has failed in the running test
         self.stage = "start"
         self.begun = 0.0
@@ -133,10 +133,10 @@ class World:
         following: pytest.Item | None,
         timeout: float | None,
         example: Example | None = None,
-    ) -> Outcome:
+    ) -> ItemOutcome:
         """Run a test in all ranks. `following` is the next one for them, if there is one."""
         self.example = example
-        self.outcome = outcome = Outcome(self.key.size, timeout=timeout)
+        self.outcome = outcome = ItemOutcome(self.key.size, timeout=timeout)
         self.task = (item, following)
         self.failing = False
         self.breaks = 0

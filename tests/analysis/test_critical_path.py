@@ -5,7 +5,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from pysmpi.analysis.graph import Graph, Scales
+from pysmpi.analysis.graph import EventGraph, Scales
 from pysmpi.analysis.path import COMPUTE, CONTENTION, LATENCY, TRANSFER, critical_path
 
 FIVE = [
@@ -42,7 +42,7 @@ def whole(path):
 @pytest.mark.parametrize("app", FIVE, ids=lambda app: app[0])
 def test_its_length_is_the_makespan(record, app):
     run = record(*app, compute="50us", **MACHINE)
-    graph = Graph(run)
+    graph = EventGraph(run)
     assert graph.seconds == run.about["result"]["seconds"]
     whole(critical_path(graph))
     assert graph.makespan() == pytest.approx(run.seconds, rel=1e-12)
@@ -51,7 +51,7 @@ def test_its_length_is_the_makespan(record, app):
 @pytest.mark.parametrize("app", FIVE, ids=lambda app: app[0])
 def test_shorter_compute_of_the_line_that_it_names_shortens_a_second_run(record, app):
     run = record(*app, compute="200us", **MACHINE)
-    graph = Graph(run)
+    graph = EventGraph(run)
     path = critical_path(graph)
     lines = defaultdict(float)
     for piece in path.pieces:
@@ -74,7 +74,7 @@ def test_shorter_compute_of_the_line_that_it_names_shortens_a_second_run(record,
 @pytest.mark.parametrize("app", FIVE, ids=lambda app: app[0])
 def test_lower_latency_and_more_bandwidth_shorten_a_second_run_as_predicted(record, app):
     run = record(*app, compute="20us", **MACHINE)
-    graph = Graph(run)
+    graph = EventGraph(run)
     # Factors 1 of lv08's default 13.01 and 0.97.
     for cfg, scales in (
         ({"network/latency-factor": str(13.01 * 0.9)}, Scales(latency=0.9)),
@@ -97,7 +97,7 @@ def test_it_names_the_late_rank_and_the_line(record):
             comm.Barrier()
 
     run = record(main, 4, compute="none")
-    path = critical_path(Graph(run))
+    path = critical_path(EventGraph(run))
     whole(path)
     causes = path.by_cause()
     assert causes["sleep"] == pytest.approx(3.0, rel=1e-6)
@@ -127,7 +127,7 @@ def test_background_collectives_threads_and_one_sided_calls_have_paths_without_g
         window.Free()
 
     run = record(main, 4, compute="1us", platform="graphene")
-    graph = Graph(run)
+    graph = EventGraph(run)
     path = critical_path(graph)
     whole(path)
     causes = path.by_cause()
@@ -147,7 +147,7 @@ def test_a_message_belongs_to_the_call_that_waits_for_it(record):
             request = comm.Irecv(data, 0)
             request.Wait()
 
-    path = critical_path(Graph(record(main, 2, compute="none", platform="graphene")))
+    path = critical_path(EventGraph(record(main, 2, compute="none", platform="graphene")))
     places = {place.partition(" ")[0] for cause, place, _ in path.by_place() if cause == LATENCY}
     assert places == {"Wait"}
 
@@ -164,8 +164,8 @@ def test_contention_is_told_from_bandwidth(record):
         elif comm.rank < most:
             comm.Send(data, 0)
 
-    alone = critical_path(Graph(record(main, 4, 2, compute="none", platform="graphene")))
-    crowded = critical_path(Graph(record(main, 4, 4, compute="none", platform="graphene")))
+    alone = critical_path(EventGraph(record(main, 4, 2, compute="none", platform="graphene")))
+    crowded = critical_path(EventGraph(record(main, 4, 4, compute="none", platform="graphene")))
     assert alone.by_cause()[CONTENTION] == 0.0
     assert alone.by_cause()[TRANSFER] > 0.9 * alone.seconds
     assert crowded.seconds > 1.2 * alone.seconds or crowded.by_cause()[CONTENTION] == 0.0

@@ -8,7 +8,7 @@ import pytest
 
 import pysmpi
 from pysmpi.analysis.extrapolation import extrapolate
-from pysmpi.analysis.graph import Graph, Scales, read
+from pysmpi.analysis.graph import EventGraph, Scales, read
 from pysmpi.analysis.why import analyse
 from pysmpi.cli.main import status_of
 from pysmpi.errors import UsageError
@@ -41,7 +41,7 @@ class Straggler:
 
 def test_the_efficiencies_are_those_of_their_definitions(record):
     run = record(stencil, 4, 10, compute="1ms", listener=Straggler(2, 1.5), **MACHINE)
-    found = analyse(Graph(run))
+    found = analyse(EventGraph(run))
     compute = found.profile.compute
     pop = found.efficiencies
     assert compute[2] == pytest.approx(1.5 * compute[1], rel=0.1)
@@ -57,19 +57,19 @@ def test_the_efficiencies_are_those_of_their_definitions(record):
 def test_a_straggler_and_even_load_are_predicted(record):
     run = record(stencil, 4, 10, compute="1ms", **MACHINE)
     slow = record(stencil, 4, 10, compute="1ms", listener=Straggler(1, 2.0), **MACHINE)
-    assert Graph(run).makespan(Scales(ranks={1: 2.0})) == pytest.approx(slow.seconds, rel=0.02)
-    assert Graph(slow).makespan(Scales(ranks={1: 0.5})) == pytest.approx(run.seconds, rel=0.02)
+    assert EventGraph(run).makespan(Scales(ranks={1: 2.0})) == pytest.approx(slow.seconds, rel=0.02)
+    assert EventGraph(slow).makespan(Scales(ranks={1: 0.5})) == pytest.approx(run.seconds, rel=0.02)
 
 
 def test_ideal_compute_is_predicted(record):
     run = record(stencil, 4, 10, compute="50us", **MACHINE)
     ideal = record(stencil, 4, 10, compute="none", **MACHINE)
-    assert Graph(run).makespan(Scales(compute=0.0)) == pytest.approx(ideal.seconds, rel=0.02)
+    assert EventGraph(run).makespan(Scales(compute=0.0)) == pytest.approx(ideal.seconds, rel=0.02)
 
 
 def test_the_sensitivities_are_derivatives(record):
     run = record(stencil, 4, 10, compute="100us", **MACHINE)
-    found = analyse(Graph(run))
+    found = analyse(EventGraph(run))
     step = 1e-4
     for name, scales in (
         ("compute", Scales(compute=1 + step)),
@@ -92,7 +92,7 @@ def test_the_line_of_what_limits_names_the_late_rank_and_the_call(record):
             time.sleep(0.05 if comm.rank == 3 and step % 5 else 0.001)
             comm.Allreduce(np.ones(1), out)
 
-    limit = analyse(Graph(record(main, 4, compute="none"))).limit()
+    limit = analyse(EventGraph(record(main, 4, compute="none"))).limit()
     assert "rank 3 is late in 80% of the Allreduce at" in limit
     assert "waiting" in limit
 
@@ -119,7 +119,7 @@ def test_records_come_back_as_they_were_written(record, tmp_path):
     run.save(str(tmp_path / "a.npz"))
     graph = read(str(tmp_path / "a.npz"))
     assert graph.record.about == json.loads(json.dumps(run.about))
-    assert analyse(graph).report() == analyse(Graph(run)).report()
+    assert analyse(graph).report() == analyse(EventGraph(run)).report()
 
 
 def test_damaged_records_give_one_line(record, tmp_path, capsys):
@@ -208,7 +208,7 @@ def scaled(steps):
 def test_a_larger_run_is_extrapolated(record):
     # One algorithm: what a library chooses for more ranks cannot be known from fewer.
     machine = {"compute": "none", "platform": "graphene", "coll": {"allreduce": "rdb"}}
-    graphs = [Graph(record(scaled, n, 5, **machine)) for n in (2, 4, 8, 16)]
+    graphs = [EventGraph(record(scaled, n, 5, **machine)) for n in (2, 4, 8, 16)]
     found = extrapolate(graphs, 64)
     real = record(scaled, 64, 5, **machine)
     assert found.seconds == pytest.approx(real.seconds, rel=0.1)
@@ -223,15 +223,15 @@ def test_runs_that_do_not_extrapolate_are_refused_with_a_reason(record):
             comm.Barrier()
         comm.Barrier()
 
-    graphs = [Graph(record(scaled, n, 2, compute="none")) for n in (2, 4, 8)]
+    graphs = [EventGraph(record(scaled, n, 2, compute="none")) for n in (2, 4, 8)]
     with pytest.raises(UsageError, match="at least 3"):
         extrapolate(graphs[:2], 64)
     with pytest.raises(UsageError, match="more than the 8 ranks"):
         extrapolate(graphs, 8)
-    changed = [Graph(record(other, n, 2, compute="none")) for n in (2, 4, 8)]
+    changed = [EventGraph(record(other, n, 2, compute="none")) for n in (2, 4, 8)]
     with pytest.raises(UsageError, match="structure changes"):
         extrapolate(changed, 64)
-    graphs[0] = Graph(record(scaled, 2, 2, compute="none", platform="graphene"))
+    graphs[0] = EventGraph(record(scaled, 2, 2, compute="none", platform="graphene"))
     with pytest.raises(UsageError, match="platform"):
         extrapolate(graphs, 64)
 
@@ -242,7 +242,7 @@ def test_runs_that_do_not_extrapolate_are_refused_with_a_reason(record):
 
         time.sleep({2: 1.0, 4: 0.1, 8: 3.0, 16: 0.2}[MPI.COMM_WORLD.size])
 
-    wild = [Graph(record(erratic, n, compute="none")) for n in (2, 4, 8, 16)]
+    wild = [EventGraph(record(erratic, n, compute="none")) for n in (2, 4, 8, 16)]
     with pytest.raises(UsageError, match="no simple law"):
         extrapolate(wild, 64)
 

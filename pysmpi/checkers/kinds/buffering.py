@@ -56,7 +56,7 @@ class PotentialDeadlock(Diagnostic):
     title = "potential deadlock"
 
 
-class Step:
+class BufferingStep:
     """One call of a rank: the messages that it starts, and what it waits for."""
 
     __slots__ = ("call", "starts", "needs", "meets", "entered", "leaves")
@@ -79,8 +79,8 @@ class BufferingChecks(Checker):
     """Remembers the calls of all ranks, and plays them again without buffers."""
 
     def __init__(self) -> None:
-        self.streams: dict[Process, list[Step]] = {}
-        self.steps: dict[int, Step] = {}  # by id of the call
+        self.streams: dict[Process, list[BufferingStep]] = {}
+        self.steps: dict[int, BufferingStep] = {}  # by id of the call
         self.awaited: dict[int, list[Request]] = {}
         self.counts: dict[tuple[Any, int], int] = {}
         self.sizes: dict[Any, int] = {}
@@ -98,7 +98,7 @@ class BufferingChecks(Checker):
         """Remember a call that communicates."""
         if call.kind is CallKind.LOCAL or self.count > _MOST:
             return
-        step = self.steps[id(call)] = Step(call)
+        step = self.steps[id(call)] = BufferingStep(call)
         self.streams.setdefault(call.rank.process, []).append(step)
         self.count += 1
         group = group_of(call)
@@ -183,13 +183,13 @@ class BufferingChecks(Checker):
         if stuck:
             self._report(stuck)
 
-    def _report(self, stuck: list[Step]) -> None:
+    def _report(self, stuck: list[BufferingStep]) -> None:
         sends = [
             send.nbytes for step in stuck for send in step.needs if isinstance(send, Send)
         ]
         # A rank that waits for a rank that waits explains nothing: first those that send.
         shown = sorted(stuck, key=lambda step: not any(isinstance(n, Send) for n in step.needs))
-        groups: dict[Any, list[Step]] = {}
+        groups: dict[Any, list[BufferingStep]] = {}
         for step in shown:
             groups.setdefault((step.call.site, step.call.name), []).append(step)
         places: list[Place] = []
@@ -231,7 +231,7 @@ class Play:
 
     def __init__(
         self,
-        streams: list[list[Step]],
+        streams: list[list[BufferingStep]],
         sizes: dict[Any, int],
         matched: dict[Request, Request],
         exact: bool,
@@ -249,7 +249,7 @@ class Play:
         self.receives: dict[Any, list[Receive]] = defaultdict(list)
         self.due = deque(range(len(streams)))
 
-    def run(self) -> list[Step]:
+    def run(self) -> list[BufferingStep]:
         """Play; returns the calls that wait for ever."""
         for stream in self.streams:
             for step in stream:
@@ -274,7 +274,7 @@ class Play:
     def _wake(self, key: Any) -> None:
         self.due.extend(self.waiting.pop(key, ()))
 
-    def _enter(self, step: Step) -> None:
+    def _enter(self, step: BufferingStep) -> None:
         step.entered = True
         for request in step.starts:
             self.started.add(request)
@@ -320,7 +320,7 @@ class Play:
         self._wake(send)
         self._wake(receive)
 
-    def _blocker(self, step: Step) -> Any:
+    def _blocker(self, step: BufferingStep) -> Any:
         if step.meets is not None and not step.leaves:
             if self.entered[step.meets] < self.sizes[step.meets]:
                 return step.meets

@@ -6,7 +6,7 @@ import zlib
 from typing import Any
 
 from pysmpi.checkers.describing import call_text, place
-from pysmpi.checkers.memory import Region, meet, regions_of
+from pysmpi.checkers.memory import WatchedRegion, meet, regions_of
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.frames import CallSite
@@ -102,7 +102,12 @@ class Owned:
     __slots__ = ("call", "handle", "reads", "writes", "sent", "sum", "told")
 
     def __init__(
-        self, call: MpiCall, handle: Any, reads: list[Region], writes: list[Region], sent: list[Any]
+        self,
+        call: MpiCall,
+        handle: Any,
+        reads: list[WatchedRegion],
+        writes: list[WatchedRegion],
+        sent: list[Any],
     ) -> None:
         self.call = call
         self.handle = handle
@@ -140,7 +145,7 @@ class BufferChecks(Checker):
         pair = "sendbuf" in given and "recvbuf" in given and not call.name.endswith("_init")
         if not mine and not pair:
             return
-        found: dict[str, list[Region]] = {}
+        found: dict[str, list[WatchedRegion]] = {}
         for name, spec in given.items():
             if spec is None or is_in_place(spec):
                 continue
@@ -214,7 +219,7 @@ class BufferChecks(Checker):
         key = id(operation)
 
         def touched(
-            rank: Rank, writing: bool, memory: Region, site: CallSite, owned: Owned = owned
+            rank: Rank, writing: bool, memory: WatchedRegion, site: CallSite, owned: Owned = owned
         ) -> None:
             if writing or meet([memory], owned.writes):
                 self._touched(rank, owned, site, writing)
@@ -314,7 +319,9 @@ def _sent(operation: RequestOperation, handle: Any) -> list[Any]:
     return [message] if sends and isinstance(message, MessageRegion) else []
 
 
-def _memory_of(operation: RequestOperation, handle: Any) -> tuple[list[Region], list[Region]]:
+def _memory_of(
+    operation: RequestOperation, handle: Any
+) -> tuple[list[WatchedRegion], list[WatchedRegion]]:
     """What an operation reads and what it writes."""
     if isinstance(operation, SendOperation | ReceiveOperation):
         message = getattr(handle, "ob_buf", None)
@@ -330,8 +337,8 @@ def _memory_of(operation: RequestOperation, handle: Any) -> tuple[list[Region], 
     return [], []
 
 
-def _of_part(part: Any) -> tuple[list[Region], list[Region]]:
-    def every(blocks: Any) -> list[Region]:
+def _of_part(part: Any) -> tuple[list[WatchedRegion], list[WatchedRegion]]:
+    def every(blocks: Any) -> list[WatchedRegion]:
         if not isinstance(blocks, Blocks):
             return []
         return [piece for i in range(len(blocks)) for piece in regions_of(blocks.block(i))]
@@ -351,8 +358,8 @@ def _of_part(part: Any) -> tuple[list[Region], list[Region]]:
 
 
 def _apart(
-    reads: list[Region], writes: list[Region]
-) -> tuple[list[Region], list[Region]]:
+    reads: list[WatchedRegion], writes: list[WatchedRegion]
+) -> tuple[list[WatchedRegion], list[WatchedRegion]]:
     """In place, a buffer is written."""
     return [piece for piece in reads if not meet([piece], writes)], writes
 

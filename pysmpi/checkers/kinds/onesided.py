@@ -7,7 +7,7 @@ from typing import Any
 from pysmpi import text
 from pysmpi.checkers.clocks import Clock
 from pysmpi.checkers.describing import op_name, place
-from pysmpi.checkers.memory import Region, meet, regions_of
+from pysmpi.checkers.memory import WatchedRegion, meet, regions_of
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.frames import CallSite
@@ -118,7 +118,7 @@ _RULE = "MPI 4.1, section 12.5: "
 _MANY = 64  # accesses of a window at one process before those that are over are dropped
 
 
-class Access:
+class WindowUse:
     """One access to the memory of a window.
 
     `pieces` is the memory at the target. `clock` is that of the origin at the call, `done` the
@@ -129,7 +129,7 @@ class Access:
 
     def __init__(
         self, pid: int, call: MpiCall | None, site: CallSite | None, kind: str,
-        pieces: list[Region], clock: Clock, target: int, op: str = "", what: str = "",
+        pieces: list[WatchedRegion], clock: Clock, target: int, op: str = "", what: str = "",
     ) -> None:  # fmt: skip
         self.pid = pid
         self.call = call
@@ -164,9 +164,9 @@ class SideState:
         self.used: MpiCall | None = None  # the first access since
         self.inner: MpiCall | None = None  # another kind of epoch since
         self.opened: dict[tuple[str, int], MpiCall] = {}
-        self.pending: list[Access] = []
+        self.pending: list[WindowUse] = []
         # Target, key, what is read, what is written.
-        self.buffers: list[tuple[int, int, list[Region], list[Region]]] = []
+        self.buffers: list[tuple[int, int, list[WatchedRegion], list[WatchedRegion]]] = []
 
 
 @checker("onesided", "epochs of windows, and conflicting accesses to their memory")
@@ -177,7 +177,7 @@ class OneSidedChecks(Checker):
 
     def __init__(self) -> None:
         self.sides: dict[tuple[int, int], SideState] = {}  # by window, pid
-        self.accesses: dict[tuple[int, int], list[Access]] = {}  # by window, pid of the target
+        self.accesses: dict[tuple[int, int], list[WindowUse]] = {}  # by window, pid of the target
         self.windows: dict[int, MpiCall] = {}
         self.failures: list[tuple[BaseException, Finding]] = []
         self.told: set[Any] = set()
@@ -340,7 +340,7 @@ class OneSidedChecks(Checker):
                 kind = "update"
         pid = call.rank.pid
         clocks = self.session.clocks
-        access = Access(
+        access = WindowUse(
             pid, call, call.site, kind, pieces, clocks.stamp(pid), other.rank.pid, op
         )  # fmt: skip
         self._enter(side.window.core.p2p.number, access, state)
@@ -356,7 +356,7 @@ class OneSidedChecks(Checker):
         state.buffers.append((target, key, reads, writes))
         rank = call.rank
 
-        def touched(rank: Rank, writing: bool, memory: Region, site: CallSite) -> None:
+        def touched(rank: Rank, writing: bool, memory: WatchedRegion, site: CallSite) -> None:
             if writing or meet([memory], writes):
                 self._touched(call, writing, site)
 
@@ -400,7 +400,7 @@ class OneSidedChecks(Checker):
             )  # fmt: skip
         )
 
-    def _enter(self, window: int, access: Access, state: SideState | None) -> None:
+    def _enter(self, window: int, access: WindowUse, state: SideState | None) -> None:
         """Compare an access with the others to the same memory, and remember it."""
         known = self.accesses.setdefault((window, access.target), [])
         for other in known:
@@ -421,7 +421,7 @@ class OneSidedChecks(Checker):
     def _members(self, window: int) -> list[int]:
         return [pid for number, pid in self.sides if number == window]
 
-    def _report(self, first: Access, second: Access) -> None:
+    def _report(self, first: WindowUse, second: WindowUse) -> None:
         key = ("conflict", frozenset((first.site, second.site)))
         if key in self.told:
             return
@@ -485,16 +485,16 @@ class OneSidedChecks(Checker):
         pid = rank.pid
         clocks = self.session.clocks
 
-        def used(rank: Rank, writing: bool, memory: Region, site: CallSite) -> None:
+        def used(rank: Rank, writing: bool, memory: WatchedRegion, site: CallSite) -> None:
             clock = clocks.stamp(pid)
             what = "the program writes" if writing else "the program reads"
-            access = Access(
+            access = WindowUse(
                 pid, None, site, "write" if writing else "read", [memory], clock, pid, "", what
             )
             access.done = clock[pid] + 1
             self._enter(number, access, None)
 
-        whole = Region.flat(side.memory)
+        whole = WatchedRegion.flat(side.memory)
         self.session.memory.watch(rank, (self, "window", number), [whole], used)
 
     def finish(self, simulation: Simulation) -> None:
@@ -517,7 +517,7 @@ def _side(call: MpiCall) -> WindowSide | None:
 
 def _memory(
     call: MpiCall, side: WindowSide, other: WindowSide
-) -> tuple[list[Region], list[Region], list[Region]]:
+) -> tuple[list[WatchedRegion], list[WatchedRegion], list[WatchedRegion]]:
     """The memory at the target, and what the call reads and writes at the origin."""
     given = call.arguments
     rank = int(given["target_rank"])
@@ -539,7 +539,7 @@ def _memory(
     return regions_of(region), regions_of(data), []
 
 
-def _conflict(one: Access, other: Access) -> bool:
+def _conflict(one: WindowUse, other: WindowUse) -> bool:
     """Whether two kinds of access may not happen in any order."""
     if one.kind == other.kind == "read":
         return False

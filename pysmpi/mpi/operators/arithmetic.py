@@ -37,7 +37,7 @@ _PAIR = frozenset(("pair",))
 STACKED = 1 << 16
 
 
-class Meter:
+class OperatorMeter:
     """The time of one application of a user's function, by the number of combined bytes.
 
     Contributions are combined once for all ranks, so the function runs in one rank, and the
@@ -91,7 +91,7 @@ class Operator:
         self.commutative = commutative
         self.function = function
         self.freed = False
-        self.meter: Meter | None = None
+        self.meter: OperatorMeter | None = None
 
     @property
     def predefined(self) -> bool:

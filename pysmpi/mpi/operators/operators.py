@@ -14,7 +14,14 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.spellings import matching
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.internal_errors import touches_program
-from pysmpi.mpi.operators.arithmetic import OPERATORS, Meter, Operator, check, combine, reduce
+from pysmpi.mpi.operators.arithmetic import (
+    OPERATORS,
+    Operator,
+    OperatorMeter,
+    check,
+    combine,
+    reduce,
+)
 
 # User-defined operations that may exist at a time in a rank, as in mpi4py.
 MAX_USER_OPERATIONS = 32
@@ -34,7 +41,7 @@ class Created:
 
 CREATED = StateSlot(Rank, Created)
 # By the code of the function.
-METERS: StateSlot[Universe, dict[object, Meter]] = StateSlot(Universe, dict)
+METERS: StateSlot[Universe, dict[object, OperatorMeter]] = StateSlot(Universe, dict)
 
 
 class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
@@ -93,7 +100,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
         code = getattr(function, "__code__", type(function))
         operator.meter = meters.get(code)
         if operator.meter is None:
-            operator.meter = meters[code] = Meter()
+            operator.meter = meters[code] = OperatorMeter()
         made: Op = cls._of(operator)
         made._user = operator
         return made
