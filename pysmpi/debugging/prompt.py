@@ -35,9 +35,14 @@ class Prompt(pdb.Pdb):
     """
 
     def __init__(
-        self, simulation: Simulation, here: Rank | None, go_on: Callable[[Prompt], Any]
+        self,
+        simulation: Simulation,
+        here: Rank | None,
+        go_on: Callable[[Prompt], Any],
+        *,
+        streams: tuple[Any, Any] = (None, None),
     ) -> None:
-        super().__init__(nosigint=True)
+        super().__init__(stdin=streams[0], stdout=streams[1], nosigint=True)
         self.go_on = go_on  # called after each interaction
         self.following = False
         self.simulation = simulation

@@ -44,6 +44,9 @@ class RanksWorld(Protocol):
     def meet(self, index: int, report: pytest.TestReport | None) -> bool:
         """Wait until all ranks have ended a phase; returns whether the test goes on."""
 
+    def debug(self, error: BaseException) -> None:
+        """Stop in the debugger where the test failed in the running rank."""
+
     def common_directory(self) -> Any:
         """The directory of the temporary directories of all ranks."""
 
@@ -157,6 +160,8 @@ class Worker:
         report = yield
         if call.excinfo is not None:
             vars(report)["kind"] = type(call.excinfo.value).__name__
+            if report.failed and self.world.config.getoption("usepdb"):
+                self.world.debug(call.excinfo.value)
             if not hasattr(report, "wasxfail"):
                 self.world.outcome.errors.setdefault(self.index, call.excinfo.value)
         return report

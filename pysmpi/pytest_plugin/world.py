@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -20,6 +22,7 @@ from greenlet import getcurrent, greenlet
 
 from pysmpi import text
 from pysmpi.api import run_job
+from pysmpi.debugging.prompt import Prompt
 from pysmpi.errors import PysmpiError
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.constants import ERR_PENDING
@@ -285,6 +288,23 @@ class LivingWorld:
         """Wait for the next test; None is the end."""
         self.rest(index)
         return self.task
+
+    def debug(self, error: BaseException) -> None:
+        """Stop in the debugger where the test failed in the running rank."""
+        capture = self.config.pluginmanager.getplugin("capturemanager")
+        if isinstance(error, PeerFailed) or capture is None:
+            return
+        capture.suspend(in_=True)
+        try:
+            stream = sys.__stdout__
+            print("".join(traceback.format_exception_only(error)).rstrip(), file=stream)
+            prompt = Prompt(
+                self.simulation, ranks.current(), lambda prompt: None,
+                streams=(sys.__stdin__, stream),
+            )  # fmt: skip
+            prompt.ask(None, error.__traceback__)
+        finally:
+            capture.resume()
 
     def common_directory(self) -> Any:
         """A directory for the temporary files of all ranks."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import pysmpi.pytest_plugin.runner  # noqa: F401 - pytester unloads what the inner sessions load
@@ -105,6 +108,29 @@ def test_last_failed_and_first_failure(pytester: pytest.Pytester) -> None:
     assert 'tests="3"' in text and "rank 1" in text
 
 
+def test_debugger_in_the_failing_rank(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.mpi(ranks=2)
+        def test_fails(comm):
+            assert comm.rank == 0
+            comm.Barrier()
+        """
+    )
+    commands = ["p comm.rank, comm.size", "ranks", "rank 0", "p comm.rank", "continue", ""]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--pdb", "-k", "fails"], cwd=pytester.path, text=True,
+        capture_output=True, input="\n".join(commands), timeout=120,
+    )  # fmt: skip
+    assert "AssertionError: assert 1 == 0" in done.stdout
+    assert "-> assert comm.rank == 0" in done.stdout
+    assert "(pysmpi, rank 1) (1, 2)" in done.stdout
+    assert "(pysmpi, rank 0) 0" in done.stdout
+    assert "1 failed" in done.stdout
+
+
 def test_suites_without_mpi_load_nothing(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
@@ -112,7 +138,7 @@ def test_suites_without_mpi_load_nothing(pytester: pytest.Pytester) -> None:
 
         def test_serial():
             loaded = {name for name in sys.modules if name.startswith("pysmpi")}
-            assert loaded == {
+            assert loaded - {"pysmpi._interpreted"} == {
                 "pysmpi", "pysmpi.version", "pysmpi.pytest_plugin", "pysmpi.pytest_plugin.plugin",
                 "pysmpi.pytest_plugin.plans", "pysmpi.pytest_plugin.outer_mpi",
             }
