@@ -3,15 +3,14 @@
 A file holds programs of one class:
 
     #% name  ranks=2  code=PSM114
-    from mpi4py import MPI
-    comm = MPI.COMM_WORLD
-    comm.send(1, dest=1)  # error
-    #: pass
+    if rank == 0:
+        comm.send(1, dest=1)  # error
+        #: pass
 
 The lines marked `# error` are those that the report must name. `#:` lines replace the line before
 them in the corrected twin, and `#+` lines are added to it. Several codes are separated by bars. A
-program with `code=none` is correct, and has no twin. `from mpi4py import MPI`, numpy as `np`, and
-`comm`, `rank`, `size` are given.
+program with `code=none` is correct, and has no twin; `level=funneled` sets its thread level. `MPI`,
+numpy as `np`, and `comm`, `rank`, `size` are given.
 """
 
 from __future__ import annotations
@@ -62,14 +61,19 @@ class Verdict:
     report: str
 
 
-def _wrong(lines: list[str]) -> tuple[str, frozenset[int]]:
+def _head(level: str) -> str:
+    """The lines before a program; `level` is its thread level, if it has one of its own."""
+    return f'import mpi4py\n\nmpi4py.rc.thread_level = "{level}"\n{HEAD}' if level else HEAD
+
+
+def _wrong(lines: list[str], head: str) -> tuple[str, frozenset[int]]:
     kept = [line for line in lines if not line.lstrip().startswith(("#:", "#+"))]
-    text = HEAD + "\n".join(kept) + "\n"
+    text = head + "\n".join(kept) + "\n"
     marked = {i for i, line in enumerate(text.splitlines(), 1) if line.rstrip().endswith("# error")}
     return text, frozenset(marked)
 
 
-def _corrected(lines: list[str]) -> str:
+def _corrected(lines: list[str], head: str) -> str:
     kept: list[str] = []
     replaced = False
     for line in lines:
@@ -85,7 +89,7 @@ def _corrected(lines: list[str]) -> str:
         else:
             replaced = False
             kept.append(line)
-    return HEAD + "\n".join(kept).replace("# error", "") + "\n"
+    return head + "\n".join(kept).replace("# error", "") + "\n"
 
 
 def programs() -> Iterator[Bug]:
@@ -98,11 +102,13 @@ def programs() -> Iterator[Bug]:
             ranks = int(given.get("ranks", 2))
             lines = body.rstrip().splitlines()
             codes = frozenset(given["code"].split("|")) - {"none"}
-            text, marked = _wrong(lines)
+            front = _head(given.get("level", ""))
+            text, marked = _wrong(lines, front)
             if codes:
                 assert marked, f"{path.name}: {name} marks no line"
                 yield Bug(path.stem, name, ranks, codes, text, marked)
-                yield Bug(path.stem, f"{name}, corrected", ranks, frozenset(), _corrected(lines))
+                twin = _corrected(lines, front)
+                yield Bug(path.stem, f"{name}, corrected", ranks, frozenset(), twin)
             else:
                 yield Bug(path.stem, name, ranks, codes, text)
 
