@@ -1,0 +1,84 @@
+"""Programs that fail in rare orders only: found, repeated from the printed command, shrunk."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from pysmpi.cli.main import status_of
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+# Program, ranks, arguments, cause, most executions, most deviations after shrinking.
+BUGS = [
+    ("master_worker", 4, ["6"], "PSM101", 300, 1),
+    ("halo", 4, [], "PSM102", 600, 5),
+    ("reduction", 4, [], "PSM102", 300, 3),
+    ("termination", 3, [], "PSM102", 300, 2),
+    ("waitany", 4, [], "PSM102", 300, 1),
+    ("counter", 4, [], "PSM102", 300, 2),
+    ("producers", 3, ["2"], "PSM102", 300, 4),
+    ("ring", 3, [], "PSM101", 10, 1),
+    ("header", 3, ["FILE"], "PSM102", 300, 1),
+    ("polling", 3, [], "PSM101", 100, 1),
+    ("stealing", 3, [], "PSM101", 100, 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "arguments", "code", "most", "deviations"), BUGS, ids=[b[0] for b in BUGS]
+)
+def test_rare_orders_are_found_repeated_and_shrunk(
+    name: str,
+    ranks: int,
+    arguments: list[str],
+    code: str,
+    most: int,
+    deviations: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = str(PROGRAMS / f"{name}.py")
+    arguments = [str(tmp_path / "log") if word == "FILE" else word for word in arguments]
+    plain = ["run", "-q", "-n", str(ranks), "--compute", "none", program, *arguments]
+    assert status_of(plain) == 0, capsys.readouterr().err
+    capsys.readouterr()
+    search = ["explore", "-q", "-n", str(ranks), "--runs", str(most), "--json", "found.json"]
+    assert status_of([*search, "-j", "2", program, *arguments]) == 1
+    printed = capsys.readouterr().err
+    (failure,) = json.loads(Path("found.json").read_text())["failures"]
+    assert failure["cause"].startswith(code)
+    assert failure["deviations"] <= deviations
+    assert failure["sites"] and failure["inevitable"] is not None
+    command = re.search(r"repeat: (pysmpi run .*)", printed)
+    assert command is not None
+    assert status_of([*shlex.split(command[1])[1:]]) in (1, 3)
+    again = capsys.readouterr().err
+    assert code in again and "not the recorded run" not in again
+
+
+def test_a_known_failure_is_tried_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["explore", "-n", "3", "--no-shrink", "-j", "1", str(PROGRAMS / "stealing.py")]
+    assert status_of(words) == 1
+    assert "found by execution" in capsys.readouterr().err
+    assert status_of(words) == 1
+    found = capsys.readouterr().err
+    assert "found by known failure" in found and "1 executions in" in found
+
+
+def test_a_strategy_finds_a_bug_and_states_its_guarantee(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["explore", "-n", "4", "--schedule", "pct:2", "--runs", "100", "--seed", "1", "-j", "1"]
+    assert status_of([*words, "--no-shrink", str(PROGRAMS / "waitany.py")]) == 1
+    assert re.search(r"pct: depth 2, n=4 ranks, k=\d+ steps", capsys.readouterr().err)
