@@ -84,8 +84,13 @@ class Trial:
         if self.error:
             lines = self.error.strip().splitlines()
             head = lines[0].partition(" at t=")[0].partition(":")[0]
-            last = lines[-2] if len(lines) > 1 and head.startswith("PSM102") else ""
-            return f"{head}: {last.strip()}" if last else head
+            places = [i for i, line in enumerate(lines) if line.lstrip().startswith('File "')]
+            if not places:
+                return head
+            kinds = [
+                line.partition(":")[0] for line in lines[places[-1] :] if not line.startswith(" ")
+            ]
+            return f"{head}: {(kinds or [''])[0]} in {lines[places[-1]].strip()}"
         return f"exit status {self.status}"
 
     @property

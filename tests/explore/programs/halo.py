@@ -8,14 +8,7 @@ comm = MPI.COMM_WORLD
 left, right = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size
 field = numpy.full(4, float(comm.rank))
 
-requests = [comm.Isend(field[-1:], dest=right), comm.Isend(field[:1], dest=left)]
 borders = numpy.empty(2)
-comm.Recv(borders[:1], source=left)
-from_any = numpy.empty(1)
-comm.Recv(from_any, source=MPI.ANY_SOURCE)
-borders[1:] = from_any
-MPI.Request.Waitall(requests)
-
 requests = [comm.Isend(field[-1:], dest=right, tag=1), comm.Isend(field[:1], dest=left, tag=1)]
 for i in range(2):
     comm.Recv(borders[i:i + 1], source=MPI.ANY_SOURCE, tag=1)
