@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pysmpi.runtime.simulation import Simulation
 
 PERIOD: Final = 1e-6  # simulated seconds between the first dates
-OFTEN: Final = 64  # glances until the period doubles
-EVENTS: Final = 64  # fewest events between two glances
-RANKS: Final = 4  # ranks of one glance
+OFTEN: Final = 10  # glances until the period doubles
+EVENTS: Final = 128  # fewest events between two glances
+RANKS: Final = 3  # ranks of one glance
 STRIDE: Final = 7919  # prime: glances go around all ranks
 LONGEST: Final = 64  # steps from a waiting rank to the one that all wait for
 LEAST: Final = 40  # looks at ranks below which nothing is said
