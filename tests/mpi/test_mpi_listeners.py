@@ -165,3 +165,42 @@ def test_the_site_of_a_call_is_the_programs_line_in_a_listener_of_any_module():
 
     listening(Sites(), main)
     assert ("Barrier", main.__code__.co_firstlineno + 1) in lines
+
+
+class Started:
+    """Writes down what each call has started."""
+
+    def __init__(self):
+        self.heard = []
+
+    def call_ended(self, call):
+        kinds = [type(request).__name__ for request in call.started]
+        self.heard.append((call.rank.index, call.name, kinds))
+
+
+def test_calls_know_what_they_have_started():
+    listener = Started()
+
+    def main(rank):
+        if rank.index == 0:
+            rank.universe.listen(listener)
+        comm = MPI.COMM_WORLD
+        other = 1 - comm.rank
+        values = np.zeros(4)
+        comm.Barrier()
+        requests = [comm.Isend(np.ones(4), other), comm.Irecv(values, other)]
+        MPI.Request.Waitall(requests)
+        comm.Sendrecv(np.ones(4), other, recvbuf=values, source=other)
+        if rank.index == 0:
+            rank.universe.ignore(listener)
+
+    simulate(2, main)
+    mine = [(name, kinds) for index, name, kinds in listener.heard if index == 0]
+    assert mine[1:] == [
+        ("Isend", ["Send"]),
+        ("Irecv", ["Receive"]),
+        ("Waitall", []),
+        ("Sendrecv", ["Send", "Receive"]),
+    ]
+    name, kinds = mine[0]
+    assert name == "Barrier" and set(kinds) == {"Send", "Receive"}

@@ -23,6 +23,7 @@ LATE = {
     "pysmpi.memory.primitives.steady": "scipy (extra)",
     "pysmpi.platform": "networkx (extra), numpy, and the reader of the format of the file",
     "pysmpi.runtime": "modules of the standard library that few programs need",
+    "pysmpi.trace.tables": "pyarrow (extra)",
     "pysmpi.analysis": "the page and its drawings are loaded if they are written",
     "pysmpi.explore": "loaded only in explorations",
     "pysmpi.checkers": "loaded only if asked for",

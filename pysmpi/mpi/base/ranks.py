@@ -54,6 +54,7 @@ class Universe(Owner):
         calls = listeners.call_begun is not None or listeners.call_ended is not None
         if calls and self.watchers is None:
             watcher = CallTeller()
+            listeners.add(watcher)
             self.watchers = (watcher,)
             for rank in self.ranks:
                 rank.watch(watcher)
@@ -64,6 +65,7 @@ class Universe(Owner):
         listeners.remove(listener)
         if listeners.call_begun is None and listeners.call_ended is None:
             for watcher in self.watchers or ():
+                listeners.remove(watcher)
                 for rank in self.ranks:
                     rank.unwatch(watcher)
             self.watchers = None
@@ -117,12 +119,26 @@ class Watcher(Protocol):
 
 
 class CallTeller:
-    """Watches ranks, and tells the listeners of a run of their calls."""
+    """Watches ranks, and tells the listeners of a run of their calls.
+
+    It also notes the requests that a call starts.
+    """
+
+    def __init__(self) -> None:
+        self.calls: dict[Process, list[MpiCall]] = {}  # those that have begun, innermost last
+
+    def request_started(self, request: Request, process: Process, now: float) -> None:
+        """A process has started a request."""
+        calls = self.calls.get(process)
+        if calls:
+            calls[-1].started.append(request)
 
     def begun(self, rank: Rank) -> None:
         """A call has begun, or a wait that is no call of MPI."""
         methods = rank.engine.listeners.call_begun
         call = rank.call
+        if call is not None:
+            self.calls.setdefault(rank.process, []).append(call)
         if methods is not None and call is not None:
             for method in methods:
                 method(call)
@@ -131,6 +147,9 @@ class CallTeller:
         """A call ends."""
         methods = rank.engine.listeners.call_ended
         call = rank.call
+        calls = self.calls.get(rank.process)
+        if call is not None and calls and calls.pop() and not calls:
+            del self.calls[rank.process]
         if methods is not None and call is not None:
             for method in methods:
                 method(call)
@@ -324,7 +343,9 @@ class MpiCall:
     rank that made the call, None outside a simulation.
     """
 
-    __slots__ = ("procedure", "rank", "values", "fiber", "handles", "_site", "__weakref__")
+    __slots__ = (
+        "procedure", "rank", "values", "fiber", "handles", "started", "_site", "__weakref__",
+    )  # fmt: skip
 
     def __init__(self, procedure: Procedure, rank: Rank, values: tuple[Any, ...]) -> None:
         self.procedure = procedure
@@ -335,6 +356,9 @@ class MpiCall:
         self.fiber: Fiber | None = fiber if mine else rank.fiber
         # Handles that the call took out of an iterator, which `values` no longer gives.
         self.handles: list[Any] | None = None
+        # The sends, receives and other requests of the kernel that it has started, in this order.
+        # They are noted only in runs with a listener of calls.
+        self.started: list[Request] = []
         self._site: CallSite | None = None
 
     @property
