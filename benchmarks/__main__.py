@@ -13,6 +13,7 @@ Cases of a peer that is not on this machine are left out, and the peer is named.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import shutil
@@ -24,6 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -119,11 +121,27 @@ class Contest:
     def record(self) -> dict[str, object]:
         """The row of the JSON file."""
         return {
-            "case": self.key, "ranks": self.ranks, "peer": self.peer, "ratio": self.ratio,
+            "case": self.key, "title": self.title, "ranks": self.ranks, "peer": self.peer,
+            "ratio": self.ratio,
             "spread": self.spread, "processor_ratio": self.work, "wanted": self.wanted,
             "predicted": self.predicted, "theirs": self.theirs.record(),
             "ours": self.ours.record(),
         }  # fmt: skip
+
+
+def restored(row: dict[str, Any]) -> Contest:
+    """The contest of a row of the JSON file."""
+    sides = [
+        Measurement(
+            side["command"], side["wall"], side["processor"], side["peak"],
+            statuses=tuple(side["statuses"]),
+        )
+        for side in (row["ours"], row["theirs"])
+    ]  # fmt: skip
+    predicted = None if row["predicted"] is None else tuple(row["predicted"])
+    return Contest(
+        row["case"], row["title"], row["ranks"], row["peer"], *sides, row["wanted"], predicted
+    )
 
 
 HEADINGS = ("case", "ranks", "peer", "peer s", "pysmpi s", "ratio", "spread", "CPU ratio", "wanted")
@@ -335,7 +353,10 @@ def main() -> int:
                          help=f"only this case: {', '.join(parts)}")  # fmt: skip
     options.add_argument("--page", type=Path, metavar="FILE", help="write a page of all figures")
     options.add_argument("--chart", type=Path, metavar="FILE", help="draw the ratios")
-    options.add_argument("--json", type=Path, metavar="FILE", help="write all runs")
+    options.add_argument("--json", type=Path, metavar="FILE",
+                         help="write all runs; written after each case")  # fmt: skip
+    options.add_argument("--add", action="store_true",
+                         help="keep the other cases that are in the --json FILE")  # fmt: skip
     chosen = options.parse_args()
     wanted = chosen.only or (parts[:-1] if chosen.quick else parts)
     repeats = 1 if chosen.quick else chosen.repeats
@@ -345,8 +366,25 @@ def main() -> int:
     operations: list[tuple[str, int, float, float]] = []
     messages: list[tuple[int, float]] = []
 
+    if chosen.add and chosen.json is not None and chosen.json.exists():
+        for row in json.loads(chosen.json.read_text())["rows"]:
+            if "ratio" in row and (row["case"] not in wanted or not chosen.only):
+                contests.append(restored(row))
+            elif row["case"] == "collective" and "collectives" not in chosen.only:
+                figures = float(row["theirs"]), float(row["ours"])
+                operations.append((row["operation"], row["bytes"], *figures))
+            elif row["case"] == "message" and "messages" not in chosen.only:
+                messages.append((row["ranks"], row["microseconds"]))
+        if not chosen.only:
+            there = {contest.key for contest in contests}
+            there |= {"collectives"} if operations else set()
+            there |= {"messages"} if messages else set()
+            wanted = [key for key in wanted if key not in there]
+
     def done(contest: Contest) -> None:
         contests.append(contest)
+        contests.sort(key=lambda one: parts.index(one.key))
+        write_json(chosen.json, "benchmarks", [one.record() for one in contests])
         print(f"{contest.key}: {contest.ratio:.2f}", file=sys.stderr, flush=True)
 
     with tempfile.TemporaryDirectory() as name:
@@ -386,7 +424,13 @@ def main() -> int:
         print(table(("ranks", "us a message"), [(f"{n:,}", f"{us:.1f}") for n, us in messages]))
     for reason in missing:
         print(reason, file=sys.stderr)
+    there = {contest.key for contest in contests}
+    there |= {"collectives"} if operations else set()
+    there |= {"messages"} if messages else set()
     if chosen.page is not None:
+        left = [key for key in parts if key not in there]
+        if left:
+            missing.append(", ".join(left))
         chosen.page.write_text(page(contests, operations, messages, repeats, missing))
     if chosen.chart is not None and contests:
         draw(contests, chosen.chart)

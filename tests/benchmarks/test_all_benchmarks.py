@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -66,3 +67,11 @@ def test_a_chart_is_drawn(module: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "chart.svg"
     module.draw([contest(module, [5.0], [1.0]), contest(module, [1.0], [5.0])], path)
     assert path.read_text().count("<svg") == 1
+
+
+def test_figures_are_read_back(module: ModuleType) -> None:
+    found = contest(module, [2.0, 9.0, 3.0], [1.0, 6.0, 2.0])
+    found.predicted = 1.0, 1.001
+    again = module.restored(json.loads(json.dumps(found.record())))
+    assert again.cells() == found.cells()
+    assert again.predicted == found.predicted
