@@ -114,25 +114,28 @@ def find(node: Any, names: Any, config: pytest.Config) -> plans.ItemPlan | None:
     return found
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Let `-m "parallel[2]"` select tests by their number of ranks, as with mpi-pytest."""
+    config = item.config
+    if "parallel[" not in (config.getoption("markexpr", "") or ""):
+        return
+    if _other_plugin() == "mpi-pytest":
+        return
+    plan = find(item, getattr(item, "fixturenames", ()), config)
+    name = f"parallel[{1 if plan is None else plans.size_of(item, plan)}]"
+    config.addinivalue_line("markers", f"{name}: tests on this number of ranks")
+    item.add_marker(name)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     own_rules = _other_plugin() != "pytest-mpi"
-    parallel = False
     for item in items:
-        plan = find(item, getattr(item, "fixturenames", ()), config)
+        find(item, getattr(item, "fixturenames", ()), config)
         if own_rules and plans.everything(config):
             _mark_for_ranks(config, item)
-        if plan is not None and item.get_closest_marker("parallel") is not None:
-            parallel = True
     if WORKER in config.stash:
         return
-    if parallel and _other_plugin() != "mpi-pytest":
-        for item in items:
-            plan = item.stash[_PLAN]
-            size = 1 if plan is None else plans.size_of(item, plan)
-            name = f"parallel[{size}]"
-            config.addinivalue_line("markers", f"{name}: tests on this number of ranks")
-            item.add_marker(name)
     if not _simulates(config):
         return
     if any(item.stash[_PLAN] is not None for item in items):
