@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import re
 import select
 import signal
 import sys
@@ -86,7 +87,13 @@ class Trial:
             head = lines[0].partition(" at t=")[0].partition(":")[0]
             places = [i for i, line in enumerate(lines) if line.lstrip().startswith('File "')]
             if not places:
-                return head
+                # Of a deadlock, the lines at which ranks wait.
+                waits = {
+                    found[1]
+                    for line in lines[1:]
+                    if (found := re.match(r"  ranks? .*\s(\S+:\d+)\b", line))
+                }
+                return f"{head} at {', '.join(sorted(waits))}" if waits else head
             kinds = [
                 line.partition(":")[0] for line in lines[places[-1] :] if not line.startswith(" ")
             ]
