@@ -220,7 +220,8 @@ def _show_failure(failure: FailingOrder) -> None:
     )
     number = failure.inevitable
     if number == 0:
-        click.echo("  every tried order fails", err=True)
+        sends = ", if no standard send is buffered" if failure.schedule.startswith("s") else ""
+        click.echo(f"  every tried order fails{sends}", err=True)
     elif number is not None and number <= len(failure.sites):
         click.echo(f"  inevitable after event {number} of {len(failure.sites)}:", err=True)
         click.echo(f"    {failure.sites[number - 1]}", err=True)

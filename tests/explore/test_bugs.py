@@ -55,7 +55,9 @@ def test_rare_orders_are_found_repeated_and_shrunk(
     failure = json.loads(Path("found.json").read_text())["failures"][0]
     assert failure["cause"].startswith(code)
     assert failure["deviations"] <= deviations
-    assert failure["sites"] and failure["inevitable"] is not None
+    # A deadlock of sends that are not buffered needs no other decision.
+    assert failure["sites"] or failure["schedule"].startswith("s:")
+    assert failure["inevitable"] is not None
     assert f"repeat: {failure['command']}" in printed
     assert status_of(shlex.split(failure["command"])[1:]) in (1, 3)
     again = capsys.readouterr().err
