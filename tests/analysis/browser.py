@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import time
@@ -12,6 +13,7 @@ FLAGS = (
     "--disable-background-networking --disable-component-update --disable-sync --mute-audio "
     "--remote-debugging-pipe --force-device-scale-factor=1"
 ).split()
+PATIENCE = 120.0  # seconds for an answer
 
 
 def find():
@@ -74,7 +76,7 @@ class Browser:
         data = json.dumps(message).encode() + b"\0"
         while data:
             data = data[os.write(self.write, data) :]
-        end = time.monotonic() + 120
+        end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             answer = self.receive()
             if answer.get("id") == self.number:
@@ -85,6 +87,8 @@ class Browser:
 
     def receive(self):
         while b"\0" not in self.waiting:
+            if not select.select([self.read], [], [], PATIENCE)[0]:
+                raise TimeoutError("the browser does not answer")
             got = os.read(self.read, 1 << 20)
             assert got, "the browser has ended"
             self.waiting += got
@@ -104,7 +108,7 @@ class Browser:
     def open(self, path):
         """Show a file; returns when its script has run."""
         self.send("Page.navigate", url=f"file://{path}")
-        end = time.monotonic() + 120
+        end = time.monotonic() + PATIENCE
         while not self.run("window.pysmpi !== undefined"):
             assert time.monotonic() < end and not self.errors, self.errors
             time.sleep(0.05)
