@@ -15,7 +15,7 @@ import click
 
 from pysmpi.cli.run import RunCommand, _find, _one_thread_a_rank, _set_variables
 from pysmpi.cli.run_options import with_options
-from pysmpi.diagnostics import OrderDependence
+from pysmpi.diagnostics import DIAGNOSTICS, OrderDependence
 from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pysmpi.runtime.job import Job
 
 FAILED, RACE, INTERRUPTED = 1, 5, 130
+# The search itself shows races and the need of buffers, and leaks are the same in every order.
+_NO_ORDER = {"races", "buffering", "leaks"}
 _SHOWN = 12  # lines of events and predictions
 _OWN = (
     "--runs", "--seconds", "--jobs", "-j", "--keep-going", "--reduction", "--sends", "--timeout",
@@ -75,11 +77,13 @@ def command(
 
     Without --schedule the search is systematic: it ends when no other order can have another
     outcome. With --schedule, a strategy such as pct:3 decides each execution. An exception, a
-    deadlock, a finding of a checker and an exit status other than 0 are failures.
+    deadlock, a finding of a checker and an exit status other than 0 are failures. Without --check,
+    the checkers are those of problems that an order can hide; --check none uses no checker.
 
     The exit status is 0 if nothing was found, 1 for a failure, 5 if the program computes different
     results in different orders, 2 for wrong usage, and 130 if the search was interrupted.
     """
+    from pysmpi.checkers.registry import CHECKERS
     from pysmpi.cli.arguments import pairs
     from pysmpi.explore.database import Database
     from pysmpi.explore.exploration import SYSTEMATIC, SearchLimits
@@ -102,6 +106,9 @@ def command(
     _set_variables(line)
     _one_thread_a_rank()
     rest = {name: value for name, value in rest.items() if name in FIELDS} | {"compute": "none"}
+    usual = not rest["check"]
+    if usual:
+        rest["check"] = [name for name in CHECKERS.names() if name not in _NO_ORDER]
     algorithms = pairs(coll, "--coll", "bcast=binomial_tree")
     options = check(
         Options(nprocs=nprocs, cfg=parse(cfg), coll=algorithms, **rest), on_command_line
@@ -118,12 +125,14 @@ def command(
         program = _find(dataclasses.replace(line, arguments=list(arguments)))
         return Job(program, dataclasses.replace(options, nprocs=ranks))
 
-    def again(schedule: str, ranks: int, arguments: Sequence[str]) -> str:
+    def again(failure: FailingOrder) -> str:
         kept = line.without(words, [*_OWN, "-n", "-np", "--np", "--compute"])
         if line.arguments:
             kept = kept[: len(kept) - len(line.arguments)]
-        first = ["pysmpi", "run", "-n", str(ranks), "--replay-schedule", schedule]
-        return shlex.join([*first, *kept, *arguments])
+        first = ["pysmpi", "run", "-n", str(failure.ranks), "--replay-schedule", failure.schedule]
+        if usual and _is_finding(failure):
+            first += ["--check", ",".join(rest["check"])]
+        return shlex.join([*first, *kept, *failure.arguments])
 
     _find(line)
     progress = _Progress(quiet)
@@ -146,6 +155,12 @@ def command(
     if found.note == "interrupted":
         return INTERRUPTED
     return RACE if len(found.results) > 1 else 0
+
+
+def _is_finding(failure: FailingOrder) -> bool:
+    """Whether a checker has found the failure, so that a run without it would not."""
+    kind = DIAGNOSTICS.get(failure.error.split(maxsplit=1)[0] if failure.error else "")
+    return kind is not None and kind.__module__ != OrderDependence.__module__
 
 
 class _Progress:

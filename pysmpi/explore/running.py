@@ -24,8 +24,8 @@ MOST_RANKS = 8  # from which on fewer ranks are not tried one by one
 class Campaign:
     """The exploration of one program: with a database, and resumed if `resume` is true.
 
-    `make(ranks, arguments)` makes its jobs, and `command(schedule, ranks, arguments)` the command
-    that repeats a run.
+    `make(ranks, arguments)` makes its jobs, and `command(failure)` the command that repeats a
+    failure.
     """
 
     make: JobFactory
@@ -33,7 +33,7 @@ class Campaign:
     arguments: Sequence[str]
     settings: SearchLimits
     name: str
-    command: Callable[[str, int, Sequence[str]], str]
+    command: Callable[[FailingOrder], str]
     database: Database | None = None
     resume: bool = False
     report: Callable[[SearchResult], object] = lambda exploration: None
@@ -70,7 +70,7 @@ class Campaign:
         if settings.shrink:
             found.failures = [self._smaller(failure) for failure in found.failures]
         for failure in found.failures:
-            failure.command = self.command(failure.schedule, failure.ranks, failure.arguments)
+            failure.command = self.command(failure)
             if database is not None:
                 entry = {
                     "ranks": failure.ranks, "schedule": failure.schedule, "cause": failure.cause,

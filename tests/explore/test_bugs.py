@@ -26,6 +26,7 @@ BUGS = [
     ("header", 3, ["FILE"], "PSM102", 300, 1),
     ("polling", 3, [], "PSM101", 100, 1),
     ("stealing", 3, [], "PSM101", 100, 1),
+    ("owner", 3, [], "PSM115", 10, 1),
 ]
 
 
@@ -50,6 +51,9 @@ def test_rare_orders_are_found_repeated_and_shrunk(
     assert status_of(plain) == 0, capsys.readouterr().err
     capsys.readouterr()
     search = ["explore", "-q", "-n", str(ranks), "--runs", str(most), "--json", "found.json"]
+    if code in ("PSM101", "PSM102"):
+        # A checker would find some of them in any order.
+        search += ["--check", "none"]
     assert status_of([*search, "-j", "2", program, *arguments]) == 1
     printed = capsys.readouterr().err
     failure = json.loads(Path("found.json").read_text())["failures"][0]
