@@ -12,8 +12,9 @@ settings.register_profile("same", derandomize=True)
 settings.register_profile("random")
 settings.load_profile(os.environ.get("PYSMPI_HYPOTHESIS", "same"))
 
-# A shell without job control lets background commands ignore these, and programs inherit that.
-for number in (signal.SIGINT, signal.SIGQUIT):
+# A shell without job control lets background commands ignore some of these, and nohup the last;
+# programs inherit that.
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(
             number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL
