@@ -214,7 +214,7 @@ def unpickle(landing: ObjectBuffer) -> Any:
     return pickle.loads(data)
 
 
-def landing_for(buf: Any, source: int) -> tuple[ObjectBuffer, int]:
+def landing_for(buf: Any, source: Any) -> tuple[ObjectBuffer, int]:
     """The buffer of a lower-case receive, and its size.
 
     A program may pass the memory, or an integer for the size.
