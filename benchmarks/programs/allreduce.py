@@ -1,4 +1,4 @@
-"""What c/allreduce.c does, in mpi4py: allreduce.py REPEATS BYTES."""
+"""The program c/allreduce.c in mpi4py: allreduce.py REPEATS BYTES."""
 
 import sys
 

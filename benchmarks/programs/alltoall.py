@@ -1,4 +1,4 @@
-"""What c/alltoall.c does, in mpi4py: alltoall.py REPEATS BYTES."""
+"""The program c/alltoall.c in mpi4py: alltoall.py REPEATS BYTES."""
 
 import sys
 

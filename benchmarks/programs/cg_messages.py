@@ -1,4 +1,4 @@
-"""What c/cg_messages.c does, in mpi4py: cg_messages.py ITERATIONS ORDER."""
+"""The program c/cg_messages.c in mpi4py: cg_messages.py ITERATIONS ORDER."""
 
 import sys
 

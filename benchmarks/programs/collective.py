@@ -1,4 +1,4 @@
-"""What c/collective.c does, in mpi4py: collective.py COLLECTIVE REPEATS BYTES."""
+"""The program c/collective.c in mpi4py: collective.py COLLECTIVE REPEATS BYTES."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What c/halo.c does, in mpi4py: halo.py REPEATS BYTES."""
+"""The program c/halo.c in mpi4py: halo.py REPEATS BYTES."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What c/ring.c does, in mpi4py: ring.py REPEATS BYTES."""
+"""The program c/ring.c in mpi4py: ring.py REPEATS BYTES."""
 
 import sys
 

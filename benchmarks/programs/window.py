@@ -1,4 +1,4 @@
-"""What c/window.c does, in mpi4py: window.py REPEATS BYTES DEPTH."""
+"""The program c/window.c in mpi4py: window.py REPEATS BYTES DEPTH."""
 
 import sys
 

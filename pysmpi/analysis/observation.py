@@ -1,4 +1,4 @@
-"""What a run with `--explain`, `--view` or `--trace FILE.npz` writes: its record, analysed."""
+"""The record of a run with `--explain`, `--view` or `--trace FILE.npz`, and its analysis."""
 
 from __future__ import annotations
 

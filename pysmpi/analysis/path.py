@@ -132,7 +132,7 @@ def critical_path(graph: EventGraph) -> CriticalPath:
 
 
 def _pieces(graph: EventGraph, row: int, before: int, begin: float, waits: int) -> list[PathPiece]:
-    """What happened between a row and the one that it depends on."""
+    """The pieces of the path between a row and the one that it depends on."""
     end = graph.date[row]
     what = graph.kind[row]
     if what == ARRIVE or (what == COMPLETE and before != NONE):

@@ -54,7 +54,7 @@ class Efficiencies:
 
 @dataclass
 class Analysis:
-    """What there is to say about a run. Times are simulated seconds.
+    """The analysis of a run. Times are simulated seconds.
 
     `sensitivity` is by how much the makespan changes, relative to a small relative change of all
     latencies, of the time that bytes take, of compute, of overheads: the derivative of its

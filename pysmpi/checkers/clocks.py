@@ -191,7 +191,7 @@ class Clocks:
     # One-sided synchronization.
 
     def _synchronize(self, call: MpiCall) -> None:
-        """What others learn from a call."""
+        """Add the clock of a call to those that others learn from."""
         side = call.values[0]._impl
         if side is None:
             return
@@ -218,7 +218,7 @@ class Clocks:
                     merge(known[0], clock)
 
     def _synchronized(self, call: MpiCall) -> None:
-        """What a rank learns from its call."""
+        """Let a rank learn from the clocks that its call has met."""
         side = call.values[0]._impl
         if side is None:
             return

@@ -17,7 +17,7 @@ from pysmpi.runtime.simulation import Simulation
 
 
 class CheckContext(Protocol):
-    """What the checkers of a run share (see `session.py`)."""
+    """The state that the checkers of a run share (see `session.py`)."""
 
     clean: bool  # whether every rank came to its end
     deadlocked: bool  # whether the run ended by a deadlock

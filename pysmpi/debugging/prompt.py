@@ -16,11 +16,10 @@ from typing import Any
 from greenlet import getcurrent
 
 from pysmpi import text
-from pysmpi.frames import is_ours, suspended_frame, trace_stack
+from pysmpi.frames import is_ours, shorten, suspended_frame, trace_stack
 from pysmpi.kernel.matching import ANY
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.deadlock import describe
-from pysmpi.runtime.program_errors import shorten
 from pysmpi.runtime.simulation import RankState, Simulation
 from pysmpi.runtime.waiting import Census
 

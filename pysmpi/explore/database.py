@@ -22,7 +22,7 @@ MOST = 20  # failures of one program
 
 
 class Database:
-    """What is known of programs, in a directory."""
+    """The known failures of programs, in a directory."""
 
     def __init__(self, home: str = HOME) -> None:
         self.home = home

@@ -51,7 +51,7 @@ class Decider(Protocol):
         """The execution begins."""
 
     def summary(self) -> Any:
-        """What it recorded, for the parent."""
+        """The record of the decider, for the parent."""
 
     def schedule(self) -> object:
         """The schedule that repeats the execution."""
@@ -77,7 +77,7 @@ class Trial:
 
     @property
     def cause(self) -> str:
-        """What went wrong, the same for failures of one kind."""
+        """The cause of a failure, the same for failures of one kind."""
         if not self.failed:
             return ""
         if self.killed:
@@ -102,7 +102,7 @@ class Trial:
 
     @property
     def result(self) -> tuple[Any, ...]:
-        """What the program computed: its lines of output in any order, and its return values."""
+        """The result of the program: its lines of output in any order, and its return values."""
         return tuple(sorted(self.output.splitlines())), self.returns
 
 

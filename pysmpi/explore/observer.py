@@ -70,7 +70,7 @@ class Observer:
         control.observer = self
 
     def summary(self) -> Trace:
-        """What was recorded."""
+        """The recorded trace."""
         return Trace(
             self.events, self.pasts, self.options, self.asleep, self.arrivals, self.sites,
             len(self.sends), self.redundant, self.diverged,
@@ -165,7 +165,7 @@ class Observer:
             self._of[receive] = self.pasts[-1] | bit
 
     def _site(self, option: Alternative) -> str:
-        """What an event does and where, for people."""
+        """A description of an event for people: its effect and its line."""
         send, receive, gate = option.send, option.receive, option.gate
         if gate is not None:
             pid = gate.process.pid

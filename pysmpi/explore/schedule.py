@@ -149,7 +149,7 @@ class ChoiceRecord:
         return i
 
     def schedule(self) -> Decisions:
-        """What was decided, as a schedule that repeats it."""
+        """The decisions, as a schedule that repeats them."""
         steps = {number: i for number, (_, i) in enumerate(self.choices) if i}
         waiting = frozenset(number for number, i in enumerate(self.sends) if i)
         everything = len(waiting) == len(self.sends) > 0

@@ -6,6 +6,7 @@ run, `pick` for each choice, `end` after the run.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -87,7 +88,7 @@ def depth(argument: str | None, name: str, default: int) -> int:
     return int(argument)
 
 
-class Seeded:
+class Seeded(ABC):
     """The common part of strategies with random numbers: they depend on seed and run only.
 
     The order of ranks and the buffering of sends are decided here: in some runs all standard sends
@@ -107,8 +108,8 @@ class Seeded:
         self._buffering = self.random.randrange(3)
         self.start(run)
 
-    def start(self, run: int) -> None:
-        """Prepare for the steps of a run."""
+    def start(self, run: int) -> None:  # noqa: B027
+        """Prepare for the steps of a run, if the strategy needs to."""
 
     def pick(self, kind: str, options: Sequence[Alternative]) -> int:
         """Decide."""
@@ -118,9 +119,9 @@ class Seeded:
             return (0, 1, self.random.randrange(2))[self._buffering]
         return self.step(options)
 
+    @abstractmethod
     def step(self, options: Sequence[Alternative]) -> int:
         """Decide what happens next."""
-        raise NotImplementedError
 
     def end(self, pids: Sequence[int]) -> str:
         """Nothing to note."""

@@ -153,7 +153,7 @@ def explore(
 
 
 def notes(error: BaseException) -> list[str]:
-    """What Hypothesis says of an error, such as the example."""
+    """The notes of Hypothesis on an error, such as the example."""
     found = list(getattr(error, "__notes__", ()))
     for part in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
         found += notes(part)

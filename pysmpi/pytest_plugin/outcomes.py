@@ -1,4 +1,4 @@
-"""What happened in a test on ranks."""
+"""The outcome of a test on ranks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pysmpi.runtime.findings import Finding
 
 @dataclass
 class ItemOutcome:
-    """What happened in a test.
+    """The outcome of a test.
 
     `reports` has the reports of each phase by rank. `stuck` is the report of ranks that could not
     go on, with the ranks; `ended` tells why the simulation ended in the middle, or is empty.

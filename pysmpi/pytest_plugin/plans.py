@@ -1,4 +1,4 @@
-"""What a test asks for: the marks of pysmpi, mpi-pytest, pytest-mpi and pytest-isolate-mpi."""
+"""Plans of tests from the marks of pysmpi, mpi-pytest, pytest-mpi and pytest-isolate-mpi."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ def mpi_ranks() -> int:
 
 
 def _from_first(make: Any) -> Any:
-    """What `make()` returns in rank 0."""
+    """The value that `make()` returns in rank 0."""
     world = _world()
     return world.bcast(make() if world.rank == 0 else None, root=0)
 

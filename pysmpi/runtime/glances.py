@@ -12,9 +12,9 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
+from pysmpi.frames import shorten
 from pysmpi.kernel.requests import Envelope, Receive, Send
 from pysmpi.mpi.calls import call_of
-from pysmpi.runtime.program_errors import shorten
 
 if TYPE_CHECKING:
     from pysmpi.mpi.base.ranks import Rank
@@ -103,7 +103,7 @@ class Glances:
         return FLIGHT
 
     def limit(self, wait_share: float) -> str | None:
-        """What limits a run whose ranks wait for `wait_share` of their time; None if unknown."""
+        """The limit of a run whose ranks wait for `wait_share` of their time; None if unknown."""
         if self.looks < LEAST:
             return None
         places, causes = self.places, self.causes

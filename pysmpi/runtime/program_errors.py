@@ -14,9 +14,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from pysmpi.errors import PysmpiInternalError
-from pysmpi.frames import CallSite as CallSite
-from pysmpi.frames import is_library, is_ours
-from pysmpi.frames import shorten as shorten
+from pysmpi.frames import CallSite, is_library, is_ours
 from pysmpi.version import HOME
 
 _OWN = os.path.join(HOME, "")

@@ -830,7 +830,7 @@ def _attach(recorder: Recorder, job: Job) -> None:
 
 
 def _facts(job: Job) -> dict[str, Any]:
-    """What a replay of the recording on the same machine needs."""
+    """The facts that a replay of the recording on the same machine needs."""
     options = job.options
     machine: dict[str, Any] = {}
     for name in MACHINE:

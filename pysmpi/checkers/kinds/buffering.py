@@ -146,7 +146,7 @@ class BufferingChecks(Checker):
                     step.starts.append(receive)
 
     def call_returned(self, call: MpiCall, result: Any) -> None:
-        """What the call has waited for."""
+        """The requests and meetings that the call has waited for."""
         step = self.steps.pop(id(call), None)
         awaited = self.awaited.pop(id(call), None)
         if step is None:

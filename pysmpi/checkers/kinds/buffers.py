@@ -322,7 +322,7 @@ def _sent(operation: RequestOperation, handle: Any) -> list[Any]:
 def _memory_of(
     operation: RequestOperation, handle: Any
 ) -> tuple[list[WatchedRegion], list[WatchedRegion]]:
-    """What an operation reads and what it writes."""
+    """The memory that an operation reads, and the memory that it writes."""
     if isinstance(operation, SendOperation | ReceiveOperation):
         message = getattr(handle, "ob_buf", None)
         pieces = regions_of(message)

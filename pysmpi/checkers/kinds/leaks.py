@@ -276,7 +276,7 @@ _NOUNS: dict[str, tuple[str, str, str]] = {
 
 
 def _made(call: MpiCall) -> tuple[str, str, str]:
-    """What a call has made, from its class."""
+    """The kind of object that a call has made, from its class."""
     owners = call.procedure.owners
     for family, noun, section, release in _KINDS:
         if any(issubclass(owner, family) for owner in owners):

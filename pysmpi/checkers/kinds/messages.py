@@ -159,7 +159,7 @@ _OBJECTS_AS_BYTES = frozenset(("bytes",))
 
 
 class SentMessage:
-    """What is known of a message from its start: its call, and its types; None for an object."""
+    """A message that has started: its call, and its types; None for an object."""
 
     __slots__ = ("call", "signature", "object")
 
