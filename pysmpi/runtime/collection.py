@@ -29,6 +29,9 @@ class CollectingRank:
     def __init__(self, rank: Rank) -> None:
         object.__setattr__(self, "rank", rank)
 
+    def poll(self, seconds: float) -> None:
+        """A look at the clock while cycles are collected is not the program's."""
+
     def __getattr__(self, name: str) -> Any:
         if name in _WAITING:
             raise RuntimeError(
@@ -68,21 +71,32 @@ def let_go() -> None:
 
 @contextmanager
 def announced() -> Iterator[None]:
-    """Inside it, the running rank is `CollectingRank` while Python collects cycles."""
-    gc.callbacks.append(_follow)
+    """Inside it, the running rank is `CollectingRank` while Python collects cycles.
+
+    Callbacks of `gc` that were there before see it too: they are not the program's.
+    """
+    gc.callbacks.insert(0, _begin)
+    gc.callbacks.append(_end)
     try:
         yield
     finally:
-        gc.callbacks.remove(_follow)
+        gc.callbacks.remove(_begin)
+        gc.callbacks.remove(_end)
 
 
-def _follow(phase: str, _: Any) -> None:
+def _begin(phase: str, _: Any) -> None:
     fiber: Any = getcurrent()
     rank = getattr(fiber, "rank", None)
-    if phase == "start":
-        if not isinstance(rank, CollectingRank):
-            fiber.rank = CollectingRank(outside if rank is None else rank)
-    elif isinstance(rank, CollectingRank):
+    if not isinstance(rank, CollectingRank):
+        fiber.rank = CollectingRank(outside if rank is None else rank)
+
+
+def _end(phase: str, _: Any) -> None:
+    if phase == "start":  # the finalizers come between the two phases
+        return
+    fiber: Any = getcurrent()
+    rank = getattr(fiber, "rank", None)
+    if isinstance(rank, CollectingRank):
         if rank.rank is outside:
             del fiber.rank
         else:

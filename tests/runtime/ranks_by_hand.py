@@ -10,6 +10,7 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 from pysmpi.mpi.base import ranks
+from pysmpi.runtime import collection
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import RankProgram
 from pysmpi.runtime.process.exchange import Door
@@ -111,10 +112,11 @@ def run(
             fiber.rank = member
             fiber.state = member.program.state
             fibers.append(fiber)
-        while fibers:
-            for fiber in fibers:
-                fiber.switch()
-            fibers = [fiber for fiber in fibers if not fiber.dead]
+        with collection.announced():
+            while fibers:
+                for fiber in fibers:
+                    fiber.switch()
+                fibers = [fiber for fiber in fibers if not fiber.dead]
     for member in members:
         if check and member.error is not None:
             raise member.error

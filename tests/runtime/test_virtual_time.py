@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 
 import pytest
@@ -60,6 +61,24 @@ def test_looking_at_the_clock_costs_a_little():
     assert member.seconds == pytest.approx(1e-4, abs=2e-7 + POLL_COST)
     (member,) = run(FunctionProgram(lambda: time.monotonic()), 1, poll_cost=0.25)
     assert member.seconds == 0.25
+
+
+def test_callbacks_of_the_garbage_collector_look_at_the_clock_for_nothing():
+    looks = []
+
+    def callback(phase, info):
+        looks.append((phase, time.monotonic()))
+
+    def main():
+        gc.collect()
+
+    gc.callbacks.insert(0, callback)
+    try:
+        (member,) = run(FunctionProgram(main), 1, poll_cost=0.25)
+    finally:
+        gc.callbacks.remove(callback)
+    assert [phase for phase, _ in looks][:2] == ["start", "stop"]
+    assert member.seconds == 0.0
 
 
 def test_modules_that_hold_the_functions_already_speak_virtual_time():
