@@ -306,7 +306,7 @@ class Calculation:
 
 
 def main():
-    """Minimise, print energies, and check them."""
+    """Minimise, print energies, and check them; the exit status is 1 if a check fails."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--grid", type=int, default=24, help="points along an edge (24)")
     parser.add_argument("--orbitals", type=int, default=12, help="number of orbitals (12)")
@@ -343,6 +343,7 @@ def main():
         and all(after < before for before, after in zip(energies, energies[1:]))
     )
     say(f"VERIFICATION {'SUCCESSFUL' if good else 'FAILED'}", flush=True)
+    return 0 if good else 1
 
 
 if __name__ == "__main__":
