@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copy
 import sys
-import time
+from collections import deque
 from collections.abc import Callable
 from importlib import _bootstrap, _bootstrap_external
 from importlib.machinery import (
@@ -28,6 +28,10 @@ from importlib.machinery import (
 from types import CodeType, ModuleType
 from typing import Any
 
+from greenlet import getcurrent
+
+from pysmpi.mpi.base import ranks
+from pysmpi.runtime.locks import wait
 from pysmpi.runtime.patches import Patches, disguise
 from pysmpi.runtime.process.assigned import Assigned, Borrowed
 from pysmpi.runtime.process.exchange import MISSING, Exchange
@@ -35,7 +39,6 @@ from pysmpi.runtime.rules import KNOWN_SHARED, Rules
 from pysmpi.runtime.stopwatch import Stopwatch
 
 _bootstrap_: Any = _bootstrap
-_PATIENCE = 1e-4  # (s) between looks at a module that another rank is importing
 _PLAIN = (SourceFileLoader, SourcelessFileLoader)
 
 
@@ -92,7 +95,9 @@ class ImportSystem:
         self.begin_shared: list[Callable[[], Any]] = [self.assigned.begin_shared]
         self.end_shared: list[Callable[[], Any]] = [self.assigned.end_shared]
         self._depths: dict[int, int] = {}  # of imports of shared modules, of states
-        self._importers: dict[str, Any] = {}  # states that are executing a shared module
+        self._importers: dict[Any, Any] = {}  # fibers that are executing a module, by key
+        self._awaited: dict[Any, Any] = {}  # by fiber, the key of the module that it waits for
+        self._waiting: dict[Any, deque[Any]] = {}  # for a module, by key
         self._specs: dict[tuple[Any, ...], ModuleSpec] = {}
         self._codes: dict[tuple[Any, ...], CodeType | None] = {}
         self._extensions: dict[tuple[str, str | None], ModuleType] = {}
@@ -194,26 +199,73 @@ class ImportSystem:
 
     # Loading
 
+    def _key(self, name: str) -> Any:
+        """Tells the shared module `name` from the private ones of the states."""
+        shown = self.exchange.shown
+        return (id(shown), name) if name in shown.modules else name
+
     def _waiter(self) -> Callable[[str], None]:
         """Called by Python before it uses a module that is still being imported.
 
-        Its locks see all ranks as one thread: another rank would get a partial module.
+        Its locks see all ranks and their threads as one thread: another one would get a partial
+        module.
         """
         original = _bootstrap_._lock_unlock_module
-        importers = self._importers
 
         def _lock_unlock_module(name: str) -> None:
-            if importers.get(name, self.exchange.shown) is self.exchange.shown:
+            if self._is_elsewhere(name):
+                self._await(name)
+            else:
                 original(name)
-                return
-            pauses = self.stopwatch.release()
-            try:
-                while importers.get(name, self.exchange.shown) is not self.exchange.shown:
-                    time.sleep(_PATIENCE)
-            finally:
-                self.stopwatch.restore(pauses)
 
         return disguise(_lock_unlock_module)
+
+    def _is_elsewhere(self, name: str) -> bool:
+        """Whether another rank, or another thread of this one, is executing a module."""
+        importer = self._importers.get(self._key(name))
+        return importer is not None and importer is not getcurrent()
+
+    def _await(self, name: str) -> None:
+        """Wait until another fiber has executed a module.
+
+        Two fibers that need each other's modules would wait for ever: one of them gets the module
+        as it is, as in Python, and as in a circular import of one thread.
+        """
+        fiber: Any = getcurrent()
+        key = self._key(name)
+        if not isinstance(fiber, ranks.Fiber) or self._is_circular(key, fiber):
+            self.exchange.end_partial(name)
+            return
+        self._awaited[fiber] = key
+        pauses = self.stopwatch.release()
+        try:
+            while key in self._importers:
+                wait(self._waiting.setdefault(key, deque()), -1)
+        finally:
+            del self._awaited[fiber]
+            self.stopwatch.restore(pauses)
+
+    def _is_circular(self, key: Any, fiber: Any) -> bool:
+        """Whether the importer of a module waits, through others, for a module of this fiber."""
+        seen = set()
+        while key is not None and key not in seen:
+            seen.add(key)
+            importer = self._importers.get(key)
+            if importer is fiber:
+                return True
+            key = self._awaited.get(importer)
+        return False
+
+    def _begin(self, name: str) -> Any:
+        """Note that the running fiber executes a module; the module's key."""
+        key = self._key(name)
+        self._importers[key] = getcurrent()
+        return key
+
+    def _end(self, key: Any) -> None:
+        self._importers.pop(key, None)
+        for fiber in self._waiting.pop(key, ()):
+            fiber.wake()
 
     def _loader(self, original: Callable[..., Any]) -> Callable[..., Any]:
         table = self.exchange.table
@@ -223,6 +275,10 @@ class ImportSystem:
         def _find_and_load(name: str, import_: Any) -> Any:
             if name in table:
                 return original(name, import_)
+            if self._is_elsewhere(name):
+                self._await(name)
+                if name in table:
+                    return original(name, import_)
             for announce in self.announce:
                 announce(name)
             stopwatch = self.stopwatch
@@ -251,10 +307,12 @@ class ImportSystem:
             stopwatch = self.stopwatch
             pauses = stopwatch.release()
             shared, self.importing_shared = self.importing_shared, 0
+            key = self._begin(name)
             try:
                 # Python removes frames with this name from tracebacks.
                 _bootstrap_._call_with_frames_removed(exec, code, module.__dict__)
             finally:
+                self._end(key)
                 self.importing_shared = shared
                 stopwatch.restore(pauses)
 
@@ -270,7 +328,10 @@ class ImportSystem:
         owner = self.exchange.shown.owner
         if owner is not None:
             owner.importing += 1
-        self._importers[name] = self.exchange.shown
+        key = self._begin(name)
+        hides = key == name
+        if hides:
+            self.exchange.begin_partial(name)
         if outermost:
             for begin in self.begin_shared:
                 begin()
@@ -285,7 +346,9 @@ class ImportSystem:
             self.exchange.shared[name] = MISSING  # no rank must find a part of it
             raise
         finally:
-            self._importers.pop(name, None)
+            if hides:
+                self.exchange.end_partial(name)
+            self._end(key)
             self.importing_shared -= 1
             if owner is not None:
                 owner.importing -= 1

@@ -72,7 +72,7 @@ def _wait_really(take: Callable[[], bool], timeout: float) -> bool:
     return True
 
 
-def _wait(waiting: deque[Any], timeout: float) -> bool:
+def wait(waiting: deque[Any], timeout: float) -> bool:
     """Wait in a queue until another fiber removes this one; return whether it did."""
     fiber: Any = getcurrent()
     waiting.append(fiber)
@@ -120,7 +120,7 @@ class RankLock:
         if _is_real():
             return _wait_really(self._take, timeout)
         # A release passes the lock to the next fiber, so it is held all the time.
-        return _wait(self._waiting, timeout)
+        return wait(self._waiting, timeout)
 
     def _take(self) -> bool:
         if self._held:
@@ -205,7 +205,7 @@ class RankRLock:
             return False
         if _is_real():
             return _wait_really(self._take, timeout)
-        return _wait(self._waiting, timeout)
+        return wait(self._waiting, timeout)
 
     def _take(self) -> bool:
         if self._owner is not None:

@@ -484,6 +484,108 @@ def test_a_rank_waits_for_a_module_that_another_is_importing(site, write, capsys
     assert 1 <= result.seconds < 1.001
 
 
+def test_other_ranks_do_not_see_a_module_that_a_rank_is_importing(
+    site, write, capsys, monkeypatch
+):
+    monkeypatch.setattr(rules, "KNOWN_SHARED", rules.KNOWN_SHARED | {"sleepy"})
+    site("sleepy/__init__.py", "import sleepy.inner, time\ntime.sleep(0.5)\nlate = object()")
+    site("sleepy/inner.py", "early = object()")
+    path = write(
+        "program.py",
+        """
+        import sys, time
+        from mpi4py import MPI
+        time.sleep(0.1 * MPI.COMM_WORLD.rank)
+        if MPI.COMM_WORLD.rank:
+            assert "sleepy" not in sys.modules
+            assert "sleepy.inner" not in sys.modules
+        if MPI.COMM_WORLD.rank == 1:
+            from sleepy.inner import early
+            assert hasattr(sys.modules["sleepy"], "late")
+        from sleepy import late
+        print(id(late), id(sys.modules["sleepy.inner"]))
+        """,
+    )
+    result = pysmpi.run(path, nprocs=3, compute="none")
+    assert len(set(lines(capsys))) == 1
+    assert 0.5 <= result.seconds < 0.501
+
+
+def test_a_rank_imports_what_another_failed_to_import(site, write, capsys, monkeypatch):
+    monkeypatch.setattr(rules, "KNOWN_SHARED", rules.KNOWN_SHARED | {"fragile"})
+    site(
+        "fragile.py",
+        """
+        import os, time
+        time.sleep(0.5)
+        if "FAIL" in os.environ:
+            raise ImportError("not today")
+        """,
+    )
+    path = write(
+        "program.py",
+        """
+        import os
+        from mpi4py import MPI
+        if MPI.COMM_WORLD.rank == 0:
+            os.environ["FAIL"] = "1"
+        try:
+            import fragile
+            print("imported", fragile.__name__)
+        except ImportError as error:
+            print(error)
+        """,
+    )
+    pysmpi.run(path, nprocs=3, compute="none")
+    assert sorted(lines(capsys)) == ["imported fragile", "imported fragile", "not today"]
+
+
+def test_ranks_import_modules_that_import_each_other(site, write, capsys, monkeypatch):
+    monkeypatch.setattr(rules, "KNOWN_SHARED", rules.KNOWN_SHARED | {"one", "two", "three"})
+    for name, other in (("one", "two"), ("two", "three"), ("three", "one")):
+        site(
+            f"{name}.py",
+            f"import time\nearly = 1\ntime.sleep(0.5)\nimport {other}\n"
+            f"assert {other}.early\nlate = 1",
+        )
+    path = write(
+        "program.py",
+        """
+        from mpi4py import MPI
+        name = ["one", "two", "three"][MPI.COMM_WORLD.rank]
+        assert __import__(name).late
+        import one, two, three
+        print(one.late + two.late + three.late)
+        """,
+    )
+    result = pysmpi.run(path, nprocs=3, compute="none")
+    assert lines(capsys) == ["3", "3", "3"]
+    assert result.seconds < 0.501
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_thread_waits_for_a_module_that_another_is_importing(
+    site, write, capsys, monkeypatch, shared
+):
+    if shared:
+        monkeypatch.setattr(rules, "KNOWN_SHARED", rules.KNOWN_SHARED | {"lazybones"})
+    site("lazybones.py", "import time\ntime.sleep(0.5)\nlate = 7")
+    path = write(
+        "program.py",
+        """
+        from concurrent.futures import ThreadPoolExecutor
+        from mpi4py import MPI
+        def use(_):
+            import lazybones
+            return lazybones.late
+        with ThreadPoolExecutor(3) as pool:
+            print(list(pool.map(use, range(3))))
+        """,
+    )
+    pysmpi.run(path, nprocs=2, compute="none")
+    assert lines(capsys) == ["[7, 7, 7]"] * 2
+
+
 def test_a_rank_computes_to_its_end_with_all_that_it_owns(write, capsys):
     path = write(
         "program.py",

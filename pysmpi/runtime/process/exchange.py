@@ -78,6 +78,9 @@ class Exchange:
             name: module for name, module in table.items() if name not in outer
         }
         self.common: dict[str, Any] = {}  # those that differ in some rank
+        # Shared modules that a state is executing: nobody else sees them, or what is inside them.
+        self.partial: dict[str, State] = {}
+        self.hidden: dict[str, Any] = {}  # by name, while another state is shown
         self.others: int = len(self.shared)  # entries of the table that are not the shown rank's
         self.spaces: list[dict[str, Any]] = []
         self.names: list[str] = []
@@ -287,6 +290,8 @@ class Exchange:
                 self._differ(name, module, known)
         for name, known in list(shared.items()):
             if name not in table and name not in private:
+                if name in self.hidden:
+                    continue
                 if known is MISSING:
                     del shared[name]
                 else:
@@ -326,6 +331,38 @@ class Exchange:
         if name not in self.shared and name not in self.shown.modules:
             self.shared[name] = MISSING
 
+    def begin_partial(self, name: str) -> None:
+        """The current state begins to execute a shared module: hide it from the others."""
+        self.partial[name] = self.shown
+
+    def end_partial(self, name: str) -> None:
+        """A shared module is complete, or is needed as it is: show it to all."""
+        if self.partial.pop(name, None) is not None:
+            self._conceal(self.shown)
+
+    def _conceal(self, state: State) -> None:
+        """Take from the table what other states are executing, and put back what this one is."""
+        table = self.table
+        inner: dict[str, State] = {f"{name}.": self.partial[name] for name in self.partial}
+        for name, module in list(self.hidden.items()):
+            if not self._is_hidden(name, state, inner):
+                del self.hidden[name]
+                table[name] = module
+        for name in list(table):
+            if name not in state.modules and self._is_hidden(name, state, inner):
+                self.hidden[name] = table.pop(name)
+
+    def _is_hidden(self, name: str, state: State, inner: dict[str, State]) -> bool:
+        if state is self.outside:
+            return False
+        importer = self.partial.get(name)
+        if importer is not None:
+            return importer is not state
+        for prefix, importer in inner.items():
+            if importer is not state and name.startswith(prefix):
+                return True
+        return False
+
     def _show_modules(self, last: State, state: State) -> None:
         table = self.table
         incoming = state.modules
@@ -343,6 +380,8 @@ class Exchange:
             else:
                 table[name] = module
                 present += 1
+        if self.partial:
+            self._conceal(state)
         self.others = len(table) - present
         if self.table_view is not None:
             self.table_seen = self.table_view[0]
