@@ -18,6 +18,7 @@ __all__ = [
     "run",
     "sample",
     "shared_empty",
+    "sweep",
     "touch",
 ]
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pysmpi.api import Options, ProgramError, Result, run
     from pysmpi.errors import PysmpiError, UsageError
     from pysmpi.hints import sample, shared_empty, touch
+    from pysmpi.sweeps.sweep import sweep
 
 # Importing the whole simulator takes a while; `pysmpi --version` should not need it.
 _HOMES = {
@@ -41,6 +43,7 @@ _HOMES = {
     "run": "pysmpi.api",
     "sample": "pysmpi.hints",
     "shared_empty": "pysmpi.hints",
+    "sweep": "pysmpi.sweeps.sweep",
     "touch": "pysmpi.hints",
 }
 

@@ -25,6 +25,7 @@ COMMANDS = {
     "extrapolate": (
         "pysmpi.cli.extrapolate", "Predict a larger run from records of smaller ones.",
     ),
+    "sweep": ("pysmpi.cli.sweep", "Run a program on many machines, under many models."),
     "models": ("pysmpi.cli.models", "List the network models."),
     "collectives": ("pysmpi.cli.collectives", "List collective algorithms and selectors."),
     "platform": ("pysmpi.cli.platform", "Check or show the description of a machine."),

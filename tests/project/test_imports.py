@@ -32,6 +32,7 @@ LATE = {
     "pysmpi.record": "loaded only under a real MPI",
     "pysmpi.replay": "recordings and traces are different readers",
     "pysmpi.pytest_plugin": "pytest loads the plugin in every session",
+    "pysmpi.sweeps": "Dask, matplotlib and pyarrow (extras)",
     "pysmpi.api": "loaded if an option asks for it",
 }
 # Compiled classes that refer to each other: a message names its plan and its process, a process its

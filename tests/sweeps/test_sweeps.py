@@ -1,0 +1,292 @@
+"""Sweeps: the cases of a study run once each, also across kills, and give one table."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import pysmpi
+from pysmpi.errors import UsageError
+from pysmpi.sweeps.journal import Journal
+from pysmpi.sweeps.study_yaml import read_study
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PROGRAM = """\
+import os, sys
+import numpy
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+if comm.rank == 0:
+    with open({log!r}, "a") as stream:
+        stream.write("begun\\n")
+mine = numpy.zeros(1000 * comm.size, "b")
+begin = MPI.Wtime()
+comm.Alltoall(mine, mine.copy())
+if comm.rank == 0:
+    print("took", MPI.Wtime() - begin, "s")
+"""
+
+STUDY = """\
+program: prog.py
+platforms: [cluster, graphene]
+models: [hybrid, loggps]
+selectors: [ompi, mpich]
+placements: [core, node]
+ranks: [2, 3, 4]
+options: {compute: none}
+values: {alltoall: 'took ([0-9.e-]+) s'}
+"""
+CASES = 2 * 2 * 2 * 2 * 3
+
+
+@pytest.fixture
+def study(tmp_path):
+    (tmp_path / "prog.py").write_text(PROGRAM.format(log=str(tmp_path / "log")))
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY)
+    return path
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "pysmpi", "sweep", *map(str, arguments)],
+        stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+def keys(journal):
+    if not journal.exists():
+        return []
+    lines = journal.read_bytes().split(b"\n")[:-1]  # what follows the last newline is not whole
+    return [json.loads(line)["key"] for line in lines[1:]]
+
+
+def test_a_killed_sweep_goes_on_and_dask_workers_give_the_same_table(study, tmp_path):
+    import distributed
+
+    journal, log = tmp_path / "study.results" / "journal.jsonl", tmp_path / "log"
+    sweep = start(study, "--workers", "2")
+    while len(keys(journal)) < CASES // 3:
+        assert sweep.poll() is None, sweep.stderr.read()
+        time.sleep(0.01)
+    sweep.send_signal(signal.SIGKILL)
+    sweep.wait()
+    kept = keys(journal)
+    assert CASES // 3 <= len(kept) < CASES
+    assert not (journal.parent / "results.csv").exists()
+
+    again = start(study, "--workers", "2")
+    _, said = again.communicate()
+    assert again.returncode == 0, said
+    assert f"pysmpi: {len(kept)} of 48 cases were done before" in said
+    every = keys(journal)
+    assert every[: len(kept)] == kept
+    assert len(every) == len(set(every)) == CASES
+    # Besides, each of the two workers may have begun a case that the kill ended.
+    assert CASES <= len(log.read_text().splitlines()) <= CASES + 2
+
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        other = tmp_path / "elsewhere"
+        remote = start(study, "-o", other, "--scheduler", cluster.scheduler_address)
+        _, said = remote.communicate()
+        assert remote.returncode == 0, said
+    table = (journal.parent / "results.csv").read_text()
+    assert (other / "results.csv").read_text() == table
+    assert set(keys(other / "journal.jsonl")) == set(every)
+
+    rows = list(csv.DictReader(table.splitlines()))
+    assert len(rows) == CASES and {row["exit_status"] for row in rows} == {"0"}
+    axes = ("platform", "model", "selector", "placement", "ranks")
+    assert len({tuple(row[name] for name in axes) for row in rows}) == CASES
+    # A case says what a run of its own says.
+    row = rows[-1]
+    assert [row[name] for name in axes] == ["graphene", "loggps", "mpich", "node", "4"]
+    alone = pysmpi.run(
+        str(tmp_path / "prog.py"), 4, platform="graphene", model="loggps", selector="mpich",
+        map_by="node", compute="none",
+    )  # fmt: skip
+    assert float(row["seconds"]) == alone.seconds
+    assert 0 < float(row["alltoall"]) < alone.seconds
+
+    import pyarrow.parquet
+
+    whole = pyarrow.parquet.read_table(journal.parent / "results.parquet").to_pylist()
+    assert [str(one["seconds"]) for one in whole] == [one["seconds"] for one in rows]
+    assert (journal.parent / "seconds.svg").read_text().startswith("<?xml")
+
+    # A study that grows keeps the cases that it has.
+    study.write_text(STUDY.replace("[2, 3, 4]", "[2, 3, 4, 1]").replace("graphene", "laptop"))
+    listed = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "sweep", str(study), "--list"],
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    states = [line.split()[0] for line in listed.stdout.splitlines()]
+    assert states.count("0") == CASES // 2 and len(states) == 64
+
+
+def behave(kind):
+    import os
+    import signal
+    import time
+
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    if kind == "raise":
+        raise ValueError("not today")
+    if kind == "kill":
+        os.kill(os.getppid() and os.getpid(), signal.SIGKILL)
+    if kind == "hang":
+        while True:
+            pass
+    if kind == "wait":
+        comm.recv()
+    time.sleep(float(kind))
+    return {"slept": float(kind), "name": "a"} if comm.rank == 0 else None
+
+
+def test_cases_that_fail_are_rows(tmp_path):
+    kinds = [["0.5"], ["raise"], ["kill"], ["hang"], ["wait"], ["2"]]
+    reports = []
+    arguments = dict(
+        arguments=kinds, ranks=[2], compute="none", timeout=2.0, directory=tmp_path / "results"
+    )
+    table = pysmpi.sweep(behave, **arguments, report=lambda *numbers: reports.append(numbers))
+    assert reports[0] == (0, 6, 0) and reports[-1] == (6, 6, 4)
+    assert [row["arguments"] for row in table] == [kind for (kind,) in kinds]
+    assert [row["exit_status"] for row in table] == [0, 1, 137, 124, 3, 0]
+    errors = [row["error"] for row in table]
+    assert "ValueError: not today" in errors[1]
+    assert errors[2] == "ended by signal 9 (SIGKILL)"
+    assert errors[3] == "found no end after 2 s"
+    assert "deadlock" in errors[4]
+    assert [row["slept"] for row in table] == [0.5, None, None, None, None, 2.0]
+    assert table.rows[0]["seconds"] == pytest.approx(0.5, rel=1e-3)
+    assert table.rows[0]["platform"] == "cluster" and table.rows[0]["model"] == "hybrid"
+    assert table.select(slept=2.0) == [table.rows[5]]
+    assert len(table.failed) == 4
+    # They are not run again, unless asked for.
+    reports.clear()
+    pysmpi.sweep(behave, **arguments, report=lambda *numbers: reports.append(numbers))
+    assert reports == [(6, 6, 4)]
+    arguments["arguments"] = kinds[:2]
+    again = pysmpi.sweep(
+        behave, **arguments, retry_failed=True, report=lambda *numbers: reports.append(numbers)
+    )
+    assert reports[1:] == [(1, 2, 0), (2, 2, 1)]
+    assert again.rows == table.rows[:2]
+    again.plot(tmp_path / "slept.png", x="arguments", y="seconds")
+    assert (tmp_path / "slept.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(UsageError, match="slept.svg: expected a column among .* got 'slep'"):
+        again.plot(tmp_path / "slept.svg", y="slep")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("program: prog.py", "program: porg.py", r"s.yaml:1: program: expected a file, found none"),
+        ("program: prog.py", "name: x", 'expected the key "program", got none'),
+        ("models:", "model:", r's.yaml:3: model: expected a key .* did you mean "models"'),
+        ("hybrid", "hybird", r"s.yaml:3: models\[0\]: --model hybird: .*did you mean hybrid"),
+        ("graphene", "grafene", r's.yaml:2: platforms\[1\]: .*did you mean "graphene"'),
+        ("graphene", "two.yaml", r"s.yaml:2: platforms\[1\]: .*two.yaml: expected a platform file"),
+        ("mpich", "mpic", r"s.yaml:4: selectors\[1\]: no selector .*did you mean mpich"),
+        ("[core, node]", "rack", r"s.yaml:5: placements: expected core, .* got 'rack'"),
+        ("[2, 3, 4]", "[2, x]", r"s.yaml:6: ranks\[1\]: expected a whole number, got 'x'"),
+        ("[2, 3, 4]", "[2, 0]", r"s.yaml:6: ranks\[1\]: found 0, expected at least 1 rank"),
+        ("[2, 3, 4]", "[2, 3, 2]", r"s.yaml:6: ranks\[2\]: expected each value once, got 2"),
+        ("[2, 3, 4]", "[]", "s.yaml:6: ranks: expected at least one value"),
+        ("compute: none", "compile: none", "s.yaml:7: options.compile: .*did you mean .compute"),
+        ("compute: none", "explain: true", 's.yaml:7: options.explain: expected a key among'),
+        ("compute: none", "cfg: none", "s.yaml:7: options.cfg: found 'none', expected a dict"),
+        ("([0-9.e-]+)", "[0-9.e-]+", "s.yaml:8: values.alltoall: .* with one group, got 0"),
+        ("([0-9.e-]+)", "([0-9.e-]+", "s.yaml:8: values.alltoall: expected a regular expression,"),
+        ("values:", "timeout: 10\nvalues:", "s.yaml:8: timeout: "),
+        ("values:", "plots: [{file: a.svg, y: time}]\nvalues:",
+         r"s.yaml:8: plots\[0\].y: expected a column among .*, got 'time'"),
+        ("values:", "plots: [{file: a.txt}]\nvalues:",
+         r"s.yaml:8: plots\[0\].file: expected a name with .svg"),
+        ("ranks: [2, 3, 4]", "ranks: [2, 3", "s.yaml:7: expected well-formed YAML"),
+    ],
+)  # fmt: skip
+def test_errors_of_a_study_name_its_line_and_key(tmp_path, old, new, message):
+    (tmp_path / "prog.py").write_text("")
+    assert old in STUDY
+    (tmp_path / "s.yaml").write_text(STUDY.replace(old, new))
+    with pytest.raises(UsageError, match=message):
+        read_study(tmp_path / "s.yaml")
+
+
+def test_a_journal_belongs_to_one_sweep_and_loses_only_what_a_kill_cut_off(tmp_path):
+    row = {"exit_status": 0}
+    with Journal(str(tmp_path)) as journal:
+        journal.add("a", {}, row)
+        with pytest.raises(UsageError, match="another sweep is writing there"):
+            with Journal(str(tmp_path)):
+                pass
+        journal.add("b", {}, row)
+    path = tmp_path / "journal.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-5])
+    with Journal(str(tmp_path)) as journal:
+        assert journal.rows == {"a": row}
+        journal.add("b", {}, row)
+    assert path.read_bytes() == whole
+    path.write_bytes(whole.replace(b'"key"', b'"kay"', 1))
+    with pytest.raises(UsageError, match="journal.jsonl:2: expected the journal of a sweep"):
+        with Journal(str(tmp_path)):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"models": ["hybird"]}, "did you mean hybrid"),
+        ({"placements": ["rack"]}, "placements: expected core, socket, node or the path"),
+        ({"ranks": [0]}, "pysmpi.sweep: ranks: found 0, expected at least 1 rank"),
+        ({"ranks": [2, 2]}, r"pysmpi.sweep: ranks\[1\]: expected each value once"),
+        ({"computed": "none"}, "pysmpi.sweep: found 'computed', expected an option among"),
+        ({"workers": 0}, "workers: expected at least 1"),
+        ({"scheduler": "tcp://127.0.0.1:9"}, "--scheduler tcp://127.0.0.1:9: expected the address"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_runs(arguments, message, monkeypatch):
+    monkeypatch.setattr("pysmpi.sweeps.scheduling.PATIENCE", 1.0)
+    with pytest.raises(UsageError, match=message):
+        pysmpi.sweep(behave, **arguments)
+
+
+def test_without_dask_a_sweep_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UsageError, match=r"pip install 'pysmpi\[sweep\]'"):
+        pysmpi.sweep(behave, arguments=[["1"]])
+
+
+def test_the_page_has_a_study_and_a_program_that_work(tmp_path, capsys):
+    text = (ROOT / "docs" / "sweep.md").read_text()
+    (study,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "alltoall.py").write_text("")
+    (tmp_path / "lab.yaml").write_text(
+        "name: lab\nclusters:\n  - {name: lab, hosts: 'n[0-9]', network: {bandwidth: 1GBps, "
+        "latency: 1us}}\n"
+    )
+    (tmp_path / "study.yaml").write_text(study)
+    assert len(read_study(tmp_path / "study.yaml").cases()) == 192
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(compile(code, "page", "exec"), {"__name__": "__main__"})
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["1000", "100000"]
+    assert float(lines[0].split()[1]) < float(lines[1].split()[1])
