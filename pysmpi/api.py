@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from pysmpi.analysis.wishes import is_record, wanted
 from pysmpi.checkers.session import add_findings, checking
 from pysmpi.errors import UsageError
 from pysmpi.explore.guide import guide_of
@@ -194,12 +193,12 @@ def run_job(job: Job) -> Result:
         if report is not None and report != "-":
             target = stack.enter_context(OutputFile("--report", os.fspath(report)))
         seen: Observation | None = None
-        if wanted(job):
+        if job.options.explain or job.options.view is not None:
             # Analyses and the formats of traces take long to import.
             from pysmpi.analysis.observation import observation
 
             seen = stack.enter_context(observation(job))
-        if trace is not None and not is_record(job.options):
+        if trace is not None:
             from pysmpi.trace.recorder import recording
 
             stack.enter_context(recording(job, trace, job.options.trace_format))

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pysmpi.analysis.graph import EventGraph
 from pysmpi.analysis.path import CAUSES, critical_path
 from pysmpi.errors import UsageError
+from pysmpi.trace.activity import Activity
 
 FEWEST: Final = 3  # runs
 LARGEST_ERROR: Final = 0.1  # of a run predicted from the others, relative
@@ -120,17 +121,17 @@ def _refuse_different(graphs: Sequence[EventGraph], counts: list[int], ranks: in
             f"--ranks {ranks}: expected more than the {counts[-1]} ranks of the largest run, and "
             f"at most {FARTHEST} times as many"
         )
-    first = graphs[0].record.about
+    first = graphs[0].record
     for graph, count in zip(graphs[1:], counts[1:]):
-        about = graph.record.about
+        record = graph.record
         for key in SAME:
-            if about["result"].get(key) != first["result"].get(key):
+            if record.facts.get(key) != first.facts.get(key):
                 raise UsageError(
                     f"extrapolate: the run of {count} ranks has {key} "
-                    f"{about['result'].get(key)!r}, that of {counts[0]} ranks "
-                    f"{first['result'].get(key)!r}"
+                    f"{record.facts.get(key)!r}, that of {counts[0]} ranks "
+                    f"{first.facts.get(key)!r}"
                 )
-        mine, theirs = _places(first), _places(about)
+        mine, theirs = _places(first), _places(record)
         other = sorted(mine ^ theirs)
         if other:
             where = counts[0] if other[0] in mine else count
@@ -139,12 +140,12 @@ def _refuse_different(graphs: Sequence[EventGraph], counts: list[int], ranks: in
                 f"{where} ranks calls {other[0]}"
             )
     for count, graph in zip(counts, graphs):
-        if graph.record.about["result"].get("exit_status"):
+        if graph.record.failed:
             raise UsageError(f"extrapolate: the run of {count} ranks has failed")
 
 
-def _places(about: dict[str, Any]) -> set[str]:
-    return {f"{name} at {file}:{line}" for name, file, line, *_ in about["sites"]}
+def _places(record: Activity) -> set[str]:
+    return {record.site(number) for number in range(len(record.sites))}
 
 
 def _term(ranks: Any, exponent: float, logarithm: int) -> Any:

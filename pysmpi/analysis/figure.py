@@ -6,7 +6,7 @@ from typing import Final
 
 from pysmpi.analysis.why import Analysis
 from pysmpi.errors import UsageError
-from pysmpi.trace.activity import CALL, MAIN, RETURN
+from pysmpi.trace.events import CALL, MAIN, RETURN
 
 SUFFIXES: Final = ("png", "svg", "pdf")
 COLOURS: Final = {
@@ -71,7 +71,7 @@ def write_figure(path: str, kind: str, analysis: Analysis) -> None:
 def _bars(analysis: Analysis) -> dict[str, list[tuple[int, float, float]]]:
     """The bars of each colour: rank, begin and end (s)."""
     graph = analysis.graph
-    sites = graph.record.about["sites"]
+    sites = graph.record.sites
     found: dict[str, list[tuple[int, float, float]]] = {name: [] for name in COLOURS}
     begun: dict[int, float] = {}
     for rank, end in enumerate(analysis.profile.ends):
@@ -83,7 +83,7 @@ def _bars(analysis: Analysis) -> dict[str, list[tuple[int, float, float]]]:
         if what == CALL:
             begun[process] = graph.date[row]
         elif process in begun:
-            kind = sites[graph.a[row]][4]
+            kind = sites[graph.a[row]].kind
             bar = graph.rank_of[process], begun.pop(process), graph.date[row]
             found[kind if kind in found else "other"].append(bar)
     for wait in graph.waits:

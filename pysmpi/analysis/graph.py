@@ -1,6 +1,6 @@
 """The dependency graph of a recorded run.
 
-Its nodes are the events of a `Record`, in the order in which they happened, which is a topological
+Its nodes are the events of a recording, in the order in which they happened, which is a topological
 order. A node depends on the one before it in its process, and on other nodes: a transfer on the
 posting of its message (and on its receive, unless it is eager), the end of a wait on the completion
 of what was awaited. `binding` is for each node the dependency that it had to wait for: following it
@@ -16,7 +16,8 @@ from typing import Final
 import numpy as np
 
 from pysmpi.errors import UsageError
-from pysmpi.trace.activity import (
+from pysmpi.trace.activity import Activity, activity_of, read_activity
+from pysmpi.trace.events import (
     ARRIVE,
     AWAITED,
     BACKGROUND,
@@ -30,15 +31,14 @@ from pysmpi.trace.activity import (
     MAIN,
     MATCH,
     PROCESS,
-    RECEIVE,
     RESUME,
     RETURN,
-    SEND,
-    WAIT,
+    START_RECEIVE,
+    START_SEND,
+    START_WAIT,
     Floats,
-    Record,
-    load,
 )
+from pysmpi.trace.model import Recording
 
 NONE: Final = -1
 
@@ -80,14 +80,14 @@ class GraphWait:
 
 
 class EventGraph:
-    """The dependencies of a record.
+    """The dependencies of the events of a run.
 
-    For each row of the record: `date` (s), `before` (the row before it in its process), `binding`
+    For each event: `date` (s), `before` (the row before it in its process), `binding`
     (see above), `site` (the call in which its process is, -1 outside), `since` (the latest call
     before it) and `until` (the call that begins with it, or the next).
     """
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Activity) -> None:
         self.record = record
         self.kind: list[int] = record.kind.tolist()
         self.process: list[int] = record.process.tolist()
@@ -112,6 +112,8 @@ class EventGraph:
         self.receive_of: dict[int, int] = {}
         self.waits: list[GraphWait] = []
         self.entered: dict[tuple[int, int], list[int]] = {}  # rows of a collective call
+        self._entering: dict[int, int] = {}  # the collective call of a process
+        self._enters: dict[tuple[int, int], int] = {}  # rows by process and collective call
         self.modes = dict(zip(record.messages[:, 0].tolist(), record.messages[:, 6].tolist()))
         self.sources = dict(zip(record.messages[:, 0].tolist(), record.messages[:, 1].tolist()))
         self._collective_sites: set[int] | None = None
@@ -162,9 +164,9 @@ class EventGraph:
                     inside[process] = NONE
                 else:
                     site[i] = inside[process]
-            if what == SEND:
+            if what == START_SEND:
                 self.sends[a[i]] = i
-            elif what == RECEIVE:
+            elif what == START_RECEIVE:
                 self.receives[a[i]] = i
             elif what == MATCH:
                 receive = int(b[i])
@@ -181,7 +183,7 @@ class EventGraph:
             elif what == COMPLETE:
                 self.completes[a[i]] = i
                 binding[i] = self._completion(i, a[i])
-            elif what == WAIT:
+            elif what == START_WAIT:
                 waiting[process] = i
             elif what == RESUME:
                 binding[i] = self._waker(i, last)
@@ -191,6 +193,8 @@ class EventGraph:
                 self.waits.append(GraphWait(process, date[begun], date[i], site[i], cause, rank))
             elif what == ENTER:
                 self.entered.setdefault((a[i], int(b[i])), []).append(i)
+                self._entering[process] = a[i]
+                self._enters[process, a[i]] = i
             elif what == END:
                 if self.last == NONE or date[i] > date[self.last]:
                     self.last = i
@@ -244,7 +248,9 @@ class EventGraph:
         elif cause < 0:
             found = last.get(-1 - cause, NONE)
         else:
-            found = last.get(by, NONE) if by >= 0 else NONE
+            # Under another MPI library, a collective call ends with the last rank that enters it.
+            entered = self._enters.get((by, self._entering.get(self.process[row], 0)), NONE)
+            found = entered if entered != NONE else last.get(by, NONE)
         if found == NONE or self.date[found] > self.date[row]:
             return self.before[row]
         return found
@@ -343,13 +349,13 @@ class EventGraph:
                     lasted *= compute[mine]
                     if lines:
                         lasted *= lines.get(self.until[i], 1.0)
-                elif what == SEND:
+                elif what == START_SEND:
                     cost = min(lasted, x[i])
                     lasted += cost * (overhead - 1.0)
-                elif kind[previous] == RESUME or kind[previous] == WAIT:
+                elif kind[previous] == RESUME or kind[previous] == START_WAIT:
                     lasted *= overhead
                 new[i] = start + lasted
-                if what == WAIT:
+                if what == START_WAIT:
                     # For one of several, only the one that came counts.
                     awaited[mine] = []
                     if a[i] == 0:
@@ -370,7 +376,7 @@ class EventGraph:
         found = new[cause]
         lasted = self.date[row] - self.date[cause]
         if lasted > 0.0:
-            found += lasted * (latency if self.kind[cause] == SEND else transfer)
+            found += lasted * (latency if self.kind[cause] == START_SEND else transfer)
         if order in self.receives:
             found = max(found, new[self.receives[order]])
             arrive = self.arrives.get(self.message_of.get(order, NONE), NONE)
@@ -382,7 +388,7 @@ class EventGraph:
         """The factors of messages that cross links with other bandwidths."""
         if not links:
             return {}
-        routes = self.record.about["routes"]
+        routes = self.record.routes
         factors = [max([links.get(link, 1.0) for link in route], default=1.0) for route in routes]
         table = self.record.messages
         return {
@@ -407,20 +413,25 @@ class EventGraph:
         return bool(self.modes.get(message, 0) & DETACHED)
 
 
+def graph_of(recording: Recording) -> EventGraph:
+    """The graph of a recording in memory."""
+    return EventGraph(activity_of(recording))
+
+
 def read(path: str) -> EventGraph:
-    """The graph of the record in a file; raises UsageError if it has no sense."""
-    record = load(path)
+    """The graph of the recording in a file; raises UsageError if it has no sense."""
+    activity = read_activity(path)
     try:
-        return EventGraph(record)
+        return EventGraph(activity)
     except (KeyError, IndexError, ValueError, TypeError, OverflowError) as error:
         raise contradiction(path, error) from None
 
 
 def contradiction(path: str, error: Exception) -> UsageError:
-    """The error of a record whose rows cannot have happened."""
+    """The error of a recording whose events cannot have happened."""
     return UsageError(
-        f"{path}: found rows that contradict each other ({type(error).__name__}: {error}), "
-        "expected a record that pysmpi run --trace FILE.npz wrote"
+        f"{path}: found events that contradict each other ({type(error).__name__}: {error}), "
+        "expected a recording that pysmpi run --trace FILE.jsonl wrote"
     )
 
 

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from pysmpi.analysis.graph import NONE, EventGraph
 from pysmpi.analysis.path import CAUSES
-from pysmpi.analysis.why import Analysis, analyse
-from pysmpi.trace.activity import CALL, MAIN, RETURN, Record
+from pysmpi.analysis.why import Analysis
+from pysmpi.trace.activity import Activity
+from pysmpi.trace.events import CALL, MAIN, RETURN
 
 TICKS: Final = 4_000_000_000
 BINS: Final = 400  # of the use of links over time
@@ -27,21 +28,18 @@ MOST_BLOCKS: Final = 256  # rows of the communication matrix
 
 KINDS: Final = ("point-to-point", "collective", "other")
 
-Run = tuple[str, Record, Analysis | None]
+Run = tuple[str, Analysis]
 
 
 def write_page(path: str, runs: Sequence[Run]) -> None:
-    """Write the page of one run, or of two to compare: their names, records and analyses."""
+    """Write the page of one run, or of two to compare: their names and analyses."""
     with open(path, "w", encoding="utf-8") as stream:
         stream.write(page(runs))
 
 
 def page(runs: Sequence[Run]) -> str:
     """The text of the page."""
-    return assemble(
-        [page_data(name, record, analysis or analyse(EventGraph(record)))
-         for name, record, analysis in runs]
-    )  # fmt: skip
+    return assemble([page_data(name, analysis) for name, analysis in runs])
 
 
 def assemble(data: Sequence[dict[str, Any]]) -> str:
@@ -76,27 +74,23 @@ def _ticks(dates: NDArray[np.float64], seconds: float) -> NDArray[np.float64]:
     return np.clip(np.rint(dates * scale), 0, 2**32 - 1)
 
 
-def page_data(name: str, record: Record, analysis: Analysis) -> dict[str, Any]:
+def page_data(name: str, analysis: Analysis) -> dict[str, Any]:
     """The data of a run, as the script of the page reads it."""
     graph = analysis.graph
+    record = graph.record
     seconds = graph.seconds
-    result = record.about["result"]
     return {
         "name": name,
         "seconds": seconds,
         "ticks": TICKS,
-        "hosts": record.about["hosts"],
-        "sites": [record.site(number) for number in range(len(record.about["sites"]))],
+        "hosts": record.hosts,
+        "sites": [record.site(number) for number in range(len(record.sites))],
         "kinds": [
-            KINDS.index(site[4]) if site[4] in KINDS else 2 for site in record.about["sites"]
+            KINDS.index(site.kind) for site in record.sites
         ],
         "causes": list(CAUSES),
         "analysis": analysis.report(),
-        "machine": {
-            key: result.get(key)
-            for key in ("platform", "model", "selector", "nprocs", "hosts", "messages", "bytes",
-                        "compute", "command", "pysmpi")
-        },
+        "machine": record.machine(),
         "calls": _calls(graph, seconds),
         "waits": _waits(graph, seconds),
         "messages": _messages(graph, seconds),
@@ -197,12 +191,12 @@ def _links(graph: EventGraph, seconds: float) -> list[dict[str, Any]]:
             continue
         end = graph.date[arrive]
         begin = min(end, graph.date[depart] + graph.b[depart])
-        for link in record.about["routes"][route]:
+        for link in record.routes[route]:
             crossing.setdefault(link, []).append((begin, end, float(nbytes)))
     edges = np.linspace(0.0, seconds, BINS + 1)
     found = []
     for link, flows in crossing.items():
-        name, capacity = record.about["links"][link]
+        name, capacity = record.links[link]
         table = np.array(flows)
         carried = np.diff(_carried(table, edges))
         use = carried / (capacity * seconds / BINS)
@@ -233,7 +227,7 @@ def _carried(flows: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[
     return total
 
 
-def _matrix(record: Record) -> dict[str, Any]:
+def _matrix(record: Activity) -> dict[str, Any]:
     """Bytes and messages from (rows) and to (columns) blocks of ranks."""
     ranks = max(record.ranks, 1)
     block = -(-ranks // MOST_BLOCKS)

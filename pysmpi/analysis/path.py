@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from pysmpi.analysis.graph import NONE, EventGraph
-from pysmpi.trace.activity import ARRIVE, COMPLETE, RESUME, SEND, WAIT
+from pysmpi.trace.activity import CallSite
+from pysmpi.trace.events import ARRIVE, COMPLETE, RESUME, START_SEND, START_WAIT
 
 COMPUTE: Final = "compute"  # the program's own work
 OVERHEAD: Final = "overhead"  # work of the MPI library for messages
@@ -90,14 +91,14 @@ class CriticalPath:
         record = self.graph.record
         if piece.cause != COMPUTE:
             return "outside of calls" if piece.site == NONE else record.site(piece.site)
-        return span(record.about["sites"], piece.since, piece.site)
+        return span(record.sites, piece.since, piece.site)
 
     def hops(self) -> int:
         """How often it changes from a rank to another."""
         return sum(1 for piece in self.pieces if piece.cause == LATENCY)
 
 
-def span(sites: list[list[object]], since: int, site: int) -> str:
+def span(sites: list[CallSite], since: int, site: int) -> str:
     """The lines between two calls, of which either may be the begin or the end: `cg.py:310-318`."""
     first = sites[since] if since != NONE else None
     last = sites[site] if site != NONE else None
@@ -148,7 +149,7 @@ def _pieces(graph: EventGraph, row: int, before: int, begin: float, waits: int) 
         return [piece(begin, end, SLEEP if before == graph.before[row] else OVERHEAD)]
     if not graph.in_call(row):
         return [piece(begin, end, COMPUTE, graph.until[row])]
-    if what == SEND:
+    if what == START_SEND:
         cost = min(end - begin, graph.x[row])
         middle = end - cost
         found = []
@@ -162,7 +163,7 @@ def _pieces(graph: EventGraph, row: int, before: int, begin: float, waits: int) 
 
 def _local(graph: EventGraph, before: int) -> str:
     """The work after a row inside a call: the end of a wait costs overhead."""
-    return OVERHEAD if before != NONE and graph.kind[before] in (RESUME, WAIT) else COMBINE
+    return OVERHEAD if before != NONE and graph.kind[before] in (RESUME, START_WAIT) else COMBINE
 
 
 def _flight(
@@ -182,7 +183,7 @@ def _flight(
         return PathPiece(first, last, cause, source, receiver, message, site, since)
 
     if graph.kind[row] == COMPLETE or depart == NONE:
-        return [piece(begin, end, LATENCY if graph.kind[before] == SEND else TRANSFER)]
+        return [piece(begin, end, LATENCY if graph.kind[before] == START_SEND else TRANSFER)]
     latency = begin + min(end - begin, graph.b[depart])
     alone = min(end, latency + graph.x[depart])
     # A difference of rounding is no contention.

@@ -8,7 +8,7 @@ from typing import Final
 
 from pysmpi.analysis.graph import NONE, EventGraph
 from pysmpi.analysis.path import span
-from pysmpi.trace.activity import CALL, END, MAIN, RESUME, RETURN, SEND
+from pysmpi.trace.events import CALL, END, MAIN, RESUME, RETURN, START_SEND
 
 LATE: Final = 1e-12  # (s) an earlier arrival than this is no wait
 
@@ -62,12 +62,12 @@ def profile(graph: EventGraph) -> Profile:
     record = graph.record
     ranks = record.ranks
     compute, waited, ends = [0.0] * ranks, [0.0] * ranks, [0.0] * ranks
-    sites = [Site(number, record.site(number)) for number in range(len(record.about["sites"]))]
+    sites = [Site(number, record.site(number)) for number in range(len(record.sites))]
     lines: dict[tuple[int, int], float] = defaultdict(float)
     begun: dict[int, float] = {}
     for row, what in enumerate(graph.kind):
         process = graph.process[row]
-        if what == SEND and graph.site[row] != NONE:
+        if what == START_SEND and graph.site[row] != NONE:
             sites[graph.site[row]].sent += int(graph.b[row])
         if process == 0 or graph.kind_of.get(process) != MAIN:
             continue
@@ -88,7 +88,7 @@ def profile(graph: EventGraph) -> Profile:
     _collectives(graph, sites)
     names: dict[str, float] = defaultdict(float)
     for (since, site), seconds in lines.items():
-        names[span(record.about["sites"], since, site)] += seconds
+        names[span(record.sites, since, site)] += seconds
     return Profile(graph.seconds, compute, waited, ends, sites, dict(names))
 
 

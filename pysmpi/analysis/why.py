@@ -226,14 +226,14 @@ def what_if(graph: EventGraph, found: Profile, ideal: float) -> dict[str, float]
         changed[f"rank {slow} twice as slow"] = graph.makespan(Scales(ranks={slow: 2.0}))
         link = _busiest_link(graph)
         if link is not None:
-            name = graph.record.about["links"][link][0]
+            name = graph.record.links[link][0]
             changed[f"link {name} at half speed"] = graph.makespan(Scales(links={link: 2.0}))
     return changed
 
 
 def _busiest_link(graph: EventGraph) -> int | None:
     """The link that carries most bytes."""
-    routes = graph.record.about["routes"]
+    routes = graph.record.routes
     table = graph.record.messages
     carried: dict[int, int] = {}
     for nbytes, route in zip(table[:, 4].tolist(), table[:, 5].tolist()):

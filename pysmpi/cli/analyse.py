@@ -33,8 +33,8 @@ def command(
 ) -> int:
     """Say why a recorded run takes as long as it does: its critical path and efficiencies.
 
-    TRACE is a record that pysmpi run --trace FILE.npz wrote. A factor predicts the run with other
-    costs: 0.9 is 10 % less, 0 is nothing.
+    TRACE is a recording (pysmpi run --trace FILE.jsonl, pysmpi replay --trace, pysmpi.record). A
+    factor predicts the run with other costs: 0.9 is 10 % less, 0 is nothing.
     """  # fmt: skip
     from pysmpi.analysis.graph import Scales
     from pysmpi.analysis.why import read_analysis
@@ -43,7 +43,7 @@ def command(
     found = read_analysis(trace)
     graph = found.graph
     record = graph.record
-    names = [name for name, _ in record.about["links"]]
+    names = [name for name, _ in record.links]
     scales = Scales(
         compute=_factor("--compute", compute),
         latency=_factor("--latency", latency),

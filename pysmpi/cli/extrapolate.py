@@ -1,4 +1,4 @@
-"""`pysmpi extrapolate`: predict a larger run from records of smaller ones."""
+"""`pysmpi extrapolate`: predict a larger run from recordings of smaller ones."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pysmpi import text
               help="The number of ranks to predict.")
 @click.option("--json", "as_json", is_flag=True, help="Print the prediction as JSON.")
 def command(traces: tuple[str, ...], ranks: int, as_json: bool) -> int:
-    """Predict the time of N ranks from records of runs with at least three smaller numbers.
+    """Predict the time of N ranks from recordings of runs with at least three smaller numbers.
 
-    Each TRACE is a record that pysmpi run --trace FILE.npz wrote, on one machine. Runs whose
-    structure changes with the number of ranks are refused.
+    Each TRACE is a recording (pysmpi run --trace FILE.jsonl), of one machine. Runs whose structure
+    changes with the number of ranks are refused.
     """  # fmt: skip
     from pysmpi.analysis.extrapolation import extrapolate
     from pysmpi.analysis.graph import read

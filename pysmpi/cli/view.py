@@ -16,9 +16,10 @@ from pysmpi.errors import UsageError
               "picture of the timeline (.png, .svg, .pdf; needs matplotlib).")
 @click.option("--text", "as_text", is_flag=True, help="Print the analysis instead of a page.")
 def command(traces: tuple[str, ...], output: str | None, as_text: bool) -> int:
-    """Write a page (HTML) that shows a recorded run; with two records, it compares them.
+    """Write a page (HTML) that shows a recorded run; with two recordings, it compares them.
 
-    TRACE is a record that pysmpi run --trace FILE.npz wrote. The page needs no network.
+    TRACE is a recording (pysmpi run --trace FILE.jsonl, pysmpi replay --trace, pysmpi.record).
+    The page needs no network.
     """  # fmt: skip
     from pysmpi.analysis.figure import SUFFIXES, write_figure
     from pysmpi.analysis.page import write_page
@@ -30,9 +31,9 @@ def command(traces: tuple[str, ...], output: str | None, as_text: bool) -> int:
     runs = []
     for trace in traces:
         analysis = read_analysis(trace)
-        runs.append((os.path.basename(trace), analysis.graph.record, analysis))
+        runs.append((os.path.basename(trace), analysis))
     if as_text:
-        for name, _, analysis in runs:
+        for name, analysis in runs:
             click.echo("\n".join([f"{name}:"] * (len(runs) > 1) + analysis.lines()))
         return 0
     name = output or os.path.splitext(traces[0])[0] + ".html"
@@ -41,7 +42,7 @@ def command(traces: tuple[str, ...], output: str | None, as_text: bool) -> int:
         raise UsageError(f"--output {name}: a picture shows one run, expected a page (.html)")
     with OutputFile("--output", name) as file:
         if suffix in SUFFIXES:
-            write_figure(file.path, suffix, runs[0][2])
+            write_figure(file.path, suffix, runs[0][1])
         else:
             write_page(file.path, runs)
         file.keep()

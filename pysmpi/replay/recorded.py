@@ -105,7 +105,7 @@ class RecordedTrace:
         for number, line in self._lines:
             self.number = number
             kind = line[2:6]
-            if kind == b"mess" or kind == b"wait" or kind == b"site":
+            if kind == b"even" or kind == b"mess" or kind == b"rout" or kind == b"site":
                 continue
             try:
                 self._take(json.loads(line))
@@ -144,7 +144,7 @@ class RecordedTrace:
             self.matches[record[1]] = record[2], record[3], record[4]
         elif kind == "end":
             self.complete = True
-        elif kind not in ("message", "wait", "site"):
+        elif kind not in ("events", "messages", "route", "site"):
             raise Wrong(f"found no such record: {kind!r}")
 
 

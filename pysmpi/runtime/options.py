@@ -192,12 +192,12 @@ class Options:
     )  # fmt: skip
     trace: Path | None = _option(
         None, _FILE, "--trace", "FILE",
-        "Record the run: .jsonl for replay, .npz for pysmpi view and analyse, .json for "
-        "ui.perfetto.dev, .csv for pandas, .ti for SMPI.",
+        "Record the run: .jsonl for pysmpi view, analyse and replay; .json for ui.perfetto.dev, "
+        ".csv for pandas, .ti for SMPI.",
     )  # fmt: skip
     trace_format: str | None = _option(
         None, _TEXT, "--trace-format", "NAME",
-        "Format of the trace, whatever the name of its file: jsonl, npz, json, csv, ti.",
+        "Format of the trace, whatever the name of its file: jsonl, json, csv, ti.",
     )  # fmt: skip
     view: Path | None = _option(
         None, _FILE, "--view", "FILE.html",

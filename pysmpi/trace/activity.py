@@ -1,78 +1,56 @@
-"""The record of a run for analyses: the events of ranks and messages as rows of numbers.
-
-An `ActivityRecorder` listens to a simulation and collects rows in the order in which they happen,
-so a row never depends on a later one. `Record` holds the finished rows, and is saved as a file of
-numpy (`.npz`).
-"""
+"""The events of a recording as columns of numbers, for analyses."""
 
 from __future__ import annotations
 
-import json
-import zipfile
-import zlib
-from array import array
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-from greenlet import getcurrent
 from numpy.typing import NDArray
 
 from pysmpi.errors import UsageError
-from pysmpi.frames import shorten
-from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Envelope, Receive, Request, Send
-from pysmpi.mpi.base.ranks import Fiber
-from pysmpi.mpi.calls import MpiCall
+from pysmpi.trace.events import (
+    CALL,
+    END,
+    ENTER,
+    MAIN,
+    PROCESS,
+    RETURN,
+    START_RECEIVE,
+    START_SEND,
+    START_WAIT,
+    EventRows,
+    Floats,
+    Integers,
+    MessageRows,
+    TracedCall,
+)
+from pysmpi.trace.lines import read_lines
+from pysmpi.trace.measured import measured_events
+from pysmpi.trace.model import Recording
 
-if TYPE_CHECKING:
-    from pysmpi.mpi.base.ranks import Rank
-    from pysmpi.runtime.job import Job
-    from pysmpi.runtime.result import Result
-    from pysmpi.runtime.simulation import Simulation
+COLLECTIVE, POINT_TO_POINT, OTHER = "collective", "point-to-point", "other"
+_UNFINISHED: Final = "unfinished call"
 
-# Version of the files: increased when the meaning of a column changes.
-VERSION: Final = 1
 
-# Kinds of rows, with the meaning of the columns a, b and x.
-PROCESS: Final = 0  # a: rank, b: MAIN, THREAD or BACKGROUND; the first event of a process
-CALL: Final = 1  # a call begins; a: its call site
-RETURN: Final = 2  # the call ends; a: its call site
-SEND: Final = 3  # a: message, b: bytes, x: start cost (s)
-RECEIVE: Final = 4  # a: receive, b: bytes of its buffer
-MATCH: Final = 5  # a: message, b: receive
-DEPART: Final = 6  # the transfer starts; a: message, b: latency (s), x: seconds without contention
-ARRIVE: Final = 7  # the transfer ends; a: message
-COMPLETE: Final = 8  # a request is complete; a: message or receive
-WAIT: Final = 9  # a: 1 waits for all, 0 for one; b: number of AWAITED rows that follow
-AWAITED: Final = 10  # a: message or receive; or -1 - b for the process b in the background
-RESUME: Final = 11  # the wait ends; a: as AWAITED, 0 for none; b: process that caused it, or -1
-END: Final = 12  # the program of a rank ends
-ENTER: Final = 13  # a rank enters a collective; a: communicator, b: number of the call in it
+class CallSite(NamedTuple):
+    """A call of a line of the program; `kind` says how its calls communicate."""
 
-MAIN, THREAD, BACKGROUND = 0, 1, 2
-
-EAGER, DETACHED = 1, 2
-
-COLUMNS: Final = 6  # kind, process, date (s), a, b, x
-MESSAGE_COLUMNS: Final = 7
-SITE_PARTS: Final = 5  # name of the call, file, line, function, kind
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+    name: str
+    file: str
+    line: int
+    kind: str
 
 
 @dataclass
-class Record:
-    """A recorded run.
+class Activity:
+    """What happened in a run, and when.
 
-    `kind`, `process`, `date` (s), `a`, `b`, `x` are the columns of the events. `messages` has a row
-    for each message: its number, the ranks that send and receive it, tag, bytes, the number of its
-    route, and its mode: EAGER, DETACHED, both or neither. `about` describes the run: `result` (see
-    `Result.report`), `sites` (name of the call, file, line, function, kind), `routes` (numbers of
-    links), `links` (name and bytes/s), `hosts` of the ranks, and `cores` of the hosts.
+    `kind`, `process`, `date` (s), `a`, `b`, `x` are the columns of the events; in those of calls,
+    `a` is the number of a site. `messages` has a row for each message, with the columns of
+    `MessageRows`. `routes` holds the numbers of the links of each route, `links` their names and
+    capacities (bytes/s), `hosts` the host of each rank. `measured` says whether the dates are those
+    of a real MPI library.
     """
 
     kind: Integers
@@ -81,8 +59,13 @@ class Record:
     a: Integers
     b: Floats
     x: Floats
-    messages: Integers
-    about: dict[str, Any]
+    messages: NDArray[np.int64]
+    sites: list[CallSite]
+    routes: list[list[int]]
+    links: list[tuple[str, float]]
+    hosts: list[str]
+    facts: dict[str, Any]
+    measured: bool = False
 
     @property
     def seconds(self) -> float:
@@ -93,343 +76,158 @@ class Record:
     @property
     def ranks(self) -> int:
         """The number of ranks."""
-        return len(self.about["hosts"])
+        return len(self.hosts)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a rank has ended with another exit status than 0."""
+        return bool((self.x[self.kind == END] != 0).any())
 
     def site(self, number: int) -> str:
         """A call site in the form `Allreduce at cg.py:310`."""
-        name, file, line = self.about["sites"][number][:3]
+        name, file, line, _ = self.sites[number]
         return f"{name} at {file}:{line}" if file else name
 
-    def save(self, path: str) -> None:
-        """Write the record to a file."""
-        with open(path, "wb") as stream:
-            self.write(stream)
-
-    def write(self, stream: IO[bytes]) -> None:
-        """Write the record to a binary stream."""
-        about = json.dumps({"version": VERSION, **self.about})
-        np.savez_compressed(
-            stream,
-            kind=self.kind.astype(np.uint8),
-            process=self.process.astype(np.int32),
-            date=self.date,
-            a=self.a,
-            b=self.b,
-            x=self.x,
-            messages=self.messages,
-            about=np.frombuffer(about.encode(), np.uint8),
-        )
+    def machine(self) -> dict[str, Any]:
+        """The figures of the run that a page shows."""
+        known = ("platform", "model", "selector", "nprocs", "compute", "command", "pysmpi",
+                 "library")  # fmt: skip
+        return {
+            **{name: self.facts.get(name) for name in known},
+            "hosts": len(set(self.hosts)),
+            "messages": len(self.messages),
+            "bytes": int(self.messages[:, 4].sum()),
+        }
 
 
-def load(path: str) -> Record:
-    """Read a record; raises UsageError if the file is none."""
-    expected = "expected a record that pysmpi run --trace FILE.npz wrote"
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            about = json.loads(bytes(file["about"]).decode())
-            columns = {
-                name: file[name] for name in ("kind", "process", "date", "a", "b", "x", "messages")
-            }
-    except OSError as error:
-        if error.strerror is None:
-            raise UsageError(f"{path}: found another kind of file, {expected}") from None
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error,
-            AttributeError, TypeError, NotImplementedError, MemoryError):  # fmt: skip
-        raise UsageError(f"{path}: found another kind of file or a part, {expected}") from None
-    version = about.pop("version", None) if isinstance(about, dict) else None
-    if version != VERSION:
-        raise UsageError(f"{path}: found version {version!r} of records, expected {VERSION}")
-    record = Record(
-        columns["kind"].astype(np.int64),
-        columns["process"].astype(np.int64),
-        columns["date"].astype(np.float64),
-        columns["a"].astype(np.int64),
-        columns["b"].astype(np.float64),
-        columns["x"].astype(np.float64),
-        columns["messages"].astype(np.int64),
-        about,
+def activity_of(recording: Recording) -> Activity:
+    """The activity of a recording. Raises UsageError if its events contradict each other."""
+    measured = not recording.event_rows and bool(recording.calls)
+    if measured:
+        events, rows = measured_events(recording)
+    else:
+        events = _joined_events(recording.event_rows)
+        rows = _joined_messages(recording.message_rows)
+    links: dict[tuple[str, float], int] = {}
+    routes = []
+    for number in range(len(recording.routes)):
+        route = recording.routes.get(number)
+        if route is None:
+            raise UsageError(f"found routes without number {number}, expected all from 0 on")
+        routes.append([links.setdefault(link, len(links)) for link in route.links])
+    if measured:
+        routes = [[]]
+    hosts = [place.host for place in recording.places]
+    events = _ended(events, len(hosts))
+    events, sites = _located(recording.calls, events)
+    found = Activity(
+        *events,
+        messages=np.stack(rows, 1),
+        sites=sites,
+        routes=routes,
+        links=list(links),
+        hosts=hosts,
+        facts=recording.facts,
+        measured=measured,
     )
-    _check(record, path)
-    return record
+    _check(found)
+    return found
 
 
-def _check(record: Record, path: str) -> None:
-    """Refuse columns that do not belong together, and numbers out of range."""
-    count = len(record.kind)
-    for name in ("process", "date", "a", "b", "x"):
-        if getattr(record, name).shape != (count,):
-            raise UsageError(f"{path}: found column {name} of another length than {count} rows")
-    if record.messages.ndim != 2 or record.messages.shape[1] != MESSAGE_COLUMNS:
-        raise UsageError(f"{path}: found messages without their {MESSAGE_COLUMNS} columns")
-    known = {"result": dict, "sites": list, "routes": list, "links": list, "hosts": list}
-    for key, kind in known.items():
-        if not isinstance(record.about.get(key), kind):
-            raise UsageError(f"{path}: found no {key} of the run, expected a {kind.__name__}")
-    for site in record.about["sites"]:
-        if not (isinstance(site, list) and len(site) == SITE_PARTS):
-            raise UsageError(f"{path}: found call site {site!r}, expected {SITE_PARTS} parts")
+def read_activity(path: str) -> Activity:
+    """The activity of the recording in a file. Raises UsageError for a file that is none."""
+    recording = read_lines(path)
+    if not recording.places:
+        raise UsageError(f"{path}: found no ranks, expected a recording of a run")
+    try:
+        return activity_of(recording)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
-    calls = np.isin(record.kind, (CALL, RETURN))
-    routes = record.messages[:, 5]
+def _joined_events(blocks: list[EventRows]) -> EventRows:
+    if not blocks:
+        whole, real = np.zeros(0, np.int64), np.zeros(0)
+        return EventRows(whole, whole, real, whole, real, real)
+    return EventRows(*(np.concatenate(columns) for columns in zip(*blocks)))
+
+
+def _joined_messages(blocks: list[MessageRows]) -> MessageRows:
+    if not blocks:
+        return MessageRows(*[np.zeros(0, np.int64)] * len(MessageRows._fields))
+    return MessageRows(*(np.concatenate(columns) for columns in zip(*blocks)))
+
+
+def _ended(events: EventRows, ranks: int) -> EventRows:
+    """The events; those of a run that was stopped end with the last one of each rank."""
+    begun = events.kind == PROCESS
+    mains = events.process[begun & (events.b == MAIN)]
+    missing = np.setdiff1d(mains, events.process[events.kind == END])
+    if not len(missing) or not len(events.kind):
+        return events
+    last = float(events.date.max())
+    more = len(missing)
+    zeros = np.zeros(more)
+    added = EventRows(
+        np.full(more, END), missing, np.full(more, last), np.zeros(more, np.int64), zeros, zeros
+    )
+    return EventRows(*(np.concatenate(pair) for pair in zip(events, added)))
+
+
+def _located(calls: list[TracedCall], events: EventRows) -> tuple[EventRows, list[CallSite]]:
+    """The events with sites in place of calls, and the sites."""
+    sites: dict[tuple[str, str], int] = {}
+    numbers = np.fromiter((call.number for call in calls), np.int64, len(calls))
+    places = np.fromiter(
+        (sites.setdefault((call.name, call.site), len(sites)) for call in calls),
+        np.int64,
+        len(calls),
+    )
+    order = np.argsort(numbers, kind="stable")
+    numbers, places = numbers[order], places[order]
+    chosen = (events.kind == CALL) | (events.kind == RETURN)
+    wanted = events.a[chosen]
+    a = events.a.copy()
+    if len(wanted):
+        at = np.searchsorted(numbers, wanted)
+        at[at == len(numbers)] = 0
+        known = numbers[at] == wanted if len(numbers) else np.zeros(len(wanted), bool)
+        unfinished = len(sites)
+        if not known.all():
+            sites[_UNFINISHED, ""] = unfinished
+        a[chosen] = np.where(known, places[at] if len(numbers) else unfinished, unfinished)
+    events = events._replace(a=a)
+    kinds = _kinds(events, len(sites))
+    found = []
+    for (name, place), kind in zip(sites, kinds):
+        file, _, line = place.rpartition(":")
+        found.append(CallSite(name, file, int(line) if line.isdigit() else 0, kind))
+    return events, found
+
+
+def _kinds(events: EventRows, count: int) -> list[str]:
+    """How the calls of each site communicate: by the events between their begin and end."""
+    order = np.argsort(events.process, kind="stable")
+    kind = events.kind[order]
+    begun = np.maximum.accumulate(np.where(kind == CALL, np.arange(len(kind)), -1))
+    inside = events.a[order][begun]
+    valid = begun >= 0
+    found = np.zeros(count, np.int64)
+    messages = np.isin(kind, (START_SEND, START_RECEIVE, START_WAIT)) & valid
+    found[inside[messages]] = 1
+    found[inside[(kind == ENTER) & valid]] = 2
+    names = (OTHER, POINT_TO_POINT, COLLECTIVE)
+    return [names[number] for number in found]
+
+
+def _check(found: Activity) -> None:
+    """Refuse numbers out of range."""
+    calls = np.isin(found.kind, (CALL, RETURN))
     for what, numbers, most in (
-        ("kind of row", record.kind, ENTER),
-        ("call site", record.a[calls], len(record.about["sites"]) - 1),
-        ("rank", record.a[record.kind == PROCESS], record.ranks - 1),
-        ("rank", record.messages[:, 1:3], record.ranks - 1),
-        ("route", routes, len(record.about["routes"]) - 1),
+        ("call", found.a[calls], len(found.sites) - 1),
+        ("rank", found.a[found.kind == PROCESS], found.ranks - 1),
+        ("rank", found.messages[:, 1:3], found.ranks - 1),
+        ("route", found.messages[:, 5], len(found.routes) - 1),
     ):
         if numbers.size and not (0 <= numbers.min() and numbers.max() <= most):
-            raise UsageError(f"{path}: found a {what} out of range, expected 0 to {most}")
-    if not np.isfinite(record.date).all():
-        raise UsageError(f"{path}: found a date that is no number")
-
-
-class ActivityRecorder:
-    """Collects the events of one simulation. `start` attaches it, `finish` gives the record."""
-
-    def __init__(self) -> None:
-        self.rows = array("d")
-        self.messages = array("q")
-        self.simulation: Simulation | None = None
-        self._processes: dict[Process, int] = {}
-        # Of the requests of processes in the background.
-        self._purposes: dict[Request, int] = {}
-        self._sites: dict[tuple[str, str, int, str, str], int] = {}
-        self._routes: dict[tuple[int, ...], int] = {}
-        self._links: dict[int, tuple[int, Any]] = {}
-        self._files: dict[str, str] = {}
-        self._open: dict[Process, int] = {}
-        self._arrived = (0, -1.0)  # the latest arrival: message, date
-
-    def start(self, simulation: Simulation) -> None:
-        """Listen to a simulation that has not begun."""
-        self.simulation = simulation
-        simulation.universe.listen(self)
-
-    def detach(self) -> None:
-        """Listen no more."""
-        if self.simulation is not None:
-            self.simulation.universe.ignore(self)
-
-    def finish(self, result: Result) -> Record:
-        """The simulation is over."""
-        self.detach()
-        simulation = self.simulation
-        assert simulation is not None
-        for rank, process, outcome in zip(
-            simulation.universe.ranks, simulation.universe.processes, simulation.outcomes
-        ):
-            number = self._processes.get(process)
-            if number is None:
-                number = self._meet(process, rank.pid, MAIN, 0.0)
-            self.rows.extend((END, number, outcome.date, 0, 0, 0))
-        table = np.frombuffer(self.rows, np.float64).reshape(-1, COLUMNS)
-        sites = [list(site) for site in self._sites]
-        links = [[one.name, one.capacity] for _, one in self._links.values()]
-        routes = [[self._links[link][0] for link in route] for route in self._routes]
-        hosts = [rank.host_name() for rank in simulation.universe.ranks]
-        cores = {
-            host.name: host.cores
-            for rank in simulation.universe.ranks
-            if (host := rank.host) is not None
-        }
-        about = {
-            "result": result.report(),
-            "sites": sites,
-            "links": links,
-            "routes": routes,
-            "hosts": hosts,
-            "cores": cores,
-        }
-        return Record(
-            table[:, 0].astype(np.int64),
-            table[:, 1].astype(np.int64),
-            table[:, 2].copy(),
-            table[:, 3].astype(np.int64),
-            table[:, 4].copy(),
-            table[:, 5].copy(),
-            np.frombuffer(self.messages, np.int64).reshape(-1, MESSAGE_COLUMNS).copy(),
-            about,
-        )
-
-    def _number(self, process: Process, now: float) -> int:
-        """The number of a process, which is new if it has not been heard of."""
-        number = self._processes.get(process)
-        if number is None:
-            assert self.simulation is not None
-            universe = self.simulation.universe
-            if universe.processes[process.pid] is process:
-                kind = MAIN
-            elif process.purpose is not None or not self._is_thread(process):
-                kind = BACKGROUND
-            else:
-                kind = THREAD
-            number = self._meet(process, process.pid, kind, 0.0 if kind == MAIN else now)
-            if process.purpose is not None:
-                self._purposes[process.purpose] = number
-        return number
-
-    def _is_thread(self, process: Process) -> bool:
-        assert self.simulation is not None
-        threads = self.simulation.threads.get(process.pid, ())
-        return any(fiber.process is process for fiber in threads)
-
-    def _meet(self, process: Process, pid: int, kind: int, now: float) -> int:
-        number = self._processes[process] = len(self._processes) + 1
-        self.rows.extend((PROCESS, number, now, pid, kind, 0))
-        return number
-
-    # What the boundary of calls tells.
-
-    def call_begun(self, call: MpiCall) -> None:
-        """A call has begun; its compute is billed."""
-        rank = call.rank
-        process = rank.process
-        place = call.site
-        if place is None:
-            key = call.name, "", 0, "", call.kind.value
-        else:
-            file = self._files.get(place[0])
-            if file is None:
-                file = self._files[place[0]] = shorten(place[0])
-            key = call.name, file, place[1], place[2], call.kind.value
-        sites = self._sites
-        site = sites.get(key)
-        if site is None:
-            site = sites[key] = len(sites)
-        self._open[process] = site
-        now = rank.engine.now
-        number = self._processes.get(process) or self._number(process, now)
-        self.rows.extend((CALL, number, now + process.debt, site, 0, 0))
-
-    def call_ended(self, call: MpiCall) -> None:
-        """A call is over."""
-        rank = call.rank
-        process = rank.process
-        site = self._open.pop(process, None)
-        if site is not None:
-            date = rank.engine.now + process.debt
-            self.rows.extend((RETURN, self._processes[process], date, site, 0, 0))
-
-    def collective_entered(self, contribution: Any, rank: Rank) -> None:
-        """A rank enters a collective operation."""
-        process = rank.process
-        now = rank.engine.now + process.debt
-        number = self._processes.get(process) or self._number(process, now)
-        core = contribution.core
-        context = min(core.coll.number, core.remote.coll.number)
-        self.rows.extend((ENTER, number, now, context, contribution.number, 0))
-
-    # What the kernel tells.
-
-    def request_started(self, request: Request, process: Process, now: float) -> None:
-        """A process starts a message; its number is that of its posting, which follows."""
-        number = self._processes.get(process) or self._number(process, now)
-        order = process.engine.order + 1
-        if isinstance(request, Send):
-            self.rows.extend((SEND, number, now, order, request.nbytes, request.start_cost))
-        elif isinstance(request, Receive):
-            self.rows.extend((RECEIVE, number, now, order, request.nbytes, 0))
-
-    def message_matched(self, send: Send, receive: Receive, now: float) -> None:
-        """A message and a receive match."""
-        self.rows.extend((MATCH, 0, now, send.order, receive.order, 0))
-
-    def flow_started(self, send: Send, now: float) -> None:
-        """The bytes of a message leave."""
-        plan = send.plan
-        assert plan is not None
-        constraints = plan.constraints
-        key = tuple(map(id, constraints))
-        route = self._routes.get(key)
-        if route is None:
-            route = self._routes[key] = len(self._routes)
-            for one in constraints:
-                self._links.setdefault(id(one), (len(self._links), one))
-        if plan.gap is not None:
-            alone = plan.gap.last
-        else:
-            rate = plan.bound
-            for one, weight in zip(constraints, plan.weights):
-                rate = min(rate, one.capacity / weight)
-            alone = plan.volume / plan.factor / rate
-        self.rows.extend((DEPART, 0, now, send.order, plan.latency, alone))
-        members = send.context.members
-        source = members[send.source].pid
-        assert self.simulation is not None
-        communicator = self.simulation.universe.communicators.get(send.context.number)
-        if communicator is not None and communicator.inter:
-            source = communicator.remote.group[send.source]
-        destination = members[send.destination].pid
-        mode = (EAGER if send.eager else 0) | (DETACHED if send.detached else 0)
-        self.messages.extend((send.order, source, destination, send.tag, send.nbytes, route, mode))
-
-    def flow_ended(self, send: Send, now: float) -> None:
-        """The last byte of a message has arrived."""
-        self._arrived = send.order, now
-        self.rows.extend((ARRIVE, 0, now, send.order, 0, 0))
-
-    def request_completed(self, request: Request, now: float) -> None:
-        """A message or a receive is complete."""
-        if isinstance(request, Envelope):
-            self.rows.extend((COMPLETE, 0, now, request.order, 0, 0))
-
-    def wait_begun(
-        self, process: Process, requests: list[Request], all: bool, now: float
-    ) -> None:
-        """A process waits."""
-        number = self._processes.get(process) or self._number(process, now)
-        awaited = []
-        for request in requests:
-            if isinstance(request, Envelope):
-                awaited.append(request.order)
-            else:
-                purpose = self._purposes.get(request)
-                if purpose is not None:
-                    awaited.append(-1 - purpose)
-        extend = self.rows.extend
-        extend((WAIT, number, now, 1 if all else 0, len(awaited), 0))
-        for one in awaited:
-            extend((AWAITED, number, now, one, 0, 0))
-
-    def wait_ended(self, process: Process, request: Request, now: float) -> None:
-        """A process may continue."""
-        number = self._processes.get(process) or self._number(process, now)
-        cause, by = 0, -1
-        if isinstance(request, Envelope):
-            cause = request.order
-        else:
-            purpose = self._purposes.get(request)
-            if purpose is not None:
-                cause = -1 - purpose
-            else:
-                fiber = getcurrent()
-                if isinstance(fiber, Fiber):
-                    by = self._processes.get(fiber.process, -1)
-                if by < 0 or by == number:
-                    by = -1
-                    order, date = self._arrived
-                    if date == now:
-                        cause = order
-        self.rows.extend((RESUME, number, now, cause, by, 0))
-
-
-@contextmanager
-def observing(job: Job) -> Iterator[ActivityRecorder]:
-    """Record the activity of a job that runs inside the context."""
-    recorder = ActivityRecorder()
-    before = job.on_start
-
-    def start(simulation: Simulation) -> None:
-        if before is not None:
-            before(simulation)
-        recorder.start(simulation)
-
-    job.on_start = start
-    try:
-        yield recorder
-    finally:
-        job.on_start = before
-        recorder.detach()
+            raise UsageError(f"found a {what} out of range, expected 0 to {most}")

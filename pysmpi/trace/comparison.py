@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pysmpi import text
-from pysmpi.trace.events import RankPlace, TracedCall, TracedMessage
+from pysmpi.trace.events import RankPlace, TracedCall
 from pysmpi.trace.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -44,9 +44,6 @@ class Sequences:
             return
         peers = ", ".join(f"{name}={value}" for name, value in call.peers)
         self._note(call.rank, f"{call.name}({peers}) at {call.site}")
-
-    def transfer(self, transfer: TracedMessage) -> None:
-        """Messages follow from calls."""
 
     def end(self, ends: Sequence[float]) -> None:
         """Nothing is left to write."""

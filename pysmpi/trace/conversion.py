@@ -14,11 +14,19 @@ from pysmpi.trace.events import (
     RankPlace,
     TracedCommunicator,
     TracedMatch,
-    TracedMessage,
-    TracedWait,
 )
 from pysmpi.trace.formats import find_format, is_packed
-from pysmpi.trace.lines import Wrong, is_recording, made_call, read_facts, whole_lines
+from pysmpi.trace.lines import (
+    Wrong,
+    is_recording,
+    made_call,
+    made_events,
+    made_messages,
+    made_route,
+    read_facts,
+    whole_lines,
+)
+from pysmpi.trace.messages import listener_of
 from pysmpi.trace.model import MACHINE
 
 
@@ -65,6 +73,7 @@ def feed(source: str, writer: Format) -> None:
     dates: dict[int, float] = {}
     ended = False
     number = ranks = 0
+    listener = listener_of(writer)
     for number, line in enumerate(whole_lines(source), 1):
         if number == 1:
             continue
@@ -72,9 +81,10 @@ def feed(source: str, writer: Format) -> None:
             record = json.loads(line)
             if record[0] == "end":
                 ended = True
+                _complete(listener)
             elif record[0] == "rank":
                 ranks += 1
-            ended_of = _pass_on(writer, record, sites)
+            ended_of = _pass_on(writer, listener, record, sites)
             if ended_of is not None:
                 rank, date = ended_of
                 dates[rank] = max(date, dates.get(rank, 0.0))
@@ -87,10 +97,19 @@ def feed(source: str, writer: Format) -> None:
             ) from error
     if not ended:
         # The run was stopped: each rank ends with its last record.
+        _complete(listener)
         writer.end([dates.get(rank, 0.0) for rank in range(ranks)])
 
 
-def _pass_on(writer: Any, record: list[Any], sites: dict[int, str]) -> tuple[int, float] | None:
+def _complete(listener: Any) -> None:
+    finish = getattr(listener, "finish", None)
+    if finish is not None:
+        finish()
+
+
+def _pass_on(
+    writer: Any, listener: Any, record: list[Any], sites: dict[int, str]
+) -> tuple[int, float] | None:
     """Pass one record on; the rank and date of its end if it is that of a rank."""
     kind = record[0]
     if kind == "call":
@@ -100,8 +119,15 @@ def _pass_on(writer: Any, record: list[Any], sites: dict[int, str]) -> tuple[int
         elif hasattr(writer, "between"):
             writer.between(call)
         return call.rank, call.end
-    if kind == "message":
-        writer.transfer(TracedMessage(*record[1:]))
+    if kind == "events":
+        if listener is not None:
+            listener.add_events(made_events(record))
+    elif kind == "messages":
+        if listener is not None:
+            listener.add_messages(made_messages(record))
+    elif kind == "route":
+        if listener is not None:
+            listener.add_route(made_route(record))
     elif kind == "site":
         sites[record[1]] = record[2]
     elif kind == "rank":
@@ -114,9 +140,6 @@ def _pass_on(writer: Any, record: list[Any], sites: dict[int, str]) -> tuple[int
         if hasattr(writer, "communicator"):
             _, number, of, name, members = record
             writer.communicator(TracedCommunicator(number, of, name, tuple(members)))
-    elif kind == "wait":
-        if hasattr(writer, "wait"):
-            writer.wait(TracedWait(*record[1:]))
     elif kind == "match":
         if hasattr(writer, "match"):
             writer.match(TracedMatch(*record[1:]))

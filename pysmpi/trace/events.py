@@ -1,5 +1,8 @@
 """The records of a run, and the interface of a format. Times are in seconds.
 
+A recording has two layers. Its calls say what each rank did, in operations that a replay executes
+again. Its events say when: they are rows of numbers, in the order in which they happened.
+
 Every record that has a `number` is referred to by it. Operations of calls are tuples; the first
 element says which:
 
@@ -24,6 +27,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 COMPUTE: Final = "compute"
 PASS: Final = "pass"
 SEND: Final = "send"
@@ -34,6 +40,68 @@ STEPS: Final = "steps"
 WAIT: Final = "wait"
 
 Operation = tuple[Any, ...]
+
+# Kinds of events, with the meaning of the columns a, b and x. Those of the kinds MATCH, DEPART,
+# ARRIVE and COMPLETE belong to no process: theirs is 0.
+PROCESS: Final = 0  # a: rank, b: MAIN, THREAD or BACKGROUND, x: collective call; the first event
+CALL: Final = 1  # a call begins; a: its number
+RETURN: Final = 2  # the call ends; a: its number
+START_SEND: Final = 3  # a: message, b: bytes, x: start cost (s)
+START_RECEIVE: Final = 4  # a: receive, b: bytes of its buffer
+MATCH: Final = 5  # a: message, b: receive
+DEPART: Final = 6  # the transfer starts; a: message, b: latency (s), x: seconds without contention
+ARRIVE: Final = 7  # the transfer ends; a: message
+COMPLETE: Final = 8  # a request is complete; a: message or receive
+START_WAIT: Final = 9  # a: 1 waits for all, 0 for one; b: number of AWAITED rows that follow
+AWAITED: Final = 10  # a: message or receive; or -1 - b for the process b in the background
+RESUME: Final = 11  # the wait ends; a: as AWAITED, 0 for none; b: process that caused it, or -1;
+#                     x: the message, if the wait was for one
+END: Final = 12  # the program of a rank ends; x: its exit status
+ENTER: Final = 13  # a rank enters a collective operation; a: its number, b: context
+
+MAIN, THREAD, BACKGROUND = 0, 1, 2
+
+# Modes of messages, which may be combined.
+EAGER, DETACHED, ONE_SIDED = 1, 2, 4
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class EventRows(NamedTuple):
+    """Events: their kind, process (a number from 1 on), date (s), and three columns by kind."""
+
+    kind: Integers
+    process: Integers
+    date: Floats
+    a: Integers
+    b: Floats
+    x: Floats
+
+
+class MessageRows(NamedTuple):
+    """Messages that have left: their numbers, ranks of the run, tags, bytes, and so on.
+
+    `route` is the number of a route, `mode` one or more of EAGER, DETACHED and ONE_SIDED,
+    `communicator` and `collective` the numbers of a communicator and a collective call, or 0.
+    """
+
+    number: Integers
+    source: Integers
+    destination: Integers
+    tag: Integers
+    nbytes: Integers
+    route: Integers
+    mode: Integers
+    communicator: Integers
+    collective: Integers
+
+
+class Route(NamedTuple):
+    """The links (names and bytes/s) that messages of a route cross."""
+
+    number: int
+    links: tuple[tuple[str, float], ...]
 
 
 class RankPlace(NamedTuple):
@@ -151,12 +219,14 @@ class TracedMatch(NamedTuple):
 
 
 class Format(Protocol):
-    """A writer of timelines. Calls and transfers come in the order in which they end.
+    """A writer of timelines. Calls come in the order in which they end.
 
     A format may have further methods, called if it has them: `describe(facts)` first, with facts of
     the run as plain data; `choose(selection)` with its collective algorithms;
     `communicator(TracedCommunicator)` before the first record that refers to it;
-    `wait(TracedWait)`; `match(TracedMatch)`; `between(TracedCall)` for time between calls.
+    `match(TracedMatch)`; `between(TracedCall)` for time between calls. What happened when comes
+    either as `add_route(Route)`, `add_messages(MessageRows)` and `add_events(EventRows)`, or, if
+    it has no `add_events`, as `transfer(TracedMessage)` and `wait(TracedWait)`.
     """
 
     def begin(self, places: Sequence[RankPlace]) -> None:
@@ -164,9 +234,6 @@ class Format(Protocol):
 
     def call(self, call: TracedCall) -> None:
         """A call is over."""
-
-    def transfer(self, transfer: TracedMessage) -> None:
-        """A message has arrived."""
 
     def end(self, ends: Sequence[float]) -> None:
         """The run is over; `ends` are the dates at which the ranks ended."""

@@ -28,7 +28,6 @@ from pysmpi.trace.events import (
     TracedCall,
     TracedCommunicator,
     TracedMatch,
-    TracedMessage,
 )
 from pysmpi.trace.streams import Output
 
@@ -150,9 +149,6 @@ class IndependentFormat:
             if not rank.unknown:
                 self._release(destination)
             return
-
-    def transfer(self, transfer: TracedMessage) -> None:
-        """Messages follow from calls."""
 
     def end(self, ends: Sequence[float]) -> None:
         """The last action of each rank."""

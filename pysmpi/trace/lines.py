@@ -13,14 +13,20 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from pysmpi.errors import UsageError
 from pysmpi.trace.events import (
+    ENTER,
+    EventRows,
+    Floats,
+    Integers,
+    MessageRows,
     RankPlace,
+    Route,
     TracedCall,
     TracedCommunicator,
     TracedMatch,
-    TracedMessage,
-    TracedWait,
 )
 from pysmpi.trace.model import NAME, VERSION, Recording
 from pysmpi.trace.streams import Output
@@ -76,13 +82,17 @@ class LinesFormat:
         """A call without a name."""
         self.call(call)
 
-    def transfer(self, transfer: TracedMessage) -> None:
+    def add_route(self, route: Route) -> None:
         """A line."""
-        self._write(["message", *transfer])
+        self._write(["route", *route])
 
-    def wait(self, wait: TracedWait) -> None:
-        """A line."""
-        self._write(["wait", *wait])
+    def add_messages(self, rows: MessageRows) -> None:
+        """A line for some messages."""
+        self._write(["messages", *(column.tolist() for column in rows)])
+
+    def add_events(self, rows: EventRows) -> None:
+        """A line for some events."""
+        self._write(["events", *(column.tolist() for column in rows)])
 
     def match(self, match: TracedMatch) -> None:
         """A line."""
@@ -193,13 +203,15 @@ def take(found: Recording, record: list[Any], sites: dict[int, str]) -> None:
     if kind == "call":
         call = made_call(record, sites)
         if call.name:
-            found.calls.append(call)
+            found.call(call)
         else:
-            found.blanks.append(call)
-    elif kind == "message":
-        found.messages.append(TracedMessage(*record[1:]))
-    elif kind == "wait":
-        found.waits.append(TracedWait(*record[1:]))
+            found.between(call)
+    elif kind == "events":
+        found.add_events(made_events(record))
+    elif kind == "messages":
+        found.add_messages(made_messages(record))
+    elif kind == "route":
+        found.add_route(made_route(record))
     elif kind == "site":
         sites[record[1]] = record[2]
     elif kind == "communicator":
@@ -213,6 +225,54 @@ def take(found: Recording, record: list[Any], sites: dict[int, str]) -> None:
         found.end(record[1])
     else:
         raise Wrong(f"found no such record: {kind!r}")
+
+
+def made_events(record: list[Any]) -> EventRows:
+    """The events of a record."""
+    kind, process, date, a, b, x = record[1:]
+    rows = EventRows(
+        _whole(kind), _whole(process), _real(date), _whole(a), _real(b), _real(x)
+    )
+    if len(set(map(len, rows))) != 1:
+        raise Wrong("found columns of different lengths")
+    if not all(np.isfinite(column).all() for column in rows[2:]):
+        raise Wrong("found a date or a size that is no number")
+    if len(rows.kind) and not 0 <= rows.kind.min() <= rows.kind.max() <= ENTER:
+        raise Wrong(f"found a kind of events out of range, expected 0 to {ENTER}")
+    return rows
+
+
+def made_messages(record: list[Any]) -> MessageRows:
+    """The messages of a record."""
+    if len(record) != len(MessageRows._fields) + 1:
+        raise Wrong(f"found {len(record) - 1} columns, expected {len(MessageRows._fields)}")
+    rows = MessageRows(*map(_whole, record[1:]))
+    if len(set(map(len, rows))) != 1:
+        raise Wrong("found columns of different lengths")
+    return rows
+
+
+def _whole(values: Any) -> Integers:
+    if not isinstance(values, list) or not all(type(value) is int for value in values):
+        raise Wrong("found a column that does not hold whole numbers")
+    try:
+        return np.array(values, np.int64)
+    except OverflowError:
+        raise Wrong("found a number out of range") from None
+
+
+def _real(values: Any) -> Floats:
+    if not isinstance(values, list):
+        raise Wrong("found no column of numbers")
+    return np.array(values, np.float64).reshape(-1)
+
+
+def made_route(record: list[Any]) -> Route:
+    """The route of a record."""
+    _, number, links = record
+    if type(number) is not int:
+        raise Wrong(f"found route {number!r}, expected a number")
+    return Route(number, tuple((str(name), float(capacity)) for name, capacity in links))
 
 
 def made_call(record: list[Any], sites: dict[int, str]) -> TracedCall:

@@ -10,16 +10,20 @@ from typing import Any
 from pysmpi.trace.events import (
     COLLECTIVE,
     COMPUTE,
+    EventRows,
+    MessageRows,
     RankPlace,
+    Route,
     TracedCall,
     TracedCommunicator,
     TracedMatch,
     TracedMessage,
     TracedWait,
 )
+from pysmpi.trace.messages import Derivation
 
 NAME = "pysmpi recording"
-VERSION = 1  # of the recorded form
+VERSION = 2  # of the recorded form
 # Options of the machine that a recording was made on, in its facts.
 MACHINE = (
     "platform", "hostfile", "map_by", "model", "memory_model", "selector", "coll", "cfg",
@@ -59,23 +63,26 @@ class Compute:
 class Recording:
     """A run in memory. As a format, it collects what a recorder passes on.
 
-    `facts` describes the run: program, platform, model, options. `calls`, `blanks` (time between
-    calls) and `messages` are in the order of their ends, `waits` too. `ends` holds the date at
-    which each rank ended. `matches` has source, tag and bytes of the message that a non-blocking
-    receive with a wildcard has taken, by the number of the receive. A recording is `complete` if
-    its run was recorded to the end.
+    `facts` describes the run: program, platform, model, options. `calls` and `blanks` (time between
+    calls) are in the order of their ends; they have operations if `operations` is set. `routes`,
+    `message_rows` and `event_rows` say what happened when; they are empty for a run that was
+    recorded under another MPI library. `ends` holds the date at which each rank ended. `matches`
+    has source, tag and bytes of the message that a non-blocking receive with a wildcard has taken,
+    by the number of the receive. A recording is `complete` if its run was recorded to the end.
     """
 
     facts: dict[str, Any] = field(default_factory=dict)
     places: list[RankPlace] = field(default_factory=list)
     communicators: dict[int, TracedCommunicator] = field(default_factory=dict)
     calls: list[TracedCall] = field(default_factory=list)
-    messages: list[TracedMessage] = field(default_factory=list)
-    waits: list[TracedWait] = field(default_factory=list)
     matches: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     blanks: list[TracedCall] = field(default_factory=list)
+    routes: dict[int, Route] = field(default_factory=dict)
+    message_rows: list[MessageRows] = field(default_factory=list)
+    event_rows: list[EventRows] = field(default_factory=list)
     ends: list[float] = field(default_factory=list)
     complete: bool = False
+    operations: bool = True
 
     # As a format.
 
@@ -93,19 +100,26 @@ class Recording:
 
     def call(self, call: TracedCall) -> None:
         """A call is over."""
+        if not self.operations:
+            call.operations = []
         self.calls.append(call)
 
     def between(self, call: TracedCall) -> None:
         """Time has passed between calls."""
-        self.blanks.append(call)
+        if self.operations:
+            self.blanks.append(call)
 
-    def transfer(self, transfer: TracedMessage) -> None:
-        """A message has arrived."""
-        self.messages.append(transfer)
+    def add_route(self, route: Route) -> None:
+        """A new route of messages."""
+        self.routes[route.number] = route
 
-    def wait(self, wait: TracedWait) -> None:
-        """A wait has ended."""
-        self.waits.append(wait)
+    def add_messages(self, rows: MessageRows) -> None:
+        """Messages have left."""
+        self.message_rows.append(rows)
+
+    def add_events(self, rows: EventRows) -> None:
+        """Events have happened."""
+        self.event_rows.append(rows)
 
     def match(self, match: TracedMatch) -> None:
         """A receive with a wildcard has got its message."""
@@ -138,6 +152,28 @@ class Recording:
     def call_by_number(self) -> dict[int, TracedCall]:
         """Calls, and times between calls, by number."""
         return {call.number: call for part in (self.calls, self.blanks) for call in part}
+
+    @cached_property
+    def _derived(self) -> tuple[list[TracedMessage], list[TracedWait]]:
+        messages: list[TracedMessage] = []
+        waits: list[TracedWait] = []
+        derivation = Derivation(messages.append, waits.append)
+        for rows in self.message_rows:
+            derivation.add_messages(rows)
+        for block in self.event_rows:
+            derivation.add_events(block)
+        derivation.end()
+        return messages, waits
+
+    @property
+    def messages(self) -> list[TracedMessage]:
+        """The messages, in the order of their ends."""
+        return self._derived[0]
+
+    @property
+    def waits(self) -> list[TracedWait]:
+        """The waits, in the order of their ends."""
+        return self._derived[1]
 
     @cached_property
     def message_by_number(self) -> dict[int, TracedMessage]:

@@ -1,17 +1,20 @@
 """Tables in Parquet, for pandas, polars, DuckDB and Arrow: needs pyarrow (`pysmpi[parquet]`).
 
-One row for each record, in the order of the recording. `kind` is the kind of the record; columns
-that it does not have are null. What has no column of its own, such as the operations of calls, is
-JSON in `rest`: nothing is lost, and `pysmpi replay` and `pysmpi trace convert` read the file.
+One row for each record, in the order of the recording, and one for each message and each wait.
+`kind` is the kind of the row; columns that it does not have are null. What has no column of its
+own, such as the operations of calls, is JSON in `rest`: nothing is lost, and every command that
+reads a recording reads the file.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from pysmpi.trace.events import TracedCall
+from pysmpi.trace.events import EventRows, MessageRows, TracedCall, TracedMessage, TracedWait
 from pysmpi.trace.lines import LinesFormat
+from pysmpi.trace.messages import Derivation
 from pysmpi.trace.tables import COLUMNS, ROWS, TYPES, arrow
 
 
@@ -27,6 +30,7 @@ class ParquetFormat(LinesFormat):
         self._schema = self.arrow.schema(
             [(name, getattr(self.arrow, kind)()) for name, kind in TYPES.items()]
         )
+        self._derivation = Derivation(self._transfer, self._wait)
         self._writer = self.arrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
 
     def _write(self, record: Any) -> None:
@@ -53,6 +57,27 @@ class ParquetFormat(LinesFormat):
         if known is None:
             self._site_names.append(call.site)
         super().call(call)
+
+    def add_messages(self, rows: MessageRows) -> None:
+        """A row for the record; those of the messages follow when they have arrived."""
+        super().add_messages(rows)
+        self._derivation.add_messages(rows)
+
+    def add_events(self, rows: EventRows) -> None:
+        """A row for the record, and those of messages and waits that end with it."""
+        super().add_events(rows)
+        self._derivation.add_events(rows)
+
+    def end(self, ends: Sequence[float]) -> None:
+        """The last rows."""
+        self._derivation.end()
+        super().end(ends)
+
+    def _transfer(self, message: TracedMessage) -> None:
+        self._write(["message", *message])
+
+    def _wait(self, wait: TracedWait) -> None:
+        self._write(["wait", *wait])
 
     def _flush(self) -> None:
         if self._rows["kind"]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pysmpi.trace.events import RankPlace, TracedCall, TracedMessage
+from pysmpi.trace.events import RankPlace, TracedCall
 from pysmpi.trace.streams import Output
 
 HEADER = "Timestamp (ns),Event Type,Name,Process,Thread,Peer,Sent,Received\n"
@@ -43,9 +43,6 @@ class TableFormat:
                 f"Leave,{call.name},{rank},{thread},{peer},{call.sent},{call.received}\n",
             )
         )
-
-    def transfer(self, transfer: TracedMessage) -> None:
-        """Messages are counted in the calls."""
 
     def end(self, ends: Sequence[float]) -> None:
         """Write all rows, the lives of the ranks around them."""

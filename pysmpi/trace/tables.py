@@ -20,6 +20,8 @@ COLUMNS: dict[str, dict[str, int]] = {
     "site": {"number": 1, "name": 2},
     "communicator": {"number": 1, "communicator": 2, "name": 3},
 }  # fmt: skip
+# Rows that follow from others.
+DERIVED = ("message", "wait")
 TYPES = {"kind": "string", "number": "int64", "rank": "int32", "thread": "int32",
           "peer": "int32", "name": "string", "start": "float64", "end": "float64",
           "communicator": "int64", "site": "string", "algorithm": "string", "tag": "int64",
@@ -45,6 +47,8 @@ def lines(path: str) -> Iterator[bytes]:
         table = pyarrow.parquet.ParquetFile(path)
         for batch in table.iter_batches(batch_size=ROWS):
             for row in batch.to_pylist():
+                if row["kind"] in DERIVED:
+                    continue
                 rest = json.loads(row["rest"])
                 if row["kind"] != "facts":
                     for name, position in COLUMNS.get(row["kind"], {}).items():

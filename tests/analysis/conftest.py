@@ -7,16 +7,18 @@ import pytest
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.loader import FunctionProgram, find_program
 from pysmpi.runtime.options import Options, check
-from pysmpi.trace.activity import observing
+from pysmpi.trace.activity import activity_of
+from pysmpi.trace.model import Recording
+from pysmpi.trace.recorder import Recorder, attached, recorder_for
 
 APPS = Path(__file__).parents[2] / "apps"
 
 
 @pytest.fixture
 def record():
-    """Run a program and return its record; `listener` hears of calls first."""
+    """Run a program and return its activity; `listener` hears of calls first."""
 
-    def run(program, nprocs, *args, listener=None, **options):
+    def run(program, nprocs, *args, listener=None, path=None, **options):
         if callable(program):
             found = FunctionProgram(program, args)
         else:
@@ -24,9 +26,16 @@ def record():
         job = Job(found, check(Options(nprocs=nprocs, **options)))
         if listener is not None:
             job.on_start = lambda simulation: simulation.universe.listen(listener)
-        with contextlib.redirect_stdout(io.StringIO()), observing(job) as recorder:
+        kept = Recording()
+        recorder = Recorder(kept) if path is None else recorder_for(str(path))
+        with contextlib.redirect_stdout(io.StringIO()), attached(recorder, job):
             result = job.run()
+            recorder.finish()
         assert result.exit_status == 0, result.error
-        return recorder.finish(result)
+        if path is not None:
+            return result
+        found = activity_of(kept)
+        found.result = result
+        return found
 
     return run

@@ -43,7 +43,7 @@ def whole(path):
 def test_its_length_is_the_makespan(record, app):
     run = record(*app, compute="50us", **MACHINE)
     graph = EventGraph(run)
-    assert graph.seconds == run.about["result"]["seconds"]
+    assert graph.seconds == run.result.seconds
     whole(critical_path(graph))
     assert graph.makespan() == pytest.approx(run.seconds, rel=1e-12)
 
@@ -58,11 +58,11 @@ def test_shorter_compute_of_the_line_that_it_names_shortens_a_second_run(record,
         if piece.cause == COMPUTE and piece.site >= 0:
             lines[piece.site] += piece.seconds
     site = max(lines, key=lines.get)
-    file, line = run.about["sites"][site][1:3]
+    file, line = run.sites[site][1:3]
     place = f"{file.rpartition('/')[2]}:{line}"
     same = [
         number
-        for number, one in enumerate(run.about["sites"])
+        for number, one in enumerate(run.sites)
         if f"{one[1].rpartition('/')[2]}:{one[2]}" == place
     ]
     predicted = graph.makespan(Scales(lines=dict.fromkeys(same, 0.9)))

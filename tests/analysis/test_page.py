@@ -45,7 +45,7 @@ def shown(tmp_path_factory):
 def run_of(record):
     def made(name, *args, **options):
         run = record(ring, 4, *args, compute="10us", platform="graphene", **options)
-        return name, run, analyse(EventGraph(run))
+        return name, analyse(EventGraph(run))
 
     return made
 
@@ -182,7 +182,7 @@ def test_everything_can_be_reached_without_a_mouse_and_has_a_name(run_of, shown,
 def large(record, ranks, calls):
     """The data of a run with many calls, waits and messages."""
     run = record(ring, 4, 2, compute="10us", platform="graphene")
-    data = page_data("large", run, analyse(EventGraph(run)))
+    data = page_data("large", analyse(EventGraph(run)))
     random = np.random.default_rng(1)
     dates = np.cumsum(random.exponential(1.0, (ranks, 2 * calls + 1)), 1)
     dates = dates / dates[:, -1:] * data["ticks"]

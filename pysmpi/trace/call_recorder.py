@@ -1,0 +1,676 @@
+"""The recorder of calls: what each call of a program did, in operations of the kernel."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pysmpi.collectives import registry
+from pysmpi.collectives.running import find_live
+from pysmpi.errors import UsageError
+from pysmpi.frames import shorten
+from pysmpi.kernel.matching import is_wild
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Context, Receive, Request, Send, Transfer
+from pysmpi.kernel.schedule import IRECV, RECV
+from pysmpi.mpi.calls import MpiCall, Role
+from pysmpi.mpi.collective.execution import nodes_of
+from pysmpi.mpi.datatypes.datatypes import Datatype
+from pysmpi.mpi.groups.agreement import tag_of
+from pysmpi.trace.events import (
+    BACKGROUND,
+    COLLECTIVE,
+    COMPUTE,
+    MAIN,
+    PASS,
+    RECEIVE,
+    SEND,
+    STEPS,
+    THREAD,
+    TRANSFER,
+    WAIT,
+    Format,
+    RankPlace,
+    TracedCall,
+    TracedCommunicator,
+    TracedMatch,
+)
+
+if TYPE_CHECKING:
+    from pysmpi.collectives.call import Call
+    from pysmpi.mpi.base.ranks import Rank
+    from pysmpi.mpi.collective.execution import Contribution
+    from pysmpi.runtime.simulation import Simulation
+
+UNLIMITED = 1 << 62  # bytes of the buffer of a receive of any size
+
+# Times that differ by less (s) are equal: dates are sums of floats.
+_NOTHING = 1e-13
+
+
+class _Thread:
+    """The recorder's notes on a thread of a rank.
+
+    `last` is the date up to which its time is accounted for. `starts` and `waits` are the requests
+    of the program that its process executes. `awaited` are the requests that the current call may
+    complete: for each the messages it consists of, its number and its handle.
+    """
+
+    __slots__ = (
+        "rank", "number", "last", "call", "outer", "starts", "waits", "all", "begun", "debt",
+        "entered", "awaited", "posts", "received",
+    )  # fmt: skip
+
+    def __init__(self, rank: int, number: int) -> None:
+        self.rank = rank
+        self.number = number
+        self.last = 0.0
+        self.call: TracedCall | None = None
+        self.outer: list[TracedCall] = []
+        self.starts: list[Any] = []
+        self.waits: list[Any] = []
+        self.all = True
+        self.begun = 0.0
+        self.debt = 0.0
+        self.entered: tuple[Any, ...] | None = None  # a collective operation, before its schedule
+        self.awaited: list[tuple[Any, list[Any], int, Any]] = []
+        # The receives of a schedule, if it does not say how large their messages are.
+        self.received: list[Receive] | None = None
+        self.posts = 0  # the collective call whose messages it posts
+
+
+class CallRecorder:
+    """Listens to a simulation, and passes on ranks, communicators and calls to `format`.
+
+    Bytes belong to the call that moves them: those of a send to the call that starts it, those of
+    a receive to the call that completes it. The messages of a non-blocking collective belong to
+    the call that completes the operation.
+    """
+
+    def __init__(self, format: Format, simulation: Simulation) -> None:
+        self.format = format
+        self.simulation = simulation
+        self.files: dict[str, str] = {}  # how to call the files of the program
+        self._threads: dict[Process, _Thread] = {}
+        self._counts: dict[int, int] = {}  # threads of each rank
+        self._calls = 0
+        self._owed: dict[Request, list[int]] = {}  # bytes sent and received, until it is complete
+        self._counting: dict[Request, TracedCall | Request] = {}  # of posted receives
+        self._wild: set[Request] = set()  # receives with wildcards that have no message yet
+        self._known = 0  # ranks that the format has heard of
+        self._contexts: dict[int, int] = {}  # communicators by context
+        self._collectives: dict[tuple[int, str, int], list[int]] = {}
+        self._entered = 0  # the collective call that was entered last
+        self._background: dict[Request, tuple[int, int]] = {}  # collective call, MPI call
+        self._parts: dict[Contribution, tuple[Request, int]] = {}
+        self._algorithms: dict[tuple[Any, ...], str] = {}
+        self._live: dict[str, bool] = {}
+        # What the format wants to hear.
+        self._communicator = getattr(format, "communicator", None)
+        self._between = getattr(format, "between", None)
+        self._match = getattr(format, "match", None)
+
+    def finish(self) -> None:
+        """The simulation is over: pass on its last times."""
+        self.meet_ranks()
+        self._last_times(self.simulation)
+
+    def _last_times(self, simulation: Simulation) -> None:
+        """The time of each rank after its last call."""
+        if self._between is None:
+            return
+        for rank, outcome in enumerate(simulation.outcomes):
+            process = simulation.universe.processes[rank]
+            thread = self._threads.get(process)
+            last = 0.0 if thread is None else thread.last
+            if outcome.date > last + _NOTHING:
+                record = TracedCall("", rank, 0, "")
+                self._calls += 1
+                record.number = self._calls
+                # A rank that ends owes its last compute.
+                compute = min(process.debt, outcome.date - last)
+                if outcome.date - compute > last + _NOTHING:
+                    record.operations.append((PASS, outcome.date - compute - last))
+                if compute > 0.0:
+                    record.operations.append((COMPUTE, compute))
+                record.start = record.end = outcome.date
+                self._between(record)
+
+    def meet_ranks(self) -> None:
+        """Tell the format of ranks that are new."""
+        ranks = self.simulation.universe.ranks
+        if len(ranks) > self._known:
+            new = ranks[self._known :]
+            self._known = len(ranks)
+            self.format.begin(
+                [
+                    RankPlace(rank.pid, rank.host_name(), rank.core, rank.process.core.speed)
+                    for rank in new
+                ]
+            )
+
+    def _thread(self, process: Process) -> _Thread:
+        """The notes on the thread of a process: 0 for the main one, others as they appear."""
+        thread = self._threads.get(process)
+        if thread is None:
+            number = 0
+            if process is not self.simulation.universe.processes[process.pid]:
+                number = self._counts[process.pid] = self._counts.get(process.pid, 0) + 1
+            thread = self._threads[process] = _Thread(process.pid, number)
+        return thread
+
+    def communicator(self, context: Context) -> int:
+        """The communicator of a context; the format has heard of it."""
+        known = self._contexts.get(context.number)
+        if known is None:
+            if len(self.simulation.universe.ranks) > self._known:
+                self.meet_ranks()
+            core = self.simulation.universe.communicators.get(context.number)
+            number = context.number if core is None else core.p2p.number
+            known = self._contexts[context.number] = number
+            if self._communicator is not None:
+                name = _name_of(core, context)
+                members = tuple(member.pid for member in context.members)
+                self._communicator(TracedCommunicator(context.number, number, name, members))
+        return known
+
+    # What the boundary of calls tells.
+
+    def call_begun(self, call: MpiCall) -> None:
+        """A call has begun; its compute is billed."""
+        rank = call.rank
+        site = call.site
+        if site is None:
+            place = ""
+        else:
+            file = self.files.get(site[0])
+            if file is None:
+                file = self.files[site[0]] = shorten(site[0])
+            place = f"{file}:{site[1]}"
+        process = rank.process
+        thread = self._thread(process)
+        now = rank.engine.now
+        if now > thread.last + _NOTHING and thread.call is None:
+            self._blank(thread, now)
+        record = TracedCall(call.name, rank.pid, thread.number, place)
+        self._calls += 1
+        record.number = self._calls
+        record.start = rank.engine.now + process.debt
+        record.peers = tuple(_peers(call))
+        for name, value in zip(call.procedure.parameters, call.values):
+            if value.__class__ is list or value.__class__ is tuple:
+                for part in value:
+                    if isinstance(part, Datatype):
+                        record.details.setdefault("datatypes", {})[name] = _description(part)
+        outer = thread.call
+        if outer is not None:
+            if outer.name:
+                thread.outer.append(outer)  # a function of the program runs inside a call
+            else:
+                record.operations = outer.operations
+        thread.call = record
+        thread.entered = None
+        handles = self._handles(call)
+        if handles:
+            thread.awaited = handles
+
+    def _blank(self, thread: _Thread, now: float) -> None:
+        """Time has passed between two calls of a thread: a sleep."""
+        self._calls += 1
+        if self._between is not None:
+            if thread.rank >= self._known:
+                self.meet_ranks()
+            record = TracedCall("", thread.rank, thread.number, "")
+            record.number = self._calls
+            record.start, record.end = thread.last, now
+            record.operations.append((PASS, now - thread.last))
+            self._between(record)
+        thread.last = now
+
+    def _handles(self, call: MpiCall) -> list[tuple[Any, list[Any], int, Any]]:
+        """The active requests among the arguments of a call."""
+        found = []
+        for operation in call.operations:
+            request = operation.request
+            if request is not None:
+                part = getattr(operation, "part", None)
+                number = 0
+                if part is not None and part in self._parts:
+                    number = -self._parts[part][1]
+                found.append((request, operation.messages(), number, operation))
+        return found
+
+    def call_ended(self, call: MpiCall) -> None:
+        """A call is over."""
+        rank = call.rank
+        process = rank.process
+        thread = self._threads.get(process)
+        if thread is None:
+            return
+        record = thread.call
+        if record is None:
+            return
+        thread.call = thread.outer.pop() if thread.outer else None
+        if thread.awaited:
+            self._complete(thread, record, call)
+        now = rank.engine.now
+        record.end = now + process.debt
+        if now > thread.last + _NOTHING:
+            record.operations.append((PASS, now - thread.last))
+            thread.last = now
+        if record.rank >= self._known:
+            self.meet_ranks()
+        self.format.call(record)
+
+    def _complete(self, thread: _Thread, record: TracedCall, call: MpiCall) -> None:
+        """The requests that a call has completed: their bytes, and waits that took no time."""
+        awaited, thread.awaited = thread.awaited, []
+        waited: set[int] = set()
+        for one in record.operations:
+            if one[0] == WAIT and one[2]:
+                waited.update(one[1])
+        active = None
+        rest: list[int] = []
+        for request, messages, number, operation in awaited:
+            if not request.done:
+                continue
+            for message in messages:
+                sent, received = self._owed.pop(message, (0, 0))
+                record.sent += sent
+                record.received += received
+            if active is None:
+                active = {
+                    id(other) for other in call.operations if not getattr(other, "persistent", 0)
+                }
+            if id(operation) in active:
+                continue  # Waitany has reported another one
+            if number:
+                self._parts.pop(operation.part, None)
+                self._background.pop(request, None)
+                numbers = [number]
+            else:
+                numbers = [message.order for message in messages if message.order]
+            rest += [number for number in numbers if number not in waited]
+        if rest:
+            record.operations.append((WAIT, rest, True))
+
+    # What the kernel tells of programs.
+
+    def program_begun(self, process: Process, now: float) -> None:
+        """A thread of a rank does something that takes part in the simulation."""
+        thread = self._thread(process)
+        record = thread.call
+        if record is None:
+            record = thread.call = TracedCall("", process.pid, thread.number, "")
+            self._calls += 1
+            record.number = self._calls
+            record.start = now + process.debt
+        operations = record.operations
+        if now > thread.last + _NOTHING:
+            operations.append((PASS, now - thread.last))
+        thread.begun = now
+        thread.debt = process.debt
+        if process.debt > 0.0:
+            operations.append((COMPUTE, process.debt))
+        thread.starts = process.starts
+        thread.waits = process.waits
+        thread.all = process.all
+        schedule = process.schedule
+        if schedule is not None:
+            context = process.context
+            assert context is not None
+            communicator = self.communicator(context)
+            record.communicator = record.communicator or communicator
+            entered = thread.entered
+            if entered is not None:
+                thread.entered = None
+                number, arguments = entered
+                thread.posts = number
+                operations.append(
+                    (COLLECTIVE, number, context.number, process.tag, False, arguments)
+                )
+            else:
+                sizes = schedule.sizes
+                if sizes and max(sizes) >= UNLIMITED:
+                    thread.received = []
+                    sizes = list(sizes)
+                operations.append(
+                    (STEPS, context.number, process.rank, process.tag, schedule.codes,
+                     schedule.peers, sizes, schedule.tags, schedule.amounts)
+                )  # fmt: skip
+
+    def program_ended(self, process: Process, now: float) -> None:
+        """It is done."""
+        thread = self._threads.get(process)
+        if thread is None or thread.call is None:
+            return
+        record = thread.call
+        operations = record.operations
+        if thread.received is not None:
+            _learn_sizes(operations[-1], thread.received)
+            thread.received = None
+        for request in thread.starts:
+            if not isinstance(request, Send):
+                if isinstance(request, Receive):
+                    context = request.context
+                    self._use(record, context)
+                    operation: tuple[Any, ...] = (
+                        RECEIVE, request.order, context.number, request.source,
+                        request.destination, request.tag, request.nbytes,
+                    )  # fmt: skip
+                    wild = is_wild(request)
+                    if wild or request.nbytes >= UNLIMITED:
+                        message = request.message
+                        if message is not None:
+                            operation += message.source, message.tag, message.nbytes
+                        elif wild and self._match is not None:
+                            self._wild.add(request)
+                    operations.append(operation)
+            elif isinstance(request, Transfer):
+                context = request.context
+                self._use(record, context)
+                operations.append(
+                    (TRANSFER, request.order, context.number, request.source,
+                     request.destination, request.nbytes)
+                )  # fmt: skip
+            else:
+                context = request.context
+                self._use(record, context)
+                operations.append(
+                    (SEND, request.order, context.number, request.source, request.destination,
+                     request.tag, request.nbytes, request.mode, request.immediate)
+                )  # fmt: skip
+        if thread.waits:
+            self._waited(thread, process, now, operations)
+        thread.starts = thread.waits = []
+        thread.posts = 0
+        thread.last = now
+        if not record.name:
+            thread.call = None
+            record.end = now
+            if self._between is not None:
+                if record.rank >= self._known:
+                    self.meet_ranks()
+                self._between(record)
+
+    def _use(self, record: TracedCall, context: Context) -> None:
+        number = self._contexts.get(context.number)
+        if number is None:
+            number = self.communicator(context)
+        if not record.communicator:
+            record.communicator = number
+
+    def _waited(
+        self, thread: _Thread, process: Process, now: float, operations: list[Any]
+    ) -> None:
+        """The waits of a program."""
+        numbers: list[int] = []
+        for request in thread.waits:
+            if request.order:
+                numbers.append(request.order)
+                continue
+            for joint, messages, number, _ in thread.awaited:
+                if joint is request:
+                    numbers += [number] if number else [m.order for m in messages if m.order]
+                    break
+        if numbers:
+            operations.append((WAIT, numbers, thread.all))
+        else:
+            seconds = now - thread.begun - thread.debt
+            if seconds > _NOTHING:
+                operations.append((PASS, seconds))
+
+    # What collective calls tell.
+
+    def collective_entered(self, part: Contribution, rank: Rank) -> None:
+        """A rank enters a collective operation."""
+        core, call = part.core, part.call
+        thread = self._thread(rank.process)
+        record = thread.call
+        context = part.context or core.coll
+        key = context.number, part.label, part.number
+        known = self._collectives.get(key)
+        if known is None:
+            self._calls += 1
+            known = self._collectives[key] = [self._calls, core.size + core.remote.size]
+            if core.remote is core:
+                known[1] = core.size
+        known[1] -= 1
+        if known[1] == 0:
+            del self._collectives[key]
+        number = self._entered = known[0]
+        if core.remote is not core:
+            return  # recorded by its steps
+        call.nodes = nodes_of(core)
+        if self._decides(call):
+            return
+        arguments = _arguments(call)
+        background = part.request is not None
+        communicator = self.communicator(context)
+        if record is None:
+            return
+        record.communicator = record.communicator or communicator
+        record.algorithm = self._algorithm(call, context)
+        if not background:
+            if core.size > 1 or call.op.startswith("neighbor"):
+                thread.entered = number, arguments
+            return
+        assert part.request is not None
+        self._background[part.request] = number, record.number
+        self._parts[part] = part.request, number
+        tag = tag_of(abs(part.number), part.label)
+        record.operations.append((COLLECTIVE, number, context.number, tag, True, arguments))
+
+    def collective_left(self, part: Contribution, rank: Rank) -> None:
+        """The rank has its result."""
+        if part.request is not None:
+            known = self._parts.get(part)
+            if known is not None:
+                self._background.pop(known[0], None)
+
+    # What windows and files tell.
+
+    def epoch_opened(self, window: Any, rank: Rank, kind: str, peers: tuple[int, ...]) -> None:
+        """An epoch begins."""
+        self._note(rank, "epochs", ["open", kind, list(peers)])
+
+    def epoch_closed(self, window: Any, rank: Rank, kind: str, peers: tuple[int, ...]) -> None:
+        """An epoch ends."""
+        self._note(rank, "epochs", ["close", kind, list(peers)])
+
+    def file_accessed(self, file: Any, rank: Rank, kind: str, offset: int, nbytes: int) -> None:
+        """Bytes of a file were read or written."""
+        self._note(rank, "files", [os.fspath(file.storage.path), kind, offset, nbytes])
+
+    def _note(self, rank: Rank, name: str, value: Any) -> None:
+        """Keep a detail of the call that the rank is in."""
+        thread = self._threads.get(rank.process)
+        if thread is not None and thread.call is not None:
+            thread.call.details.setdefault(name, []).append(value)
+
+    def _decides(self, call: Call) -> bool:
+        """Whether the algorithm of a call decides while it runs."""
+        some = self._live.get(call.op)
+        if some is None:
+            some = self._live[call.op] = registry.has_live(call.op)
+        if not some:
+            return False
+        call.selection = call.selection or self._selection()
+        return find_live(call) is not None
+
+    def _selection(self) -> Any:
+        return self.simulation.universe.selection
+
+    def _algorithm(self, call: Call, context: Context) -> str:
+        """The name of the algorithm of a call."""
+        selection = self._selection()
+        key = (context.number, call.op, call.root, call.count, call.type_size, call.commutative,
+               call.in_place, call.nonblocking, call.send_counts, call.recv_counts)  # fmt: skip
+        name = self._algorithms.get(key)
+        if name is None:
+            if selection is None or selection.automatic:
+                name = ""
+            else:
+                try:
+                    call.selection = call.selection or selection
+                    name = selection.choose(call)
+                except UsageError:
+                    name = ""
+            if len(self._algorithms) > 10_000:
+                self._algorithms.clear()
+            self._algorithms[key] = name
+        return name
+
+    # What the kernel tells of messages.
+
+    def request_started(self, request: Request, process: Process, now: float) -> None:
+        """A call, or an operation in the background, starts a message."""
+        owner = process.purpose
+        call: TracedCall | None = None
+        if owner is None:
+            thread = self._threads.get(process)
+            if thread is not None:
+                call = thread.call
+                if thread.received is not None and isinstance(request, Receive):
+                    thread.received.append(request)
+                if call is not None and not call.name:
+                    call = None
+        if isinstance(request, Transfer):
+            other = request.context.members[request.source].pid != process.pid
+            if call is not None and other:
+                call.received += request.nbytes
+            elif call is not None:
+                call.sent += request.nbytes
+        elif isinstance(request, Send):
+            if call is not None:
+                call.sent += request.nbytes
+            elif owner is not None:
+                self._owed.setdefault(owner, [0, 0])[0] += request.nbytes
+        elif isinstance(request, Receive):
+            if owner is not None:
+                self._counting[request] = owner
+            elif call is not None:
+                if process.schedule is not None or request in process.waits:
+                    self._counting[request] = call
+
+    def request_completed(self, request: Request, now: float) -> None:
+        """A send or receive is complete, perhaps without a message."""
+        self._counting.pop(request, None)
+        self._wild.discard(request)
+
+    def message_matched(self, send: Send, receive: Receive, now: float) -> None:
+        """A receive has got its message."""
+        nbytes = min(send.nbytes, receive.nbytes)
+        owner = self._counting.pop(receive, receive)
+        if receive in self._wild:
+            self._wild.discard(receive)
+            assert self._match is not None
+            self._match(TracedMatch(receive.order, send.source, send.tag, send.nbytes))
+        if isinstance(owner, TracedCall):
+            owner.received += nbytes
+        else:
+            self._owed.setdefault(owner, [0, 0])[1] += nbytes
+
+    # What the recorder of events asks (`Stage`).
+
+    def kind_of(self, process: Process) -> int:
+        """Whether a process is the main thread of a rank, another, or in the background."""
+        simulation = self.simulation
+        if simulation.universe.processes[process.pid] is process:
+            return MAIN
+        threads = simulation.threads.get(process.pid, ())
+        if process.purpose is None and any(fiber.process is process for fiber in threads):
+            return THREAD
+        return BACKGROUND
+
+    def call_of(self, process: Process) -> int:
+        """The number of the call that a process has begun last; 0 for none."""
+        thread = self._threads.get(process)
+        return thread.call.number if thread is not None and thread.call is not None else 0
+
+    def collective_of(self, process: Process) -> int:
+        """The collective call whose messages a process posts now; 0 for none."""
+        if process.purpose is not None:
+            return self._background.get(process.purpose, (0, 0))[0]
+        thread = self._threads.get(process)
+        return 0 if thread is None else thread.posts
+
+    def entered(self) -> int:
+        """The collective call that was entered last."""
+        return self._entered
+
+    def source(self, send: Send) -> int:
+        """The process that has sent a message; an intercommunicator has two sides."""
+        communicator = self.simulation.universe.communicators.get(send.context.number)
+        if communicator is not None and communicator.inter:
+            source: int = communicator.remote.group[send.source]
+            return source
+        return send.context.members[send.source].pid
+
+
+def _description(datatype: Datatype) -> dict[str, Any]:
+    """A datatype: its name, the bytes of its data and of its extent, and its constructor."""
+    record = datatype._impl
+    if record is None:
+        return {}
+    layout = record.layout
+    found = {"name": record.name, "size": layout.size, "extent": layout.ub - layout.lb}
+    if record.types:
+        found["combiner"] = record.combiner
+        found["integers"] = list(record.integers)
+        found["counts"] = list(record.counts)
+    return found
+
+
+def _learn_sizes(operation: tuple[Any, ...], receives: list[Receive]) -> None:
+    """Give the receives of recorded steps the sizes of the messages that they got."""
+    codes, sizes = operation[4], operation[6]
+    steps = [i for i, code in enumerate(codes) if code == RECV or code == IRECV]
+    for i, receive in zip(steps, receives):
+        if receive.message is not None:
+            sizes[i] = receive.message.nbytes
+
+
+def _peers(call: MpiCall) -> Iterator[tuple[str, int]]:
+    """The arguments that name another rank, as the program gave them."""
+    roles = call.procedure.roles
+    for name, value in zip(call.procedure.parameters, call.values):
+        if roles[name] in (Role.PEER, Role.ROOT) and type(value) is int:
+            yield name, value
+
+
+def _name_of(core: Any, context: Context) -> str:
+    """A name for people of a communicator."""
+    if core is None:
+        return f"context {context.number}"
+    first = core.universe.ranks[core.group[0]].world
+    if first.core is core:
+        return "COMM_WORLD"
+    if core.size == 1 and core.remote is core:
+        return "COMM_SELF"
+    return f"{core.kind} {core.p2p.number}"
+
+
+def _arguments(call: Call) -> dict[str, Any]:
+    """The arguments of a collective call that differ from their defaults, as plain data."""
+    found: dict[str, Any] = {"op": call.op}
+    if call.count:
+        found["count"] = call.count
+    if call.type_size != 1:
+        found["type_size"] = call.type_size
+    if call.root:
+        found["root"] = call.root
+    if call.send_counts is not None:
+        found["send_counts"] = call.send_counts
+    if call.recv_counts is not None:
+        found["recv_counts"] = call.recv_counts
+    if not call.commutative:
+        found["commutative"] = False
+    if call.in_place:
+        found["in_place"] = True
+    if call.sources:
+        found["sources"] = call.sources
+    if call.destinations:
+        found["destinations"] = call.destinations
+    return found
