@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pysmpi.analysis.graph import EventGraph
 from pysmpi.analysis.path import CAUSES, critical_path
 from pysmpi.errors import UsageError
-from pysmpi.trace.activity import Activity
+from pysmpi.trace.activity import RunActivity
 
 FEWEST: Final = 3  # runs
 LARGEST_ERROR: Final = 0.1  # of a run predicted from the others, relative
@@ -144,7 +144,7 @@ def _refuse_different(graphs: Sequence[EventGraph], counts: list[int], ranks: in
             raise UsageError(f"extrapolate: the run of {count} ranks has failed")
 
 
-def _places(record: Activity) -> set[str]:
+def _places(record: RunActivity) -> set[str]:
     return {record.site(number) for number in range(len(record.sites))}
 
 

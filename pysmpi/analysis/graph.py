@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from pysmpi.errors import UsageError
-from pysmpi.trace.activity import Activity, activity_of, read_activity
+from pysmpi.trace.activity import RunActivity, activity_of, read_activity
 from pysmpi.trace.events import (
     ARRIVE,
     AWAITED,
@@ -87,7 +87,7 @@ class EventGraph:
     before it) and `until` (the call that begins with it, or the next).
     """
 
-    def __init__(self, record: Activity) -> None:
+    def __init__(self, record: RunActivity) -> None:
         self.record = record
         self.kind: list[int] = record.kind.tolist()
         self.process: list[int] = record.process.tolist()

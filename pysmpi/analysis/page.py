@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pysmpi.analysis.graph import NONE, EventGraph
 from pysmpi.analysis.path import CAUSES
 from pysmpi.analysis.why import Analysis
-from pysmpi.trace.activity import Activity
+from pysmpi.trace.activity import RunActivity
 from pysmpi.trace.events import CALL, MAIN, RETURN
 
 TICKS: Final = 4_000_000_000
@@ -227,7 +227,7 @@ def _carried(flows: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[
     return total
 
 
-def _matrix(record: Activity) -> dict[str, Any]:
+def _matrix(record: RunActivity) -> dict[str, Any]:
     """Bytes and messages from (rows) and to (columns) blocks of ranks."""
     ranks = max(record.ranks, 1)
     block = -(-ranks // MOST_BLOCKS)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pysmpi.analysis.graph import NONE, EventGraph
-from pysmpi.trace.activity import CallSite
+from pysmpi.trace.activity import TracedSite
 from pysmpi.trace.events import ARRIVE, COMPLETE, RESUME, START_SEND, START_WAIT
 
 COMPUTE: Final = "compute"  # the program's own work
@@ -98,7 +98,7 @@ class CriticalPath:
         return sum(1 for piece in self.pieces if piece.cause == LATENCY)
 
 
-def span(sites: list[CallSite], since: int, site: int) -> str:
+def span(sites: list[TracedSite], since: int, site: int) -> str:
     """The lines between two calls, of which either may be the begin or the end: `cg.py:310-318`."""
     first = sites[since] if since != NONE else None
     last = sites[site] if site != NONE else None

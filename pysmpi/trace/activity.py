@@ -33,7 +33,7 @@ COLLECTIVE, POINT_TO_POINT, OTHER = "collective", "point-to-point", "other"
 _UNFINISHED: Final = "unfinished call"
 
 
-class CallSite(NamedTuple):
+class TracedSite(NamedTuple):
     """A call of a line of the program; `kind` says how its calls communicate."""
 
     name: str
@@ -43,7 +43,7 @@ class CallSite(NamedTuple):
 
 
 @dataclass
-class Activity:
+class RunActivity:
     """What happened in a run, and when.
 
     `kind`, `process`, `date` (s), `a`, `b`, `x` are the columns of the events; in those of calls,
@@ -60,7 +60,7 @@ class Activity:
     b: Floats
     x: Floats
     messages: NDArray[np.int64]
-    sites: list[CallSite]
+    sites: list[TracedSite]
     routes: list[list[int]]
     links: list[tuple[str, float]]
     hosts: list[str]
@@ -100,7 +100,7 @@ class Activity:
         }
 
 
-def activity_of(recording: Recording) -> Activity:
+def activity_of(recording: Recording) -> RunActivity:
     """The activity of a recording. Raises UsageError if its events contradict each other."""
     measured = not recording.event_rows and bool(recording.calls)
     if measured:
@@ -120,7 +120,7 @@ def activity_of(recording: Recording) -> Activity:
     hosts = [place.host for place in recording.places]
     events = _ended(events, len(hosts))
     events, sites = _located(recording.calls, events)
-    found = Activity(
+    found = RunActivity(
         *events,
         messages=np.stack(rows, 1),
         sites=sites,
@@ -134,7 +134,7 @@ def activity_of(recording: Recording) -> Activity:
     return found
 
 
-def read_activity(path: str) -> Activity:
+def read_activity(path: str) -> RunActivity:
     """The activity of the recording in a file. Raises UsageError for a file that is none."""
     recording = read_lines(path)
     if not recording.places:
@@ -174,7 +174,7 @@ def _ended(events: EventRows, ranks: int) -> EventRows:
     return EventRows(*(np.concatenate(pair) for pair in zip(events, added)))
 
 
-def _located(calls: list[TracedCall], events: EventRows) -> tuple[EventRows, list[CallSite]]:
+def _located(calls: list[TracedCall], events: EventRows) -> tuple[EventRows, list[TracedSite]]:
     """The events with sites in place of calls, and the sites."""
     sites: dict[tuple[str, str], int] = {}
     numbers = np.fromiter((call.number for call in calls), np.int64, len(calls))
@@ -201,7 +201,7 @@ def _located(calls: list[TracedCall], events: EventRows) -> tuple[EventRows, lis
     found = []
     for (name, place), kind in zip(sites, kinds):
         file, _, line = place.rpartition(":")
-        found.append(CallSite(name, file, int(line) if line.isdigit() else 0, kind))
+        found.append(TracedSite(name, file, int(line) if line.isdigit() else 0, kind))
     return events, found
 
 
@@ -220,7 +220,7 @@ def _kinds(events: EventRows, count: int) -> list[str]:
     return [names[number] for number in found]
 
 
-def _check(found: Activity) -> None:
+def _check(found: RunActivity) -> None:
     """Refuse numbers out of range."""
     calls = np.isin(found.kind, (CALL, RETURN))
     for what, numbers, most in (

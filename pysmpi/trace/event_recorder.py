@@ -34,7 +34,7 @@ from pysmpi.trace.events import (
     START_WAIT,
     EventRows,
     MessageRows,
-    Route,
+    TracedRoute,
 )
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class EventRecorder:
             route = self._routes[key] = len(self._routes)
             self._resources.append(constraints)
             links = tuple((one.name, float(one.capacity)) for one in constraints)
-            self.sink.add_route(Route(route, links))
+            self.sink.add_route(TracedRoute(route, links))
         if plan.gap is not None:
             alone = plan.gap.last
         else:

@@ -97,7 +97,7 @@ class MessageRows(NamedTuple):
     collective: Integers
 
 
-class Route(NamedTuple):
+class TracedRoute(NamedTuple):
     """The links (names and bytes/s) that messages of a route cross."""
 
     number: int
@@ -225,7 +225,7 @@ class Format(Protocol):
     the run as plain data; `choose(selection)` with its collective algorithms;
     `communicator(TracedCommunicator)` before the first record that refers to it;
     `match(TracedMatch)`; `between(TracedCall)` for time between calls. What happened when comes
-    either as `add_route(Route)`, `add_messages(MessageRows)` and `add_events(EventRows)`, or, if
+    either as `add_route(TracedRoute)`, `add_messages(MessageRows)` and `add_events(EventRows)`, or, if
     it has no `add_events`, as `transfer(TracedMessage)` and `wait(TracedWait)`.
     """
 

@@ -23,7 +23,7 @@ from pysmpi.trace.events import (
     Integers,
     MessageRows,
     RankPlace,
-    Route,
+    TracedRoute,
     TracedCall,
     TracedCommunicator,
     TracedMatch,
@@ -82,7 +82,7 @@ class LinesFormat:
         """A call without a name."""
         self.call(call)
 
-    def add_route(self, route: Route) -> None:
+    def add_route(self, route: TracedRoute) -> None:
         """A line."""
         self._write(["route", *route])
 
@@ -267,12 +267,12 @@ def _real(values: Any) -> Floats:
     return np.array(values, np.float64).reshape(-1)
 
 
-def made_route(record: list[Any]) -> Route:
+def made_route(record: list[Any]) -> TracedRoute:
     """The route of a record."""
     _, number, links = record
     if type(number) is not int:
         raise Wrong(f"found route {number!r}, expected a number")
-    return Route(number, tuple((str(name), float(capacity)) for name, capacity in links))
+    return TracedRoute(number, tuple((str(name), float(capacity)) for name, capacity in links))
 
 
 def made_call(record: list[Any], sites: dict[int, str]) -> TracedCall:

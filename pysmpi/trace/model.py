@@ -13,7 +13,7 @@ from pysmpi.trace.events import (
     EventRows,
     MessageRows,
     RankPlace,
-    Route,
+    TracedRoute,
     TracedCall,
     TracedCommunicator,
     TracedMatch,
@@ -77,7 +77,7 @@ class Recording:
     calls: list[TracedCall] = field(default_factory=list)
     matches: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     blanks: list[TracedCall] = field(default_factory=list)
-    routes: dict[int, Route] = field(default_factory=dict)
+    routes: dict[int, TracedRoute] = field(default_factory=dict)
     message_rows: list[MessageRows] = field(default_factory=list)
     event_rows: list[EventRows] = field(default_factory=list)
     ends: list[float] = field(default_factory=list)
@@ -109,7 +109,7 @@ class Recording:
         if self.operations:
             self.blanks.append(call)
 
-    def add_route(self, route: Route) -> None:
+    def add_route(self, route: TracedRoute) -> None:
         """A new route of messages."""
         self.routes[route.number] = route
 
