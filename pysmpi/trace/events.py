@@ -225,8 +225,8 @@ class Format(Protocol):
     the run as plain data; `choose(selection)` with its collective algorithms;
     `communicator(TracedCommunicator)` before the first record that refers to it;
     `match(TracedMatch)`; `between(TracedCall)` for time between calls. What happened when comes
-    either as `add_route(TracedRoute)`, `add_messages(MessageRows)` and `add_events(EventRows)`, or, if
-    it has no `add_events`, as `transfer(TracedMessage)` and `wait(TracedWait)`.
+    either as `add_route(TracedRoute)`, `add_messages(MessageRows)` and `add_events(EventRows)`,
+    or, if it has no `add_events`, as `transfer(TracedMessage)` and `wait(TracedWait)`.
     """
 
     def begin(self, places: Sequence[RankPlace]) -> None:

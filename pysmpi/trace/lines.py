@@ -23,10 +23,10 @@ from pysmpi.trace.events import (
     Integers,
     MessageRows,
     RankPlace,
-    TracedRoute,
     TracedCall,
     TracedCommunicator,
     TracedMatch,
+    TracedRoute,
 )
 from pysmpi.trace.model import NAME, VERSION, Recording
 from pysmpi.trace.streams import Output

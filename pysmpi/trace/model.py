@@ -13,11 +13,11 @@ from pysmpi.trace.events import (
     EventRows,
     MessageRows,
     RankPlace,
-    TracedRoute,
     TracedCall,
     TracedCommunicator,
     TracedMatch,
     TracedMessage,
+    TracedRoute,
     TracedWait,
 )
 from pysmpi.trace.messages import Derivation
