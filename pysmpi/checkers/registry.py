@@ -8,8 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from pysmpi.checkers.clocks import Clocks
 from pysmpi.checkers.memory import MemoryWatch
-from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Request
+from pysmpi.kernel.requests import AbstractProcess, Request
 from pysmpi.mpi.calls import MpiCall
 from pysmpi.plugins import Registry
 from pysmpi.runtime.findings import Finding
@@ -28,7 +27,7 @@ class CheckContext(Protocol):
     def report(self, finding: Finding) -> None:
         """Note a problem."""
 
-    def call_on(self, process: Process) -> MpiCall | None:
+    def call_on(self, process: AbstractProcess) -> MpiCall | None:
         """The call in which a process is."""
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pysmpi.checkers.clocks import Clocks
 from pysmpi.checkers.memory import MemoryWatch
 from pysmpi.checkers.registry import Checker, listeners
-from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Request
+from pysmpi.kernel.requests import AbstractProcess, Request
 from pysmpi.mpi import calls
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import CallKind, MpiCall, Procedure
@@ -48,7 +47,7 @@ class CheckSession:
         self.deadlocked = False
         self.simulation: Simulation | None = None
         self.starts: dict[Request, MpiCall] = {}
-        self._calls: dict[Process, MpiCall] = {}
+        self._calls: dict[AbstractProcess, MpiCall] = {}
         self.memory = MemoryWatch()
         self.clocks = Clocks(self)
         timed = any(one.needs_clocks for one in self.checkers)
@@ -99,13 +98,13 @@ class CheckSession:
         """Note a problem."""
         self.findings.append(finding)
 
-    def call_on(self, process: Process) -> MpiCall | None:
+    def call_on(self, process: AbstractProcess) -> MpiCall | None:
         """The call in which a process is."""
         return self._calls.get(process)
 
     # Events of the kernel.
 
-    def request_started(self, request: Request, process: Process, now: float) -> None:
+    def request_started(self, request: Request, process: AbstractProcess, now: float) -> None:
         """A call starts a request."""
         call = self._calls.get(process)
         if call is not None:

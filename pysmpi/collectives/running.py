@@ -16,7 +16,7 @@ from pysmpi.collectives import registry
 from pysmpi.collectives.building import LOOK, REST, Builder, later
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.selection import DEFAULT, resolve, split
-from pysmpi.kernel.matching import ANY
+from pysmpi.kernel.matching import ANY, mailbox_at
 from pysmpi.kernel.requests import Context, Receive
 from pysmpi.kernel.schedule import Schedule
 
@@ -67,7 +67,7 @@ class Lookout:
 
     def seen(self, peer: int) -> bool:
         """Whether a message from `peer` is waiting to be received."""
-        box = self.context.mailboxes.get(self.rank)
+        box = mailbox_at(self.context, self.rank)
         found = box is not None and (
             box.peek(Receive(self.context, peer, self.rank, self.tag, 0)) is not None
         )

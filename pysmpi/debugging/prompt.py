@@ -17,7 +17,7 @@ from greenlet import getcurrent
 
 from pysmpi import text
 from pysmpi.frames import is_ours, shorten, suspended_frame, trace_stack
-from pysmpi.kernel.matching import ANY
+from pysmpi.kernel.matching import ANY, mailboxes_of
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.deadlock import describe
 from pysmpi.runtime.simulation import RankState, Simulation
@@ -171,7 +171,7 @@ class Prompt(pdb.Pdb):
             context = core.p2p
             name = f" on communicator {context.number}" if context.number > 1 else ""
             sources = census.sources(context)
-            for destination, box in context.mailboxes.items():
+            for destination, box in mailboxes_of(context).items():
                 pid = context.members[destination].pid
                 for send in box.waiting():
                     lines.append(

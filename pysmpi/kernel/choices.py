@@ -20,16 +20,20 @@ number of the message (or of the wait) between these ranks.
 | `order` | the order in which processes continue that could continue at the same time |
 """
 
-from typing import TYPE_CHECKING, Any, Final, Optional
+from typing import Any, Final, Optional
 from zlib import crc32
 
-from pysmpi.kernel.matching import ANY, Mailbox, accepts
-from pysmpi.kernel.requests import STANDARD, Context, Receive, Request, Send
+from pysmpi.kernel.matching import ANY, Mailbox, accepts, mailbox_at
+from pysmpi.kernel.requests import (
+    STANDARD,
+    AbstractEngine,
+    AbstractProcess,
+    Context,
+    Receive,
+    Request,
+    Send,
+)
 from pysmpi.kernel.sharing import INFINITY
-
-if TYPE_CHECKING:
-    from pysmpi.kernel.engine import Engine
-    from pysmpi.kernel.process import Process
 
 # Kinds of options.
 MATCH: Final = "match"
@@ -78,8 +82,8 @@ class Gate:
     can come now.
     """
 
-    def __init__(self, process: "Process", kind: str, name: str, place: str) -> None:
-        self.process: Process = process
+    def __init__(self, process: AbstractProcess, kind: str, name: str, place: str) -> None:
+        self.process: AbstractProcess = process
         self.kind: str = kind
         self.name: str = name
         self.place: str = place
@@ -100,8 +104,8 @@ class Control:
     `refusals` times in a row.
     """
 
-    def __init__(self, engine: "Engine", pick: Any) -> None:
-        self.engine: Engine = engine
+    def __init__(self, engine: AbstractEngine, pick: Any) -> None:
+        self.engine: AbstractEngine = engine
         self.pick: Any = pick
         self.refusals: int = 1
         self.steps: int = 0
@@ -239,7 +243,7 @@ class Control:
         picked: int = self.pick(kind, options)
         return picked
 
-    def waited(self, process: "Process", requests: "list[Request]") -> None:
+    def waited(self, process: AbstractProcess, requests: "list[Request]") -> None:
         """A process knows that some requests are complete."""
         if self.observer is not None:
             self.observer.waited(process, requests)
@@ -249,7 +253,7 @@ class Control:
         options = [Alternative(ORDER, f"order {i}", -1, "", i) for i in range(ORDERS)]
         self.order = self.choose(ORDER, options)
 
-    def first(self, ready: "list[Process]") -> int:
+    def first(self, ready: "list[AbstractProcess]") -> int:
         """The index of the process that continues first."""
         if self.order == 0:
             return 0
@@ -344,7 +348,7 @@ class Control:
             self._open(gate, option.answer)
             return
         assert send is not None and receive is not None
-        box = send.mailbox()
+        box = mailbox_at(send.context, send.destination)
         assert box is not None
         if option.kind == PROBE:
             self._see(box, send, receive)
@@ -403,7 +407,7 @@ class Control:
         return gate.answer
 
     def turn(
-        self, process: "Process", place: str, what: str, effect: str = "", free: Any = None
+        self, process: AbstractProcess, place: str, what: str, effect: str = "", free: Any = None
     ) -> None:
         """Wait for the turn at a place; `free()` says whether it can come."""
         number = self.serial(place, process.pid, -2)
@@ -412,7 +416,7 @@ class Control:
         gate.free = free
         self.wait(gate)
 
-    def ask(self, process: "Process", kind: str, answers: Any) -> str:
+    def ask(self, process: AbstractProcess, kind: str, answers: Any) -> str:
         """Wait for one of the answers that `answers()` returns, or `NO` for a test."""
         number = self.serial(kind, process.pid, -3)
         place = f"{kind} {process.pid}"
@@ -420,7 +424,7 @@ class Control:
         gate.answers = answers
         return self.wait(gate)
 
-    def probed(self, receive: Receive, process: "Process") -> bool:
+    def probed(self, receive: Receive, process: AbstractProcess) -> bool:
         """Wait for the answer to a test for a message; if True, `receive` peeks at what it saw."""
         number = self.serial(TEST, process.pid, -3)
         label = self.label(receive.context)
@@ -431,7 +435,7 @@ class Control:
         answer = self.wait(gate)
         if answer == NO:
             return False
-        box = receive.mailbox()
+        box = mailbox_at(receive.context, receive.destination)
         assert box is not None
         for send in candidates(box, receive):
             if self.sight(send) == answer:
@@ -451,7 +455,7 @@ class Sight:
         self.receive: Receive = receive
 
     def __call__(self) -> "list[str]":
-        box = self.receive.mailbox()
+        box = mailbox_at(self.receive.context, self.receive.destination)
         if box is None:
             return []
         return [self.control.sight(send) for send in candidates(box, self.receive)]

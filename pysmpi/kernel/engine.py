@@ -7,14 +7,20 @@ once for all changes at this instant; then the clock moves to the next event.
 from typing import Any, Final, Optional
 
 from pysmpi.kernel.choices import Control
-from pysmpi.kernel.events import Event, EventQueue
-from pysmpi.kernel.listeners import Listeners
+from pysmpi.kernel.events import Event
 from pysmpi.kernel.matching import is_wild, mailbox_of
-from pysmpi.kernel.meter import KERNEL, SOLVER, START, Meter
-from pysmpi.kernel.plan import Gap, PlanBook, Port, Transport
-from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Receive, Request, Send, Transfer
-from pysmpi.kernel.sharing import INFINITY, Activity, System
+from pysmpi.kernel.meter import KERNEL, SOLVER, START
+from pysmpi.kernel.plan import Gap, Port, Transport
+from pysmpi.kernel.requests import (
+    AbstractEngine,
+    AbstractProcess,
+    Receive,
+    Request,
+    Send,
+    Transfer,
+    pricing_of,
+)
+from pysmpi.kernel.sharing import INFINITY, Activity
 
 # Events closer than this (s) are one instant: rates are made fair after all of them.
 INSTANT: Final = 1e-11
@@ -142,7 +148,7 @@ class Alarm(Event):
             self.request.complete(self.engine.now)
 
 
-class Engine:
+class Engine(AbstractEngine):
     """One simulation: its clock `now` (s), its processes, its resources, its messages.
 
     Hooks belong to the layers above and cost nothing when unset: `deliver(send, receive)` moves the
@@ -158,27 +164,17 @@ class Engine:
     """
 
     def __init__(self, transport: Transport, slots: int) -> None:
-        self.queue: EventQueue = EventQueue()
-        self.system: System = System(self.queue)
-        self.book: PlanBook = PlanBook(transport, slots)
-        self.ready: list[Process] = []
+        super().__init__(transport, slots)
         self.head: int = 0
         self.runs: int = 0  # of processes at this instant
         self.left: int = 0  # events of this instant that are still to fire
-        self.current: Optional[Process] = None
-        self.order: int = 0
         self.messages: int = 0
         self.bytes: int = 0
         self.events: int = 0
-        self.reduce_rate: float = INFINITY  # bytes/s
-        self.copy_rate: float = INFINITY  # bytes/s
         self.stopped: bool = False
         self.by_arrival: bool = True
         self.deliver: Any = None
-        self.keep: Any = None
         self.control: Optional[Control] = None
-        self.listeners: Listeners = Listeners()
-        self.meter: Optional[Meter] = None  # notified of the part of the simulation that works
         self.tick: Any = None
         self.glance: Any = None
         self.glance_date: float = INFINITY
@@ -186,14 +182,15 @@ class Engine:
         self.before: Any = None
         self.idle: Any = None
 
-    @property
-    def now(self) -> float:
-        """The simulated time (s)."""
-        return self.queue.now
+    def decide_by(self, control: Control) -> None:
+        """Have a control decide what MPI leaves open, from now on."""
+        self.control = control
+        self.controlled = True
 
-    @now.setter
-    def now(self, date: float) -> None:
-        self.queue.now = date
+    def waited(self, process: AbstractProcess, requests: "list[Request]") -> None:
+        """A process knows that some requests are complete."""
+        if self.control is not None:
+            self.control.waited(process, requests)
 
     def run(self) -> None:
         """Run until no event is left, or `stop` is called."""
@@ -451,7 +448,7 @@ class Engine:
         if send.detached or plan.gap is not None:
             receive.finish_cost = plan.recv_cost
         if plan.pricing is not None:
-            plan.pricing.matched(send, receive)
+            pricing_of(plan.pricing).matched(send, receive)
         tell = self.listeners.message_matched
         if tell is not None:
             for method in tell:

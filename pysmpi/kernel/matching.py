@@ -14,7 +14,7 @@ not change any time.
 from heapq import heappop, heappush
 from typing import Final, Optional
 
-from pysmpi.kernel.requests import Envelope, Receive, Request, Send
+from pysmpi.kernel.requests import AbstractMailbox, Context, Envelope, Receive, Request, Send
 from pysmpi.kernel.sharing import INFINITY
 
 ANY: Final = -1_000_000_007  # wildcard for a source or a tag; no rank or tag has this value
@@ -66,7 +66,7 @@ class Lane:
 NO_LANES: Final[dict[int, Lane]] = {}
 
 
-class Mailbox:
+class Mailbox(AbstractMailbox):
     """The posted receives and unexpected sends of one destination in one context."""
 
     def __init__(self) -> None:
@@ -364,9 +364,27 @@ def mailbox_of(envelope: Envelope) -> Mailbox:
     mailboxes = envelope.context.mailboxes
     box = mailboxes.get(envelope.destination)
     if box is None:
-        box = Mailbox()
-        mailboxes[envelope.destination] = box
+        made = Mailbox()
+        mailboxes[envelope.destination] = made
+        return made
+    assert isinstance(box, Mailbox)
     return box
+
+
+def mailbox_at(context: Context, destination: int) -> Optional[Mailbox]:
+    """The mailbox of a rank in a context, if it exists."""
+    box = context.mailboxes.get(destination)
+    assert box is None or isinstance(box, Mailbox)
+    return box
+
+
+def mailboxes_of(context: Context) -> "dict[int, Mailbox]":
+    """The mailboxes of a context by rank; a copy."""
+    found: dict[int, Mailbox] = {}
+    for destination, box in context.mailboxes.items():
+        assert isinstance(box, Mailbox)
+        found[destination] = box
+    return found
 
 
 def is_wild(receive: Receive) -> bool:

@@ -1,13 +1,10 @@
 """The plan of one message: its costs in a network or memory model."""
 
-from typing import TYPE_CHECKING, Final, Optional
+from typing import Final, Optional
 
 from mypy_extensions import mypyc_attr
 
 from pysmpi.kernel.sharing import INFINITY, Activity, Constraint, System
-
-if TYPE_CHECKING:
-    from pysmpi.kernel.requests import Receive, Send, Transfer
 
 
 class Port:
@@ -84,7 +81,7 @@ class Plan:
         recv_cost: float = 0.0,
         eager: bool = False,
         detached: bool = True,
-        pricing: "Optional[Pricing]" = None,
+        pricing: "Optional[AbstractPricing]" = None,
         gap: Optional[Gap] = None,
         regulator: "Optional[Regulator]" = None,
     ) -> None:
@@ -109,11 +106,11 @@ class Plan:
         self.recv_cost: float = recv_cost
         self.eager: bool = eager
         self.detached: bool = detached
-        self.pricing: Optional[Pricing] = pricing
+        self.pricing: Optional[AbstractPricing] = pricing
         self.gap: Optional[Gap] = gap
         self.regulator: Optional[Regulator] = regulator
 
-    def priced(self, pricing: "Pricing") -> "Plan":
+    def priced(self, pricing: "AbstractPricing") -> "Plan":
         """The same plan with a pricing."""
         return Plan(
             self.latency, self.volume, self.bound, self.penalty, self.factor, self.constraints,
@@ -137,25 +134,8 @@ class Regulator:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Pricing:
-    """Prices messages with costs that are known only when they are sent.
-
-    The costs may depend on the state of the memory at both ends. A plan names its pricing. The
-    methods of the pricing change the requests, and give a send another plan, before they are used.
-    """
-
-    def sending(self, send: "Send") -> None:
-        """A message is about to be sent: compute its `start_cost`, initially that of the plan."""
-
-    def matched(self, send: "Send", receive: "Receive") -> None:
-        """A message has met its receive, and neither payload has moved.
-
-        Set `receive.finish_cost`; a message that is not under way yet takes the plan that
-        `send.plan` then is.
-        """
-
-    def moving(self, transfer: "Transfer") -> None:
-        """Bytes are about to be moved without a receive."""
+class AbstractPricing:
+    """What a plan knows of its pricing; `kernel.requests.Pricing` is the base of all pricings."""
 
 
 # That of bytes which both ends see in shared memory.

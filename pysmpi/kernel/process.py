@@ -5,12 +5,18 @@ some requests, execute a schedule, wait for some requests. Every call of an MPI 
 program, so its greenlet is left and entered once for any number of messages.
 """
 
-from typing import TYPE_CHECKING, Any, Final, Optional
+from typing import Any, Final, Optional
 
-from pysmpi.kernel.events import Event
 from pysmpi.kernel.meter import KERNEL, SWITCHES
 from pysmpi.kernel.plan import FREE
-from pysmpi.kernel.requests import Context, Receive, Request, Send
+from pysmpi.kernel.requests import (
+    AbstractEngine,
+    AbstractProcess,
+    Context,
+    Receive,
+    Request,
+    Send,
+)
 from pysmpi.kernel.schedule import (
     COMPUTE,
     COPY,
@@ -22,9 +28,6 @@ from pysmpi.kernel.schedule import (
     Schedule,
 )
 from pysmpi.kernel.sharing import Activity, Constraint
-
-if TYPE_CHECKING:
-    from pysmpi.kernel.engine import Engine
 
 NOTHING: Final[list[Request]] = []
 NO_SENDS: Final[list[Send]] = []
@@ -62,7 +65,7 @@ class Execution(Activity):
         process.engine.ready.append(process)
 
 
-class Process(Event):
+class Process(AbstractProcess):
     """An executor of steps; as event, the end of the time that it lets pass.
 
     `slot` is its place on the machine, as the transport numbers them. When its program is done
@@ -72,10 +75,8 @@ class Process(Event):
     (others had the core) add up as it runs.
     """
 
-    def __init__(self, engine: "Engine", pid: int, slot: int, core: Core) -> None:
-        self.engine: Engine = engine
-        self.pid: int = pid
-        self.slot: int = slot
+    def __init__(self, engine: AbstractEngine, pid: int, slot: int, core: Core) -> None:
+        super().__init__(engine, pid, slot)
         self.core: Core = core
         self.resume: Any = None
         self.suspend: Any = None
@@ -89,11 +90,8 @@ class Process(Event):
         self.next_start: int = 0
         self.paid: bool = False
         self.waits: list[Request] = NOTHING
-        self.all: bool = True
         self.waiting: bool = False
-        # Whether its program stands in a call, so that the memory of its messages cannot change,
-        # and the messages whose data must be saved if the call ends before they are matched.
-        self.calling: bool = False
+        # Messages whose data must be saved if the running call ends before they are matched.
         self.lent: list[Send] = NO_SENDS
         self.outstanding: int = 0
         self.busy: float = 0.0  # date (s) until which completions keep the process busy
@@ -161,8 +159,8 @@ class Process(Event):
         """Pay the finish cost of a request that is complete."""
         if request.finish_cost > 0.0:
             self.wait([request])
-        elif self.engine.control is not None:
-            self.engine.control.waited(self, [request])
+        elif self.engine.controlled:
+            self.engine.waited(self, [request])
 
     def sleep(self, seconds: float) -> None:
         """Let time pass that is neither compute nor communication."""
@@ -363,8 +361,8 @@ class Process(Event):
         if not self.all:
             for request in self.waits:
                 request.waiter = None
-        elif self.engine.control is not None:
-            self.engine.control.waited(self, self.waits)
+        elif self.engine.controlled:
+            self.engine.waited(self, self.waits)
         self.waiting = False
         self.starts = NOTHING
         self.next_start = 0

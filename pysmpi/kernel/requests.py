@@ -1,13 +1,19 @@
-"""Requests: the sends and receives that a process starts and waits for."""
+"""Requests: the sends and receives that a process starts and waits for.
 
-from typing import TYPE_CHECKING, Any, Final, Optional
+Requests call their process and its engine, and both hold requests. `AbstractProcess` and
+`AbstractEngine` declare what requests and processes use of them. They are classes, not protocols,
+because compiled code reads attributes of classes directly.
+"""
 
-from pysmpi.kernel.plan import Plan
+from typing import Any, Final, Optional
 
-if TYPE_CHECKING:
-    from pysmpi.kernel.listeners import Listeners
-    from pysmpi.kernel.matching import Mailbox
-    from pysmpi.kernel.process import Process
+from mypy_extensions import mypyc_attr
+
+from pysmpi.kernel.events import Event, EventQueue
+from pysmpi.kernel.listeners import Listeners
+from pysmpi.kernel.meter import Meter
+from pysmpi.kernel.plan import AbstractPricing, Plan, PlanBook, Transport
+from pysmpi.kernel.sharing import INFINITY, System
 
 STANDARD: Final = 0  # completes as the protocol requires
 SYNCHRONOUS: Final = 1  # completes once matched and transferred
@@ -25,17 +31,17 @@ class Request:
         self.date: float = 0.0  # (s) of completion
         self.start_cost: float = 0.0  # seconds of the process before it is posted
         self.finish_cost: float = 0.0  # seconds of the process once it waits for it
-        self.waiter: Optional[Process] = None
+        self.waiter: Optional[AbstractProcess] = None
         self.payload: Any = None
         self.listeners: Optional[Listeners] = None  # notified of the end, if the start was reported
         self.order: int = 0  # of posting, over the whole simulation
         self.next: Optional[Request] = None
         self.last: Optional[Request] = None
 
-    def post(self, process: "Process") -> None:
+    def post(self, process: "AbstractProcess") -> None:
         """Post the request; called after its start cost is paid."""
 
-    def expect(self, process: "Process") -> None:
+    def expect(self, process: "AbstractProcess") -> None:
         """Compute `start_cost`; called when the posting process is known."""
 
     def complete(self, now: float) -> None:
@@ -54,6 +60,105 @@ class Request:
             waiter.notify(self)
 
 
+class AbstractProcess(Event):
+    """What requests and the choices of a run use of a `kernel.process.Process`."""
+
+    def __init__(self, engine: "AbstractEngine", pid: int, slot: int) -> None:
+        self.engine: AbstractEngine = engine
+        self.pid: int = pid
+        self.slot: int = slot
+        self.all: bool = True  # whether it waits for all of its requests
+        # Whether its program stands in a call, so that the memory of its messages cannot change.
+        self.calling: bool = False
+
+    def notify(self, request: Request) -> None:
+        """A request that the process waits for is complete."""
+        raise RuntimeError("a process must define what a completion does")
+
+    def lend(self, send: "Send") -> None:
+        """Save the data of an unmatched message when the running call ends, not before."""
+        raise RuntimeError("a process must define how it saves messages")
+
+    def settle(self) -> None:
+        """Let the compute that is still owed pass."""
+        raise RuntimeError("a process must define how it computes")
+
+    def wait(self, requests: "list[Request]") -> None:
+        """Wait until all requests are complete, and pay their finish costs."""
+        raise RuntimeError("a process must define how it waits")
+
+    def run(self) -> None:
+        """Continue; called by the engine when the process is ready."""
+        raise RuntimeError("a process must define how it continues")
+
+
+class AbstractEngine:
+    """What requests, processes and the choices of a run use of the `kernel.engine.Engine`."""
+
+    def __init__(self, transport: Transport, slots: int) -> None:
+        self.queue: EventQueue = EventQueue()
+        self.system: System = System(self.queue)
+        self.book: PlanBook = PlanBook(transport, slots)
+        self.ready: list[AbstractProcess] = []
+        self.current: Optional[AbstractProcess] = None
+        self.order: int = 0
+        self.reduce_rate: float = INFINITY  # bytes/s
+        self.copy_rate: float = INFINITY  # bytes/s
+        self.keep: Any = None
+        self.controlled: bool = False  # whether the engine has a control
+        self.listeners: Listeners = Listeners()
+        self.meter: Optional[Meter] = None  # notified of the part of the simulation that works
+
+    @property
+    def now(self) -> float:
+        """The simulated time (s)."""
+        return self.queue.now
+
+    @now.setter
+    def now(self, date: float) -> None:
+        self.queue.now = date
+
+    def stop(self) -> None:
+        """Have `run` return before anything else happens."""
+        raise RuntimeError("an engine must stop")
+
+    def quiet_until(self, date: float) -> bool:
+        """Whether only the running process can have an event before or at `date`."""
+        raise RuntimeError("an engine must know its next event")
+
+    def only_timeouts(self) -> bool:
+        """Whether the next events only end waits that may also end before."""
+        raise RuntimeError("an engine must know its next event")
+
+    def alarm(self, date: float) -> Request:
+        """Return a request that completes at `date` (s)."""
+        raise RuntimeError("an engine must complete requests at dates")
+
+    def waited(self, process: AbstractProcess, requests: "list[Request]") -> None:
+        """A process knows that some requests are complete; called if `controlled`."""
+        raise RuntimeError("an engine must tell its control of waits")
+
+    def join(self, send: "Send", receive: "Receive") -> None:
+        """Give an unexpected message to a receive."""
+        raise RuntimeError("an engine must match messages")
+
+    def post_send(self, send: "Send") -> None:
+        """Offer a message; start its flow when the protocol lets it start."""
+        raise RuntimeError("an engine must carry messages")
+
+    def post_transfer(self, transfer: "Transfer") -> None:
+        """Start a transfer of bytes that needs no receive."""
+        raise RuntimeError("an engine must carry messages")
+
+    def post_receive(self, receive: "Receive") -> None:
+        """Match a receive with a message, now or when one arrives."""
+        raise RuntimeError("an engine must match messages")
+
+
+class AbstractMailbox:
+    """What a context knows of its mailboxes; they are `kernel.matching.Mailbox`."""
+
+
 class Context:
     """A set of processes that exchange messages only among themselves.
 
@@ -61,10 +166,10 @@ class Context:
     without a message: a schedule that it executes ends.
     """
 
-    def __init__(self, number: int, members: "list[Process]") -> None:
+    def __init__(self, number: int, members: "list[AbstractProcess]") -> None:
         self.number: int = number
-        self.members: list[Process] = members
-        self.mailboxes: dict[int, Mailbox] = {}
+        self.members: list[AbstractProcess] = members
+        self.mailboxes: dict[int, AbstractMailbox] = {}
         self.closed: Optional[set[int]] = None
 
 
@@ -80,10 +185,6 @@ class Envelope(Request):
         self.destination: int = destination
         self.tag: int = tag
         self.nbytes: int = nbytes
-
-    def mailbox(self) -> "Mailbox | None":
-        """The mailbox of the envelope, if it exists."""
-        return self.context.mailboxes.get(self.destination)
 
 
 class Send(Envelope):
@@ -112,7 +213,7 @@ class Send(Envelope):
         self.arrival: Optional[Request] = None  # completes once the message is transferred
         self.immediate: bool = False  # started by a non-blocking call: pays ois, not os
 
-    def expect(self, process: "Process") -> None:
+    def expect(self, process: "AbstractProcess") -> None:
         """Get the sender's cost of the message from the transport."""
         engine = process.engine
         peer = self.context.members[self.destination]
@@ -125,9 +226,9 @@ class Send(Envelope):
         elif self.detached or self.mode == SYNCHRONOUS or plan.gap is not None:
             self.start_cost = plan.send_cost
         if plan.pricing is not None:
-            plan.pricing.sending(self)
+            pricing_of(plan.pricing).sending(self)
 
-    def post(self, process: "Process") -> None:
+    def post(self, process: "AbstractProcess") -> None:
         """Offer the message to its destination."""
         engine = process.engine
         engine.post_send(self)
@@ -153,7 +254,7 @@ class Transfer(Send):
         self.eager = True
         self.landed: Any = landed
 
-    def expect(self, process: "Process") -> None:
+    def expect(self, process: "AbstractProcess") -> None:
         """Get the plan from the transport; the posting process pays for a non-blocking send."""
         book = process.engine.book
         members = self.context.members
@@ -165,9 +266,9 @@ class Transfer(Send):
             plan = book.plan(process.slot, sender.slot, self.nbytes)
         self.start_cost = plan.isend_cost
         if plan.pricing is not None:
-            plan.pricing.moving(self)
+            pricing_of(plan.pricing).moving(self)
 
-    def post(self, process: "Process") -> None:
+    def post(self, process: "AbstractProcess") -> None:
         """Let the bytes flow."""
         process.engine.post_transfer(self)
 
@@ -192,6 +293,34 @@ class Receive(Envelope):
         self.message: Optional[Send] = None
         self.truncated: bool = False
 
-    def post(self, process: "Process") -> None:
+    def post(self, process: "AbstractProcess") -> None:
         """Let the receive take a message."""
         process.engine.post_receive(self)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Pricing(AbstractPricing):
+    """Prices messages with costs that are known only when they are sent.
+
+    The costs may depend on the state of the memory at both ends. A plan names its pricing. The
+    methods of the pricing change the requests, and give a send another plan, before they are used.
+    """
+
+    def sending(self, send: Send) -> None:
+        """A message is about to be sent: compute its `start_cost`, initially that of the plan."""
+
+    def matched(self, send: Send, receive: Receive) -> None:
+        """A message has met its receive, and neither payload has moved.
+
+        Set `receive.finish_cost`; a message that is not under way yet takes the plan that
+        `send.plan` then is.
+        """
+
+    def moving(self, transfer: Transfer) -> None:
+        """Bytes are about to be moved without a receive."""
+
+
+def pricing_of(pricing: AbstractPricing) -> Pricing:
+    """The pricing of a plan with all its methods."""
+    assert isinstance(pricing, Pricing)
+    return pricing

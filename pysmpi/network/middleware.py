@@ -11,8 +11,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from pysmpi.kernel.plan import Gap, Plan, Pricing, Transport
-from pysmpi.kernel.requests import Receive, Send
+from pysmpi.kernel.plan import Gap, Plan, Transport
+from pysmpi.kernel.requests import Pricing, Receive, Send
 from pysmpi.network.overheads import Overheads
 from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Host, Platform

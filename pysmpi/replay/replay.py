@@ -14,7 +14,7 @@ from pysmpi.collectives.layout import Nodes
 from pysmpi.errors import UsageError
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.process import Core, Process
-from pysmpi.kernel.requests import Context
+from pysmpi.kernel.requests import AbstractProcess, Context
 from pysmpi.machine import UNKNOWN_SPEED, Machine
 from pysmpi.platform.model import Host
 from pysmpi.replay.player import Instance, Player
@@ -168,8 +168,9 @@ class Replay:
     ) -> None:
         """Make the players of a trace, in the places from `first` on."""
         processes, numbers = self._processes(engine, first, len(ranks), cores)
-        instance.point_to_point = Context(2 * first, processes)
-        instance.collective = Context(2 * first + 1, processes)
+        members: list[AbstractProcess] = [*processes]
+        instance.point_to_point = Context(2 * first, members)
+        instance.collective = Context(2 * first + 1, members)
         if len(set(numbers)) < len(numbers):
             instance.nodes = Nodes(numbers)
         if self.machine.selection.tuner is not None:

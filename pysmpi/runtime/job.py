@@ -169,7 +169,7 @@ class Job:
         envelopes.install(simulation.engine)
         simulation.engine.by_arrival = self.settings.value("smpi/matching") == "arrival"
         if self._control is not None:
-            simulation.engine.control = self._control(simulation.engine)
+            simulation.engine.decide_by(self._control(simulation.engine))
             simulation.watch.most = min(simulation.watch.most, self._most_polls)
         self.glances = Glances(simulation)
         self.glances.begin()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pysmpi import text
 from pysmpi.frames import CallSite, innermost_call, is_suspended
-from pysmpi.kernel.matching import ANY
+from pysmpi.kernel.matching import ANY, mailbox_at, mailboxes_of
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Envelope, Receive, Request, Send
 from pysmpi.mpi.base.ranks import Fiber, Rank
@@ -285,7 +285,7 @@ def describe_core(rank: Rank, core: Communicator) -> str:
 def unmatched_sends(context: Context) -> Iterator[Send]:
     """The unreceived messages of a context, in the order of their posting."""
     found: list[Send] = []
-    for box in context.mailboxes.values():
+    for box in mailboxes_of(context).values():
         found += [request for request in _chains(box.sends) if isinstance(request, Send)]
     found.sort(key=lambda send: send.order)
     yield from found
@@ -293,7 +293,7 @@ def unmatched_sends(context: Context) -> Iterator[Send]:
 
 def posted_receives(context: Context, destination: int) -> list[Receive]:
     """The receives that wait at one rank of a context."""
-    box = context.mailboxes.get(destination)
+    box = mailbox_at(context, destination)
     if box is None:
         return []
     found = [request for request in _chains(box.receives) if isinstance(request, Receive)]

@@ -215,7 +215,7 @@ def test_a_control_chooses_among_messages():
             got.append(request.message.source)
 
     def with_control(process, context):
-        process.engine.control = Control(process.engine, last)
+        process.engine.decide_by(Control(process.engine, last))
         send(10, to=2, me=0)(process, context)
 
     second = send(10, to=2, me=1)

@@ -3,8 +3,8 @@
 import pytest
 from test_engine import receive, send, simulate
 
-from pysmpi.kernel.plan import Plan, Pricing, Transport
-from pysmpi.kernel.requests import SYNCHRONOUS, Transfer
+from pysmpi.kernel.plan import Plan, Transport
+from pysmpi.kernel.requests import SYNCHRONOUS, Pricing, Transfer
 
 
 class Growing(Pricing):

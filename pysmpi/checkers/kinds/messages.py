@@ -10,6 +10,7 @@ from pysmpi.checkers.describing import call_text, place
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.checkers.signatures import Signature
 from pysmpi.diagnostics import Diagnostic, Truncated, register
+from pysmpi.kernel.matching import mailbox_at
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Receive, Request, Send, Transfer
 from pysmpi.mpi.buffers.spellings import MessageRegion
@@ -280,7 +281,7 @@ class MessageChecks(Checker):
                 outcome = simulation.outcomes[message.call.rank.pid]
                 if outcome.state is not RankState.FINISHED:
                     continue
-            left = send.context.mailboxes.get(send.destination)
+            left = mailbox_at(send.context, send.destination)
             waits = left is not None and send in list(unmatched_sends(send.context))
             if not waits and send.done and not send.detached:
                 continue  # withdrawn

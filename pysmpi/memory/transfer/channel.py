@@ -4,8 +4,8 @@ from typing import Optional
 
 from mypy_extensions import mypyc_attr
 
-from pysmpi.kernel.plan import Plan, Pricing
-from pysmpi.kernel.requests import Receive, Send, Transfer
+from pysmpi.kernel.plan import Plan
+from pysmpi.kernel.requests import Pricing, Receive, Send, Transfer
 from pysmpi.kernel.sharing import INFINITY, Constraint
 from pysmpi.memory.transfer.buffers import Buffers, Place
 from pysmpi.memory.transfer.caches import Block

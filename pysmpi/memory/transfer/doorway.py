@@ -2,8 +2,7 @@
 
 from typing import Optional
 
-from pysmpi.kernel.plan import Pricing
-from pysmpi.kernel.requests import Receive, Send
+from pysmpi.kernel.requests import Pricing, Receive, Send
 from pysmpi.memory.transfer.buffers import Buffers
 from pysmpi.memory.transfer.packing import pack_seconds
 from pysmpi.memory.transfer.room import Room

@@ -14,9 +14,9 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
-from pysmpi.kernel.matching import Mailbox
+from pysmpi.kernel.matching import Mailbox, mailbox_at, mailboxes_of
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Context, Request
+from pysmpi.kernel.requests import AbstractProcess, Context, Request
 from pysmpi.kernel.schedule import Schedule
 from pysmpi.mpi.base import errhandlers
 from pysmpi.mpi.base.exceptions import cint
@@ -206,7 +206,7 @@ def revoke(rank: Rank, core: Communicator) -> None:
     if not core.revoked and not core.remote.revoked and not REVOCATION.of(core).told:
         REVOCATION.of(core).told = REVOCATION.of(core.remote).told = True
         universe = core.universe
-        members = [universe.processes[pid] for pid in pids]
+        members: list[AbstractProcess] = [universe.processes[pid] for pid in pids]
         notices = Context(universe.next_context(), members)
         for i in range(len(pids)):
             _notify(universe, core, pids, notices, (me + i) % len(pids), me)
@@ -285,8 +285,8 @@ def withdraw(context: Context, receiver: int | None, sender: int | None, now: fl
 
     Waiting calls find that they have no message, or that the message has not arrived.
     """
-    if receiver is not None and receiver in context.mailboxes:
-        box = context.mailboxes[receiver]
+    box = None if receiver is None else mailbox_at(context, receiver)
+    if box is not None:
         for receive in _chained(box.receives):
             box.cancel(receive)
             receive.truncated = True
@@ -295,7 +295,7 @@ def withdraw(context: Context, receiver: int | None, sender: int | None, now: fl
         for probe in probes:
             probe.complete(now)
     if sender is not None:
-        for box in list(context.mailboxes.values()):
+        for box in mailboxes_of(context).values():
             _withdraw_sends(box, sender, now)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pysmpi.kernel.requests import Context
+from pysmpi.kernel.requests import AbstractProcess, Context
 from pysmpi.mpi.base.constants import ERR_REVOKED
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank, Universe, World, current
@@ -72,7 +72,7 @@ class Communicator(Owner):
         run = group.parts[0] if len(group.parts) == 1 else None
         self.first = run.start if isinstance(run, range) and run.step == 1 else -1
         processes = universe.processes
-        members = [processes[pid] for pid in group]
+        members: list[AbstractProcess] = [processes[pid] for pid in group]
         self.p2p = Context(universe.next_context(), members)
         self.coll = Context(universe.next_context(), members)
         universe.communicators[self.p2p.number] = universe.communicators[self.coll.number] = self

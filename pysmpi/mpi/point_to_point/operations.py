@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pysmpi.kernel.matching import mailbox_at
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Receive, Send
 from pysmpi.kernel.requests import Request as KernelRequest
@@ -129,7 +130,7 @@ class SendOperation(RequestOperation):
         send: Any = self.request
         if send is None or send.done:
             return
-        box = send.mailbox()
+        box = mailbox_at(send.context, send.destination)
         if box is not None and box.cancel(send):
             self.cancelled = True
             send.complete(self.rank.engine.now)
@@ -174,7 +175,7 @@ class ReceiveOperation(RequestOperation):
         receive: Any = self.request
         if receive is None or receive.done or receive.message is not None:
             return
-        box = receive.mailbox()
+        box = mailbox_at(receive.context, receive.destination)
         if box is not None and box.cancel(receive):
             self.cancelled = True
             receive.complete(self.rank.engine.now)

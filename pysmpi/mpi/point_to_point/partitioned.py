@@ -16,6 +16,7 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from pysmpi.kernel.matching import mailbox_at
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Receive, Send
 from pysmpi.kernel.requests import Request as KernelRequest
@@ -134,7 +135,7 @@ class Partitioned(RequestOperation):
         self.interrupted = True
         now = self.rank.engine.now
         for piece in self.pieces:
-            box = piece.mailbox()
+            box = mailbox_at(piece.context, piece.destination)
             if not piece.done and (box is None or box.cancel(piece)):
                 piece.complete(now)
         whole.complete(now)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pysmpi.kernel.requests import Context, Receive, Send
+from pysmpi.kernel.requests import AbstractProcess, Context, Receive, Send
 from pysmpi.mpi.base import errhandlers
 from pysmpi.mpi.base.constants import ERR_ARG, ERR_PORT, ERR_ROOT, SUCCESS
 from pysmpi.mpi.base.exceptions import cint, cstring, fail
@@ -123,7 +123,9 @@ def _meet(rank: Rank, half: Half, ours: deque[Caller], theirs: deque[Caller]) ->
 def _introduce(one: Caller, other: Caller) -> None:
     """Connect two processes that have found each other."""
     universe = one.rank.universe
-    members = [universe.processes[caller.rank.pid] for caller in (other, one)]
+    members: list[AbstractProcess] = [
+        universe.processes[caller.rank.pid] for caller in (other, one)
+    ]
     context = Context(universe.next_context(), members)
     one.partner, other.partner = other, one
     one.context = other.context = context
