@@ -28,10 +28,8 @@ from importlib.machinery import (
 from types import CodeType, ModuleType
 from typing import Any
 
-from greenlet import getcurrent
-
 from pysmpi.mpi.base import ranks
-from pysmpi.runtime.locks import wait
+from pysmpi.runtime.locks import running, wait
 from pysmpi.runtime.patches import Patches, disguise
 from pysmpi.runtime.process.assigned import Assigned, Borrowed
 from pysmpi.runtime.process.exchange import MISSING, Exchange
@@ -223,7 +221,7 @@ class ImportSystem:
     def _is_elsewhere(self, name: str) -> bool:
         """Whether another rank, or another thread of this one, is executing a module."""
         importer = self._importers.get(self._key(name))
-        return importer is not None and importer is not getcurrent()
+        return importer is not None and importer is not running()
 
     def _await(self, name: str) -> None:
         """Wait until another fiber has executed a module.
@@ -231,7 +229,7 @@ class ImportSystem:
         Two fibers that need each other's modules would wait for ever: one of them gets the module
         as it is, as in Python, and as in a circular import of one thread.
         """
-        fiber: Any = getcurrent()
+        fiber: Any = running()
         key = self._key(name)
         if not isinstance(fiber, ranks.Fiber) or self._is_circular(key, fiber):
             self.exchange.end_partial(name)
@@ -259,7 +257,7 @@ class ImportSystem:
     def _begin(self, name: str) -> Any:
         """Note that the running fiber executes a module; the module's key."""
         key = self._key(name)
-        self._importers[key] = getcurrent()
+        self._importers[key] = running()
         return key
 
     def _end(self, key: Any) -> None:

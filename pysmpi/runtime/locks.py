@@ -52,7 +52,7 @@ def _lose_turn() -> None:
 def running() -> Any:
     """The running fiber; another object at the exit of Python, when there are no fibers."""
     try:
-        return getcurrent()
+        return ranks.fiber_of(getcurrent())
     except RuntimeError:
         return _AT_EXIT
 
@@ -74,7 +74,7 @@ def _wait_really(take: Callable[[], bool], timeout: float) -> bool:
 
 def wait(waiting: deque[Any], timeout: float) -> bool:
     """Wait in a queue until another fiber removes this one; return whether it did."""
-    fiber: Any = getcurrent()
+    fiber: Any = running()
     waiting.append(fiber)
     try:
         fiber.block(None if timeout < 0 else timeout)

@@ -21,7 +21,16 @@ from pysmpi.kernel.process import Core, Process
 from pysmpi.kernel.requests import Request
 from pysmpi.machine import UNKNOWN_SPEED
 from pysmpi.mpi.base.options import ENVIRONMENT
-from pysmpi.mpi.base.ranks import AbortStop, Fiber, FreeTransport, Rank, Universe, World, current
+from pysmpi.mpi.base.ranks import (
+    AbortStop,
+    Fiber,
+    FreeTransport,
+    Rank,
+    Universe,
+    World,
+    current,
+    fiber_of,
+)
 from pysmpi.mpi.calls import MpiCall
 from pysmpi.mpi.groups import agreement
 from pysmpi.mpi.point_to_point.polling import WATCH, Watch
@@ -254,7 +263,7 @@ class Simulation:
         As with a launcher, this ends the whole job, unless the rank has not used MPI or has
         finalized it.
         """
-        fiber: Any = getcurrent()
+        fiber: Any = fiber_of(getcurrent())
         outcome = self.outcomes[rank.pid]
         if outcome.state is RankState.RUNNING and type(rank) is Rank:
             environment = ENVIRONMENT.peek(rank)
@@ -394,7 +403,7 @@ class Simulation:
         """End the run; the rank that is running may catch the `KeyboardInterrupt` that follows."""
         self.interrupted = True
         self.engine.stop()
-        rank = getattr(getcurrent(), "rank", None)
+        rank = getattr(fiber_of(getcurrent()), "rank", None)
         if isinstance(rank, Rank) and rank.fiber is not None:
             self.silence.begin()
             self._stop(rank)
@@ -517,7 +526,7 @@ def _thrower(fiber: Fiber, found: Any, usual: Callable[[], Any]) -> Callable[[],
     def resume() -> Any:
         fiber.process.resume = usual
         fiber.rank.process = fiber.process
-        return fiber.throw(found.exception())
+        return (fiber.waiting or fiber).throw(found.exception())
 
     return resume
 

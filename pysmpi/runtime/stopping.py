@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 from greenlet import getcurrent
 
-from pysmpi.mpi.base.ranks import Rank, Stop
+from pysmpi.mpi.base.ranks import Rank, Stop, fiber_of
 
 _signal: Any = importlib.import_module("_signal")  # the interpreter's own, see `_late`
 
@@ -61,7 +61,7 @@ class StoppedRank(Rank):
 
 def refuse() -> NoReturn:
     """Raise `Stop` in the running fiber; abandon the fiber if this happened often."""
-    fiber: Any = getcurrent()
+    fiber: Any = fiber_of(getcurrent())
     fiber.told = getattr(fiber, "told", 0) + 1
     if fiber.told > MOST:
         leave_for_good(fiber)
@@ -75,6 +75,9 @@ def leave_for_good(fiber: Any) -> NoReturn:
     in a freed greenlet.
     """
     leave(fiber)
+    running = getcurrent()
+    if running is not fiber:
+        leave(running)
     while True:
         fiber.parent.switch()
 
@@ -102,7 +105,7 @@ def end(fiber: Any, once: bool = False) -> None:
         fiber.told = MOST
     fiber.parent = getcurrent()
     with _limit.over(fiber):
-        fiber.throw(Stop)
+        (getattr(fiber, "waiting", None) or fiber).throw(Stop)
         # A greenlet that is not dead has switched to its parent: it was left, or code that the
         # program gave a greenlet of its own ended there.
         if not fiber.dead and not getattr(fiber, "left", False):

@@ -26,11 +26,11 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
-from greenlet import GreenletExit, getcurrent
+from greenlet import GreenletExit
 
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime import thread_locals
-from pysmpi.runtime.locks import RankLock, RankRLock, ThreadLock, begin_turns, give_way
+from pysmpi.runtime.locks import RankLock, RankRLock, ThreadLock, begin_turns, give_way, running
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.outside import forks
 from pysmpi.runtime.patches import Patches
@@ -179,7 +179,7 @@ class Threads:
                     forks.leave(surroundings)
                 if handle is not None:
                     handle._set_done()
-                sentinel = getattr(getcurrent(), "sentinel", None)
+                sentinel = getattr(running(), "sentinel", None)
                 if sentinel is not None and sentinel.locked():
                     sentinel.release()
 
@@ -193,7 +193,7 @@ class Threads:
                 return real()
             # `threading` holds this lock while the thread lives, until 3.12.
             lock = ThreadLock()
-            fiber: Any = getcurrent()
+            fiber: Any = running()
             fiber.sentinel = lock
             self.sentinels.add(lock)
             return lock
@@ -205,7 +205,7 @@ class Threads:
         def get_ident() -> int:
             if here() is None:
                 return real()
-            return _identify(getcurrent())
+            return _identify(running())
 
         return like(real, get_ident)
 
@@ -226,7 +226,7 @@ class Threads:
 
         def unknown_thread() -> Any:
             surroundings = here()
-            if surroundings is None or getattr(getcurrent(), "is_thread", False):
+            if surroundings is None or getattr(running(), "is_thread", False):
                 return real()
             thread = self.main_of(surroundings)
             thread._set_ident()  # type: ignore[attr-defined]

@@ -121,7 +121,7 @@ class Census:
     def _wait(self, rank: Rank, fiber: Fiber, thread: int) -> Wait:
         call = call_of(fiber)
         if call is None:
-            name, site = innermost_call(fiber)
+            name, site = innermost_call(fiber.waiting or fiber)
             wait = Wait(rank, name, site, thread=thread)
             operations: list[RequestOperation] = []
             handle = None

@@ -9,7 +9,7 @@ from greenlet import getcurrent
 
 from pysmpi import text
 from pysmpi.frames import call_site
-from pysmpi.mpi.base.ranks import Fiber
+from pysmpi.mpi.base.ranks import Fiber, fiber_of
 from pysmpi.runtime.deadlock import WaitingGroup, group_waits, table
 from pysmpi.runtime.waiting import Census
 
@@ -23,7 +23,7 @@ def whereabouts(simulation: Simulation, frame: FrameType | None) -> str:
     `frame` is the frame that the interpreter is executing.
     """
     census = Census(simulation)
-    running = getcurrent()
+    running = fiber_of(getcurrent())
     ranks = simulation.waiting()
     waits = [wait for rank in ranks for wait in census.waits(rank)]
     groups = group_waits(waits)

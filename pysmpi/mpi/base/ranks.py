@@ -233,7 +233,7 @@ class Rank(Owner):
 
     def thread(self) -> int:
         """The identity of the running thread of this rank."""
-        fiber = getcurrent()
+        fiber = fiber_of(getcurrent())
         return id(fiber) if isinstance(fiber, Fiber) else get_ident()
 
     def host_name(self) -> str:
@@ -306,6 +306,7 @@ class Fiber(greenlet):
     pace: Any  # how fast it looks at what is outside, see runtime/outside/reactor.py
     record: Any  # the call it is in, while another thread of its rank runs
     state: Any  # the rank's own state of the interpreter, see runtime/process/
+    waiting: Any = None  # a greenlet of the program's, run by this fiber, that waits in its place
 
     def block(self, timeout: float | None = None) -> bool:
         """Wait for `wake`, at most `timeout` (simulated s); return whether it was called."""
@@ -351,7 +352,7 @@ class MpiCall:
         self.procedure = procedure
         self.rank = rank
         self.values = values
-        fiber: Any = getcurrent()
+        fiber: Any = fiber_of(getcurrent())
         mine = isinstance(fiber, Fiber) and fiber.rank is rank
         self.fiber: Fiber | None = fiber if mine else rank.fiber
         # Handles that the call took out of an iterator, which `values` no longer gives.
@@ -413,11 +414,11 @@ class MpiCall:
         """The place of the call in the program; None if unknown."""
         if self._site is None:
             fiber = self.fiber
-            if fiber is None or fiber is getcurrent():
+            if fiber is None or fiber is fiber_of(getcurrent()):
                 # The frames inside the boundary may be those of a listener.
                 self._site = current_site(BOUNDARY)
             else:
-                self._site = greenlet_site(fiber)
+                self._site = greenlet_site(fiber.waiting or fiber)
         return self._site
 
     @property
@@ -470,8 +471,71 @@ def current() -> Rank:
     """The running rank; outside a simulation, a rank that is alone."""
     try:
         return getcurrent().rank  # type: ignore[attr-defined, no-any-return]
-    except (AttributeError, RuntimeError):  # the latter at the exit of Python
+    except AttributeError:
+        running = fiber_of(getcurrent())
+        return running.rank if isinstance(running, Fiber) else outside
+    except RuntimeError:  # at the exit of Python
         return outside
+
+
+def fiber_of(running: Any) -> Any:
+    """The fiber that runs a greenlet which the program has made; other greenlets themselves.
+
+    Those of pysmpi have a `rank` of their own.
+    """
+    if isinstance(running, Fiber):
+        return running
+    found = running
+    while found is not None and not isinstance(found, Fiber):
+        if hasattr(found, "rank"):
+            return running
+        found = found.parent
+    if found is None:
+        return running
+    process = found.process
+    if getattr(process.suspend, "fiber", None) is not found:
+        process.suspend = WaitOfGreenlets(found, process.suspend)
+    return found
+
+
+class WaitOfGreenlets:
+    """How a fiber waits whose program has greenlets of its own: the one that waits continues."""
+
+    __slots__ = ("fiber", "suspend")
+
+    def __init__(self, fiber: Fiber, suspend: Callable[[], Any]) -> None:
+        self.fiber = fiber
+        self.suspend = suspend
+
+    @property
+    def plain(self) -> Any:
+        """How the fiber waits while no event loop runs, see runtime/outside/event_loops.py."""
+        return getattr(self.suspend, "plain", None)
+
+    def __call__(self) -> Any:
+        fiber = self.fiber
+        running: Any = getcurrent()
+        if running is fiber:
+            return self.suspend()
+        rank, process, resume = fiber.rank, fiber.process, fiber.process.resume
+
+        def proceed() -> Any:
+            rank.process = process
+            return running.switch()
+
+        record, rank.record = rank.record, None
+        process.resume, fiber.waiting = proceed, running
+        # What runs next expects to find the state of this rank with the running greenlet.
+        had = "state" in vars(running), vars(running).get("state")
+        running.state = fiber.state
+        try:
+            return self.suspend()
+        finally:
+            if had[0]:
+                running.state = had[1]
+            else:
+                del running.state
+            process.resume, fiber.waiting, rank.record = resume, None, record
 
 
 def set_current(rank: Rank) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from greenlet import getcurrent
 
-from pysmpi.mpi.base.ranks import Fiber
+from pysmpi.mpi.base.ranks import Fiber, fiber_of
 from pysmpi.runtime import thread_locals
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
@@ -43,7 +43,7 @@ def patch_events(patches: Patches, module: ModuleType) -> None:
 
     def _set_running_loop(loop: Any, /) -> None:
         real_set(loop)
-        fiber = getcurrent()
+        fiber = fiber_of(getcurrent())
         if not isinstance(fiber, Fiber):
             return
         process = fiber.process

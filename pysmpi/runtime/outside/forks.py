@@ -80,7 +80,7 @@ def _become_plain() -> None:
     engine = rank.engine
     engine.before = engine.idle = None
     _use_default_handlers()
-    fiber: Any = getcurrent()
+    fiber: Any = ranks.fiber_of(getcurrent())
     variables = os.environ.copy()
     rank.timer = _NoTimer()
     rank.program = None  # from here on every replaced function is the real one

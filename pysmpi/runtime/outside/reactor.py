@@ -25,7 +25,7 @@ from greenlet import getcurrent
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.requests import Request
 from pysmpi.mpi.base import ranks
-from pysmpi.mpi.base.ranks import Fiber
+from pysmpi.mpi.base.ranks import Fiber, fiber_of
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.runtime.collection import CollectingRank
 from pysmpi.runtime.locks import give_way
@@ -128,7 +128,7 @@ class Reactor:
 
         At most `timeout` seconds, in virtual time. It may return True without reason: look again.
         """
-        fiber: Any = getcurrent()
+        fiber: Any = fiber_of(getcurrent())
         if not isinstance(fiber, Fiber):
             raise RuntimeError("a simulated rank waits outside the simulation")
         rank = fiber.rank
@@ -167,7 +167,7 @@ class Reactor:
         Events outside take real time, so virtual time must not run ahead of it between two polls. A
         loop that only polls takes its real time.
         """
-        fiber: Any = getcurrent()
+        fiber: Any = fiber_of(getcurrent())
         if side is None:
             side = self.side(fds)
         engine = self.engine

@@ -11,8 +11,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from greenlet import getcurrent
-
+from pysmpi.runtime.locks import running
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.outside.descriptors import changing
 from pysmpi.runtime.outside.peers import PeerSide, has_children
@@ -40,7 +39,7 @@ def patch_semaphores(patches: Patches, module: ModuleType) -> None:
         """Whether another thread of this process holds a recursive lock."""
         if self.kind != _RECURSIVE or not self._is_mine():
             return False
-        return holders.get(id(self)) is not getcurrent()
+        return holders.get(id(self)) is not running()
 
     def take(self: Any) -> bool:
         if is_foreign(self):
@@ -48,7 +47,7 @@ def patch_semaphores(patches: Patches, module: ModuleType) -> None:
         if not real_acquire(self, False):
             return False
         if self.kind == _RECURSIVE:
-            holders[id(self)] = getcurrent()
+            holders[id(self)] = running()
         return True
 
     def acquire(self: Any, block: bool = True, timeout: float | None = None) -> bool:

@@ -30,7 +30,9 @@ def _outside(real: Callable[..., Any], stopwatch: Stopwatch) -> Callable[..., An
         stopwatch.pause()
         try:
             # A greenlet that belongs to no rank; nothing in it is simulated.
-            return greenlet(real, getcurrent()).switch(self, *args, **kwargs)
+            nobodys: Any = greenlet(real, getcurrent())
+            nobodys.rank = ranks.outside
+            return nobodys.switch(self, *args, **kwargs)
         finally:
             stopwatch.resume()
 
