@@ -122,7 +122,7 @@ class Aborted(Diagnostic):
 
     ## References
 
-    MPI 4.1, section 9.8.
+    MPI 4.1, section 11.4.2 (aborting MPI processes).
     """
 
     code = "PSM103"

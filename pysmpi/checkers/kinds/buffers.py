@@ -89,7 +89,7 @@ class BuffersOverlap(Diagnostic):
 
     ## References
 
-    MPI 4.1, sections 3.10 (send-receive), 3.7.2 and 6.2.2 (aliasing of buffers).
+    MPI 4.1, sections 3.2.7 (send-receive), 3.7.2 and 2.3 (aliasing of buffers).
     """
 
     code = "PSM116"
@@ -163,7 +163,7 @@ class BufferChecks(Checker):
                     BuffersOverlap,
                     f"the send and the receive buffer of {call.name} overlap",
                     [place(call)],
-                    f"MPI 4.1, sections {call.procedure.section} and 6.2.2: the buffers of one "
+                    f"MPI 4.1, sections {call.procedure.section} and 2.3: the buffers of one "
                     "call are disjoint",
                     "use two buffers, or Sendrecv_replace" if call.name == "Sendrecv"
                     else "use two buffers, or MPI.IN_PLACE as the send buffer",

@@ -41,13 +41,13 @@ class Errhandler(Handle, kind=5, null=0x14000000, error=ERR_ERRHANDLER):
         self._copy(errhandler, "errhandler")
         return self
 
-    @mpi.local("9.3")
+    @mpi.local("9.3.5")
     def free(self) -> None:
         """Call `Free` if not null."""
         if id(self) not in self._constants and self._sync() is not None:
             self.Free()
 
-    @mpi.local("9.3")
+    @mpi.local("9.3.5")
     def Free(self) -> None:
         """Free an error handler."""
         action = self._live()

@@ -173,7 +173,7 @@ class Exception(RuntimeError):
         """Error class."""
         return Get_error_class(self.args[0])
 
-    @mpi.local("9.4")
+    @mpi.local("9.3.5")
     def Get_error_string(self) -> str:
         """Error string."""
         return Get_error_string(self.args[0])
@@ -359,7 +359,7 @@ def Get_error_class(errorcode: int) -> int:
     return user_errors().classes.get(code, ERR_UNKNOWN)
 
 
-@mpi.local("9.4")
+@mpi.local("9.3.5")
 def Get_error_string(errorcode: int) -> str:
     """Return the *error string* for a given *error class* or *error code*."""
     code = cint(errorcode)
@@ -370,13 +370,13 @@ def Get_error_string(errorcode: int) -> str:
     return text
 
 
-@mpi.local("9.5")
+@mpi.local("9.5.1")
 def Add_error_class() -> int:
     """Add an *error class* to the known error classes."""
     return user_errors().add(None)
 
 
-@mpi.local("9.5")
+@mpi.local("9.5.1")
 def Remove_error_class(errorclass: int) -> None:
     """Remove an *error class* from the known error classes."""
     code = cint(errorclass)
@@ -390,7 +390,7 @@ def Remove_error_class(errorclass: int) -> None:
     errors.remove(code)
 
 
-@mpi.local("9.5")
+@mpi.local("9.5.1")
 def Add_error_code(errorclass: int) -> int:
     """Add an *error code* to an *error class*."""
     code = cint(errorclass)
@@ -400,7 +400,7 @@ def Add_error_code(errorclass: int) -> int:
     return errors.add(code)
 
 
-@mpi.local("9.5")
+@mpi.local("9.5.1")
 def Remove_error_code(errorcode: int) -> None:
     """Remove an *error code* from the known error codes."""
     code = cint(errorcode)
@@ -412,7 +412,7 @@ def Remove_error_code(errorcode: int) -> None:
     errors.remove(code)
 
 
-@mpi.local("9.5")
+@mpi.local("9.5.1")
 def Add_error_string(errorcode: int, string: str) -> None:
     """Associate an *error string* with an *error class* or *error code*."""
     code = cint(errorcode)
@@ -423,7 +423,7 @@ def Add_error_string(errorcode: int, string: str) -> None:
     errors.strings[code] = text[: constants.MAX_ERROR_STRING - 1]
 
 
-@mpi.local("9.5")
+@mpi.local("9.5.1")
 def Remove_error_string(errorcode: int) -> None:
     """Remove *error string* association from *error class* or *error code*."""
     code = cint(errorcode)

@@ -304,7 +304,7 @@ class Handle:
         return self._table.number(self._sync())
 
     @classmethod
-    @mpi.local("19.3")
+    @mpi.local("19.3.4")
     def fromhandle(cls, handle: int) -> Any:
         """Create object from MPI handle."""
         number = whole(handle)
@@ -312,25 +312,25 @@ class Handle:
             raise OverflowError(f"handle: {number} is negative")
         return cls._wrap(cls._lookup(number & _MASK))
 
-    @mpi.local("19.3")
+    @mpi.local("19.3.4")
     def toint(self) -> int:
         """Translate object to integer handle."""
         number = self.handle
         return number - 0x100000000 if number > 0x7FFFFFFF else number
 
     @classmethod
-    @mpi.local("19.3")
+    @mpi.local("19.3.4")
     def fromint(cls, arg: int, /) -> Any:
         """Translate integer handle to object."""
         return cls._wrap(cls._lookup(whole(arg) & _MASK, "arg"))
 
-    @mpi.local("19.3")
+    @mpi.local("19.3.4")
     def py2f(self) -> int:
         """Translate object to Fortran handle."""
         return self.toint()
 
     @classmethod
-    @mpi.local("19.3")
+    @mpi.local("19.3.4")
     def f2py(cls, arg: int) -> Any:
         """Translate Fortran handle to object."""
         return cls._wrap(cls._lookup(whole(arg) & _MASK, "arg"))

@@ -123,14 +123,14 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         """Reduce to All."""
         run(current(), self, parts.allreduce(self, sendbuf, recvbuf, op))
 
-    @mpi.collective("6.10")
+    @mpi.collective("6.10.1")
     def Reduce_scatter_block(
         self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpec | BufSpecB, op: Op = SUM
     ) -> None:
         """Reduce-Scatter Block (regular, non-vector version)."""
         run(current(), self, parts.reduce_scatter_block(self, sendbuf, recvbuf, op))
 
-    @mpi.collective("6.10")
+    @mpi.collective("6.10.2")
     def Reduce_scatter(
         self,
         sendbuf: BufSpec | InPlace,

@@ -249,97 +249,97 @@ class NeighborhoodCollectives:
 
     __slots__ = ()
 
-    @mpi.collective("8.6")
+    @mpi.collective("8.6.1")
     def Neighbor_allgather(self, sendbuf: BufSpec, recvbuf: BufSpecB) -> None:
         """Neighbor Gather to All."""
         run(current(), self, _allgather(self, False, sendbuf, recvbuf))
 
-    @mpi.collective("8.6")
+    @mpi.collective("8.6.1")
     def Neighbor_allgatherv(self, sendbuf: BufSpec, recvbuf: BufSpecV) -> None:
         """Neighbor Gather to All Vector."""
         run(current(), self, _allgather(self, True, sendbuf, recvbuf))
 
-    @mpi.collective("8.6")
+    @mpi.collective("8.6.2")
     def Neighbor_alltoall(self, sendbuf: BufSpecB, recvbuf: BufSpecB) -> None:
         """Neighbor All to All."""
         run(current(), self, _alltoall(self, False, sendbuf, recvbuf))
 
-    @mpi.collective("8.6")
+    @mpi.collective("8.6.2")
     def Neighbor_alltoallv(self, sendbuf: BufSpecV, recvbuf: BufSpecV) -> None:
         """Neighbor All to All Vector."""
         run(current(), self, _alltoall(self, True, sendbuf, recvbuf))
 
-    @mpi.collective("8.6")
+    @mpi.collective("8.6.2")
     def Neighbor_alltoallw(self, sendbuf: BufSpecW, recvbuf: BufSpecW) -> None:
         """Neighbor All to All General."""
         run(current(), self, _alltoallw(self, sendbuf, recvbuf))
 
-    @mpi.collective("8.7")
+    @mpi.collective("8.7.1")
     def Ineighbor_allgather(self, sendbuf: BufSpec, recvbuf: BufSpecB) -> Request:
         """Nonblocking Neighbor Gather to All."""
         return begin(self, _allgather(self, False, sendbuf, recvbuf))
 
-    @mpi.collective("8.7")
+    @mpi.collective("8.7.1")
     def Ineighbor_allgatherv(self, sendbuf: BufSpec, recvbuf: BufSpecV) -> Request:
         """Nonblocking Neighbor Gather to All Vector."""
         return begin(self, _allgather(self, True, sendbuf, recvbuf))
 
-    @mpi.collective("8.7")
+    @mpi.collective("8.7.2")
     def Ineighbor_alltoall(self, sendbuf: BufSpecB, recvbuf: BufSpecB) -> Request:
         """Nonblocking Neighbor All to All."""
         return begin(self, _alltoall(self, False, sendbuf, recvbuf))
 
-    @mpi.collective("8.7")
+    @mpi.collective("8.7.2")
     def Ineighbor_alltoallv(self, sendbuf: BufSpecV, recvbuf: BufSpecV) -> Request:
         """Nonblocking Neighbor All to All Vector."""
         return begin(self, _alltoall(self, True, sendbuf, recvbuf))
 
-    @mpi.collective("8.7")
+    @mpi.collective("8.7.2")
     def Ineighbor_alltoallw(self, sendbuf: BufSpecW, recvbuf: BufSpecW) -> Request:
         """Nonblocking Neighbor All to All General."""
         return begin(self, _alltoallw(self, sendbuf, recvbuf))
 
-    @mpi.collective("8.8")
+    @mpi.collective("8.8.1")
     def Neighbor_allgather_init(
         self, sendbuf: BufSpec, recvbuf: BufSpecB, info: Info = INFO_NULL
     ) -> Prequest:
         """Persistent Neighbor Gather to All."""
         return keep(self, _allgather(self, False, sendbuf, recvbuf), info)
 
-    @mpi.collective("8.8")
+    @mpi.collective("8.8.1")
     def Neighbor_allgatherv_init(
         self, sendbuf: BufSpec, recvbuf: BufSpecV, info: Info = INFO_NULL
     ) -> Prequest:
         """Persistent Neighbor Gather to All Vector."""
         return keep(self, _allgather(self, True, sendbuf, recvbuf), info)
 
-    @mpi.collective("8.8")
+    @mpi.collective("8.8.2")
     def Neighbor_alltoall_init(
         self, sendbuf: BufSpecB, recvbuf: BufSpecB, info: Info = INFO_NULL
     ) -> Prequest:
         """Persistent Neighbor All to All."""
         return keep(self, _alltoall(self, False, sendbuf, recvbuf), info)
 
-    @mpi.collective("8.8")
+    @mpi.collective("8.8.2")
     def Neighbor_alltoallv_init(
         self, sendbuf: BufSpecV, recvbuf: BufSpecV, info: Info = INFO_NULL
     ) -> Prequest:
         """Persistent Neighbor All to All Vector."""
         return keep(self, _alltoall(self, True, sendbuf, recvbuf), info)
 
-    @mpi.collective("8.8")
+    @mpi.collective("8.8.2")
     def Neighbor_alltoallw_init(
         self, sendbuf: BufSpecW, recvbuf: BufSpecW, info: Info = INFO_NULL
     ) -> Prequest:
         """Persistent Neighbor All to All General."""
         return keep(self, _alltoallw(self, sendbuf, recvbuf), info)
 
-    @mpi.collective("8.6")
+    @mpi.collective("8.6.1")
     def neighbor_allgather(self, sendobj: Any) -> list[Any]:
         """Neighbor Gather to All."""
         return _objects(self, "neighbor_allgather", lambda targets: pickle.dumps(sendobj))
 
-    @mpi.collective("8.6")
+    @mpi.collective("8.6.2")
     def neighbor_alltoall(self, sendobj: list[Any]) -> list[Any]:
         """Neighbor All to All."""
         return _objects(

@@ -42,89 +42,89 @@ class NonblockingCollectives:
 
     __slots__ = ()
 
-    @mpi.collective("6.12")
+    @mpi.collective("6.12.1")
     def Ibarrier(self) -> Request:
         """Nonblocking Barrier."""
         return begin(self, parts.barrier(self))
 
-    @mpi.collective("6.12")
+    @mpi.collective("6.12.2")
     def Ibcast(self, buf: BufSpec, root: int = 0) -> Request:
         """Nonblocking Broadcast."""
         return begin(self, parts.bcast(self, buf, root))
 
-    @mpi.collective("6.12")
+    @mpi.collective("6.12.3")
     def Igather(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB | None, root: int = 0
     ) -> Request:
         """Nonblocking Gather."""
         return begin(self, parts.gather(self, False, sendbuf, recvbuf, root))
 
-    @mpi.collective("6.12")
+    @mpi.collective("6.12.3")
     def Igatherv(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV | None, root: int = 0
     ) -> Request:
         """Nonblocking Gather Vector."""
         return begin(self, parts.gather(self, True, sendbuf, recvbuf, root))
 
-    @mpi.collective("6.12")
+    @mpi.collective("6.12.4")
     def Iscatter(
         self, sendbuf: BufSpecB | None, recvbuf: BufSpec | InPlace, root: int = 0
     ) -> Request:
         """Nonblocking Scatter."""
         return begin(self, parts.scatter(self, False, sendbuf, recvbuf, root))
 
-    @mpi.collective("6.12")
+    @mpi.collective("6.12.4")
     def Iscatterv(
         self, sendbuf: BufSpecV | None, recvbuf: BufSpec | InPlace, root: int = 0
     ) -> Request:
         """Nonblocking Scatter Vector."""
         return begin(self, parts.scatter(self, True, sendbuf, recvbuf, root))
 
-    @mpi.collective("6.12")
+    @mpi.collective("6.12.5")
     def Iallgather(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB) -> Request:
         """Nonblocking Gather to All."""
         return begin(self, parts.allgather(self, False, sendbuf, recvbuf))
 
-    @mpi.collective("6.12")
+    @mpi.collective("6.12.5")
     def Iallgatherv(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV) -> Request:
         """Nonblocking Gather to All Vector."""
         return begin(self, parts.allgather(self, True, sendbuf, recvbuf))
 
-    @mpi.collective("6.12")
+    @mpi.collective("6.12.6")
     def Ialltoall(self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpecB) -> Request:
         """Nonblocking All to All Scatter/Gather."""
         return begin(self, parts.alltoall(self, False, sendbuf, recvbuf))
 
-    @mpi.collective("6.12")
+    @mpi.collective("6.12.6")
     def Ialltoallv(self, sendbuf: BufSpecV | InPlace, recvbuf: BufSpecV) -> Request:
         """Nonblocking All to All Scatter/Gather Vector."""
         return begin(self, parts.alltoall(self, True, sendbuf, recvbuf))
 
-    @mpi.collective("6.12")
+    @mpi.collective("6.12.6")
     def Ialltoallw(self, sendbuf: BufSpecW | InPlace, recvbuf: BufSpecW) -> Request:
         """Nonblocking All to All Scatter/Gather General."""
         return begin(self, parts.alltoallw(self, sendbuf, recvbuf))
 
-    @mpi.collective("6.12")
+    @mpi.collective("6.12.7")
     def Ireduce(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec | None, op: Op = SUM, root: int = 0
     ) -> Request:
         """Nonblocking Reduce to Root."""
         return begin(self, parts.reduce(self, sendbuf, recvbuf, op, root))
 
-    @mpi.collective("6.12")
+    @mpi.collective("6.12.8")
     def Iallreduce(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> Request:
         """Nonblocking Reduce to All."""
         return begin(self, parts.allreduce(self, sendbuf, recvbuf, op))
 
-    @mpi.collective("6.12")
+    @mpi.collective("6.12.9")
     def Ireduce_scatter_block(
         self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpec | BufSpecB, op: Op = SUM
     ) -> Request:
         """Nonblocking Reduce-Scatter Block (regular, non-vector version)."""
         return begin(self, parts.reduce_scatter_block(self, sendbuf, recvbuf, op))
 
-    @mpi.collective("6.12")
+    @mpi.collective("6.12.10")
     def Ireduce_scatter(
         self,
         sendbuf: BufSpec | InPlace,
@@ -135,17 +135,17 @@ class NonblockingCollectives:
         """Nonblocking Reduce-Scatter (vector version)."""
         return begin(self, parts.reduce_scatter(self, sendbuf, recvbuf, recvcounts, op))
 
-    @mpi.collective("6.13")
+    @mpi.collective("6.13.1")
     def Barrier_init(self, info: Info = INFO_NULL) -> Prequest:
         """Persistent Barrier."""
         return keep(self, parts.barrier(self), info)
 
-    @mpi.collective("6.13")
+    @mpi.collective("6.13.2")
     def Bcast_init(self, buf: BufSpec, root: int = 0, info: Info = INFO_NULL) -> Prequest:
         """Persistent Broadcast."""
         return keep(self, parts.bcast(self, buf, root), info)
 
-    @mpi.collective("6.13")
+    @mpi.collective("6.13.3")
     def Gather_init(
         self,
         sendbuf: BufSpec | InPlace,
@@ -156,7 +156,7 @@ class NonblockingCollectives:
         """Persistent Gather."""
         return keep(self, parts.gather(self, False, sendbuf, recvbuf, root), info)
 
-    @mpi.collective("6.13")
+    @mpi.collective("6.13.3")
     def Gatherv_init(
         self,
         sendbuf: BufSpec | InPlace,
@@ -167,7 +167,7 @@ class NonblockingCollectives:
         """Persistent Gather Vector."""
         return keep(self, parts.gather(self, True, sendbuf, recvbuf, root), info)
 
-    @mpi.collective("6.13")
+    @mpi.collective("6.13.4")
     def Scatter_init(
         self,
         sendbuf: BufSpecB | None,
@@ -178,7 +178,7 @@ class NonblockingCollectives:
         """Persistent Scatter."""
         return keep(self, parts.scatter(self, False, sendbuf, recvbuf, root), info)
 
-    @mpi.collective("6.13")
+    @mpi.collective("6.13.4")
     def Scatterv_init(
         self,
         sendbuf: BufSpecV | None,
@@ -189,42 +189,42 @@ class NonblockingCollectives:
         """Persistent Scatter Vector."""
         return keep(self, parts.scatter(self, True, sendbuf, recvbuf, root), info)
 
-    @mpi.collective("6.13")
+    @mpi.collective("6.13.5")
     def Allgather_init(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB, info: Info = INFO_NULL
     ) -> Prequest:
         """Persistent Gather to All."""
         return keep(self, parts.allgather(self, False, sendbuf, recvbuf), info)
 
-    @mpi.collective("6.13")
+    @mpi.collective("6.13.5")
     def Allgatherv_init(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV, info: Info = INFO_NULL
     ) -> Prequest:
         """Persistent Gather to All Vector."""
         return keep(self, parts.allgather(self, True, sendbuf, recvbuf), info)
 
-    @mpi.collective("6.13")
+    @mpi.collective("6.13.6")
     def Alltoall_init(
         self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpecB, info: Info = INFO_NULL
     ) -> Prequest:
         """Persistent All to All Scatter/Gather."""
         return keep(self, parts.alltoall(self, False, sendbuf, recvbuf), info)
 
-    @mpi.collective("6.13")
+    @mpi.collective("6.13.6")
     def Alltoallv_init(
         self, sendbuf: BufSpecV | InPlace, recvbuf: BufSpecV, info: Info = INFO_NULL
     ) -> Prequest:
         """Persistent All to All Scatter/Gather Vector."""
         return keep(self, parts.alltoall(self, True, sendbuf, recvbuf), info)
 
-    @mpi.collective("6.13")
+    @mpi.collective("6.13.6")
     def Alltoallw_init(
         self, sendbuf: BufSpecW | InPlace, recvbuf: BufSpecW, info: Info = INFO_NULL
     ) -> Prequest:
         """Persistent All to All Scatter/Gather General."""
         return keep(self, parts.alltoallw(self, sendbuf, recvbuf), info)
 
-    @mpi.collective("6.13")
+    @mpi.collective("6.13.7")
     def Reduce_init(
         self,
         sendbuf: BufSpec | InPlace,
@@ -236,14 +236,14 @@ class NonblockingCollectives:
         """Persistent Reduce to Root."""
         return keep(self, parts.reduce(self, sendbuf, recvbuf, op, root), info)
 
-    @mpi.collective("6.13")
+    @mpi.collective("6.13.8")
     def Allreduce_init(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM, info: Info = INFO_NULL
     ) -> Prequest:
         """Persistent Reduce to All."""
         return keep(self, parts.allreduce(self, sendbuf, recvbuf, op), info)
 
-    @mpi.collective("6.13")
+    @mpi.collective("6.13.9")
     def Reduce_scatter_block_init(
         self,
         sendbuf: BufSpecB | InPlace,
@@ -254,7 +254,7 @@ class NonblockingCollectives:
         """Persistent Reduce-Scatter Block (regular, non-vector version)."""
         return keep(self, parts.reduce_scatter_block(self, sendbuf, recvbuf, op), info)
 
-    @mpi.collective("6.13")
+    @mpi.collective("6.13.10")
     def Reduce_scatter_init(
         self,
         sendbuf: BufSpec | InPlace,
@@ -272,24 +272,24 @@ class NonblockingScans:
 
     __slots__ = ()
 
-    @mpi.collective("6.12")
+    @mpi.collective("6.12.11")
     def Iscan(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> Request:
         """Inclusive Scan."""
         return begin(self, parts.scan(self, sendbuf, recvbuf, op, False))
 
-    @mpi.collective("6.12")
+    @mpi.collective("6.12.12")
     def Iexscan(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> Request:
         """Inclusive Scan."""
         return begin(self, parts.scan(self, sendbuf, recvbuf, op, True))
 
-    @mpi.collective("6.13")
+    @mpi.collective("6.13.11")
     def Scan_init(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM, info: Info = INFO_NULL
     ) -> Prequest:
         """Persistent Inclusive Scan."""
         return keep(self, parts.scan(self, sendbuf, recvbuf, op, False), info)
 
-    @mpi.collective("6.13")
+    @mpi.collective("6.13.12")
     def Exscan_init(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM, info: Info = INFO_NULL
     ) -> Prequest:

@@ -127,7 +127,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
 
     # Members.
 
-    @mpi.local("7.4.1")
+    @mpi.local("7.3.2")
     def Get_group(self) -> Group:
         """Access the group associated with a communicator."""
         return Group._with(self._core().group)
@@ -297,7 +297,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         self._retire()
 
     @classmethod
-    @mpi.local("11.8")
+    @mpi.local("11.8.2")
     def Get_parent(cls) -> Intercomm:
         """Return the parent intercommunicator for this process."""
         # One handle for each rank: freeing it makes it null wherever the program has stored it.
@@ -312,12 +312,12 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         return handle  # type: ignore[no-any-return]
 
     @classmethod
-    @mpi.collective("11.10")
+    @mpi.collective("11.10.5")
     def Join(cls, fd: int) -> Intercomm:
         """Interconnect two processes connected by a socket."""
         return Comm._wrap(join(fd))  # type: ignore[no-any-return]
 
-    @mpi.collective("11.10")
+    @mpi.collective("11.10.4")
     def Disconnect(self) -> None:
         """Disconnect from a communicator."""
         rank = current()
@@ -414,23 +414,23 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
 
     # Attributes and error handlers.
 
-    @mpi.local("7.7")
+    @mpi.local("7.7.2")
     def Get_attr(self, keyval: int) -> int | Any | None:
         """Retrieve attribute value by key."""
         return attributes.get(self, keyval)
 
-    @mpi.local("7.7")
+    @mpi.local("7.7.2")
     def Set_attr(self, keyval: int, attrval: Any) -> None:
         """Store attribute value associated with a key."""
         attributes.set(self, keyval, attrval)
 
-    @mpi.local("7.7")
+    @mpi.local("7.7.2")
     def Delete_attr(self, keyval: int) -> None:
         """Delete attribute value associated with a key."""
         attributes.delete(self, keyval)
 
     @classmethod
-    @mpi.local("7.7")
+    @mpi.local("7.7.2")
     def Create_keyval(
         cls, copy_fn: Any = None, delete_fn: Any = None, nopython: bool = False
     ) -> int:
@@ -438,33 +438,33 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         return attributes.create_keyval(cls, copy_fn, delete_fn, nopython)
 
     @classmethod
-    @mpi.local("7.7")
+    @mpi.local("7.7.2")
     def Free_keyval(cls, keyval: int) -> int:
         """Free an attribute key for communicators."""
         return attributes.free_keyval(cls, keyval)
 
     @classmethod
-    @mpi.local("9.3")
+    @mpi.local("9.3.1")
     def Create_errhandler(cls, errhandler_fn: Any) -> errhandlers.Errhandler:
         """Create a new error handler for communicators."""
         return errhandlers.create(cls, errhandler_fn)
 
-    @mpi.local("9.3")
+    @mpi.local("9.3.1")
     def Get_errhandler(self) -> errhandlers.Errhandler:
         """Get the error handler for a communicator."""
         return errhandlers.get(self)
 
-    @mpi.local("9.3")
+    @mpi.local("9.3.1")
     def Set_errhandler(self, errhandler: errhandlers.Errhandler) -> None:
         """Set the error handler for a communicator."""
         errhandlers.set(self, errhandler)
 
-    @mpi.local("9.3")
+    @mpi.local("9.5.2")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call the error handler installed on a communicator."""
         errhandlers.call(self, errorcode)
 
-    @mpi.collective("11.4")
+    @mpi.collective("11.4.2")
     def Abort(self, errorcode: int = 0) -> Any:
         """Terminate the MPI execution environment."""
         self._live()

@@ -411,24 +411,24 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
 
     # Attributes.
 
-    @mpi.local("7.7")
+    @mpi.local("7.7.4")
     def Get_attr(self, keyval: int) -> int | Any | None:
         """Retrieve attribute value by key."""
         return _attributes.get(self, keyval)
 
-    @mpi.local("7.7")
+    @mpi.local("7.7.4")
     def Set_attr(self, keyval: int, attrval: Any) -> None:
         """Store attribute value associated with a key."""
         self._live().marked = True
         _attributes.set(self, keyval, attrval)
 
-    @mpi.local("7.7")
+    @mpi.local("7.7.4")
     def Delete_attr(self, keyval: int) -> None:
         """Delete attribute value associated with a key."""
         _attributes.delete(self, keyval)
 
     @classmethod
-    @mpi.local("7.7")
+    @mpi.local("7.7.4")
     def Create_keyval(
         cls,
         copy_fn: Callable[[Datatype, int, Any], Any] | None = None,
@@ -439,7 +439,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         return _attributes.create_keyval(cls, copy_fn, delete_fn, nopython)
 
     @classmethod
-    @mpi.local("7.7")
+    @mpi.local("7.7.4")
     def Free_keyval(cls, keyval: int) -> int:
         """Free an attribute key for datatypes."""
         return _attributes.free_keyval(cls, keyval)

@@ -1,4 +1,4 @@
-"""The portable representation external32 (MPI 4.1, section 15.5.2).
+"""The portable representation external32 (MPI 4.1, section 14.5.2).
 
 Everything is big-endian and packed; a C long has four bytes, a wide character two, and a long
 double is an IEEE binary128. A datatype is converted member by member of its signature, all of

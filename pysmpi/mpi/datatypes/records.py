@@ -364,7 +364,7 @@ def _precision(p: int, r: int, names: tuple[str, str, str]) -> str:
 
 
 def _parametrized(combiner: int, name: str, letter: str, integers: tuple[int, ...]) -> Type:
-    """Equal parameters give the same type, which cannot be freed (MPI 4.1, section 19.1.5)."""
+    """Equal parameters give the same type, which cannot be freed (MPI 4.1, section 19.1.9)."""
     key = (combiner, integers[0], integers[-1])
     record = _f90.get(key)
     if record is None:

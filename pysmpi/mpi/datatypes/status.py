@@ -115,7 +115,7 @@ class Status:
         """Get message source."""
         return self._fields[F_SOURCE]
 
-    @mpi.local("3.2.5")
+    @mpi.local("13.3")
     def Set_source(self, source: int) -> None:
         """Set message source."""
         self._fields[F_SOURCE] = cint(source)
@@ -134,7 +134,7 @@ class Status:
         """Get message tag."""
         return self._fields[F_TAG]
 
-    @mpi.local("3.2.5")
+    @mpi.local("13.3")
     def Set_tag(self, tag: int) -> None:
         """Set message tag."""
         self._fields[F_TAG] = cint(tag)
@@ -153,7 +153,7 @@ class Status:
         """Get message error."""
         return self._fields[F_ERROR]
 
-    @mpi.local("3.2.5")
+    @mpi.local("13.3")
     def Set_error(self, error: int) -> None:
         """Set message error."""
         self._fields[F_ERROR] = cint(error)
@@ -234,13 +234,13 @@ class Status:
         """Return status memory view."""
         return memoryview(self._fields)
 
-    @mpi.local("19.3")
+    @mpi.local("19.3.5")
     def py2f(self) -> list[int]:
         """Translate object to Fortran status."""
         return self._fields.tolist()
 
     @classmethod
-    @mpi.local("19.3")
+    @mpi.local("19.3.5")
     @touches_program
     def f2py(cls, arg: list[int]) -> Self:
         """Translate Fortran status to object."""

@@ -438,24 +438,24 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
     # Error handlers.
 
     @classmethod
-    @mpi.local("9.3")
+    @mpi.local("9.3.3")
     def Create_errhandler(
         cls, errhandler_fn: Callable[[File, int], None]
     ) -> errhandlers.Errhandler:
         """Create a new error handler for files."""
         return errhandlers.create(cls, errhandler_fn)
 
-    @mpi.local("9.3")
+    @mpi.local("9.3.3")
     def Get_errhandler(self) -> errhandlers.Errhandler:
         """Get the error handler for a file."""
         return errhandlers.get(self)
 
-    @mpi.local("9.3")
+    @mpi.local("9.3.3")
     def Set_errhandler(self, errhandler: errhandlers.Errhandler) -> None:
         """Set the error handler for a file."""
         errhandlers.set(self, errhandler)
 
-    @mpi.local("9.3")
+    @mpi.local("9.5.2")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call the error handler installed on a file."""
         errhandlers.call(self, errorcode)

@@ -118,7 +118,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
         self._user = None
         self._retire()
 
-    @mpi.local("6.9.5")
+    @mpi.local("6.9.7")
     def Is_commutative(self) -> bool:
         """Query reduction operations for their commutativity."""
         commutative: bool = self._live().commutative

@@ -149,7 +149,7 @@ class PointToPoint:
             process.start_and_wait(receive)
         self._received(receive, status)
 
-    @mpi.point_to_point("3.10")
+    @mpi.point_to_point("3.2.7")
     def Sendrecv(
         self,
         sendbuf: Any,
@@ -171,7 +171,7 @@ class PointToPoint:
         receive = new_receive(self, rank, core, into, into.nbytes, source, recvtag)
         self._exchanged(rank, send, receive, status)
 
-    @mpi.point_to_point("3.10")
+    @mpi.point_to_point("3.2.7")
     def Sendrecv_replace(
         self,
         buf: Any,
@@ -236,7 +236,7 @@ class PointToPoint:
         rank.process.start(receive)
         return handle_of(operation)
 
-    @mpi.point_to_point("3.10")
+    @mpi.point_to_point("3.7.2")
     def Isendrecv(
         self,
         sendbuf: Any,
@@ -251,7 +251,7 @@ class PointToPoint:
         into = receive_message(recvbuf, source)
         return self._isendrecv(out, out.nbytes, dest, sendtag, into, source, recvtag)
 
-    @mpi.point_to_point("3.10")
+    @mpi.point_to_point("3.7.2")
     def Isendrecv_replace(
         self,
         buf: Any,
@@ -407,7 +407,7 @@ class PointToPoint:
         self._received(receive, status)
         return unpickle(landing)
 
-    @mpi.point_to_point("3.10")
+    @mpi.point_to_point("3.2.7")
     def sendrecv(
         self,
         sendobj: Any,

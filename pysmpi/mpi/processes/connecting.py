@@ -1,5 +1,5 @@
 """Connecting groups without a common communicator: accept and connect at a port, join at a socket
-(MPI 4.1, sections 11.9.2 and 11.10.4).
+(MPI 4.1, sections 11.9.2, 11.9.3 and 11.10.5).
 
 The roots of both groups find each other, exchange their groups in two messages, and inform their
 groups; the result is an intercommunicator.
@@ -41,12 +41,12 @@ class Connecting:
     _usable: Callable[[], Communicator]
     _wrap: Callable[[Any], Any]
 
-    @mpi.process("11.9")
+    @mpi.process("11.9.2")
     def Accept(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
         """Accept a request to form a new intercommunicator."""
         return self._meet_at_port(port_name, info, root, True)
 
-    @mpi.process("11.9")
+    @mpi.process("11.9.3")
     def Connect(self, port_name: str, info: Info = INFO_NULL, root: int = 0) -> Intercomm:
         """Make a request to form a new intercommunicator."""
         return self._meet_at_port(port_name, info, root, False)

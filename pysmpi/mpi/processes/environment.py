@@ -114,13 +114,13 @@ def _require_active(call: str) -> Environment:
     return environment
 
 
-@mpi.process("11.2")
+@mpi.process("11.2.1")
 def Init() -> None:
     """Initialize the MPI execution environment."""
     Init_thread(THREAD_SINGLE)
 
 
-@mpi.process("11.2")
+@mpi.process("11.2.1")
 def Init_thread(required: int = THREAD_MULTIPLE) -> int:
     """Initialize the MPI execution environment."""
     level = cint(required)
@@ -163,7 +163,7 @@ _LASTING = frozenset(
 )
 
 
-@mpi.process("11.2")
+@mpi.process("11.2.2")
 def Finalize() -> None:
     """Terminate the MPI execution environment."""
     _finalize()
@@ -306,7 +306,7 @@ def Wtick() -> float:
     return TICK
 
 
-@mpi.local("15.2")
+@mpi.local("15.2.4")
 def Pcontrol(level: int) -> None:
     """Control profiling."""
     number = cint(level)

@@ -73,7 +73,7 @@ def directory(universe: Universe) -> Directory:
     return DIRECTORY.of(universe)
 
 
-@mpi.process("11.9")
+@mpi.process("11.9.2")
 def Open_port(info: Info = INFO_NULL) -> str:
     """Return an address used to connect group of processes."""
     check_info(info)
@@ -85,7 +85,7 @@ def Open_port(info: Info = INFO_NULL) -> str:
     return name
 
 
-@mpi.process("11.9")
+@mpi.process("11.9.2")
 def Close_port(port_name: str) -> None:
     """Close a port."""
     name = cstring(port_name)
@@ -93,7 +93,7 @@ def Close_port(port_name: str) -> None:
         fail(ERR_PORT, f"port_name {name!r} is no open port")
 
 
-@mpi.process("11.9")
+@mpi.process("11.9.4")
 def Publish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:
     """Publish a service name."""
     service, port = cstring(service_name), cstring(port_name)
@@ -104,7 +104,7 @@ def Publish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> N
     names[service] = port
 
 
-@mpi.process("11.9")
+@mpi.process("11.9.4")
 def Unpublish_name(service_name: str, port_name: str, info: Info = INFO_NULL) -> None:
     """Unpublish a service name."""
     service = cstring(service_name)
@@ -114,7 +114,7 @@ def Unpublish_name(service_name: str, port_name: str, info: Info = INFO_NULL) ->
         fail(ERR_SERVICE, f"service_name {service!r} is not published")
 
 
-@mpi.process("11.9")
+@mpi.process("11.9.4")
 def Lookup_name(service_name: str, info: Info = INFO_NULL) -> str:
     """Lookup a port name given a service name."""
     service = cstring(service_name)

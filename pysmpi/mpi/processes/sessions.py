@@ -51,7 +51,7 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
         return self
 
     @classmethod
-    @mpi.process("11.3")
+    @mpi.process("11.3.1")
     def Init(cls, info: Info = INFO_NULL, errhandler: Errhandler | None = None) -> Self:
         """Create a new session."""
         hints = {"thread_level": "MPI_THREAD_MULTIPLE", "mpi_memory_alloc_kinds": "mpi,system"}
@@ -65,7 +65,7 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
             session.Set_errhandler(errhandler)
         return session
 
-    @mpi.process("11.3")
+    @mpi.process("11.3.1")
     def Finalize(self) -> None:
         """Finalize a session."""
         impl = self._live()
@@ -73,14 +73,14 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
         errhandlers.forget(self)
         self._retire()
 
-    @mpi.local("11.3")
+    @mpi.local("11.3.3")
     def Get_num_psets(self, info: Info = INFO_NULL) -> int:
         """Number of available process sets."""
         check_info(info)
         self._live()
         return len(PSETS)
 
-    @mpi.local("11.3")
+    @mpi.local("11.3.3")
     def Get_nth_pset(self, n: int, info: Info = INFO_NULL) -> str:
         """Name of the *n*-th process set."""
         number = cint(n)
@@ -90,12 +90,12 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
             fail(ERR_ARG, f"n is {number}, there are {len(PSETS)} process sets", self)
         return list(PSETS)[number]
 
-    @mpi.local("11.3")
+    @mpi.local("11.3.3")
     def Get_info(self) -> Info:
         """Return the current hints for a session."""
         return Info.Create(self._live().hints)
 
-    @mpi.local("11.3")
+    @mpi.local("11.3.3")
     def Get_pset_info(self, pset_name: str) -> Info:
         """Return the current hints for a session and process set."""
         return Info.Create({"mpi_size": str(len(self._pset(pset_name)))})
@@ -138,22 +138,22 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
     # Error handlers.
 
     @classmethod
-    @mpi.local("9.3")
+    @mpi.local("9.3.4")
     def Create_errhandler(cls, errhandler_fn: Callable[[Session, int], None]) -> Errhandler:
         """Create a new error handler for sessions."""
         return errhandlers.create(cls, errhandler_fn)
 
-    @mpi.local("9.3")
+    @mpi.local("9.3.4")
     def Get_errhandler(self) -> Errhandler:
         """Get the error handler for a session."""
         return errhandlers.get(self)
 
-    @mpi.local("9.3")
+    @mpi.local("9.3.4")
     def Set_errhandler(self, errhandler: Errhandler) -> None:
         """Set the error handler for a session."""
         errhandlers.set(self, errhandler)
 
-    @mpi.local("9.3")
+    @mpi.local("9.5.2")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call the error handler installed on a session."""
         errhandlers.call(self, errorcode)

@@ -63,7 +63,7 @@ class Spawning:
     _usable: Callable[[], Communicator]
     _wrap: Callable[[Any], Any]
 
-    @mpi.process("11.8")
+    @mpi.process("11.8.2")
     def Spawn(
         self,
         command: os.PathLike[str] | os.PathLike[bytes] | str | bytes,
@@ -87,7 +87,7 @@ class Spawning:
             errcodes[:] = [SUCCESS] * count
         return handle
 
-    @mpi.process("11.8")
+    @mpi.process("11.8.3")
     def Spawn_multiple(
         self,
         command: Sequence[os.PathLike[str] | os.PathLike[bytes] | str | bytes],

@@ -277,23 +277,23 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
 
     # Attributes.
 
-    @mpi.local("7.7")
+    @mpi.local("7.7.3")
     def Get_attr(self, keyval: int) -> int | Any | None:
         """Retrieve attribute value by key."""
         return attributes.get(self, keyval)
 
-    @mpi.local("7.7")
+    @mpi.local("7.7.3")
     def Set_attr(self, keyval: int, attrval: Any) -> None:
         """Store attribute value associated with a key."""
         attributes.set(self, keyval, attrval)
 
-    @mpi.local("7.7")
+    @mpi.local("7.7.3")
     def Delete_attr(self, keyval: int) -> None:
         """Delete attribute value associated with a key."""
         attributes.delete(self, keyval)
 
     @classmethod
-    @mpi.local("7.7")
+    @mpi.local("7.7.3")
     def Create_keyval(
         cls,
         copy_fn: Callable[[Win, int, Any], Any] | None = None,
@@ -304,7 +304,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         return attributes.create_keyval(cls, copy_fn, delete_fn, nopython)
 
     @classmethod
-    @mpi.local("7.7")
+    @mpi.local("7.7.3")
     def Free_keyval(cls, keyval: int) -> int:
         """Free an attribute key for windows."""
         return attributes.free_keyval(cls, keyval)
@@ -329,24 +329,24 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
     # Error handlers.
 
     @classmethod
-    @mpi.local("9.3")
+    @mpi.local("9.3.2")
     def Create_errhandler(
         cls, errhandler_fn: Callable[[Win, int], None]
     ) -> errhandlers.Errhandler:
         """Create a new error handler for windows."""
         return errhandlers.create(cls, errhandler_fn)
 
-    @mpi.local("9.3")
+    @mpi.local("9.3.2")
     def Get_errhandler(self) -> errhandlers.Errhandler:
         """Get the error handler for a window."""
         return errhandlers.get(self)
 
-    @mpi.local("9.3")
+    @mpi.local("9.3.2")
     def Set_errhandler(self, errhandler: errhandlers.Errhandler) -> None:
         """Set the error handler for a window."""
         errhandlers.set(self, errhandler)
 
-    @mpi.local("9.3")
+    @mpi.local("9.5.2")
     def Call_errhandler(self, errorcode: int) -> None:
         """Call the error handler installed on a window."""
         errhandlers.call(self, errorcode)
