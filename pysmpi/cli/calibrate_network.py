@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 from collections.abc import Sequence
 from pathlib import Path
 from time import sleep
@@ -105,8 +106,6 @@ def _prepare(comm: Any, target: Path, force: bool) -> None:
 
 
 def _host() -> tuple[str, int]:
-    import platform
-
     return platform.node(), os.getpid()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -79,8 +80,6 @@ def check(
 def _run(
     program: RankProgram, options: Options, how: str, *, dry: bool
 ) -> tuple[Result, Sequences]:
-    import sys
-
     from pysmpi.runtime.job import Job
     from pysmpi.trace.comparison import sequences
 

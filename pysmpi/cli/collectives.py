@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -241,8 +242,6 @@ def tune_command(
     Every algorithm is simulated. The table shows the fastest, its time, the most bytes that a rank
     sends, and how many times as long the choices of libraries take.
     """
-    from contextlib import ExitStack
-
     from pysmpi.collectives.tuning import TUNED
     from pysmpi.output import OutputFile
 

@@ -6,12 +6,13 @@ import sys
 
 import click
 
+from pysmpi import diagnostics
+
 
 @click.command("explain")
 @click.argument("code", required=False)
 def command(code: str | None) -> None:
     """Explain the diagnostic CODE, such as PSM101; without CODE, list them."""
-    from pysmpi import diagnostics
     from pysmpi.checkers import CHECKERS
 
     CHECKERS.names()  # they register their diagnostics

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pysmpi.cli.arguments import pairs
 from pysmpi.cli.run import RunCommand, _find, _one_thread_a_rank, _set_variables
 from pysmpi.cli.run_options import with_options
 from pysmpi.diagnostics import DIAGNOSTICS, OrderDependence
 from pysmpi.errors import UsageError
+from pysmpi.runtime.options import FIELDS, Options, check, on_command_line
 
 if TYPE_CHECKING:
     from pysmpi.cli.arguments import CommandLine
@@ -84,14 +86,12 @@ def command(
     results in different orders, 2 for wrong usage, and 130 if the search was interrupted.
     """
     from pysmpi.checkers.registry import CHECKERS
-    from pysmpi.cli.arguments import pairs
     from pysmpi.explore.database import Database
     from pysmpi.explore.exploration import SYSTEMATIC, SearchLimits
     from pysmpi.explore.running import Campaign
     from pysmpi.explore.strategy import TIME, make_strategy
     from pysmpi.platform.config import parse
     from pysmpi.runtime.job import Job
-    from pysmpi.runtime.options import FIELDS, Options, check, on_command_line
 
     line: CommandLine = ctx.meta["line"]
     if not line.target:

@@ -6,6 +6,9 @@ import json
 
 import click
 
+from pysmpi.cli.main import USAGE, complain
+from pysmpi.errors import UsageError
+
 
 @click.group("platform", no_args_is_help=False)
 def command() -> None:
@@ -16,7 +19,6 @@ def command() -> None:
 @click.argument("file")
 def check(file: str) -> int:
     """Read FILE, and check that its hosts reach each other."""
-    from pysmpi.cli.main import USAGE, complain
     from pysmpi.platform.check import check as check_platform
 
     report = check_platform(file)
@@ -56,7 +58,6 @@ def convert(file: str, output: str | None, form: str | None) -> None:
     SimGrid's XML becomes pysmpi YAML, and pysmpi YAML or the name of a machine SimGrid's XML.
     Parts that SimGrid's format cannot describe are left out and reported.
     """
-    from pysmpi.errors import UsageError
     from pysmpi.platform import load
     from pysmpi.platform.loader import find, read
 
@@ -91,7 +92,6 @@ def draw(file: str, output: str | None) -> None:
 
     Needs the package networkx.
     """
-    from pysmpi.errors import UsageError
     from pysmpi.platform import load
     from pysmpi.platform.drawing import draw as picture_of
 

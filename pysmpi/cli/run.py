@@ -16,6 +16,8 @@ import click
 from pysmpi.cli.arguments import CommandLine, pairs, segments, split, split_later
 from pysmpi.cli.run_options import with_options
 from pysmpi.errors import UsageError
+from pysmpi.runtime.loader import find_program
+from pysmpi.runtime.options import FIELDS, OUTPUTS, Options, check, on_command_line
 
 if TYPE_CHECKING:
     from pysmpi.debugging.session import DebugSession
@@ -80,7 +82,6 @@ def command(
     _set_variables(line)
     _one_thread_a_rank()
     from pysmpi.runtime.job import Job
-    from pysmpi.runtime.options import FIELDS, OUTPUTS, Options, check, on_command_line
 
     find = partial(_find, line)
     program = find()
@@ -139,8 +140,6 @@ def command(
 
 def _find(line: CommandLine) -> RankProgram:
     """The program that a command line names."""
-    from pysmpi.runtime.loader import find_program
-
     assert line.target is not None
     target, directory = line.target, line.directory
     if directory is not None:
