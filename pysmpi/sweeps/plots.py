@@ -9,6 +9,7 @@ from pysmpi.errors import UsageError
 from pysmpi.output import OutputFile
 from pysmpi.sweeps.study import SweepPlot
 
+FEW = 8  # lines whose names fit into the picture
 _MARKERS = "osv^D*Pxd<>h"
 
 
@@ -80,8 +81,13 @@ def draw(table: Rows, columns: Sequence[str], axes: Sequence[str], plot: SweepPl
             panel.set_yscale("log")
         panel.set(xlabel=plot.x, title=title)
         panel.grid(alpha=0.3)
-        if lines and series:
+        if lines and series and len(series) <= FEW:
             panel.legend(fontsize="small")
+        elif lines and panel is panels[-1]:
+            figure.legend(*panel.get_legend_handles_labels(), loc="outside right upper",
+                          fontsize="x-small", title=", ".join(lines))
+            height = max(4.2, 0.16 * len(series))
+            figure.set_size_inches(figure.get_figwidth() + 2.5, height)
     panels[0].set_ylabel(plot.y)
     with OutputFile("plots", plot.file) as target:
         figure.savefig(target.path)
