@@ -14,6 +14,7 @@ from pysmpi.memory.coherence import LineTransfer
 from pysmpi.memory.coherence.protocol import CACHE, OWN
 from pysmpi.platform.loader import load
 from pysmpi.platform.loader import shipped as platforms_shipped
+from pysmpi.platform.node_description import NodeDescription
 from pysmpi.platform.nodes import Node, compose
 from pysmpi.platform.units import parse_time
 
@@ -162,7 +163,11 @@ def of_platform(name: str) -> Latencies:
     nodes = [host.node for host in load(name).hosts if host.node is not None]
     if not nodes:
         raise UsageError(f"{name}: expected a platform that describes its nodes, got one without")
-    node = nodes[0]
+    return of_node(nodes[0])
+
+
+def of_node(node: NodeDescription) -> Latencies:
+    """The latencies of a described node."""
     rows = [
         {
             CACHE: node.latency("LMM", far),

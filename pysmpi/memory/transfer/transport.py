@@ -36,6 +36,9 @@ class MemoryTransport(Transport):
         self.network = network
         self.places = places
         self.library = read_library(settings)
+        self.protocol = settings.text("memory/protocol")
+        if self.protocol:
+            protocol(self.protocol)
         self.build = build
         self.locate = locate
         self.rooms: dict[int, Room] = {}
@@ -66,7 +69,7 @@ class MemoryTransport(Transport):
             node = host.node
             assert node is not None
             found = self.rooms[host.index] = Room(
-                node, protocol(node.protocol), self.library, self.locate
+                node, protocol(self.protocol or node.protocol), self.library, self.locate
             )
         return found
 

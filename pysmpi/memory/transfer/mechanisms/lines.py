@@ -1,0 +1,55 @@
+"""The line model: the time of a message follows from the cache lines that cores read.
+
+Source: Ramos, Hoefler: Modeling Communication in Cache-Coherent SMP Systems: A Case-Study with
+Xeon Phi. HPDC 2013, equations 1 and 2.
+"""
+
+from __future__ import annotations
+
+from pysmpi.errors import UsageError
+from pysmpi.memory.lines.costs import LineCosts
+from pysmpi.memory.lines.machine import line_costs
+from pysmpi.memory.lines.pingpong import multi_line, single_line
+from pysmpi.memory.transfer.channel import Channel
+from pysmpi.memory.transfer.models import Builder, memory_model
+from pysmpi.memory.transfer.room import Room
+from pysmpi.memory.transfer.timed import TimedChannel, added_overhead
+from pysmpi.platform.config import Settings
+
+STATES = {"E": "exclusive", "I": "invalid"}
+
+
+@memory_model("lines", "one line takes T_1, N lines take o N + q - p / N (Ramos and Hoefler 2013)")
+def lines(settings: Settings) -> Builder:
+    """The line model; buffers are in the state of memory/line-state."""
+    text = settings.text("memory/line-state") or "E"
+    if text not in STATES:
+        raise UsageError(f"memory/line-state: expected E or I, found {text!r}")
+    state = STATES[text]
+    overhead = added_overhead(settings)
+
+    def build(room: Room, source: int, destination: int, sender: int, receiver: int) -> Channel:
+        costs = line_costs(room.node, {sender, receiver})
+        if costs is None:
+            raise UsageError(
+                f"--memory-model lines: node {room.node.name}: expected latencies of lines, "
+                "found none"
+            )
+        known = costs
+
+        def seconds(nbytes: int) -> float:
+            count = known.lines(nbytes)
+            return _one(known, state) if count == 1 else multi_line(known, count, state)
+
+        # The receiver reads the line that the sender has written.
+        reading = known.remote.modified / _one(known, state)
+        return TimedChannel(
+            room, source, destination, sender, receiver, seconds, 1.0 - reading, overhead
+        )
+
+    return build
+
+
+def _one(costs: LineCosts, state: str) -> float:
+    """T_1 of the full model (table 2b)."""
+    return single_line(costs, state, simplified=False)

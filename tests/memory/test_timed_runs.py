@@ -1,0 +1,168 @@
+"""The line model and the model of FAME in runs: messages take what their formulas say."""
+
+from __future__ import annotations
+
+import pytest
+
+import pysmpi
+from pysmpi.errors import UsageError
+from pysmpi.memory.coherence import protocol
+from pysmpi.memory.lines.machine import costs_of
+from pysmpi.memory.lines.pingpong import multi_line, single_line
+from pysmpi.memory.primitives import program
+from pysmpi.memory.primitives.placement import at_distance, latencies
+from pysmpi.memory.primitives.study import study
+from pysmpi.platform.loader import MACHINES
+
+PHI = costs_of("xeon-phi-5110p")
+
+
+def exchange(sizes, partner):
+    """Of each size: half a ping-pong with rank `partner`, a send, and a receive."""
+    import time
+
+    import numpy
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    found = []
+    for turn, size in enumerate(sizes):
+        if comm.rank not in (0, partner):
+            continue
+        buffer = numpy.zeros(size, "b")
+        other = partner - comm.rank
+        time.sleep(2 * turn + 1 - MPI.Wtime())
+        begin = MPI.Wtime()
+        for _ in range(3):
+            if comm.rank == 0:
+                comm.Send(buffer, other)
+                comm.Recv(buffer, other)
+            else:
+                comm.Recv(buffer, other)
+                comm.Send(buffer, other)
+        half = (MPI.Wtime() - begin) / 6
+        time.sleep(2 * turn + 2 - MPI.Wtime())
+        begin = MPI.Wtime()
+        comm.Send(buffer, other) if comm.rank == 0 else comm.Recv(buffer, other)
+        found.append((half, MPI.Wtime() - begin))
+    return found
+
+
+def run(sizes, model, platform, partner=1, **cfg):
+    options = {f"memory/{name.replace('_', '-')}": value for name, value in cfg.items()}
+    result = pysmpi.run(
+        exchange, partner + 1, args=(sizes, partner), platform=platform, memory_model=model,
+        compute="none", map_by="core", cfg={"smpi/wtime": "0", **options},
+    )  # fmt: skip
+    return result.returns[0], result.returns[partner]
+
+
+@pytest.mark.parametrize("state", ["E", "I"])
+def test_lines_take_what_the_line_model_says(state):
+    name = {"E": "exclusive", "I": "invalid"}[state]
+    sizes = (0, 8, 64, 65, 128, 512, 4096, 4097, 65536)
+    expected = [
+        single_line(PHI, name, simplified=False) if size <= 64
+        else multi_line(PHI, -(-size // 64), name)
+        for size in sizes
+    ]  # fmt: skip
+    for partner in (1, 59):
+        first, second = run(sizes, "lines", "xeon-phi-5110p", partner, line_state=state)
+        for i, size in enumerate(sizes):
+            assert first[i][0] == pytest.approx(expected[i], rel=1e-9), size
+            last = PHI.remote.modified / expected[1] * expected[i]
+            # The receiver waits until a short message is there, then pays for its part.
+            assert second[i][1] == pytest.approx(expected[i], rel=1e-9), size
+            sent = expected[i] - last if size <= 4096 else expected[i]
+            assert first[i][1] == pytest.approx(sent, rel=1e-9), size
+    if state == "E":
+        printed = [round(seconds * 1e9, 1) for seconds in expected]
+        assert printed[1:6] == [479.1, 479.1, 1125.0, 1125.0, 1992.0]
+
+
+def test_the_overhead_of_a_library_comes_on_both_sides():
+    (plain, long), _ = run((8, 65536), "lines", "xeon-phi-5110p")
+    (slow, slower), _ = run((8, 65536), "lines", "xeon-phi-5110p", overhead="1us")
+    assert slow[0] == pytest.approx(plain[0] + 2e-6)
+    assert slow[1] == pytest.approx(plain[1] + 1e-6)
+    assert slower[0] == pytest.approx(long[0] + 2e-6)
+
+
+@pytest.mark.parametrize("primitive", ["sr1", "sr2"])
+@pytest.mark.parametrize("table", ["FAME-A", "FAME-B"])
+def test_a_packet_takes_what_the_chain_says_at_every_distance(primitive, table):
+    priced = latencies("novascale")
+    # Cores of one node, of two nodes of a module, of two modules.
+    for far, partner in enumerate((1, 4, 8)):
+        chain = study(program(primitive), protocol(table), at_distance(2, far), priced)
+        packet = chain.solved.latency
+        found, _ = run(
+            (1, 128, 129, 8192), "fame", "novascale", partner, primitive=primitive, protocol=table
+        )
+        expected = [packet, packet, 2 * packet, 64 * packet]
+        assert [half for half, _ in found] == pytest.approx(expected, rel=1e-9)
+
+
+def test_protocol_a_is_faster_than_b_and_sr2_than_sr1_at_every_distance():
+    times = {
+        (primitive, table): [
+            run((8,), "fame", "novascale", partner, primitive=primitive, protocol=table)[0][0][0]
+            for partner in (1, 4, 8)
+        ]
+        for primitive in ("sr1", "sr2") for table in ("FAME-A", "FAME-B")
+    }  # fmt: skip
+    for one, other in zip(times["sr1", "FAME-A"], times["sr1", "FAME-B"]):
+        assert one < other
+    for one, other in zip(times["sr2", "FAME-A"], times["sr2", "FAME-B"]):
+        assert one < other
+    for one, other in zip(times["sr2", "FAME-A"], times["sr1", "FAME-A"]):
+        assert one < other
+    assert times["sr1", "FAME-A"] == pytest.approx([3.5e-6, 6.5e-6, 11.1e-6], rel=0.02)
+    assert times["sr2", "FAME-A"] == pytest.approx([2.2e-6, 4.0e-6, 6.7e-6], rel=0.02)
+
+
+def test_ranks_of_one_core_and_windows_are_priced_too():
+    def program():
+        import numpy
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        window = MPI.Win.Create(numpy.zeros(512, "b"), comm=comm)
+        window.Fence()
+        if comm.rank == 0:
+            window.Put(numpy.ones(512, "b"), 1)
+        window.Fence()
+        window.Free()
+        return comm.sendrecv(comm.rank, comm.rank), MPI.Wtime()
+
+    for model, platform in (("lines", "xeon-phi-5110p"), ("fame", "novascale")):
+        for who, (got, when) in enumerate(
+            pysmpi.run(program, 2, platform=platform, memory_model=model, compute="none").returns
+        ):
+            assert got == who and 1e-6 < when < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("model", "cfg", "message"),
+    [
+        ("lines", {"line_state": "M"}, "memory/line-state: expected E or I, found 'M'"),
+        ("fame", {"primitive": "sr3"}, "program: expected a file .*did you mean \"sr2\"|sr1"),
+        ("fame", {"primitive": "barrier-central"}, "memory/primitive: expected a program that"),
+        ("fame", {"protocol": "MESY"}, "MESY"),
+    ],
+)
+def test_wrong_options_are_refused(model, cfg, message):
+    with pytest.raises(UsageError, match=message):
+        run((8,), model, "novascale", **cfg)
+
+
+def test_lines_need_latencies(tmp_path):
+    text = (MACHINES / "xeon-phi-5110p.yaml").read_text()
+    before, _, after = text.partition("    latencies:")
+    path = tmp_path / "phi.yaml"
+    path.write_text(before + "    contention:" + after.partition("    contention:")[2])
+    with pytest.raises(pysmpi.ProgramError) as refused:
+        run((8,), "lines", path)
+    expected = "--memory-model lines: node xeon-phi-5110p: expected latencies of lines, found none"
+    assert str(refused.value) == f"pysmpi: error: {expected}"
+    assert refused.value.exit_status == 2
