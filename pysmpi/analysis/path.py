@@ -12,7 +12,7 @@ from typing import Final
 
 from pysmpi.analysis.graph import NONE, EventGraph
 from pysmpi.trace.activity import TracedSite
-from pysmpi.trace.events import ARRIVE, COMPLETE, RESUME, START_SEND, START_WAIT
+from pysmpi.trace.events import ARRIVE, BACKGROUND, COMPLETE, RESUME, START_SEND, START_WAIT
 
 COMPUTE: Final = "compute"  # the program's own work
 OVERHEAD: Final = "overhead"  # work of the MPI library for messages
@@ -121,7 +121,7 @@ def critical_path(graph: EventGraph) -> CriticalPath:
     row = graph.last
     waits = NONE  # the call that the messages of the path end
     while row != NONE:
-        if graph.kind[row] == RESUME:
+        if graph.kind[row] == RESUME and graph.kind_of[graph.process[row]] != BACKGROUND:
             waits = graph.site[row]
         before = graph.binding[row]
         begin = 0.0 if before == NONE else graph.date[before]

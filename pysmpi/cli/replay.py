@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,10 +24,14 @@ if TYPE_CHECKING:
               help="When a trace begins, such as 2.5s; once for each trace (default: 0s).")
 @click.option("--core-speed", metavar="FLOPS",
               help="Speed of every core, such as 4Gf (default: that of the machine's hosts).")
+@click.option("--trace", metavar="FILE", help="Record the replay, as pysmpi run --trace.")
+@click.option("--view", metavar="FILE.html", help="Write a page that shows the replay.")
+@click.option("--explain", is_flag=True, help="Say why it takes that long.")
 @click.option("--report", metavar="FILE.json", help="Write the figures of the replay as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No summary.")
 def command(
     traces: tuple[str, ...], begins: tuple[str, ...], core_speed: str | None,
+    trace: str | None, view: str | None, explain: bool,
     report: str | None, quiet: bool, coll: tuple[str, ...], cfg: tuple[str, ...], **rest: Any,
 ) -> int:
     """Replay recorded runs on a simulated machine, without their programs.
@@ -36,10 +41,16 @@ def command(
     file in which each line begins with its rank. The ranks of several traces share the machine.
     Without options of a machine, a recording is replayed on the one that it was made on.
     """  # fmt: skip
+    from pysmpi.analysis.graph import graph_of
+    from pysmpi.analysis.page import write_page
+    from pysmpi.analysis.why import analyse
     from pysmpi.output import OutputFile
     from pysmpi.platform.config import parse
     from pysmpi.platform.units import parse_speed, parse_time
     from pysmpi.replay import Replay
+    from pysmpi.trace.formats import find_format, is_packed
+    from pysmpi.trace.messages import Both
+    from pysmpi.trace.model import Recording
 
     if not traces:
         raise UsageError("replay: expected a trace")
@@ -54,17 +65,41 @@ def command(
         list(zip(traces, dates)), core_speed=speed,
         cfg=parse(cfg), coll=pairs(coll, "--coll", "bcast=binomial_tree"), **rest,
     )  # fmt: skip
-    if report is None:
-        result = replay.run()
-    else:
-        with OutputFile("--report", report) as target:
-            result = replay.run()
+    with ExitStack() as stack:
+        target = page = file = None
+        if report is not None:
+            target = stack.enter_context(OutputFile("--report", report))
+        if view is not None:
+            page = stack.enter_context(OutputFile("--view", view))
+        format: Any = None
+        kept = None
+        if trace is not None:
+            chosen = find_format(trace)
+            file = stack.enter_context(OutputFile("--trace", trace, direct=chosen.streams))
+            format = chosen.open(file.path, is_packed(trace))
+            stack.callback(format.close)
+        if view is not None or explain:
+            kept = Recording(operations=False)
+            format = kept if format is None else Both(format, kept)
+        result = replay.run(format)
+        if file is not None:
+            file.keep()
+        analysis = None if kept is None else analyse(graph_of(kept))
+        if page is not None and analysis is not None:
+            write_page(page.path, [(traces[0], analysis)])
+            page.keep()
+        if target is not None:
             with open(target.path, "w", encoding="utf-8") as stream:
-                json.dump(result.report(), stream, indent=1)
+                data = result.report()
+                if analysis is not None:
+                    data["analysis"] = analysis.report()
+                json.dump(data, stream, indent=1)
                 stream.write("\n")
             target.keep()
     if not quiet:
         click.echo(summary(result), err=True)
+        if explain and analysis is not None:
+            click.echo("\n".join(f"pysmpi: {line}" for line in analysis.lines()), err=True)
     return 0
 
 

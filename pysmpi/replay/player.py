@@ -18,7 +18,7 @@ from pysmpi.collectives.selection import Selection
 from pysmpi.errors import UsageError
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Context, Request
+from pysmpi.kernel.requests import STANDARD, Context, Receive, Request
 from pysmpi.kernel.schedule import (
     COMPUTE,
     IRECV,
@@ -28,10 +28,18 @@ from pysmpi.kernel.schedule import (
     SEND,
     SLEEP,
     WAIT,
+    WAITALL,
     Schedule,
 )
 from pysmpi.replay.actions import Reader
+from pysmpi.replay.recorder import ReplayRecorder
 from pysmpi.replay.sources import Block, Source, words_of
+from pysmpi.trace.call_recorder import arguments_of
+from pysmpi.trace.events import COLLECTIVE as COLLECTIVES
+from pysmpi.trace.events import COMPUTE as COMPUTES
+from pysmpi.trace.events import PASS, RECEIVE, Operation, TracedCall
+from pysmpi.trace.events import SEND as SENDS
+from pysmpi.trace.events import WAIT as AWAITS
 
 # Steps of a schedule after which it ends as soon as no request is open, and at the latest.
 ENOUGH, MOST = 512, 4096
@@ -75,6 +83,7 @@ class Instance:
         self.collective: Context
         self.nodes: Nodes | None = None
         self.slots: Nodes | None = None
+        self.recorder: ReplayRecorder | None = None
         self._ready: list[tuple[int, frozenset[str]]] = []
         # Collective calls that some ranks have still to make: the first caller, and the number of
         # callers.
@@ -139,6 +148,14 @@ class Player:
         self._next = 0  # slot
         self._after = 0.0  # flops to execute after a collective call
         self._test: tuple[int, int, int] | None = None
+        # If the replay is recorded: the call that is executed (its name and number), what it does
+        # with a collective call, the requests of its slots, and operations before the next call.
+        self._call_name = ""
+        self._call_number = 0
+        self._call_operation: Operation | None = None
+        self._requests: list[Request | None] = []
+        self._before: list[Operation] = []
+        self._began = 0.0
 
     def start(self, seconds: float) -> None:
         """Begin at a date."""
@@ -160,7 +177,8 @@ class Player:
         if self._test is not None:
             self._tested(self._test)
             self._test = None
-        if self._read():
+        recorder = self.instance.recorder
+        if self._read() if recorder is None else self._observe(recorder):
             self.process.launch()
         else:
             self.done = True
@@ -242,14 +260,149 @@ class Player:
         self._load(schedule)
         return True
 
+    def _observe(self, recorder: ReplayRecorder) -> bool:
+        """Load the process with the next call, or with what is between two calls."""
+        self._conclude(recorder)
+        schedule = self._renew()
+        if self._after > 0.0:
+            schedule.compute(self._after)
+            self._after = 0.0
+            self._numbers = [self.reader.number]
+            self._load(schedule)
+            return True
+        while True:
+            if self._at == len(self._lines):
+                block = next(self._blocks, None)
+                if block is None:
+                    recorder.between(self.process, 0, self._began, self._before)
+                    return False
+                self._first, self._lines = block
+                self._at = 0
+                continue
+            line, number = self._lines[self._at], self._first + self._at
+            self._at += 1
+            self.reader.number = number
+            kind, code, peer, nbytes, tag, key, amount, call = entry = (
+                self._known.get(line) or self._entry(number, line)
+            )
+            if kind == NOTHING:
+                continue
+            if kind == AMOUNT:
+                if not self._before:
+                    self._began = self.process.engine.now
+                schedule.codes.append(code)
+                schedule.peers.append(0)
+                schedule.sizes.append(0)
+                schedule.tags.append(0)
+                schedule.amounts.append(amount)
+                if code == SLEEP:
+                    recorder.sleeps(self.process)
+            elif kind == COLLECTIVE:
+                assert call is not None
+                self._begin_call(recorder, call.op)
+                self._collective(entry, recorder)
+                return True
+            elif kind == OTHER:
+                self._action(schedule, number, line)
+                if not schedule.codes:
+                    continue
+                self._begin_call(recorder, words_of(line)[1])
+            elif kind == AWAIT:
+                slots = self._open.get(key)
+                if slots is None:
+                    continue
+                slot = slots.popleft()
+                if not slots:
+                    del self._open[key]
+                self._step(schedule, WAIT, slot, slot + 1, 0)
+                self._begin_call(recorder, "wait")
+            else:
+                self._step(schedule, code, peer, nbytes, tag)
+                if kind == START:
+                    self._open.setdefault(key, deque()).append(self._next)
+                    self._next += 1
+                self._begin_call(recorder, words_of(line)[1])
+            self._numbers = [number] * len(schedule)
+            self._load(schedule)
+            return True
+
+    def _begin_call(self, recorder: ReplayRecorder, name: str) -> None:
+        self._call_name = name.lower().capitalize()
+        self._call_number = recorder.call_begun(self.process)
+
+    def _conclude(self, recorder: ReplayRecorder) -> None:
+        """Record what has been executed."""
+        process = self.process
+        recorder.executed(process)
+        if self._call_operation is not None:
+            operations, sent, received = [self._call_operation], 0, 0
+            self._call_operation = None
+        else:
+            operations, sent, received = self._done(recorder)
+        if not self._call_name:
+            self._before += operations
+            return
+        call = TracedCall(self._call_name, process.pid, 0, "")
+        self._call_name = ""
+        call.sent, call.received = sent, received
+        call.communicator = self.instance.point_to_point.number
+        recorder.call_ended(process, call, self._call_number, self._before + operations)
+        self._before = []
+
+    def _done(self, recorder: ReplayRecorder) -> tuple[list[Operation], int, int]:
+        """The operations of the schedule that was executed, the bytes sent and received."""
+        schedule, started = self._schedule, iter(recorder.started.get(self.process, ()))
+        context = self.instance.point_to_point.number
+        found: list[Operation] = []
+        sent = received = 0
+        for code, peer, nbytes, tag in zip(
+            schedule.codes, schedule.peers, schedule.sizes, schedule.tags
+        ):
+            awaited: list[Request | None] = []
+            if code in (SEND, ISEND, RECV, IRECV):
+                request = next(started)
+                if code in (SEND, ISEND):
+                    sent += nbytes
+                    found.append(
+                        (SENDS, request.order, context, self.rank, peer, tag, nbytes, STANDARD,
+                         code == ISEND)
+                    )  # fmt: skip
+                else:
+                    found.append((RECEIVE, request.order, context, peer, self.rank, tag, nbytes))
+                if code in (ISEND, IRECV):
+                    self._requests.append(request)
+                else:
+                    awaited = [request]
+            elif code == COMPUTE:
+                found.append((COMPUTES, schedule.amounts[peer] / self.process.core.speed))
+            elif code == SLEEP:
+                found.append((PASS, schedule.amounts[peer]))
+            else:
+                last = nbytes if code == WAITALL else peer + 1
+                awaited = self._requests[peer:last]
+                self._requests[peer:last] = [None] * len(awaited)
+            numbers = []
+            for one in awaited:
+                if one is not None:
+                    numbers.append(one.order)
+                    if isinstance(one, Receive) and one.message is not None:
+                        received += one.message.nbytes
+            if numbers:
+                found.append((AWAITS, numbers, True))
+        return found, sent, received
+
     def _renew(self) -> Schedule:
         """A new schedule, in which the open requests have the first slots."""
         kept: list[Request | None] = []
+        requests: list[Request | None] = []
         for slots in self._open.values():
             for i, slot in enumerate(slots):
                 slots[i] = len(kept)
                 kept.append(self._slots[slot])
+                if self._requests:
+                    requests.append(self._requests[slot])
         self._slots = kept
+        self._requests = requests
         self._next = len(kept)
         self._numbers = []
         schedule = self._schedule = Schedule()
@@ -391,7 +544,7 @@ class Player:
                 if not slots:
                     del self._open[key]
 
-    def _collective(self, entry: Entry) -> None:
+    def _collective(self, entry: Entry, recorder: ReplayRecorder | None = None) -> None:
         """Load the process with a collective call."""
         assert entry[7] is not None
         call = copy.copy(entry[7])
@@ -412,6 +565,14 @@ class Player:
         self._numbers = [self.reader.number] * len(schedule)
         # Its slots are its own: the open requests wait aside.
         self._slots = list(self._slots)
+        if recorder is not None:
+            context = instance.collective
+            known = recorder.collective_number((context.number, number))
+            recorder.enter(self.process, known, context)
+            recorder.posts(self.process, known)
+            self._call_operation = (
+                COLLECTIVES, known, context.number, tag, False, arguments_of(call)
+            )
         self.process.prepare(schedule, instance.collective, self.rank, tag)
 
     def _call(self, op: str) -> tuple[Call, float]:

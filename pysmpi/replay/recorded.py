@@ -20,7 +20,7 @@ from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
 from pysmpi.errors import UsageError
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import STANDARD, Context, Request, Send, Transfer
+from pysmpi.kernel.requests import STANDARD, Context, Receive, Request, Send, Transfer
 from pysmpi.kernel.schedule import COMPUTE as COMPUTE_STEP
 from pysmpi.kernel.schedule import (
     COPY,
@@ -37,15 +37,18 @@ from pysmpi.kernel.schedule import (
 from pysmpi.kernel.schedule import WAIT as WAIT_STEP
 from pysmpi.trace.events import COLLECTIVE, COMPUTE, PASS, RECEIVE, STEPS, TRANSFER, WAIT
 from pysmpi.trace.events import SEND as SENDS
-from pysmpi.trace.lines import Wrong, read_facts, whole_lines
+from pysmpi.trace.lines import Wrong, made_call, read_facts, whole_lines
 from pysmpi.trace.model import MACHINE
 
 if TYPE_CHECKING:
     from pysmpi.collectives.selection import Selection
+    from pysmpi.replay.recorder import ReplayRecorder
 
 # Steps of a schedule after which a new one begins.
 ENOUGH = 512
-_Operations = deque[tuple[int, list[Any]]]  # of a thread: the line, and the operations of a call
+# Of a thread: the line, the operations of a call, and its record if the replay is recorded.
+_Operations = deque[tuple[int, list[Any], list[Any]]]
+_NO_RECORD: list[Any] = []
 
 
 class RecordedTrace:
@@ -58,6 +61,9 @@ class RecordedTrace:
         self.speeds: list[float] = []  # of the cores of the ranks (flop/s)
         self.members: dict[int, tuple[int, ...]] = {}  # of contexts
         self.communicators: dict[int, int] = {}  # of contexts
+        self.names: dict[int, str] = {}  # of communicators, by context
+        self.sites: dict[int, str] = {}
+        self.observed = False  # whether the replay is recorded: whole calls are kept
         self.matches: dict[int, tuple[int, int, int]] = {}
         self.complete = False
         self.left: dict[tuple[int, int], _Operations] = {}
@@ -84,7 +90,7 @@ class RecordedTrace:
             return {}
         return {name: known[name] for name in MACHINE if name in known}
 
-    def next(self, rank: int, thread: int) -> tuple[int, list[Any]] | None:
+    def next(self, rank: int, thread: int) -> tuple[int, list[Any], list[Any]] | None:
         """The line and the operations of the next call of a thread; None after the last."""
         queue = self.left.get((rank, thread))
         while not queue:
@@ -105,7 +111,7 @@ class RecordedTrace:
         for number, line in self._lines:
             self.number = number
             kind = line[2:6]
-            if kind == b"even" or kind == b"mess" or kind == b"rout" or kind == b"site":
+            if kind == b"even" or kind == b"mess" or kind == b"rout":
                 continue
             try:
                 self._take(json.loads(line))
@@ -130,21 +136,26 @@ class RecordedTrace:
                 queue = self.left[rank, thread] = deque()
                 if thread and self.on_thread is not None:
                     self.on_thread(rank, thread)
-            if operations:
-                queue.append((self.number, operations))
+            if self.observed:
+                queue.append((self.number, operations, record))
+            elif operations:
+                queue.append((self.number, operations, _NO_RECORD))
         elif kind == "communicator":
-            _, number, of, _, members = record
+            _, number, of, name, members = record
             if not all(0 <= member < self.nprocs for member in members):
                 raise Wrong(f"found members {members!r}, expected ranks of the run")
             self.members[number] = tuple(members)
             self.communicators[number] = of
+            self.names[number] = str(name)
         elif kind == "rank":
             self.speeds.append(float(record[4]))
         elif kind == "match":
             self.matches[record[1]] = record[2], record[3], record[4]
         elif kind == "end":
             self.complete = True
-        elif kind not in ("events", "messages", "route", "site"):
+        elif kind == "site":
+            self.sites[record[1]] = record[2]
+        elif kind not in ("events", "messages", "route"):
             raise Wrong(f"found no such record: {kind!r}")
 
 
@@ -161,6 +172,7 @@ class RecordedInstance:
         self.processes: list[Process] = []
         self.hosts: Sequence[int] = ()
         self.tries = selection.tuner is not None
+        self.recorder: ReplayRecorder | None = None
         self._contexts: dict[int, Context] = {}
         self._nodes: dict[int, tuple[Nodes | None, Nodes | None]] = {}
         self._levels: dict[int, list[tuple[int, frozenset[str]]]] = {}
@@ -193,6 +205,9 @@ class RecordedInstance:
                 raise Wrong(f"found context {number!r}, which no earlier line describes")
             found = Context(number, [self.processes[rank] for rank in members])
             self._contexts[number] = found
+            if self.recorder is not None:
+                communicator = self.trace.communicators[number]
+                self.recorder.describe_context(found, communicator, self.trace.names[number])
         return found
 
     def schedule(self, context: int, number: int, rank: int, arguments: dict[str, Any]) -> Schedule:
@@ -257,6 +272,12 @@ class RecordedPlayer:
         self._place = 0
         self._slots: dict[int, int] = {}
         self._executed: list[Request | None] | None = None  # its slots, once it is loaded
+        # If the replay is recorded: the record of the call, the number of its new one, the date
+        # at which it began, and the requests with the numbers that they have in the recording.
+        self._record: list[Any] = _NO_RECORD
+        self._number = 0
+        self._began = 0.0
+        self._requests: dict[int, Request] = {}
 
     def start(self, seconds: float, skip: float = 0.0) -> None:
         """Begin at a date."""
@@ -275,6 +296,9 @@ class RecordedPlayer:
         """The kernel has executed the operations: pass the next."""
         try:
             self._keep()
+            recorder = self.instance.recorder
+            if recorder is not None:
+                recorder.executed(self.process)
             if self._read():
                 self.process.launch()
             else:
@@ -304,13 +328,22 @@ class RecordedPlayer:
         self._context = None
         self._slots = {number: slot for slot, number in enumerate(self._open)}
         schedule.slots = len(self._open)
+        recorder = self.instance.recorder
+        if recorder is not None and not self._number and self._record and self._record[4]:
+            self._number = recorder.call_begun(self.process)
         while True:
             if self._next >= len(self._left):
+                if recorder is not None:
+                    if len(self._schedule):
+                        break
+                    self._conclude(recorder)
                 found = self.trace.next(self.rank, self.thread)
                 if found is None:
                     break
-                self.line, self._left = found
+                self.line, self._left, self._record = found
                 self._next = 0
+                if recorder is not None and self._lead(recorder):
+                    return True
             while self._next < len(self._left):
                 operation = self._left[self._next]
                 step = _STEPS.get(operation[0])
@@ -328,6 +361,72 @@ class RecordedPlayer:
             return False
         self._load()
         return True
+
+    def _lead(self, recorder: ReplayRecorder) -> bool:
+        """Begin a call of a recorded replay; True if the compute before it comes first."""
+        self._began = self.process.engine.now
+        if not self._record[4]:
+            if all(one[0] == PASS for one in self._left):
+                recorder.sleeps(self.process)
+            return False
+        if self._next < len(self._left) and self._left[self._next][0] == COMPUTE:
+            self._compute(self._left[self._next])
+            self._next += 1
+            self._load()
+            return True
+        self._number = recorder.call_begun(self.process)
+        return False
+
+    def _conclude(self, recorder: ReplayRecorder) -> None:
+        """Record the call that has been executed."""
+        if not self._record:
+            return
+        record, self._record = self._record, _NO_RECORD
+        process = self.process
+        if not record[4]:
+            recorder.between(process, self.thread, self._began, self._translated(recorder, record))
+            return
+        if not self._number:
+            self._number = recorder.call_begun(process)
+        operations = self._translated(recorder, record)
+        call = made_call(record, self.trace.sites)
+        recorder.call_ended(process, call, self._number, operations)
+        self._number = 0
+
+    def _translated(self, recorder: ReplayRecorder, record: list[Any]) -> list[Any]:
+        """The operations of a call, with the numbers of the replay."""
+        started = iter(recorder.started.get(self.process, ()))
+        speed = self.trace.speeds[self.rank] or self.process.core.speed
+        found: list[Any] = []
+        for one in record[13]:
+            kind = one[0]
+            if kind == COMPUTE:
+                found.append((kind, one[1] * speed / self.process.core.speed))
+            elif kind in (SENDS, RECEIVE, TRANSFER):
+                request = next(started, None)
+                if request is None:
+                    continue
+                self._requests[one[1]] = request
+                if isinstance(request, Receive):
+                    found.append((kind, request.order, one[2], request.source, one[4], request.tag,
+                                  one[6]))  # fmt: skip
+                else:
+                    found.append((kind, request.order, *one[2:]))
+            elif kind == COLLECTIVE:
+                found.append((kind, recorder.collective_number((one[1],)), *one[2:]))
+            elif kind == WAIT:
+                found.append((kind, [self._renumbered(recorder, number) for number in one[1]],
+                              one[2]))  # fmt: skip
+            else:
+                found.append(tuple(one))
+        recorder.started[self.process] = []
+        return found
+
+    def _renumbered(self, recorder: ReplayRecorder, number: int) -> int:
+        if number < 0:
+            return -recorder.collective_number((-number,))
+        request = self._requests.pop(number, None)
+        return 0 if request is None else request.order
 
     def _load(self) -> None:
         process = self.process
@@ -472,7 +571,14 @@ class RecordedPlayer:
             arguments = {**arguments, "nonblocking": True}
         schedule = self.instance.schedule(context, number, me, arguments)
         self._next += 1
+        recorder = self.instance.recorder
+        entered = 0
+        if recorder is not None:
+            entered = recorder.collective_number((number,))
+            recorder.enter(self.process, entered, kind)
         if not background:
+            if recorder is not None:
+                recorder.posts(self.process, entered)
             self.process.prepare(schedule, kind, me, tag)
             return False
         main = self.process
@@ -480,6 +586,9 @@ class RecordedPlayer:
         follower = Process(main.engine, main.pid, main.slot, main.core)
         follower.resume = lambda: request.complete(main.engine.now)
         follower.prepare(schedule, kind, me, tag)
+        if recorder is not None:
+            follower.purpose = request
+            recorder.follow(follower, entered)
         follower.launch()
         return False
 
@@ -497,6 +606,8 @@ class RecordedPlayer:
             raise Wrong(f"found rank {rank!r} of a communicator of {len(fitting.members)} ranks")
         schedule.slots = sum(code in (ISEND, IRECV) for code in codes)
         self._next += 1
+        if self.instance.recorder is not None:
+            self.instance.recorder.posts(self.process, 0)
         self.process.prepare(schedule, fitting, rank, tag)
         return False
 

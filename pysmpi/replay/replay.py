@@ -19,8 +19,11 @@ from pysmpi.machine import UNKNOWN_SPEED, Machine
 from pysmpi.platform.model import Host
 from pysmpi.replay.player import Instance, Player
 from pysmpi.replay.recorded import RecordedInstance, RecordedTrace
+from pysmpi.replay.recorder import ReplayRecorder
 from pysmpi.replay.sources import Source, sources
+from pysmpi.trace.events import Format
 from pysmpi.trace.lines import is_recording
+from pysmpi.trace.recorder import facts_of
 
 
 @dataclass
@@ -86,10 +89,20 @@ class Replay:
                 ranks = sources(name)
                 self.nprocs += len(ranks)
                 self.traces.append((name, begin, ranks))
+        self.options = options
         self.machine = Machine(self.nprocs, **options)
 
-    def run(self) -> ReplayResult:
-        """Replay to the end. Raises UsageError for a line that is wrong or waits for ever."""
+    def run(self, format: Format | None = None) -> ReplayResult:
+        """Replay to the end, and record it in a format.
+
+        Raises UsageError for a line that is wrong or waits for ever, and for a format with several
+        traces.
+        """
+        recorder = None
+        if format is not None:
+            if len(self.traces) > 1:
+                raise UsageError("--trace, --view: found several traces, expected one to record")
+            recorder = ReplayRecorder(format)
         begun = time.perf_counter()
         machine = self.machine
         slots = machine.slots
@@ -103,11 +116,16 @@ class Replay:
             if isinstance(trace, RecordedTrace):
                 recorded = RecordedInstance(trace, begin, machine.selection)
                 processes, numbers = self._processes(engine, first, trace.nprocs, cores)
+                if recorder is not None:
+                    recorded.recorder = recorder
+                    trace.observed = True
+                    self._describe(recorder, name, engine, processes)
                 recorded.cast(processes, numbers)
                 instances.append(recorded)
                 first += trace.nprocs
             else:
                 independent = Instance(name, begin, len(trace), machine.selection)
+                independent.recorder = recorder
                 self._cast(engine, independent, trace, first, cores)
                 instances.append(independent)
                 first += len(trace)
@@ -118,6 +136,8 @@ class Replay:
         for instance in instances:
             _check(instance)
         players = [player for instance in instances for player in instance.players[: instance.size]]
+        if recorder is not None:
+            recorder.finish([one.process for one in players], [one.date for one in players])
         return ReplayResult(
             nprocs=self.nprocs,
             seconds=max((player.date for player in players), default=0.0),
@@ -140,6 +160,18 @@ class Replay:
                 for instance in instances
             ],
             end_seconds=[player.date for player in players],
+        )
+
+    def _describe(
+        self, recorder: ReplayRecorder, name: str, engine: Engine, processes: list[Process]
+    ) -> None:
+        """Let a recorder listen, and tell it of the machine and the ranks."""
+        machine = self.machine
+        facts = facts_of(machine, self.nprocs, name, self.options)
+        recorder.attach(engine, {**facts, "compute": "replay"}, machine.selection)
+        places = machine.slots[: len(processes)]
+        recorder.begin(
+            [place.host.name for place in places], [place.core for place in places], processes
         )
 
     def _processes(
@@ -171,6 +203,14 @@ class Replay:
         members: list[AbstractProcess] = [*processes]
         instance.point_to_point = Context(2 * first, members)
         instance.collective = Context(2 * first + 1, members)
+        recorder = instance.recorder
+        if recorder is not None:
+            # A communicator has a number from 1 on.
+            instance.point_to_point = Context(2, members)
+            instance.collective = Context(3, members)
+            self._describe(recorder, instance.name, engine, processes)
+            for context in (instance.point_to_point, instance.collective):
+                recorder.describe_context(context, 2, "COMM_WORLD")
         if len(set(numbers)) < len(numbers):
             instance.nodes = Nodes(numbers)
         if self.machine.selection.tuner is not None:

@@ -445,7 +445,7 @@ class CallRecorder:
         call.nodes = nodes_of(core)
         if self._decides(call):
             return
-        arguments = _arguments(call)
+        arguments = arguments_of(call)
         background = part.request is not None
         communicator = self.communicator(context)
         if record is None:
@@ -652,7 +652,7 @@ def _name_of(core: Any, context: Context) -> str:
     return f"{core.kind} {core.p2p.number}"
 
 
-def _arguments(call: Call) -> dict[str, Any]:
+def arguments_of(call: Call) -> dict[str, Any]:
     """The arguments of a collective call that differ from their defaults, as plain data."""
     found: dict[str, Any] = {"op": call.op}
     if call.count:

@@ -158,6 +158,16 @@ class EventRecorder:
         context = min(core.coll.number, core.remote.coll.number)
         self.enter(rank.process, self.stage.entered(), context)
 
+    def sleep(self, process: Process) -> None:
+        """A process sleeps from now on."""
+        now = process.engine.now
+        self._add(START_WAIT, self._number(process, now), now, 1, 0, 0)
+
+    def wake(self, process: Process) -> None:
+        """It sleeps no more."""
+        now = process.engine.now
+        self._add(RESUME, self._number(process, now), now, 0, -1, 0)
+
     def enter(self, process: Process, number: int, context: int) -> None:
         """A process enters collective call `number` of a context."""
         now = process.engine.now

@@ -144,6 +144,12 @@ def is_recording(path: str | os.PathLike[str]) -> bool:
     return first.startswith(b"{") and NAME.encode() in first[:200]
 
 
+_NO_RECORDING = (
+    "found no recording, expected a file of pysmpi run --trace, pysmpi.record or pysmpi replay "
+    "--trace (.jsonl); time-independent traces have no dates until they are replayed"
+)
+
+
 class Wrong(ValueError):
     """A record that cannot be."""
 
@@ -165,6 +171,8 @@ def read_lines(path: str | os.PathLike[str]) -> Recording:
             except Wrong as error:
                 raise UsageError(f"{name}, line {number}: {error}") from None
             except (ValueError, TypeError, IndexError, KeyError, RecursionError) as error:
+                if number == 1:
+                    raise UsageError(f"{name}, line 1: {_NO_RECORDING}") from None
                 what = line[:60].decode("utf-8", "replace")
                 raise UsageError(
                     f"{name}, line {number}: found {what!r}, expected a record of a recording"
@@ -191,7 +199,7 @@ def read_facts(path: str) -> dict[str, Any]:
 
 def _facts(record: Any) -> dict[str, Any]:
     if not isinstance(record, dict) or record.get("format") != NAME:
-        raise Wrong("found no recording, expected the first line of one")
+        raise Wrong(_NO_RECORDING)
     if record.get("version") != VERSION:
         raise Wrong(f"found version {record.get('version')!r}, expected {VERSION}")
     return record

@@ -171,3 +171,28 @@ def listener_of(format: Any) -> Any:
     if hasattr(format, "transfer") or hasattr(format, "wait"):
         return Derived(format)
     return None
+
+
+class Both:
+    """A format that passes everything on to two others, one of which knows events."""
+
+    def __init__(self, first: Any, second: Any) -> None:
+        listeners = {id(one): listener_of(one) for one in (first, second)}
+
+        def both(name: str, of: Callable[[Any], Any] = lambda one: one) -> Callable[..., None]:
+            found = [
+                method for one in (first, second)
+                if (method := getattr(of(one), name, None)) is not None
+            ]  # fmt: skip
+
+            def tell(*arguments: Any) -> None:
+                for method in found:
+                    method(*arguments)
+
+            return tell
+
+        for name in ("describe", "choose", "begin", "communicator", "call", "between", "match",
+                     "end", "close"):  # fmt: skip
+            setattr(self, name, both(name))
+        for name in ("add_route", "add_messages", "add_events", "finish"):
+            setattr(self, name, both(name, lambda one: listeners[id(one)]))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from pysmpi.machine import Machine
 from pysmpi.output import OutputFile
 from pysmpi.platform.model import Platform
 from pysmpi.trace.call_recorder import CallRecorder
@@ -150,11 +151,26 @@ def attached(recorder: Recorder, job: Job) -> Iterator[Recorder]:
 
 
 def _facts(job: Job) -> dict[str, Any]:
-    """The facts that a replay of the recording on the same machine needs."""
+    """The facts of a run."""
     options = job.options
-    machine: dict[str, Any] = {}
+    return {
+        **facts_of(
+            job.machine, options.nprocs, job.program.name,
+            {name: getattr(options, name) for name in MACHINE},
+        ),  # fmt: skip
+        "compute": str(job.compute),
+        "data": options.data,
+        "command": job.command,
+    }
+
+
+def facts_of(
+    machine: Machine, nprocs: int, program: str, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The facts that a replay of a recording on the same machine needs."""
+    given: dict[str, Any] = {}
     for name in MACHINE:
-        value = getattr(options, name)
+        value = options.get(name)
         if isinstance(value, Platform):
             value = value.name
         elif isinstance(value, (str, os.PathLike)):
@@ -164,19 +180,16 @@ def _facts(job: Job) -> dict[str, Any]:
         elif value is not None:
             value = dict(value)
         if value:
-            machine[name] = value
+            given[name] = value
     return {
         "format": NAME,
         "version": VERSION,
         "pysmpi": __version__,
-        "program": job.program.name,
-        "nprocs": options.nprocs,
-        "platform": job.platform.name,
-        "model": job.machine.model.name,
-        "preset": job.machine.preset(),
-        "selector": job.selection.selector,
-        "compute": str(job.compute),
-        "data": options.data,
-        "command": job.command,
-        "machine": machine,
+        "program": program,
+        "nprocs": nprocs,
+        "platform": machine.platform.name,
+        "model": machine.model.name,
+        "preset": machine.preset(),
+        "selector": machine.selection.selector,
+        "machine": given,
     }

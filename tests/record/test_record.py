@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pysmpi.analysis.why import read_analysis
 from pysmpi.replay import Replay
 from pysmpi.trace.lines import read_lines
 
@@ -80,6 +81,23 @@ def test_jacobi(tmp_path):
     assert result.seconds > 0.5 * compute * 4e9 / 3.542e9
     slower = Replay([(path, 0.0)], platform="graphene", core_speed=1e9).run()
     assert slower.seconds > result.seconds
+    explained(path, recording)
+
+
+def explained(path, recording):
+    """Check the analysis of a recording: its dates are those that were measured."""
+    found = read_analysis(str(path))
+    pieces = found.path.pieces
+    assert pieces[0].begin == 0.0
+    assert all(one.end == following.begin for one, following in zip(pieces, pieces[1:]))
+    assert found.path.seconds == recording.seconds
+    calls = {call.name for call in recording.calls}
+    assert {site.name.partition(" ")[0] for site in found.profile.sites if site.calls} == calls
+    waited, compute = sum(found.profile.waited), sum(found.profile.compute)
+    assert waited > 0.0 and compute > 0.0
+    assert waited + compute <= sum(recording.ends) * (1 + 1e-9)
+    sends = sum(one[0] == "send" for call in recording.calls for one in call.operations)
+    assert len(found.graph.record.messages) == sends
 
 
 def test_requests_communicators_and_objects(tmp_path):
@@ -96,6 +114,7 @@ def test_requests_communicators_and_objects(tmp_path):
     sizes = {operation[6] for call in recording.calls for operation in call.operations
              if operation[0] == "send"}  # fmt: skip
     assert {80, 56} < sizes
+    explained(path, recording)
     members = {tuple(one.members) for one in recording.communicators.values()}
     assert {(0, 1, 2), (2, 0), (1,)} <= members
     for machine in ("graphene", "laptop"):
