@@ -1,0 +1,124 @@
+"""The examples of docs/design.md: each is put where its comment says, and then used."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLACE = re.compile(r"^(?P<code>.*?)  # in (?P<file>\S+\.py)$", re.MULTILINE)
+
+PROGRAM = """\
+from array import array
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+if hasattr(comm, "Send_short"):
+    mine, received = array("d", [comm.rank] * 100), array("d", [-1.0] * 100)
+    begin = MPI.Wtime()
+    comm.Rotate(mine, received)
+    assert MPI.Wtime() > begin
+    assert received[99] == (comm.rank - 1) % comm.size, received
+    if comm.rank == 0:
+        assert comm.Send_short(mine, 1) and not comm.Send_short(array("d", [1.0] * 1000), 1)
+    elif comm.rank == 1:
+        comm.Recv(received, source=0)
+        assert received[0] == 0.0
+    print("made all calls")
+comm.bcast(5)
+"""
+
+
+def examples() -> dict[str, list[str]]:
+    """The blocks of the page by the file that their comment names."""
+    found: dict[str, list[str]] = {}
+    page = (ROOT / "docs" / "design.md").read_text()
+    for block in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        place = PLACE.search(block.splitlines()[0])
+        if place is not None:
+            found.setdefault(place["file"], []).append(PLACE.sub(r"\g<code>", block))
+    return found
+
+
+def entry_points() -> str:
+    """The entry points of the distribution on the page."""
+    page = (ROOT / "docs" / "design.md").read_text()
+    return re.findall(r"^```ini\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0]
+
+
+def insert(path: Path, block: str) -> None:
+    """Put a block into a file: a class that the file has already gets more members."""
+    old = path.read_text() if path.exists() else "from __future__ import annotations\n\n"
+    head = re.match(r"class (\w+):\n", block)
+    if head is None:
+        path.write_text(f"{old}\n{block}")
+        return
+    body = block[head.end() :]
+    new, count = re.subn(rf"^class {head[1]}\b.*\n(    \"\"\".*\n)?", rf"\g<0>{body}\n\n", old,
+                         flags=re.MULTILINE)  # fmt: skip
+    assert count == 1, head[1]
+    path.write_text(new)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """Runs pysmpi with all examples in their places; returns a finished process."""
+    folder = tmp_path_factory.mktemp("design")
+    site = folder / "site"
+    # With the byte code, which is still valid; without compiled modules.
+    shutil.copytree(ROOT / "pysmpi", site / "pysmpi", ignore=shutil.ignore_patterns("*.so"))
+    (site / "design_examples").mkdir()
+    for file, blocks in examples().items():
+        path = site / file if file.startswith("design_examples/") else site / "pysmpi" / file
+        for block in blocks:
+            insert(path, block)
+    info = site / "design_examples-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: design-examples\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(entry_points())
+    (folder / "program.py").write_text(PROGRAM)
+
+    def run(*arguments, status=0):
+        done = subprocess.run(
+            [sys.executable, "-m", "pysmpi", *map(str, arguments)], cwd=folder, text=True,
+            capture_output=True, env={**os.environ, "PYTHONPATH": str(site)},
+        )  # fmt: skip
+        assert done.returncode == status, done.stdout + done.stderr
+        return done
+
+    run.folder = folder
+    return run
+
+
+def test_examples_are_found():
+    files = set(examples())
+    own = {file for file in files if not file.startswith("design_examples/")}
+    point_to_point = {file for file in own if "point_to_point" in file}
+    assert len(point_to_point) == 1 and len(own - point_to_point) <= 3
+    assert len(files - own) == 2
+
+
+def test_calls_and_formats(installed):
+    """A point-to-point call, a collective operation with its algorithm, a format of timelines."""
+    done = installed("run", "-n", 3, "--compute", "none", "--coll", "rotate=default",
+                     "--trace", "run.names", "program.py")  # fmt: skip
+    assert done.stdout.count("made all calls") == 3
+    lines = (installed.folder / "run.names").read_text().splitlines()
+    assert {"0 Rotate", "2 Rotate", "0 Send_short"} <= set(lines)
+
+
+def test_checkers(installed):
+    done = installed("run", "-n", 2, "-q", "--compute", "none", "--check", "limit", "program.py",
+                     status=3)  # fmt: skip
+    line = 1 + PROGRAM.splitlines().index("comm.bcast(5)")
+    assert done.stderr.startswith(
+        f"PSM900 pickled broadcast: bcast\n  ranks 0-1  bcast(root=0)  program.py:{line}\n"
+    )
+    assert "without pickling" in done.stderr
+    assert "PSM900" in installed("explain", "PSM900").stdout
