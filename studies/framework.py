@@ -1,0 +1,141 @@
+"""What a study is, and what comes out of it; the registry of all studies."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+PREDICTED, FITTED = "predicted", "fitted"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A figure of the paper beside ours.
+
+    `paper` is empty if the paper does not print the figure. `kind` says whether a parameter of the
+    machine was chosen to give it (`FITTED`), or it follows from the others (`PREDICTED`). `holds`
+    is None if nothing can be judged.
+    """
+
+    what: str
+    paper: str
+    ours: str
+    kind: str = PREDICTED
+    holds: bool | None = None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line of a picture; `style` is one of matplotlib's format strings."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    style: str = "o-"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes of a picture. `log` names the logarithmic axes: "", "x", "y", "xy"."""
+
+    title: str
+    x: str
+    y: str
+    curves: Sequence[Curve]
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a study found. `remark` says why something does not hold, or what is assumed."""
+
+    rows: Sequence[Row]
+    panels: Sequence[Panel] = ()
+    remark: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether all that can be judged holds."""
+        return all(row.holds is not False for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A figure or table of a paper, what it shows, and the function that repeats it."""
+
+    name: str
+    paper: str
+    figure: str
+    finding: str
+    run: Callable[[bool], Result] = field(repr=False)
+
+    def record(self, result: Result, quick: bool, seconds: float) -> dict[str, Any]:
+        """The result as JSON has it."""
+        return {
+            "name": self.name,
+            "paper": self.paper,
+            "figure": self.figure,
+            "finding": self.finding,
+            "quick": quick,
+            "seconds": round(seconds, 1),
+            "holds": result.holds,
+            "remark": result.remark,
+            "rows": [asdict(row) for row in result.rows],
+        }
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What `study` leaves in a module."""
+
+    figure: str
+    finding: str
+    run: Callable[[bool], Result]
+
+
+def study(figure: str, finding: str) -> Callable[[Callable[[bool], Result]], Declaration]:
+    """Declare the study of a module: `run(quick)` returns its Result; `quick` asks for few sizes."""
+    return lambda run: Declaration(figure, finding, run)
+
+
+@cache
+def registry() -> dict[str, Study]:
+    """All studies by name, in the order of their papers and files."""
+    package = importlib.import_module("studies")
+    found: dict[str, Study] = {}
+    for folder in pkgutil.iter_modules(package.__path__):
+        if folder.ispkg:
+            paper = importlib.import_module(f"studies.{folder.name}")
+            for file in pkgutil.iter_modules(paper.__path__):
+                module = importlib.import_module(f"studies.{folder.name}.{file.name}")
+                for declared in declared_in(module):
+                    name = f"{folder.name}.{file.name}"
+                    found[name] = Study(
+                        name, paper.PAPER, declared.figure, declared.finding, declared.run
+                    )
+    return found
+
+
+def declared_in(module: ModuleType) -> list[Declaration]:
+    """The study of a module; none, if it is a helper of others."""
+    found = [value for value in vars(module).values() if isinstance(value, Declaration)]
+    if len(found) > 1:
+        raise ValueError(f"{module.__name__}: found {len(found)} studies, expected one")
+    return found
+
+
+def choose(words: Sequence[str]) -> list[Study]:
+    """The studies whose name is, or begins with, one of the words; KeyError names a wrong word."""
+    studies = registry()
+    chosen: dict[str, Study] = {}
+    for word in words:
+        names = [name for name in studies if name == word or name.startswith(f"{word}.")]
+        if not names and word != "all":
+            raise KeyError(word)
+        chosen.update((name, studies[name]) for name in names or studies)
+    return list(chosen.values())

@@ -1,0 +1,82 @@
+"""Figure 9: the time of MPI_Alltoall by the number of ranks."""
+
+from __future__ import annotations
+
+from studies.framework import Curve, Panel, Result, Row, study
+from studies.runs import MODELS, simulate
+
+KIB, MIB = 1 << 10, 1 << 20
+RANKS = (4, 8, 16, 32, 64, 128)
+
+
+def alltoall(size: int) -> float:
+    """Seconds of the second of two Alltoalls of `size` bytes for each rank."""
+    import numpy as np
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    # The contents do not matter: one block that all ranks get, and one that all come into.
+    outgoing, incoming = np.empty((comm.size, size), "b"), np.empty((comm.size, size), "b")
+    seconds = 0.0
+    for _ in range(2):
+        comm.Barrier()
+        begin = MPI.Wtime()
+        comm.Alltoall(outgoing, incoming)
+        seconds = comm.allreduce(MPI.Wtime() - begin, op=MPI.MAX)
+    return seconds
+
+
+def times(size: int, ranks: tuple[int, ...], model: str) -> dict[int, float]:
+    """Seconds by the number of ranks, with the pairwise algorithm."""
+    return {
+        count: simulate(
+            alltoall, count, size, model=model, coll={"alltoall": "pair"}, data="none",
+            fold="64KiB",
+        )
+        for count in ranks
+    }  # fmt: skip
+
+
+@study(
+    "Figure 9, MPI_Alltoall of 100 KiB and 4 MiB on graphene",
+    "For 4 MiB hybrid and fluid agree within 10 %, while LogGPS is too fast by up to a factor of 4; "
+    "for 100 KiB fluid and LogGPS are too fast",
+)
+def run(quick: bool) -> Result:
+    """Both sizes with three models."""
+    ranks = RANKS[:3] if quick else RANKS
+    large = {model: times(4 * MIB, ranks, model) for model in MODELS}
+    medium = {model: times(100 * KIB, ranks, model) for model in MODELS}
+    rows = []
+    apart = {count: large["fluid"][count] / large["hybrid"][count] - 1 for count in ranks}
+    worst = max(apart, key=lambda count: abs(apart[count]))
+    rows.append(
+        Row("4 MiB: fluid against hybrid, largest difference", "both within 10 % of the cluster",
+            f"{100 * apart[worst]:+.1f} % ({worst} ranks)", holds=abs(apart[worst]) <= 0.1)
+    )  # fmt: skip
+    factors = {count: large["hybrid"][count] / large["loggps"][count] for count in ranks}
+    for count in ranks:
+        paper = "up to 4" if count == RANKS[-1] else ""
+        holds = 3.0 <= factors[count] <= 5.0 if paper else None
+        rows.append(
+            Row(f"4 MiB, {count} ranks: hybrid / LogGPS", paper, f"{factors[count]:.2f}", holds=holds)
+        )
+    most = ranks[-1]
+    for model in ("fluid", "loggps"):
+        ratio = medium[model][most] / medium["hybrid"][most]
+        rows.append(
+            Row(f"100 KiB, {most} ranks: {model} / hybrid", "below 1", f"{ratio:.2f}", holds=ratio < 1)
+        )
+    panels = [
+        Panel(
+            f"Alltoall, {title}", "ranks", "seconds",
+            [Curve(model, ranks, list(found[model].values())) for model in MODELS], "xy",
+        )
+        for title, found in (("100 KiB", medium), ("4 MiB", large))
+    ]  # fmt: skip
+    return Result(
+        rows,
+        panels,
+        "At few ranks LogGPS is slower than hybrid: its single port makes messages wait that "
+        "share the link in hybrid." if factors[ranks[0]] < 1 else "",
+    )
