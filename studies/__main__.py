@@ -26,13 +26,15 @@ def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
-def show(study: Study, result: Result) -> None:
+def show(study: Study, result: Result, quick: bool) -> None:
     """Print the table of a study and its verdict."""
     holds = {True: "yes", False: "NO", None: ""}
     rows = [(row.what, row.paper, row.ours, row.kind, holds[row.holds]) for row in result.rows]
     print(f"{study.name}: {study.paper}, {study.figure}")
     print(table(("figure", "paper", "ours", "", "holds"), rows))
     verdict = "holds" if result.holds else "does not hold in full"
+    if quick:
+        verdict += " as far as the quick sizes show"
     print(f"finding {verdict}: {study.finding}")
     if result.remark:
         print(f"remark: {result.remark}")
@@ -49,9 +51,7 @@ def main(words: list[str] | None = None) -> int:
         "--output", type=Path, default=Path("studies-output"), metavar="DIR",
         help="folder for pictures and figures (studies-output)",
     )  # fmt: skip
-    parser.add_argument(
-        "--format", choices=("svg", "png"), default="svg", help="of pictures (svg)"
-    )
+    parser.add_argument("--format", choices=("svg", "png"), default="svg", help="of pictures (svg)")
     parser.add_argument(
         "--page", type=Path, metavar="FILE.md", help="write the page of all studies in DIR"
     )
@@ -71,7 +71,7 @@ def main(words: list[str] | None = None) -> int:
         start = time.perf_counter()
         result = study.run(chosen.quick)
         record = study.record(result, chosen.quick, time.perf_counter() - start)
-        show(study, result)
+        show(study, result, chosen.quick)
         base = chosen.output / study.name
         base.with_name(f"{study.name}.json").write_text(json.dumps(record, indent=1) + "\n")
         if result.panels:

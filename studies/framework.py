@@ -99,7 +99,7 @@ class Declaration:
 
 
 def study(figure: str, finding: str) -> Callable[[Callable[[bool], Result]], Declaration]:
-    """Declare the study of a module: `run(quick)` returns its Result; `quick` asks for few sizes."""
+    """Declare the study of a module: `run(quick)` gives its Result; `quick`: of few sizes."""
     return lambda run: Declaration(figure, finding, run)
 
 

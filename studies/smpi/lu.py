@@ -60,7 +60,9 @@ def run(quick: bool) -> Result:
         ]
         panels.append(Panel(f"LU, class {name}", "ranks", "speed-up", curves, "xy"))
     hybrid = speedup(times["hybrid"])
-    rows.append(Row(f"class C, {most} ranks: efficiency with hybrid", "", f"{hybrid[most] / most:.2f}"))
+    rows.append(
+        Row(f"class C, {most} ranks: efficiency with hybrid", "", f"{hybrid[most] / most:.2f}")
+    )
     return Result(
         rows,
         panels,

@@ -86,7 +86,9 @@ def cg(order: int, nonzeros: int, iterations: int, rate: float) -> float:
         transposed = rank % height * height + rank // height
     else:
         transposed = 2 * (rank // 2 % height * height + rank // 2 // height) + rank % 2
-    partners = [row * width + (column ^ 1 << bit) for bit in reversed(range(width.bit_length() - 1))]
+    partners = [
+        row * width + (column ^ 1 << bit) for bit in reversed(range(width.bit_length() - 1))
+    ]
     received, given = np.zeros(order // width), np.zeros(order // width)
     per_row = nonzeros * (nonzeros + 1)
     step = 2.0 * order * (5.0 + per_row) / size / rate if rate else 0.0

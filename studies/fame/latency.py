@@ -1,0 +1,36 @@
+"""Figure 1: the latency of a message by distance, primitive and protocol."""
+
+from __future__ import annotations
+
+from studies.fame.chains import CURVES, DISTANCES, PLACES, solved
+from studies.framework import Curve, Panel, Result, Row, study
+
+
+@study(
+    "Figure 1, latency of a message",
+    "Latency rises with distance, protocol A is faster than B, SR2 is faster than SR1",
+)
+def run(quick: bool) -> Result:
+    """All four curves."""
+    times = {c: [solved(c, distance)[0].latency * 1e6 for distance in DISTANCES] for c in CURVES}
+    rows = [
+        Row(f"{curve}, {place}: us", "", f"{value:.2f}")
+        for curve in CURVES
+        for place, value in zip(PLACES, times[curve])
+    ]
+    rising = all(list(values) == sorted(values) for values in times.values())
+    rows.append(Row("latency rises with distance", "yes", str(rising), holds=rising))
+    for primitive in "12":
+        better = [a < b for a, b in zip(times[f"A{primitive}"], times[f"B{primitive}"])]
+        text = f"at {sum(better)} of 3 distances"
+        rows.append(Row(f"A faster than B, SR{primitive}", "yes", text, holds=all(better)))
+    for name in "AB":
+        better = [two < one for one, two in zip(times[f"{name}1"], times[f"{name}2"])]
+        text = f"at {sum(better)} of 3 distances"
+        rows.append(Row(f"SR2 faster than SR1, {name}", "yes", text, holds=all(better)))
+    curves = [Curve(curve, DISTANCES, times[curve]) for curve in CURVES]
+    return Result(
+        rows,
+        [Panel("Latency of a message", "distance", "us", curves)],
+        "The paper prints neither its latencies of transfers nor the values of its figure.",
+    )

@@ -1,0 +1,39 @@
+"""Figure 5 and section 3.1: ping-pongs of one line and of several."""
+
+from __future__ import annotations
+
+from pysmpi.memory.lines import pingpong
+from studies.framework import FITTED, Curve, Panel, Result, Row, study
+from studies.lines.model import costs, ns
+
+LINES = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+@study(
+    "Figure 5, latency of a multi-line ping-pong",
+    "The full model gives the printed times of a line, and o N + q - p / N those of several",
+)
+def run(quick: bool) -> Result:
+    """Both states of the buffers."""
+    model = costs()
+    rows = []
+    for state, printed, measured in (("exclusive", 479.1, 497.1), ("invalid", 748.1, 842.8)):
+        found = ns(pingpong.single_line(model, state, simplified=False))
+        rows.append(
+            Row(f"one line, send buffer {state}: ns", f"{printed} (measured {measured})",
+                f"{found:.1f}", holds=abs(found - printed) < 0.2)
+        )  # fmt: skip
+    panels = []
+    for state, (per_line, startup, saved) in (
+        ("exclusive", (76.0, 1521.0, 1096.0)), ("invalid", (94.9, 2750.0, 2017.5)),
+    ):  # fmt: skip
+        found = [ns(pingpong.multi_line(model, lines, state)) for lines in LINES]
+        printed = [per_line * lines + startup - saved / lines for lines in LINES]
+        worst = max(abs(a / b - 1) for a, b in zip(found, printed))
+        rows.append(
+            Row(f"N lines, {state}: ns", f"{per_line} N + {startup} - {saved} / N",
+                f"at most {100 * worst:.1f} % off", FITTED, worst < 1e-6)
+        )  # fmt: skip
+        curves = [Curve("pysmpi", LINES, found), Curve("printed", LINES, printed, "k--")]
+        panels.append(Panel(f"Ping-pong, {state}", "lines", "ns", curves, "x"))
+    return Result(rows, panels)

@@ -1,0 +1,72 @@
+"""Figure 6: the speed-up of NPB's CG on graphene."""
+
+from __future__ import annotations
+
+from studies.framework import FITTED, Curve, Panel, Result, Row, study
+from studies.runs import MODELS, simulate, speedup
+from studies.smpi.npb_messages import cg
+
+RANKS = (8, 16, 32, 64, 128)
+ORDERS = {"B": (75000, 13), "C": (150000, 15)}
+ITERATIONS = 75
+# Operations that NPB counts in a second of one core: chosen for the 9.9 s of class B on 128 ranks.
+RATE = 1.5e9
+
+
+def seconds(name: str, ranks: int, model: str) -> float:
+    """Seconds of a whole run, from those of two iterations."""
+    found: float = simulate(cg, ranks, *ORDERS[name], 2, RATE, model=model, data="none")
+    return found * ITERATIONS
+
+
+@study(
+    "Figure 6, NPB CG, classes B and C on graphene",
+    "Hybrid takes 9.9 s for class B on 128 ranks and has a plateau from 32 to 64; LogGPS and fluid "
+    "take much less time, and LogGPS scales excellently",
+)
+def run(quick: bool) -> Result:
+    """Both classes with three models."""
+    ranks = RANKS[:3] if quick else RANKS
+    rows, panels = [], []
+    for name in ("B",) if quick else ORDERS:
+        times = {model: {n: seconds(name, n, model) for n in ranks} for model in MODELS}
+        hybrid, most = times["hybrid"], ranks[-1]
+        for count in ranks:
+            printed = "9.9 (9.85)" if (name, count) == ("B", 128) else ""
+            rows.append(
+                Row(f"class {name}, {count} ranks: seconds with hybrid", printed,
+                    f"{hybrid[count]:.2f}", FITTED if printed else "predicted",
+                    abs(hybrid[count] - 9.9) < 0.1 if printed else None)
+            )  # fmt: skip
+        if 64 in ranks:
+            found = speedup(hybrid)
+            step = found[64] / found[32]
+            rows.append(
+                Row(f"class {name}: speed-up of hybrid, 64 / 32 ranks", "plateau", f"{step:.2f}",
+                    holds=0.8 < step < 1.25)
+            )  # fmt: skip
+            step = found[128] / found[64]
+            rows.append(Row(f"class {name}: speed-up of hybrid, 128 / 64 ranks", "", f"{step:.2f}"))
+        for model in ("fluid", "loggps"):
+            ratio = times[model][most] / hybrid[most]
+            rows.append(
+                Row(f"class {name}, {most} ranks: seconds, {model} / hybrid", "well below 1",
+                    f"{ratio:.2f}", holds=ratio < 0.8)
+            )  # fmt: skip
+        for model in MODELS:
+            efficiency = speedup(times[model])[most] / most
+            excellent = model == "loggps"
+            rows.append(
+                Row(f"class {name}, {most} ranks: efficiency with {model}, 8 ranks = 1",
+                    "excellent" if excellent else "", f"{efficiency:.2f}",
+                    holds=efficiency > 0.75 if excellent else None)
+            )  # fmt: skip
+        curves = [Curve("perfect", ranks, ranks, "k--")]
+        curves += [Curve(model, ranks, list(speedup(times[model]).values())) for model in MODELS]
+        panels.append(Panel(f"CG, class {name}", "ranks", "speed-up", curves, "xy"))
+    return Result(
+        rows,
+        panels,
+        f"The messages are those of CG; its computation takes {RATE / 1e9} G operations of NPB in "
+        "a second, the same with each model.",
+    )

@@ -1,0 +1,59 @@
+"""One-to-many and all-to-one transfers of large messages, inside a cabinet and across."""
+
+from __future__ import annotations
+
+from studies.framework import Curve, Panel, Result, Row, study
+from studies.runs import MODELS, simulate
+
+SIZE = 4 << 20
+PEERS = (1, 2, 4, 8, 16, 32, 64, 128)
+LINK = 125e6 * 0.929868  # bytes a second of large messages on a link, by the calibration
+
+
+def fan(outward: bool) -> float:
+    """Seconds until rank 0 has sent a message to each other rank, or received one from each."""
+    import numpy as np
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    data = np.zeros(SIZE, "b")
+    comm.Barrier()
+    begin = MPI.Wtime()
+    if comm.rank == 0:
+        call = comm.Isend if outward else comm.Irecv
+        buffers = [data if outward else np.empty_like(data) for _ in range(comm.size - 1)]
+        MPI.Request.Waitall([call(buffer, peer) for peer, buffer in enumerate(buffers, 1)])
+    elif outward:
+        comm.Recv(data, 0)
+    else:
+        comm.Send(data, 0)
+    return comm.allreduce(MPI.Wtime() - begin, op=MPI.MAX)
+
+
+@study(
+    "Section IV-B, one-to-many and all-to-one contention",
+    "Concurrent messages of one rank share its link: n of them take n times as long as one",
+)
+def run(quick: bool) -> Result:
+    """Both directions with three models."""
+    peers = PEERS[:5] if quick else PEERS
+    rows, panels = [], []
+    for title, outward in (("one-to-many", True), ("all-to-one", False)):
+        found = {
+            model: [
+                simulate(fan, n + 1, outward, model=model, data="none", fold="64KiB") for n in peers
+            ]
+            for model in MODELS
+        }
+        for model in MODELS:
+            most = peers[-1]
+            ratio = found[model][-1] / found[model][0] / most
+            rows.append(
+                Row(f"{title}, {model}: time of {most} / (time of 1 times {most})", "",
+                    f"{ratio:.3f}", holds=abs(ratio - 1) < 0.1)
+            )  # fmt: skip
+        bound = [n * SIZE / LINK for n in peers]
+        curves = [Curve(model, peers, found[model]) for model in MODELS]
+        curves.append(Curve("n S / B", peers, bound, "k--"))
+        panels.append(Panel(title, "peers", "seconds", curves, "xy"))
+    return Result(rows, panels, "The paper prints no figure of these; the bound is the link's.")
