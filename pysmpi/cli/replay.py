@@ -75,7 +75,8 @@ def command(
         kept = None
         if trace is not None:
             chosen = find_format(trace)
-            file = stack.enter_context(OutputFile("--trace", trace, direct=chosen.streams))
+            direct = chosen.streams or chosen.several
+            file = stack.enter_context(OutputFile("--trace", trace, direct=direct))
             format = chosen.open(file.path, is_packed(trace))
             stack.callback(format.close)
         if view is not None or explain:

@@ -44,7 +44,7 @@ def convert(source: str, target: str, format: str | None = None) -> None:
     facts = read_facts(source)
     chosen = find_format(target, format)
     with ExitStack() as stack:
-        file = stack.enter_context(OutputFile("convert", target))
+        file = stack.enter_context(OutputFile("convert", target, direct=chosen.several))
         writer = chosen.open(file.path, is_packed(target))
         stack.callback(writer.close)
         describe = getattr(writer, "describe", None)

@@ -21,13 +21,15 @@ from pysmpi.trace.events import Format
 class TraceFormat:
     """A suffix, a description of one line, and the function to open: `open(path, compressed)`.
 
-    A format that `streams` writes whole lines, which readers understand up to any line.
+    A format that `streams` writes whole lines, which readers understand up to any line. One of
+    `several` files writes them itself, under names that follow from that of the trace.
     """
 
     name: str
     line: str
     open: Callable[[str, bool], Format]
     streams: bool = False
+    several: bool = False
 
 
 FORMATS: Registry[TraceFormat] = Registry("format of timelines", "pysmpi.trace_formats")
@@ -63,6 +65,12 @@ def _parquet(path: str, compressed: bool) -> Format:
     return ParquetFormat(path, compressed)
 
 
+def _archive(path: str, compressed: bool) -> Format:
+    from pysmpi.trace.archive import ArchiveFormat
+
+    return ArchiveFormat(path, compressed)
+
+
 def _table(path: str, compressed: bool) -> Format:
     from pysmpi.trace.table import TableFormat
 
@@ -81,6 +89,7 @@ FORMATS.add(TraceFormat("csv", "a table of events", _table))
 FORMATS.add(TraceFormat("ti", "SMPI's time-independent traces", _independent, True))
 FORMATS.add(TraceFormat("paje", "Paje's trace format, which ViTE shows", _paje))
 FORMATS.add(TraceFormat("goal", "the input of LogGOPSim", _goal))
+FORMATS.add(TraceFormat("otf2", "an OTF2 archive, for Vampir and Scalasca", _archive, several=True))
 FORMATS.add(TraceFormat("parquet", "tables of the recorded form, with pyarrow", _parquet))
 
 

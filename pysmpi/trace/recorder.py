@@ -114,7 +114,8 @@ def recording(
     name = os.fspath(name)
     chosen = find_format(name, format)
     with ExitStack() as stack:
-        target = stack.enter_context(OutputFile("--trace", name, direct=chosen.streams))
+        direct = chosen.streams or chosen.several
+        target = stack.enter_context(OutputFile("--trace", name, direct=direct))
         recorder = recorder_for(name, target.path, format)
         stack.enter_context(attached(recorder, job))
         yield recorder
