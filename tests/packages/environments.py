@@ -82,7 +82,9 @@ class Environments:
         constraints = VERSIONS / f"{name}.txt"
         if constraints.exists():
             command += ["-c", str(constraints)]
-        _call(command, f"cannot install {', '.join(missing)}")
+        # An empty directory in the place of CUDA: packages are built for processors.
+        with tempfile.TemporaryDirectory() as nothing:
+            _call(command, f"cannot install {', '.join(missing)}", environ={"CUDA_PATH": nothing})
         stamp.write_text("\n".join(sorted(have | set(missing))) + "\n")
 
     def _install_pysmpi(self, path: Path) -> None:
