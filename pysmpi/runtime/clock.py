@@ -20,6 +20,7 @@ from types import BuiltinFunctionType
 from typing import Any
 
 from pysmpi.mpi.base import ranks
+from pysmpi.runtime import alarms
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 
@@ -69,7 +70,11 @@ def _sleep(real: Callable[[float], None]) -> Callable[[float], None]:
             raise ValueError("sleep length must be non-negative")
         # A call of the operating system takes a while, even one that asks for nothing: a loop
         # that sleeps for no time until something happens has to get on.
-        rank.sleep(max(float(seconds), SYSTEM_CALL))
+        seconds = max(float(seconds), SYSTEM_CALL)
+        if alarms.next_alarm() is None:
+            rank.sleep(seconds)
+        else:
+            alarms.sleep(rank, seconds)
         return None
 
     return like(real, sleep)

@@ -7,6 +7,7 @@ code of a rank) waits with `block(timeout)` until another calls its `wake()`.
 from __future__ import annotations
 
 import atexit
+import math
 from collections import deque
 from collections.abc import Callable
 from time import monotonic, sleep
@@ -15,6 +16,7 @@ from typing import Any
 from greenlet import getcurrent
 
 from pysmpi.mpi.base import ranks
+from pysmpi.runtime import alarms
 
 # A test that fails lets this much time pass (s), so that a loop of tests gets somewhere.
 POLL_COST = 1e-7
@@ -77,7 +79,10 @@ def wait(waiting: deque[Any], timeout: float) -> bool:
     fiber: Any = running()
     waiting.append(fiber)
     try:
-        fiber.block(None if timeout < 0 else timeout)
+        if alarms.next_alarm() is None:
+            fiber.block(None if timeout < 0 else timeout)
+        else:
+            _wait_with_alarms(fiber, timeout)
     finally:
         if fiber in waiting:
             waiting.remove(fiber)
@@ -85,6 +90,18 @@ def wait(waiting: deque[Any], timeout: float) -> bool:
         else:
             taken = True
     return taken
+
+
+def _wait_with_alarms(fiber: Any, timeout: float) -> None:
+    rank = fiber.rank
+    end = math.inf if timeout < 0 else rank.now() + timeout
+    while True:
+        date = alarms.next_alarm()
+        until = end if date is None else min(date, end)
+        left = until - rank.now()
+        if fiber.block(None if left == math.inf else left) or until == end:
+            return
+        alarms.deliver()
 
 
 def _check(blocking: bool, timeout: float) -> None:

@@ -164,7 +164,6 @@ DIFFERS = {
     "sys.settrace(None); gc.callbacks.append": _COLLECTOR,
     "tracemalloc.start()": _OPERATING_SYSTEM,
     "os.nice(3)": _OPERATING_SYSTEM,
-    "signal.setitimer": _OPERATING_SYSTEM,
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from pysmpi.runtime import alarms
 from pysmpi.runtime.outside import (
     children,
     descriptors,
@@ -38,6 +39,7 @@ def install(
     polling.install(patches, replacements)
     started = children.install(patches, replacements)
     signals.install(replacements)
+    alarms.install(replacements)
     streams.install(patches, stopwatch)
     foreign_loops.install(patches)
     replacements.everywhere()

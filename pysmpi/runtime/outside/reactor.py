@@ -27,6 +27,7 @@ from pysmpi.kernel.requests import Request
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.ranks import Fiber, fiber_of
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.runtime import alarms
 from pysmpi.runtime.collection import CollectingRank
 from pysmpi.runtime.locks import give_way
 from pysmpi.runtime.outside.notes import describe
@@ -133,6 +134,13 @@ class Reactor:
             raise RuntimeError("a simulated rank waits outside the simulation")
         rank = fiber.rank
         engine = self.engine
+        alarm = alarms.next_alarm()
+        if alarm is not None:
+            left = max(0.0, alarm - rank.now())
+            if timeout is None or left < timeout:
+                timeout = left
+            else:
+                alarm = None  # the wait is over before
         process = rank.enter()
         process.settle()
         wait = OutsideWait(fiber, list(fds), look, side)
@@ -159,6 +167,9 @@ class Reactor:
                 engine.call_off(date, waits[1])
         fiber.pace = None
         rank.leave()
+        if alarm is not None and not gate.done:
+            alarms.deliver()
+            return True
         return gate.done
 
     def missed(self, fds: Iterable[int] = (), side: PeerSide | None = None) -> None:
