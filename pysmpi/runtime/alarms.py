@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import math
 import signal
-from _signal import getsignal as _getsignal
-from _signal import raise_signal as _raise_signal
-from _signal import signal as _set_handler
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -26,6 +23,8 @@ from pysmpi.mpi.base.ranks import Rank, fiber_of
 if TYPE_CHECKING:
     from pysmpi.runtime.outside.replacing import Replacements
 
+# Python's own, for the process; those that ranks find in `signal` are for the handlers of a rank.
+_getsignal, _set_handler, _raise_signal = signal.getsignal, signal.signal, signal.raise_signal
 _LOOK = 0.01  # processor time (s) between two looks
 _Setitimer = Callable[..., tuple[float, float]]
 
