@@ -18,6 +18,7 @@ from pysmpi.faults.injection import injection_of
 from pysmpi.mpi.base import ranks
 from pysmpi.output import OutputFile
 from pysmpi.runtime import collection
+from pysmpi.runtime.exit_status import MPI_ERROR, USAGE
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.loader import FunctionProgram, RankProgram, find_program
 from pysmpi.runtime.options import (
@@ -34,7 +35,6 @@ from pysmpi.runtime.options import (
 from pysmpi.runtime.options import check as checked
 from pysmpi.runtime.result import ProgramError, Result, write_report
 from pysmpi.runtime.spawning import Segment
-from pysmpi.runtime.verdict import MPI_ERROR, USAGE
 
 if TYPE_CHECKING:
     from pysmpi.analysis.observation import Observation

@@ -14,7 +14,7 @@ from pysmpi.mpi import calls
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import CallKind, MpiCall, Procedure
 from pysmpi.mpi.point_to_point.requests import Request as RequestHandle
-from pysmpi.runtime import verdict
+from pysmpi.runtime.exit_status import MPI_ERROR
 from pysmpi.runtime.findings import Finding, joined, report
 from pysmpi.runtime.simulation import RankState, Simulation
 
@@ -217,4 +217,4 @@ def add_findings(session: CheckSession, result: Result) -> None:
         parts.append(result.error.rstrip("\n"))
     result.error = "\n".join(parts)
     if any(finding.error for finding in found):
-        result.exit_status = result.exit_status or verdict.MPI_ERROR
+        result.exit_status = result.exit_status or MPI_ERROR

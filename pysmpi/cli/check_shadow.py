@@ -39,7 +39,7 @@ def check(
     limit: float,
     quiet: bool,
 ) -> int:
-    """Run both ways and print the verdict; the exit status.
+    """Run both ways and print the comparison; the exit status.
 
     `program` finds the program anew.
     """
@@ -56,12 +56,12 @@ def check(
     if full.error:
         return full.exit_status
     shadow, other = _run(program(), options, "with shadow options", dry=False)
-    verdict = compare(full, shadow, one, other, limit)
-    if not verdict.passed and options.compute in MEASURED:
+    comparison = compare(full, shadow, one, other, limit)
+    if not comparison.passed and options.compute in MEASURED:
         again, calls = _run(program(), unsampled, "in full once more, because it failed", dry=True)
-        verdict.again = compare(full, again, one, calls, limit)
+        comparison.again = compare(full, again, one, calls, limit)
     if options.report is not None:
-        figures = {**shadow.report(), "check": verdict.report()}
+        figures = {**shadow.report(), "check": comparison.report()}
         if options.report == "-":
             write_report(figures, "-")
         else:
@@ -72,9 +72,9 @@ def check(
         from pysmpi.cli.summary import summary
 
         click.echo(summary(shadow), err=True)
-    for line in verdict.lines():
+    for line in comparison.lines():
         click.echo(f"pysmpi: {line}", err=True)
-    return 0 if verdict.passed else 1
+    return 0 if comparison.passed else 1
 
 
 def _run(

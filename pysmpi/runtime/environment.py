@@ -14,18 +14,18 @@ from typing import Any
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.descriptors import STANDARD
+from pysmpi.runtime.rank_environment import RankEnvironment, here
 from pysmpi.runtime.simulator import process, simulates
-from pysmpi.runtime.surroundings import RankEnvironment, here
 
 # Above the numbers of an operating system (Linux: 4194304), so that no real process has them.
 FIRST_PID = 5_000_000
 _getpid = os.getpid  # value of the operating system
 
 
-def launcher_variables(surroundings: RankEnvironment) -> dict[str, str]:
+def launcher_variables(rank_environment: RankEnvironment) -> dict[str, str]:
     """The variables of launchers for the place of a process: Open MPI's, MPICH's and PMIx's."""
-    rank, size = str(surroundings.rank), str(surroundings.size)
-    local_rank, local_size = str(surroundings.local_rank), str(surroundings.local_size)
+    rank, size = str(rank_environment.rank), str(rank_environment.size)
+    local_rank, local_size = str(rank_environment.local_rank), str(rank_environment.local_size)
     return {
         "OMPI_COMM_WORLD_RANK": rank,
         "OMPI_COMM_WORLD_SIZE": size,
@@ -59,25 +59,25 @@ class _Variables(dict[Any, Any]):
 
     def own(self) -> dict[Any, Any]:
         """The variables of the rank that is running."""
-        surroundings = here()
-        if surroundings is None:
+        rank_environment = here()
+        if rank_environment is None:
             return self.common
-        own = surroundings.environ
+        own = rank_environment.environ
         if own is None:
-            own = surroundings.environ = dict(self.common)
-            special = launcher_variables(surroundings)
-            special.update(surroundings.variables or {})
+            own = rank_environment.environ = dict(self.common)
+            special = launcher_variables(rank_environment)
+            special.update(rank_environment.variables or {})
             for name, value in special.items():
                 own[os.fsencode(name)] = os.fsencode(value)
         return own
 
     def __getitem__(self, key: Any) -> Any:
-        surroundings = here()
+        rank_environment = here()
         if (
-            surroundings is not None
-            and surroundings.environ is None
+            rank_environment is not None
+            and rank_environment.environ is None
             and key not in _LAUNCHER
-            and not surroundings.variables
+            and not rank_environment.variables
         ):
             # The same for all ranks so far: reading it does not take a copy.
             return self.common[key]
@@ -166,11 +166,11 @@ def patch_children(patches: Patches, module: Any) -> None:
     environment = 5  # position of the list of variables
 
     def fork_exec(*args: Any) -> Any:
-        surroundings = here()
-        if surroundings is None or args[environment] is not None:
+        rank_environment = here()
+        if rank_environment is None or args[environment] is not None:
             return real(*args)
         variables = dict(vars(os.environ)["_data"].items())
-        variables.update(surroundings.state.facets.get("variables", {}))  # by `os.putenv`
+        variables.update(rank_environment.state.facets.get("variables", {}))  # by `os.putenv`
         own = [key + b"=" + value for key, value in variables.items() if value is not None]
         return real(*args[:environment], own, *args[environment + 1 :])
 
@@ -187,10 +187,10 @@ def _patch_pid(patches: Patches) -> None:
     simulator = real_getpid()
 
     def getpid() -> int:
-        surroundings = here()
-        if surroundings is None or not simulates():
+        rank_environment = here()
+        if rank_environment is None or not simulates():
             return real_getpid()
-        return FIRST_PID + surroundings.number
+        return FIRST_PID + rank_environment.number
 
     def getppid() -> int:
         if here() is None or not simulates():
@@ -198,8 +198,8 @@ def _patch_pid(patches: Patches) -> None:
         return simulator
 
     def kill(pid: int, signal: int) -> None:
-        surroundings = here()
-        if surroundings is not None and pid == FIRST_PID + surroundings.number:
+        rank_environment = here()
+        if rank_environment is not None and pid == FIRST_PID + rank_environment.number:
             pid = process()
         real_kill(pid, signal)
 
@@ -211,8 +211,8 @@ def _patch_pid(patches: Patches) -> None:
         """A function with a process number as first argument."""
 
         def call(pid: Any, *args: Any) -> Any:
-            surroundings = here()
-            if surroundings is not None and pid == FIRST_PID + surroundings.number:
+            rank_environment = here()
+            if rank_environment is not None and pid == FIRST_PID + rank_environment.number:
                 pid = 0 if simulates() else pid
             return real(pid, *args)
 
@@ -239,9 +239,9 @@ def _patch_proc(patches: Patches) -> None:
             path, *args = given
             name = fspath(path) if hasattr(path, "__fspath__") else path
             if name.__class__ is str and name.startswith("/proc/"):
-                surroundings = here()
-                if surroundings is not None:
-                    mine = str(FIRST_PID + surroundings.number)
+                rank_environment = here()
+                if rank_environment is not None:
+                    mine = str(FIRST_PID + rank_environment.number)
                     root, proc, pid, *rest = name.split("/")
                     if pid == mine:
                         path = "/".join((root, proc, "self", *rest))
@@ -274,8 +274,8 @@ def patch_psutil(patches: Patches, module: ModuleType) -> None:
     real = kind._init
 
     def _init(self: Any, pid: int | None, _ignore_nsp: bool = False) -> None:
-        surroundings = here()
-        mine = None if surroundings is None else FIRST_PID + surroundings.number
+        rank_environment = here()
+        mine = None if rank_environment is None else FIRST_PID + rank_environment.number
         if mine is None or pid not in (None, mine):
             real(self, pid, _ignore_nsp)
             return
@@ -293,10 +293,10 @@ def _patch_host(patches: Patches) -> None:
 
     def uname() -> Any:
         real = real_uname()
-        surroundings = here()
-        if surroundings is None:
+        rank_environment = here()
+        if rank_environment is None:
             return real
-        return os.uname_result((real[0], surroundings.host, *real[2:]))
+        return os.uname_result((real[0], rank_environment.host, *real[2:]))
 
     patches.set(os, "uname", like(real_uname, uname))
 
@@ -306,16 +306,17 @@ def patch_platform(patches: Patches, module: ModuleType) -> None:
     real_node, real_uname = module.node, module.uname
 
     def node() -> str:
-        surroundings = here()
-        return real_node() if surroundings is None else surroundings.host
+        rank_environment = here()
+        return real_node() if rank_environment is None else rank_environment.host
 
     def uname() -> Any:
         real = real_uname()
-        surroundings = here()
-        if surroundings is None:
+        rank_environment = here()
+        if rank_environment is None:
             return real
         # The last field is computed at its first use, and is not a part of the constructor.
-        return type(real)(real.system, surroundings.host, real.release, real.version, real.machine)
+        host = rank_environment.host
+        return type(real)(real.system, host, real.release, real.version, real.machine)
 
     patches.set(module, "node", like(real_node, node))
     patches.set(module, "uname", like(real_uname, uname))

@@ -17,8 +17,8 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.runtime.imports import ImportSystem
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.rank_environment import RankEnvironment, here
 from pysmpi.runtime.simulator import simulates
-from pysmpi.runtime.surroundings import RankEnvironment, here
 
 # Ends a rank of a universe at once, with an exit status.
 EXIT_HARD: StateSlot[ranks.Universe, Callable[[ranks.Rank, int], None]] = StateSlot(ranks.Universe)
@@ -40,40 +40,40 @@ def _patch_atexit(patches: Patches, imports: ImportSystem) -> None:
     real_register, real_unregister = atexit.register, atexit.unregister
 
     def register(func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:
-        surroundings = here()
-        if surroundings is None or imports.importing_shared:
+        environment = here()
+        if environment is None or imports.importing_shared:
             # Functions that a shared module registers during its import belong to the whole
             # process.
             real_register(func, *args, **kwargs)
         else:
-            if surroundings.at_exit is None:
-                surroundings.at_exit = []
-            surroundings.at_exit.append((func, args, kwargs))
+            if environment.at_exit is None:
+                environment.at_exit = []
+            environment.at_exit.append((func, args, kwargs))
         return func
 
     def unregister(func: Callable[..., Any], /) -> None:
-        surroundings = here()
-        if surroundings is not None and surroundings.at_exit:
-            surroundings.at_exit = [entry for entry in surroundings.at_exit if entry[0] != func]
+        environment = here()
+        if environment is not None and environment.at_exit:
+            environment.at_exit = [entry for entry in environment.at_exit if entry[0] != func]
         real_unregister(func)
 
     def _ncallbacks() -> int:
-        surroundings = here()
-        return real_count() if surroundings is None else len(surroundings.at_exit or ())
+        environment = here()
+        return real_count() if environment is None else len(environment.at_exit or ())
 
     def _clear() -> None:
-        surroundings = here()
-        if surroundings is None:
+        environment = here()
+        if environment is None:
             real_clear()
         else:
-            surroundings.at_exit = None
+            environment.at_exit = None
 
     def _run_exitfuncs() -> None:
-        surroundings = here()
-        if surroundings is None:
+        environment = here()
+        if environment is None:
             real_run()
         else:
-            run_exit_functions(surroundings)
+            run_exit_functions(environment)
 
     real_count, real_clear, real_run = atexit._ncallbacks, atexit._clear, atexit._run_exitfuncs
     for function in (register, unregister, _ncallbacks, _clear, _run_exitfuncs):
@@ -81,15 +81,15 @@ def _patch_atexit(patches: Patches, imports: ImportSystem) -> None:
         patches.set(atexit, name, like(getattr(atexit, name), function))
 
 
-def run_exit_functions(surroundings: RankEnvironment) -> None:
+def run_exit_functions(environment: RankEnvironment) -> None:
     """Call the functions that the running rank registered with `atexit`, the latest first.
 
     As in Python, an exception is shown and the next function is called; `SystemExit` is raised
     again at the end.
     """
     leave: SystemExit | None = None
-    while surroundings.at_exit:
-        function, args, kwargs = surroundings.at_exit.pop()
+    while environment.at_exit:
+        function, args, kwargs = environment.at_exit.pop()
         try:
             function(*args, **kwargs)
         except SystemExit as error:

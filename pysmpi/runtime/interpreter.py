@@ -38,11 +38,11 @@ from pysmpi.runtime.process.exchange import MISSING, Exchange
 from pysmpi.runtime.process.restoring import Restoring
 from pysmpi.runtime.process.versions import version_of
 from pysmpi.runtime.program_errors import strip
+from pysmpi.runtime.rank_environment import RankEnvironment
 from pysmpi.runtime.rules import Rules
 from pysmpi.runtime.shadow.setup import Shadowing
 from pysmpi.runtime.shared_state import SharedState
 from pysmpi.runtime.stopwatch import Stopwatch
-from pysmpi.runtime.surroundings import RankEnvironment
 
 # Modules that are changed once they are there.
 _WHEN_LOADED: dict[str, Callable[[Patches, ModuleType], Any]] = {
@@ -190,7 +190,7 @@ class Interpreter:
         finally:
             _running.remove(self)
 
-    def live(self, surroundings: RankEnvironment, program: RankProgram | None = None) -> Any:
+    def live(self, rank_environment: RankEnvironment, program: RankProgram | None = None) -> Any:
         """Run the program in the running rank, to the end of its simulated process.
 
         `program` is a program that another one has started and prepared. Returns the program's
@@ -199,53 +199,53 @@ class Interpreter:
         outside.
         """
         try:
-            value = self._run(surroundings, program or self.program)
+            value = self._run(rank_environment, program or self.program)
         except (exits.HardExit, GreenletExit, KeyboardInterrupt):
             raise
         except SystemExit as leave:
             traceback.clear_frames(leave.__traceback__)
-            self.finish(surroundings)
-            self._let_go(surroundings, program)
+            self.finish(rank_environment)
+            self._let_go(rank_environment, program)
             raise
         except BaseException as error:
             hook: Any = sys.excepthook
             if hook in (None, sys.__excepthook__):
-                self.finish(surroundings)
+                self.finish(rank_environment)
                 raise
             hook(type(error), error, strip(error.__traceback__))
-            self.finish(surroundings)
+            self.finish(rank_environment)
             raise SystemExit(1) from None
-        self.finish(surroundings)
-        self._let_go(surroundings, program)
+        self.finish(rank_environment)
+        self._let_go(rank_environment, program)
         return value
 
-    def _run(self, surroundings: RankEnvironment, program: RankProgram) -> Any:
+    def _run(self, rank_environment: RankEnvironment, program: RankProgram) -> Any:
         try:
             return program.run()
         finally:
             if not simulator.simulates():
-                forks.leave(surroundings)
+                forks.leave(rank_environment)
 
     def admit(self, program: RankProgram) -> None:
         """Know the private modules of one more program."""
         for name in program.private:
             self.rules.ordered.setdefault(name, True)
 
-    def finish(self, surroundings: RankEnvironment) -> None:
+    def finish(self, rank_environment: RankEnvironment) -> None:
         """The end of a Python process, for the running rank.
 
         Waits for its threads, then calls its exit functions, which may raise `SystemExit`.
         """
         if self.threads is not None:
-            self.threads.finish(surroundings)
-        exits.run_exit_functions(surroundings)
+            self.threads.finish(rank_environment)
+        exits.run_exit_functions(rank_environment)
 
-    def _let_go(self, surroundings: RankEnvironment, program: RankProgram | None) -> None:
+    def _let_go(self, rank_environment: RankEnvironment, program: RankProgram | None) -> None:
         # The return value may need modules that the function has imported.
         if not isinstance(program or self.program, FunctionProgram):
             assert self.exchange is not None
             self.exchange.collect()
-            modules = surroundings.state.modules.values()
+            modules = rank_environment.state.modules.values()
             teardown.let_go([module for module in modules if module is not MISSING])
 
     def forget(self, rank: Any) -> None:

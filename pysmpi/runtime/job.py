@@ -35,17 +35,18 @@ from pysmpi.platform.config import Settings
 from pysmpi.platform.units import parse_size
 from pysmpi.runtime import collection
 from pysmpi.runtime.deadlock import DeadlockReport, find_deadlock
+from pysmpi.runtime.exit_status import USAGE, exit_status
 from pysmpi.runtime.exits import HardExit
 from pysmpi.runtime.folding.setup import Folding
 from pysmpi.runtime.glances import Glances, limit
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import RankProgram
 from pysmpi.runtime.options import Options
+from pysmpi.runtime.rank_environment import RankEnvironment
 from pysmpi.runtime.result import Result, plain
 from pysmpi.runtime.shadow.setup import Shadowing
 from pysmpi.runtime.simulation import Simulation
 from pysmpi.runtime.spawning import ProgramPart, Segment, Spawner
-from pysmpi.runtime.surroundings import RankEnvironment
 from pysmpi.runtime.timing import (
     ComputeTiming,
     NativeTiming,
@@ -55,7 +56,6 @@ from pysmpi.runtime.timing import (
     find_timing,
 )
 from pysmpi.runtime.touched_memory import followed_by
-from pysmpi.runtime.verdict import USAGE, verdict
 
 if TYPE_CHECKING:
     from pysmpi.runtime.explain_speed import WallMeter
@@ -205,9 +205,9 @@ class Job:
             if self.on_ready is not None:
                 self.on_ready(simulation)
             simulation.run()
-            judgement = verdict(simulation, simulation.outcomes, self.deadlock)
+            ending = exit_status(simulation, simulation.outcomes, self.deadlock)
             simulation.let_go()
-        return self._result(time.perf_counter() - begun, *judgement)
+        return self._result(time.perf_counter() - begun, *ending)
 
     def _transport(self) -> Transport:
         if self._control is not None:
@@ -355,7 +355,7 @@ class Job:
 
 
 class RankSetup:
-    """Gives each rank of a world its surroundings and its timer, when it begins."""
+    """Gives each rank of a world its rank_environment and its timer, when it begins."""
 
     def __init__(self, job: Job, parts: Sequence[ProgramPart]) -> None:
         self.job = job

@@ -24,7 +24,7 @@ from pysmpi.frames import current_site
 from pysmpi.runtime.imports import ImportSystem
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.surroundings import here
+from pysmpi.runtime.rank_environment import here
 
 # libmpi.so.40, libmpi_cxx.so, libmpi_mpifh.so.40, libmpich.so.12, libmpifort.so.12, libmpi_gnu.so
 _MPI = re.compile(r"lib(mpi|mpi_\w+|mpich\w*|mpifort\w*|mpicxx\w*|pmpi\w*|mpi_abi)\.(so|dylib)\b")

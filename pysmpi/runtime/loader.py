@@ -24,7 +24,7 @@ from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.runtime.python_flags import PythonFlags, parse_flags
-from pysmpi.runtime.surroundings import here
+from pysmpi.runtime.rank_environment import here
 
 _NOT_PROGRAMS = ("mpi4py", "pysmpi")  # packages with modules that stay shared under `-m`
 
@@ -85,8 +85,8 @@ class _MainProgram(RankProgram):
     cached: str | None = None
 
     def run(self) -> None:
-        surroundings = here()
-        if surroundings is None:
+        environment = here()
+        if environment is None:
             raise RuntimeError("a program runs in a rank only")
         if self.flags:
             self.flags.begin()

@@ -13,7 +13,7 @@ from typing import Any
 from pysmpi.runtime.imports import ImportSystem
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange
-from pysmpi.runtime.surroundings import here
+from pysmpi.runtime.rank_environment import here
 
 _NONE = object()
 
@@ -40,30 +40,30 @@ class _OfRank:
         if logger is None:
             return self
         common = vars(logger)
-        surroundings = here()
-        if surroundings is None or self.shared.importing:
+        environment = here()
+        if environment is None or self.shared.importing:
             if self.name not in common:
                 raise AttributeError(self.name)
             self.shared.touch(logger, self)
             return common[self.name]
-        if surroundings.logging is None:
-            surroundings.logging = {}
-        own = surroundings.logging.setdefault(logger, {})
+        if environment.logging is None:
+            environment.logging = {}
+        own = environment.logging.setdefault(logger, {})
         if self.name not in own:
             own[self.name] = self.copy(common[self.name])
         return own[self.name]
 
     def __set__(self, logger: Any, value: Any) -> None:
         common = vars(logger)
-        surroundings = here()
-        if surroundings is None or self.shared.importing:
+        environment = here()
+        if environment is None or self.shared.importing:
             self.shared.touch(logger, self)
             common[self.name] = value
             return
         common.setdefault(self.name, self.first())
-        if surroundings.logging is None:
-            surroundings.logging = {}
-        surroundings.logging.setdefault(logger, {})[self.name] = value
+        if environment.logging is None:
+            environment.logging = {}
+        environment.logging.setdefault(logger, {})[self.name] = value
 
 
 class _SharedImports:

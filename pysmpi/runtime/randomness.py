@@ -17,15 +17,15 @@ from typing import Any
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.surroundings import RankEnvironment
+from pysmpi.runtime.rank_environment import RankEnvironment
 
 _SHARED = 1 << 31  # numbers of generators from here on are of shared modules
 
 
-def _next_seed(surroundings: RankEnvironment) -> int:
+def _next_seed(environment: RankEnvironment) -> int:
     """A seed for the next generator of a rank that the program does not seed."""
-    surroundings.generators += 1
-    return (surroundings.distinct_seed << 32) + surroundings.generators
+    environment.generators += 1
+    return (environment.distinct_seed << 32) + environment.generators
 
 
 class SharedGenerators:
@@ -40,16 +40,16 @@ class SharedGenerators:
 
     def begin(self) -> None:
         """The rank that is running imports a shared module."""
-        surroundings = ranks.current().program
-        if surroundings is not None:
-            self._before[surroundings] = surroundings.generators
-            surroundings.generators += _SHARED
+        environment = ranks.current().program
+        if environment is not None:
+            self._before[environment] = environment.generators
+            environment.generators += _SHARED
 
     def end(self) -> None:
         """It has imported the module."""
-        surroundings = ranks.current().program
-        if surroundings in self._before:
-            surroundings.generators = self._before.pop(surroundings)
+        environment = ranks.current().program
+        if environment in self._before:
+            environment.generators = self._before.pop(environment)
 
 
 def patch_random(patches: Patches, module: ModuleType) -> None:
@@ -61,17 +61,17 @@ def patch_random(patches: Patches, module: ModuleType) -> None:
 
     def seed(self: Any, a: Any = None, version: int = 2) -> None:
         if a is None:
-            surroundings = current().program
-            if surroundings is not None:
-                a = _next_seed(surroundings)
+            environment = current().program
+            if environment is not None:
+                a = _next_seed(environment)
         real_seed(self, a, version)
 
     seed = like(real_seed, seed)
 
-    def own(surroundings: RankEnvironment) -> Any:
-        generator = surroundings.random
+    def own(environment: RankEnvironment) -> Any:
+        generator = environment.random
         if generator is None:
-            generator = surroundings.random = kind(surroundings.distinct_seed)
+            generator = environment.random = kind(environment.distinct_seed)
         return generator
 
     patches.set(kind, "seed", seed)
@@ -87,10 +87,10 @@ def _of_rank(
     current = ranks.current
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        surroundings = current().program
-        if surroundings is None:
+        environment = current().program
+        if environment is None:
             return real(*args, **kwargs)
-        return getattr(own(surroundings), name)(*args, **kwargs)
+        return getattr(own(environment), name)(*args, **kwargs)
 
     function = like(real, call)
     if function is call:
@@ -105,10 +105,10 @@ def patch_numpy(patches: Patches, module: ModuleType) -> None:
     kind = module.RandomState
     current = ranks.current
 
-    def own(surroundings: RankEnvironment) -> Any:
-        state = surroundings.numpy_random
+    def own(environment: RankEnvironment) -> Any:
+        state = environment.numpy_random
         if state is None:
-            state = surroundings.numpy_random = kind(surroundings.distinct_seed)
+            state = environment.numpy_random = kind(environment.distinct_seed)
         return state
 
     for owner in (module, low):
@@ -119,20 +119,20 @@ def patch_numpy(patches: Patches, module: ModuleType) -> None:
     real_seed = hidden.seed
 
     def seed(seed: Any = None) -> None:
-        surroundings = current().program
-        if surroundings is None:
+        environment = current().program
+        if environment is None:
             real_seed(seed)
         else:
             if seed is None:
-                seed = Random(_next_seed(surroundings)).getrandbits(32)
-            own(surroundings).seed(seed)
+                seed = Random(_next_seed(environment)).getrandbits(32)
+            own(environment).seed(seed)
 
     real_default_rng = module.default_rng
 
     def default_rng(seed: Any = None) -> Any:
-        surroundings = current().program
-        if seed is None and surroundings is not None:
-            seed = _next_seed(surroundings)
+        environment = current().program
+        if seed is None and environment is not None:
+            seed = _next_seed(environment)
         return real_default_rng(seed)
 
     seed = like(real_seed, seed)
@@ -148,8 +148,8 @@ def patch_numpy(patches: Patches, module: ModuleType) -> None:
         """The hidden generator of the rank that is running."""
 
         def __getattribute__(self, name: str) -> Any:
-            surroundings = current().program
-            return getattr(hidden if surroundings is None else own(surroundings), name)
+            environment = current().program
+            return getattr(hidden if environment is None else own(environment), name)
 
     OfRank.__name__, OfRank.__qualname__ = kind.__name__, kind.__qualname__
     OfRank.__module__ = kind.__module__
@@ -160,9 +160,9 @@ def patch_numpy(patches: Patches, module: ModuleType) -> None:
     real_bits = source.randbits
 
     def randbits(k: int) -> int:
-        surroundings = current().program
-        if surroundings is None:
+        environment = current().program
+        if environment is None:
             return int(real_bits(k))
-        return Random(_next_seed(surroundings)).getrandbits(k)
+        return Random(_next_seed(environment)).getrandbits(k)
 
     patches.set(source, "randbits", like(real_bits, randbits))

@@ -113,9 +113,9 @@ class Rules:
             if table:
                 prefix = name
                 while prefix:
-                    verdict = table.get(prefix)
-                    if verdict is not None:
-                        return verdict
+                    private = table.get(prefix)
+                    if private is not None:
+                        return private
                     prefix = prefix.rpartition(".")[0]
         return None
 
@@ -193,14 +193,14 @@ class Rules:
 
         `shared` is true if a shared module imports it.
         """
-        verdict = self.by_name(name)
-        return self.by_origin(name, spec, shared) if verdict is None else verdict
+        private = self.by_name(name)
+        return self.by_origin(name, spec, shared) if private is None else private
 
     def already_loaded(self, name: str, module: Any) -> bool:
         """Whether a module that the caller of a run has loaded would be private in it."""
-        verdict = self.by_name(name)
-        if verdict is not None:
-            return verdict
+        private = self.by_name(name)
+        if private is not None:
+            return private
         spec = getattr(module, "__spec__", None)
         file = getattr(module, "__file__", None)
         if spec is None:

@@ -19,7 +19,7 @@ from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.outside.descriptors import changing, is_ready
 from pysmpi.runtime.outside.reactor import READ, WRITE, Reactor, reactor
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.surroundings import here
+from pysmpi.runtime.rank_environment import here
 
 _LOOPBACK = "127.0.0.1"
 # Methods that wait for data, and which of their arguments are flags.
@@ -203,10 +203,10 @@ def _wait(
 
 def _is_simulated(name: Any) -> bool:
     """Whether ranks run on a host with this name."""
-    surroundings = here()
-    if surroundings is None or not isinstance(name, str):
+    environment = here()
+    if environment is None or not isinstance(name, str):
         return False
-    if name == surroundings.host:
+    if name == environment.host:
         return True
     universe = getattr(ranks.current(), "universe", None)
     return universe is not None and any(
@@ -229,8 +229,8 @@ def _patch_names(patches: Patches, module: ModuleType) -> None:
     real_name = module.gethostname
 
     def gethostname() -> str:
-        surroundings = here()
-        return real_name() if surroundings is None else surroundings.host
+        environment = here()
+        return real_name() if environment is None else environment.host
 
     patches.set(module, "gethostname", like(real_name, gethostname))
     for name in ("gethostbyname", "gethostbyname_ex", "getaddrinfo"):

@@ -16,7 +16,7 @@ from typing import Any
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.descriptors import duplicate
 from pysmpi.runtime.process.exchange import Exchange
-from pysmpi.runtime.surroundings import RankEnvironment
+from pysmpi.runtime.rank_environment import RankEnvironment
 
 # Names of `sys` that programs assign to.
 _SYS = (
@@ -47,12 +47,12 @@ _OF_OBJECTS = {
 launched_from: str | None = None
 
 
-def _argv(surroundings: RankEnvironment, common: list[str]) -> list[str]:
-    return list(common if surroundings.arguments is None else surroundings.arguments)
+def _argv(environment: RankEnvironment, common: list[str]) -> list[str]:
+    return list(common if environment.arguments is None else environment.arguments)
 
 
-def _path(surroundings: RankEnvironment, common: list[str]) -> list[str]:
-    entry = surroundings.path_entry
+def _path(environment: RankEnvironment, common: list[str]) -> list[str]:
+    entry = environment.path_entry
     if entry is None:
         return list(common)
     if launched_from is not None and common and common[0] == launched_from:
@@ -66,8 +66,8 @@ class _Stdin:
     def __init__(self) -> None:
         self.nothing: Any = None
 
-    def __call__(self, surroundings: RankEnvironment, common: Any) -> Any:
-        if surroundings.rank == 0 or common is None:
+    def __call__(self, environment: RankEnvironment, common: Any) -> Any:
+        if environment.rank == 0 or common is None:
             return common
         if self.nothing is None or self.nothing.closed:
             self.nothing = open(
@@ -101,7 +101,7 @@ def install(patches: Patches, exchange: Exchange) -> None:
     space = vars(sys)
     exchange.watch(space, "argv", _argv)
     exchange.watch(space, "path", _path)
-    exchange.watch(space, "orig_argv", lambda surroundings, common: list(common))
+    exchange.watch(space, "orig_argv", lambda environment, common: list(common))
     exchange.watch_list(space, "meta_path")
     exchange.watch_list(space, "path_hooks")
     stdin = _Stdin()

@@ -34,8 +34,8 @@ from pysmpi.runtime.locks import RankLock, RankRLock, ThreadLock, begin_turns, g
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.outside import forks
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.rank_environment import RankEnvironment, here
 from pysmpi.runtime.simulator import simulates
-from pysmpi.runtime.surroundings import RankEnvironment, here
 
 StartThread = Callable[[Any, Callable[[], Any]], Any]
 
@@ -130,7 +130,7 @@ class Threads:
     def __init__(self, start_fiber: StartThread) -> None:
         self.start_fiber = start_fiber
         self.members: weakref.WeakKeyDictionary[threading.Thread, Any]
-        self.members = weakref.WeakKeyDictionary()  # thread -> surroundings of its rank
+        self.members = weakref.WeakKeyDictionary()  # thread -> environment of its rank
         self.executors: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self.sentinels: weakref.WeakSet[RankLock] = weakref.WeakSet()
 
@@ -161,8 +161,8 @@ class Threads:
         return like(real, start_joinable_thread)
 
     def _start(self, rank: Any, body: Callable[[], Any], handle: _Handle | None) -> int:
-        surroundings = rank.program
-        surroundings.threaded = True
+        environment = rank.program
+        environment.threaded = True
 
         def live() -> None:
             try:
@@ -176,7 +176,7 @@ class Threads:
                 traceback.print_exc()
             finally:
                 if not simulates():
-                    forks.leave(surroundings)
+                    forks.leave(environment)
                 if handle is not None:
                     handle._set_done()
                 sentinel = getattr(running(), "sentinel", None)
@@ -211,11 +211,11 @@ class Threads:
 
     # Functions of `threading`
 
-    def main_of(self, surroundings: RankEnvironment) -> threading.Thread:
+    def main_of(self, environment: RankEnvironment) -> threading.Thread:
         """The main thread of a rank."""
-        thread = surroundings.main_thread
+        thread = environment.main_thread
         if thread is None:
-            thread = surroundings.main_thread = _MainThread()
+            thread = environment.main_thread = _MainThread()
             fiber = getattr(ranks.current(), "fiber", None)
             if fiber is not None:
                 vars(thread)["_ident"] = _identify(fiber)
@@ -225,10 +225,10 @@ class Threads:
         """Called by `current_thread` for a thread that `threading` has not started."""
 
         def unknown_thread() -> Any:
-            surroundings = here()
-            if surroundings is None or getattr(running(), "is_thread", False):
+            environment = here()
+            if environment is None or getattr(running(), "is_thread", False):
                 return real()
-            thread = self.main_of(surroundings)
+            thread = self.main_of(environment)
             thread._set_ident()  # type: ignore[attr-defined]
             threading._active[thread.ident] = thread  # type: ignore[attr-defined]
             return thread
@@ -237,9 +237,9 @@ class Threads:
 
     def bootstrap(self, real: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def _bootstrap(thread: Any) -> None:
-            surroundings = here()
-            if surroundings is not None:
-                self.members[thread] = surroundings
+            environment = here()
+            if environment is not None:
+                self.members[thread] = environment
                 thread._invoke_excepthook = _passing_exits(thread._invoke_excepthook)
             real(thread)
 
@@ -247,35 +247,35 @@ class Threads:
 
     def main_thread(self, real: Callable[[], Any]) -> Callable[[], Any]:
         def main_thread() -> Any:
-            surroundings = here()
-            return real() if surroundings is None else self.main_of(surroundings)
+            environment = here()
+            return real() if environment is None else self.main_of(environment)
 
         return like(real, main_thread)
 
     def enumerate(self, real: Callable[[], list[Any]]) -> Callable[[], list[Any]]:
         def enumerate() -> list[Any]:
-            surroundings = here()
-            if surroundings is None:
+            environment = here()
+            if environment is None:
                 return [thread for thread in real() if thread not in self.members]
-            mine = [thread for thread in real() if self.members.get(thread) is surroundings]
-            return [self.main_of(surroundings), *mine]
+            mine = [thread for thread in real() if self.members.get(thread) is environment]
+            return [self.main_of(environment), *mine]
 
         return like(real, enumerate)
 
     # The end of a rank
 
-    def finish(self, surroundings: RankEnvironment) -> None:
+    def finish(self, environment: RankEnvironment) -> None:
         """Wait for the threads of the rank that is running, except for daemons.
 
         As Python does at the end of a process; executors are shut down first.
         """
         for executor, owner in list(self.executors.items()):
-            if owner is surroundings:
+            if owner is environment:
                 executor.shutdown(wait=True)
         for thread, owner in list(self.members.items()):
-            if owner is surroundings and not thread.daemon and thread.is_alive():
+            if owner is environment and not thread.daemon and thread.is_alive():
                 thread.join()
-        main = surroundings.main_thread
+        main = environment.main_thread
         if main is not None:
             threading._active.pop(main.ident, None)  # type: ignore[attr-defined]
 
@@ -462,9 +462,9 @@ def _note_owners(patches: Patches, kind: Any, threads: Threads) -> None:
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         real_init(self, *args, **kwargs)
-        surroundings = here()
-        if surroundings is not None:
-            threads.executors[self] = surroundings
+        environment = here()
+        if environment is not None:
+            threads.executors[self] = environment
 
     patches.set(kind, "__init__", like(real_init, __init__))
 

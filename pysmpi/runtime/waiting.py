@@ -268,9 +268,9 @@ def name_comm(rank: Rank, handle: Any) -> tuple[Communicator | None, str]:
 
 def describe_core(rank: Rank, core: Communicator) -> str:
     """The name in reports of a communicator, which may have no name."""
-    if core is rank.world.core:
+    if core is rank.world.communicator:
         return "WORLD"
-    if core is rank.self_core:
+    if core is rank.self_communicator:
         return "SELF"
     name = ""
     for impl, said in LOCALS.of(rank).items():

@@ -131,7 +131,7 @@ class ShadowComparison:
         )
 
     def lines(self) -> list[str]:
-        """The verdict, for people."""
+        """The result, for people."""
         full, shadow = self.full, self.shadow
         found = [
             f"check: simulated {text.seconds(full.seconds)} in full, "

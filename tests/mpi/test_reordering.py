@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pysmpi
 from pysmpi.mpi.base.ranks import current
-from pysmpi.mpi.groups.communicator import world_core
+from pysmpi.mpi.groups.communicator import world_communicator
 from pysmpi.mpi.topologies.graphs import DistGraph, Edges, Grid
 from pysmpi.mpi.topologies.reordering import Places, in_blocks, order_for
 
@@ -47,7 +47,7 @@ def run(main: Any, nprocs: int, platform: str, map_by: str = "core") -> list[Any
 
 def places_of(grid: Any) -> Places:
     """The hosts of the first ranks of the world."""
-    return Places(world_core(current().world), grid.size)
+    return Places(world_communicator(current().world), grid.size)
 
 
 def test_a_reordered_grid_talks_less_to_other_hosts(machines: dict[int, str]) -> None:
@@ -109,11 +109,11 @@ def test_orders_are_permutations_that_cost_no_more(
     grid = Grid(dims, [periodic] * len(dims))
 
     def main() -> None:
-        order = order_for(world_core(current().world), grid)
+        order = order_for(world_communicator(current().world), grid)
         places = places_of(grid)
         assert sorted(order) == list(range(grid.size))
         assert places.cost(grid, order) <= places.cost(grid, range(grid.size)) * (1 + 1e-9)
-        assert order == order_for(world_core(current().world), grid)
+        assert order == order_for(world_communicator(current().world), grid)
 
     run(main, grid.size, machines[4], map_by)
 
@@ -132,7 +132,7 @@ def test_any_weighted_graph_is_reordered(machines: dict[int, str], data: Any) ->
     graph = DistGraph(edges, True)
 
     def main() -> None:
-        order = order_for(world_core(current().world), graph)
+        order = order_for(world_communicator(current().world), graph)
         assert sorted(order) == list(range(size))
 
     run(main, size, machines[4])

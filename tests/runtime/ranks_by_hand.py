@@ -14,15 +14,15 @@ from pysmpi.runtime import collection
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import RankProgram
 from pysmpi.runtime.process.exchange import Door
-from pysmpi.runtime.surroundings import RankEnvironment
+from pysmpi.runtime.rank_environment import RankEnvironment
 
 
 class HandRank:
     """As much of a rank as the runtime needs."""
 
-    def __init__(self, pid: int, surroundings: RankEnvironment | None) -> None:
+    def __init__(self, pid: int, environment: RankEnvironment | None) -> None:
         self.pid = pid
-        self.program = surroundings
+        self.program = environment
         self.state: list[Any] = []
         self.seconds = 0.0
         self.result: Any = None
@@ -98,14 +98,14 @@ def run(
         _door.exchange = interpreter.exchange
         members = []
         for number in range(size):
-            surroundings = RankEnvironment(
+            environment = RankEnvironment(
                 number,
                 size,
                 host=hosts(number),
                 arguments=program.arguments,
                 path_entry=program.path_entry,
             )
-            members.append(HandRank(number, surroundings))
+            members.append(HandRank(number, environment))
         fibers = []
         for member in members:
             fiber = _Fiber(lambda member=member: _live(interpreter, member))

@@ -16,8 +16,8 @@ from pysmpi.platform.placement import Slot
 from pysmpi.runtime import locks
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import FunctionProgram
+from pysmpi.runtime.rank_environment import RankEnvironment
 from pysmpi.runtime.simulation import RankState, Simulation
-from pysmpi.runtime.surroundings import RankEnvironment
 
 
 def run(main: Any, size: int = 1, states: Any = RankState.FINISHED) -> list[Any]:

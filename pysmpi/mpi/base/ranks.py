@@ -83,7 +83,7 @@ class World(Owner):
         self.universe = universe
         self.first = first  # pid of rank 0; the others follow
         self.size = size
-        self.core: Any = None  # of COMM_WORLD, after its first use
+        self.communicator: Any = None  # of COMM_WORLD, after its first use
         self.state = []
         self.main: Callable[[Rank], Any] | None = None  # the program of each of its ranks
         self.equip: Callable[[Rank], Any] | None = None  # called just before a rank begins
@@ -164,7 +164,8 @@ class Rank(Owner):
 
     __slots__ = (
         "pid", "world", "universe", "engine", "process", "timer", "host", "program",
-        "fiber", "self_core", "polls", "core", "in_call", "record", "watchers", "__weakref__",
+        "fiber", "self_communicator", "polls", "core", "in_call", "record", "watchers",
+        "__weakref__",
     )  # fmt: skip
 
     def __init__(self, pid: int, world: World, process: Process) -> None:
@@ -177,9 +178,9 @@ class Rank(Owner):
         self.timer: Any = None  # native timing of compute: `stop() -> seconds`, `start()`
         self.host: Any = None  # the platform's host that it runs on
         self.core = 0  # and the number of its core there
-        self.program: Any = None  # its private surroundings
+        self.program: Any = None  # its private environment
         self.fiber: Any = None  # of its main thread
-        self.self_core: Any = None  # of COMM_SELF, after its first use
+        self.self_communicator: Any = None  # of COMM_SELF, after its first use
         self.polls = 0  # number of failed tests in a row
         self.in_call = True  # whether its timer stands; it runs while the program does
         # The MPI call of its running thread: a `MpiCall`, or data from which `call` makes one.
@@ -190,7 +191,7 @@ class Rank(Owner):
     def forget(self) -> None:
         """Release the state of the rank, at its end."""
         forget(self, Rank)
-        self.program = self.timer = self.self_core = None
+        self.program = self.timer = self.self_communicator = None
 
     def __repr__(self) -> str:
         return f"<rank {self.index} of {self.world.size}, pid {self.pid}>"

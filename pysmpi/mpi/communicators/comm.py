@@ -30,8 +30,8 @@ from pysmpi.mpi.groups.communicator import (
     Communicator,
     check_revoked,
     connect,
-    self_core,
-    world_core,
+    self_communicator,
+    world_communicator,
 )
 from pysmpi.mpi.groups.groups import Group, Members
 from pysmpi.mpi.groups.handle_types import IntercommHandle as Intercomm
@@ -58,8 +58,8 @@ class PredefinedCommunicator:
         self.find = find
 
 
-WORLD = PredefinedCommunicator("MPI_COMM_WORLD", lambda rank: world_core(rank.world))
-SELF = PredefinedCommunicator("MPI_COMM_SELF", self_core)
+WORLD = PredefinedCommunicator("MPI_COMM_WORLD", lambda rank: world_communicator(rank.world))
+SELF = PredefinedCommunicator("MPI_COMM_SELF", self_communicator)
 
 
 class Local:
@@ -103,8 +103,8 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         if impl.__class__ is Communicator:
             return impl
         if impl is WORLD:
-            known: Communicator | None = current().world.core
-            return known or world_core(current().world)
+            known: Communicator | None = current().world.communicator
+            return known or world_communicator(current().world)
         impl = self._live()
         found: Communicator = (
             impl.find(current()) if impl.__class__ is PredefinedCommunicator else impl

@@ -15,7 +15,7 @@ from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.comm import CONTEXT_BYTES, Comm, use_class
-from pysmpi.mpi.communicators.intercomm_creation import join, meet
+from pysmpi.mpi.communicators.intercomm_creation import communicator_of_groups, join
 from pysmpi.mpi.communicators.intracomm import Intracomm
 from pysmpi.mpi.groups.agreement import agree
 from pysmpi.mpi.groups.communicator import Communicator
@@ -74,7 +74,7 @@ class Intercomm(Comm):
         ):
             if not 0 <= leader < len(members):
                 fail(ERR_RANK, f"{name} is {leader}, expected 0 to {len(members) - 1}")
-        new = meet(rank, tag, mine, theirs)
+        new = communicator_of_groups(rank, tag, mine, theirs)
         handle = cls._of(new)
         if errhandler is not None:
             handle.Set_errhandler(errhandler)

@@ -151,7 +151,9 @@ def _pair(core: Communicator, mine: Members, theirs: Members) -> tuple[Communica
     return one, other
 
 
-def meet(rank: Rank, purpose: str, mine: Members, theirs: Members) -> Communicator:
+def communicator_of_groups(
+    rank: Rank, purpose: str, mine: Members, theirs: Members
+) -> Communicator:
     """An intercommunicator of two groups that know each other: all members agree on it."""
     first, second = (mine, theirs) if mine[0] < theirs[0] else (theirs, mine)
     meetings = MEETINGS.of(rank.universe)

@@ -69,7 +69,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         side = self._live()
         rank = current()
 
-        def settle(values: dict[int, Any]) -> FileError | None:
+        def decide(values: dict[int, Any]) -> FileError | None:
             if any(other != value for other in values.values()):
                 return FileError(c.ERR_NOT_SAME, f"{call}: the processes differ in its arguments")
             try:
@@ -78,7 +78,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
                 return error
             return None
 
-        error = agree(rank, side.file.core, f"file_{call}", value, WORD, settle)
+        error = agree(rank, side.file.core, f"file_{call}", value, WORD, decide)
         if error is not None:
             self._raise(error)
 
@@ -136,14 +136,14 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         storage = side.file.storage
         rank = current()
 
-        def settle(values: Any) -> FileError | None:
+        def decide(values: Any) -> FileError | None:
             try:
                 storage.close_for_good()
             except FileError as error:
                 return error
             return None
 
-        error = agree(rank, side.file.core, "file_close", None, 0, settle)
+        error = agree(rank, side.file.core, "file_close", None, 0, decide)
         errhandlers.forget(self)
         self._retire()
         if error is not None:

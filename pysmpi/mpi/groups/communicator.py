@@ -156,19 +156,19 @@ def connect(one: Communicator, other: Communicator) -> None:
     other.remote = one
 
 
-def world_core(world: World) -> Communicator:
+def world_communicator(world: World) -> Communicator:
     """The core of `COMM_WORLD`."""
-    core: Communicator | None = world.core
+    core: Communicator | None = world.communicator
     if core is None:
-        core = world.core = Communicator(
+        core = world.communicator = Communicator(
             world.universe, range(world.first, world.first + world.size)
         )
     return core
 
 
-def self_core(rank: Rank) -> Communicator:
+def self_communicator(rank: Rank) -> Communicator:
     """The core of `COMM_SELF`."""
-    core: Communicator | None = rank.self_core
+    core: Communicator | None = rank.self_communicator
     if core is None:
-        core = rank.self_core = Communicator(rank.universe, range(rank.pid, rank.pid + 1))
+        core = rank.self_communicator = Communicator(rank.universe, range(rank.pid, rank.pid + 1))
     return core

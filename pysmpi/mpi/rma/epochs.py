@@ -64,10 +64,10 @@ class Synchronization:
             fail(ERR_RMA_SYNC, "MODE_NOPRECEDE, but there are accesses before this Fence", self)
         rank = current()
         if not given & MODE_NOPRECEDE:
-            side.meet(rank)
+            side.barrier(rank)
             fetching = [access for access in _outgoing(side) if access.returns]
-            side.settle(rank, [*side.incoming, *fetching])
-        side.meet(rank)
+            side.complete_accesses(rank, [*side.incoming, *fetching])
+        side.barrier(rank)
         if side.fenced:
             _tell("epoch_closed", side, rank, "fence", range(side.window.core.size))
         side.fenced = not given & MODE_NOSUCCEED
@@ -134,7 +134,7 @@ class Synchronization:
         side, exposure = self._exposure("Wait")
         rank = current()
         rank.process.wait(exposure.receives)
-        side.settle(rank, _accesses_of(side, exposure))
+        side.complete_accesses(rank, _accesses_of(side, exposure))
         side.exposure = None
         _tell("epoch_closed", side, rank, "post", sorted(exposure.origins))
         return True
@@ -154,7 +154,7 @@ class Synchronization:
         if over:
             rank.polls = 0
             process.wait(exposure.receives)
-            side.settle(rank, ())
+            side.complete_accesses(rank, ())
             side.exposure = None
             _tell("epoch_closed", side, rank, "post", sorted(exposure.origins))
         return over
@@ -245,7 +245,7 @@ class Synchronization:
         if found is not None:
             process = current()
             if not _settle_locally(process, *found):
-                found[0].glimpse(process)
+                found[0].pass_time(process)
 
     @mpi.one_sided("12.5.4")
     def Flush_local_all(self) -> None:
@@ -253,14 +253,14 @@ class Synchronization:
         side = self._locked("Flush_local_all")
         rank = current()
         if not _settle_locally(rank, side, _outgoing(side)):
-            side.glimpse(rank)
+            side.pass_time(rank)
 
     @mpi.one_sided("12.5.4")
     def Sync(self) -> None:
         """Synchronize public and private copies of the window."""
         side = self._live()
         rank = current()
-        side.glimpse(rank)
+        side.pass_time(rank)
 
     # Common to all calls.
 
@@ -353,8 +353,8 @@ def _signal(side: WindowSide, rank: int, tag: int) -> Send:
 
 def _flush(rank: Rank, side: WindowSide, accesses: Iterable[RemoteAccess]) -> None:
     """Wait until accesses have taken effect; let time pass in any case."""
-    if not side.settle(rank, accesses):
-        side.glimpse(rank)
+    if not side.complete_accesses(rank, accesses):
+        side.pass_time(rank)
 
 
 def _settle_locally(rank: Rank, side: WindowSide, accesses: Iterable[RemoteAccess]) -> bool:
@@ -365,4 +365,4 @@ def _settle_locally(rank: Rank, side: WindowSide, accesses: Iterable[RemoteAcces
             fetching.append(access)
         else:
             access.keep()
-    return side.settle(rank, fetching)
+    return side.complete_accesses(rank, fetching)

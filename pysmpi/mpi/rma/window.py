@@ -189,7 +189,7 @@ class WindowSide:
 
     # Waiting, for a process that has entered its call.
 
-    def settle(self, rank: Rank, accesses: Iterable[RemoteAccess]) -> bool:
+    def complete_accesses(self, rank: Rank, accesses: Iterable[RemoteAccess]) -> bool:
         """Wait until accesses have taken effect; whether there was anything to wait for."""
         requests = [access.watch() for access in accesses]
         if self.owed > 0.0:
@@ -203,7 +203,7 @@ class WindowSide:
         rank.process.wait(requests)
         return True
 
-    def glimpse(self, rank: Rank) -> None:
+    def pass_time(self, rank: Rank) -> None:
         """Let a little time pass in a call without a wait.
 
         The time increases if a program makes only such calls.
@@ -215,7 +215,7 @@ class WindowSide:
         rank.process.sleep(self.glance)
         self.looked = rank.engine.now
 
-    def meet(self, rank: Rank) -> None:
+    def barrier(self, rank: Rank) -> None:
         """Wait in a barrier of all processes of the window."""
         core = self.window.core
         part = Meeting(core, self.me, Call("barrier", self.me, core.size))

@@ -170,9 +170,10 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
             fail(ERR_RMA_SYNC, "Free inside of an epoch of Start or Post", self)
         attributes.deleted(self)
         rank = current()
-        side.meet(rank)
-        side.settle(rank, [*side.incoming, *(a for t in side.outgoing.values() for a in t)])
-        side.meet(rank)
+        side.barrier(rank)
+        outgoing = [access for target in side.outgoing.values() for access in target]
+        side.complete_accesses(rank, [*side.incoming, *outgoing])
+        side.barrier(rank)
         errhandlers.forget(self)
         self._retire()
 

@@ -12,7 +12,7 @@ from pysmpi.errors import UsageError
 from pysmpi.frames import import_site
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.surroundings import here
+from pysmpi.runtime.rank_environment import here
 
 _INSTEAD = {
     "gevent": "use threads or asyncio, which wait in simulated time",

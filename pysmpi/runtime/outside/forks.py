@@ -18,7 +18,7 @@ from greenlet import getcurrent
 
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.exits import HardExit, run_exit_functions
-from pysmpi.runtime.surroundings import RankEnvironment
+from pysmpi.runtime.rank_environment import RankEnvironment
 
 _exit, _getpid = os._exit, os.getpid
 # A rank sees Python's handlers in place of pysmpi's; a child has to replace the real ones.
@@ -74,8 +74,8 @@ def fork(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def _become_plain() -> None:
     """Make a process of the child that a rank has just forked."""
     rank = ranks.current()
-    surroundings = rank.program
-    if surroundings is None:
+    rank_environment = rank.program
+    if rank_environment is None:
         return
     engine = rank.engine
     engine.before = engine.idle = None
@@ -131,7 +131,7 @@ def _become_main_thread() -> None:
         thread._set_tstate_lock()
 
 
-def leave(surroundings: RankEnvironment) -> NoReturn:
+def leave(rank_environment: RankEnvironment) -> NoReturn:
     """End this process as Python does after the end of a program, or after its exception."""
     error = sys.exc_info()[1]
     status = 0
@@ -149,7 +149,7 @@ def leave(surroundings: RankEnvironment) -> NoReturn:
     try:
         shutdown: Any = vars(threading)["_shutdown"]
         shutdown()
-        run_exit_functions(surroundings)
+        run_exit_functions(rank_environment)
     except BaseException:
         traceback.print_exc()
     for stream in (sys.stdout, sys.stderr):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ERROR, USAGE, MPI_ERROR, INTERRUPTED = 1, 2, 3, 130
 
 
-def verdict(
+def exit_status(
     simulation: Simulation, outcomes: Sequence[Outcome], deadlock: DeadlockReport | None
 ) -> tuple[int, str | None]:
     """The exit status and the report, None if all went well.

@@ -11,7 +11,7 @@ from ranks_by_hand import run
 
 from pysmpi.runtime.exits import HardExit
 from pysmpi.runtime.loader import CommandProgram, ScriptProgram
-from pysmpi.runtime.surroundings import RankEnvironment
+from pysmpi.runtime.rank_environment import RankEnvironment
 
 
 def lines(capsys) -> list[str]:

@@ -14,7 +14,7 @@ from pysmpi.runtime.process.exchange import State
 
 
 class RankEnvironment:
-    """The private surroundings of one rank; `Rank.program` holds them.
+    """The private environment of one rank; `Rank.program` holds them.
 
     `rank` of `size` is the place in the world; `local_rank` of `local_size` that among the ranks
     of the same host. `number` distinguishes all ranks of a run, spawned ones included.
@@ -88,5 +88,5 @@ class RankEnvironment:
 
 
 def here() -> RankEnvironment | None:
-    """The surroundings of the rank that is running; None outside a run."""
+    """The environment of the rank that is running; None outside a run."""
     return ranks.current().program  # type: ignore[no-any-return]
