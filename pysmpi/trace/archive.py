@@ -210,6 +210,7 @@ class _Archive:
                     end, operation, comm, root, call.sent, call.received
                 ),
             )  # fmt: skip
+            break  # a call for objects has several operations
         self._add(rank, thread, call.end, 4 * number + 3, lambda to: to.leave(end, region))
 
     def _message(self, message: TracedMessage) -> None:
