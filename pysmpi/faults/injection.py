@@ -7,7 +7,8 @@ the rank was, and where the others waited.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from pysmpi import text
@@ -17,10 +18,41 @@ from pysmpi.faults.specification import Fault, RandomFaults, parse_fault
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Send
 from pysmpi.mpi.base.ranks import Rank
+from pysmpi.platform.points import Link
+from pysmpi.platform.profiles import (
+    BANDWIDTH,
+    HOST_STATE,
+    LATENCY,
+    OF_HOSTS,
+    SPEED,
+    ProfileDef,
+    SpeedProfile,
+)
 from pysmpi.runtime.deadlock import group_waits, table
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.simulation import RankState, Simulation
 from pysmpi.runtime.waiting import Census
+
+# Models in which a message is a flow through the links of its route.
+FLOWS = ("hybrid", "fluid", "cm02", "lv08", "ib")
+
+
+class ProfileTimer:
+    """The timer of a rank whose host has a profile of its speed."""
+
+    def __init__(self, timer: Any, speed: SpeedProfile, rank: Rank) -> None:
+        self._timer = timer
+        self._speed = speed
+        self._rank = rank
+
+    def stop(self) -> float:
+        """Stop it; the simulated seconds of compute, from the rank's own clock on."""
+        work = float(self._timer.stop())
+        rank = self._rank
+        return self._speed.seconds(rank.engine.now + rank.process.debt, work)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._timer, name)
 
 
 class SlowTimer:
@@ -39,11 +71,16 @@ class SlowTimer:
 
 
 class Injection:
-    """The faults of one job."""
+    """The faults of one job, and the changes that the profiles of its platform say."""
 
-    def __init__(self, faults: Sequence[Fault | RandomFaults], seed: int) -> None:
+    def __init__(
+        self, faults: Sequence[Fault | RandomFaults], seed: int, profiles: Sequence[ProfileDef] = ()
+    ) -> None:
         self.faults = list(faults)
+        self.profiles = list(profiles)
+        self._due: set[Process] = set()  # events of profiles
         self.seed = seed
+        self._listens = False
         self.report: str | None = None
         self.dead_links: dict[str, Fault] = {}
         self.simulation: Any = None
@@ -67,6 +104,11 @@ class Injection:
                     f"--fault {fault.text}: found no {fault.kind} {fault.name!r} in the platform "
                     f"{job.platform.name}"
                 )
+        if any(one.kind not in OF_HOSTS for one in self.profiles):
+            self._check_model(f"{job.platform.source}: profiles of links")
+        for fault in self.faults:
+            if isinstance(fault, Fault) and fault.kind == "link":
+                self._check_model(f"--fault {fault.text}")
         before: Callable[[Simulation], Any] | None = job.on_ready
 
         def ready(simulation: Simulation) -> None:
@@ -77,8 +119,25 @@ class Injection:
 
         job.on_ready = ready
 
+    def _check_model(self, where: str) -> None:
+        """Links change only under models whose messages flow through them."""
+        name = self.job.machine.model.name
+        if name not in FLOWS:
+            raise UsageError(
+                f"{where}: expected a model whose messages share links ({', '.join(FLOWS)}), "
+                f"found model {name}"
+            )
+
     def begin(self) -> None:
         """The ranks are there: note the dates."""
+        for profile in self.profiles:
+            if profile.kind == SPEED:
+                speed = SpeedProfile(profile.profile)
+                for rank in self.simulation.universe.ranks:
+                    if rank.host.name == profile.name:
+                        self._time(rank, partial(ProfileTimer, speed=speed, rank=rank))
+            else:
+                self._next(profile, profile.profile.events())
         for fault in self.faults:
             for one in self._drawn(fault) if isinstance(fault, RandomFaults) else [fault]:
                 self._at(one)
@@ -121,9 +180,13 @@ class Injection:
         return [rank for rank in self.simulation.universe.ranks if rank.host.name == fault.name]
 
     def _slow(self, rank: Rank, factor: float) -> None:
-        """Compute of a rank takes longer; also of one that has not begun."""
+        """Compute of a rank takes longer."""
+        self._time(rank, partial(SlowTimer, factor=factor))
+
+    def _time(self, rank: Rank, wrap: Callable[[Any], Any]) -> None:
+        """Wrap the timer of a rank; also of one that has not begun."""
         if rank.timer is not None:
-            rank.timer = SlowTimer(rank.timer, factor)
+            rank.timer = wrap(rank.timer)
             return
         equip = rank.world.equip
 
@@ -131,20 +194,110 @@ class Injection:
             if equip is not None:
                 equip(other)
             if other is rank and other.timer is not None:
-                other.timer = SlowTimer(other.timer, factor)
+                other.timer = wrap(other.timer)
 
         rank.world.equip = later
 
+    def _next(self, one: ProfileDef, events: Iterator[tuple[float, float]]) -> None:
+        """Let the next event of a profile happen at its date."""
+        found = next(events, None)
+        if found is None:
+            return
+        date, value = found
+        simulation = self.simulation
+        place = simulation.universe.processes[0]
+        event = Process(simulation.engine, place.pid, place.slot, place.core)
+
+        def happens() -> None:
+            self._due.discard(event)
+            if not simulation.running or self.report is not None:
+                return
+            self._change(one, date, value)
+            # Changes alone wake nobody: if nothing else is due, the ranks are in a deadlock.
+            if self._others():
+                self._next(one, events)
+
+        if date <= 0.0 and one.kind in (BANDWIDTH, LATENCY):
+            self._change(one, date, value)
+            self._next(one, events)
+            return
+        event.resume = happens
+        self._due.add(event)
+        simulation.engine.queue.push(date, event)
+
+    def _others(self) -> bool:
+        """Whether anything but changes is due, now or later."""
+        engine = self.simulation.engine
+        return engine.left > 0 or any(
+            event not in self._due for events in engine.queue.events.values() for event in events
+        )
+
+    def _change(self, one: ProfileDef, date: float, value: float) -> None:
+        kind = "host" if one.kind == HOST_STATE else "link"
+        fault = Fault(kind, one.name, date, None, "", one.where)
+        if one.kind == HOST_STATE:
+            ranks = [
+                rank for rank in self._on_host(fault)
+                if self.simulation.outcomes[rank.pid].state is RankState.RUNNING
+            ] if not value else []  # fmt: skip
+            if ranks:
+                self._end(fault, ranks)
+            return
+        for link in self.job.platform.links_of(one.name):
+            if one.kind == BANDWIDTH:
+                self._set_bandwidth(link, value)
+            elif one.kind == LATENCY:
+                self._flows().resource_of(link).latency = value
+                self._replan()
+            elif value:
+                self.dead_links.pop(link.name, None)
+            else:
+                self._kill_link(link.name, fault)
+                if self._flows().resource_of(link).constraint.count:
+                    self._end(fault, [], "; messages are on it")
+
+    def _flows(self) -> Any:
+        """The model of the network, without a memory model around it."""
+        transport = self.simulation.engine.book.transport
+        while not hasattr(transport, "resource_of"):
+            transport = transport.network
+        return transport
+
+    def _replan(self) -> None:
+        """Forget plans that were made with former properties of links."""
+        self._flows().paths.clear()
+        book = self.simulation.engine.book
+        book.sizes, book.pairs, book.nbytes, book.count = {}, {}, -1, 0
+
+    def _set_bandwidth(self, link: Link, bandwidth: float) -> None:
+        """Change the bandwidth of a link, also for messages on it."""
+        transport, system = self._flows(), self.simulation.engine.system
+        resource = transport.resource_of(link)
+        constraint, before = resource.constraint, resource.bandwidth
+        resource.bandwidth = bandwidth
+        resource.resistance = transport.weight / bandwidth
+        system.set_capacity(constraint, bandwidth)
+        for activity in list(constraint.members):
+            # Its bound was the smallest bandwidth of its links; so it is again.
+            least = min(one.capacity for one in activity.constraints)
+            if activity.system is not None and activity.bound in (before, least):
+                system.set_bound(activity, least)
+        self._replan()
+
     def _link(self, fault: Fault) -> None:
         """A link is slower from now on, or carries nothing any more."""
-        transport = self.simulation.engine.book.transport
-        system = self.simulation.engine.system
         for link in self.job.platform.links:
             if link.name == fault.name and fault.slow is not None:
-                resource = transport.resource_of(link)
-                system.set_capacity(resource.constraint, resource.constraint.capacity / fault.slow)
+                bandwidth = self._flows().resource_of(link).bandwidth
+                self._set_bandwidth(link, bandwidth / fault.slow)
         if fault.slow is None:
-            self.dead_links[fault.name] = fault
+            self._kill_link(fault.name, fault)
+
+    def _kill_link(self, name: str, fault: Fault) -> None:
+        """From now on, messages fail that start on this link."""
+        self.dead_links[name] = fault
+        if not self._listens:
+            self._listens = True
             self.simulation.universe.listen(self)
 
     def flow_started(self, send: Send, now: float) -> None:
@@ -179,7 +332,7 @@ class Injection:
         date = text.seconds(fault.date)
         lines = [
             f"{PartFailed.code} {PartFailed.title}: {what} failed at t={date} (simulated), "
-            f"--fault {fault.text}{more}"
+            f"{fault.origin or '--fault ' + fault.text}{more}"
         ]
         lines += table([*groups, *others], ())
         lines.append(f"  real MPI: the launcher ends the job.   help: pysmpi explain "
@@ -191,11 +344,12 @@ class Injection:
 
 
 def injection_of(job: Job) -> Injection | None:
-    """The faults that the options of a job ask for, attached to it."""
+    """The faults that the options of a job ask for and its platform's profiles, attached to it."""
     texts = job.options.fault
-    if not texts:
+    profiles = job.platform.profiles
+    if not texts and not profiles:
         return None
     found = [parse_fault(one) for one in ([texts] if isinstance(texts, str) else texts)]
-    injection = Injection(found, job.options.seed)
+    injection = Injection(found, job.options.seed, profiles)
     injection.attach(job)
     return injection

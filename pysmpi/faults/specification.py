@@ -19,13 +19,17 @@ _FORMS = (
 
 @dataclass(frozen=True)
 class Fault:
-    """A part of the machine fails, or becomes `slow` times slower, at a date (simulated s)."""
+    """A part of the machine fails, or becomes `slow` times slower, at a date (simulated s).
+
+    `text` is the value of --fault; `origin` the place in a platform file instead.
+    """
 
     kind: str
     name: str
     date: float
     slow: float | None = None
     text: str = ""
+    origin: str = ""
 
 
 @dataclass(frozen=True)

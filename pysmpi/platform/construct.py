@@ -23,6 +23,7 @@ from pysmpi.platform.definition import (
 )
 from pysmpi.platform.model import Host, Link, NetPoint, Platform, Router
 from pysmpi.platform.numbers import MOST, read_count
+from pysmpi.platform.profiles import OF_HOSTS
 from pysmpi.platform.units import parse_bandwidth, parse_time
 from pysmpi.platform.zones import LocalRoute, Zone, load_kinds
 from pysmpi.platform.zones.fat_tree import FatTreeShape
@@ -71,7 +72,16 @@ class _Construction:
             zone.seal(loopback)
         if not self._hosts:
             raise UsageError(f"{self._definition.source}: expected at least one host, got none")
-        return Platform(self._definition, root, self._hosts, self._links, loopback, self._points)
+        platform = Platform(
+            self._definition, root, self._hosts, self._links, loopback, self._points
+        )
+        for one in self._definition.profiles:
+            if one.kind in OF_HOSTS:
+                if not isinstance(self._points.get(one.name), Host):
+                    raise UsageError(f"{one.where}: expected the name of a host, got {one.name!r}")
+            elif not platform.links_of(one.name):
+                raise UsageError(f"{one.where}: expected the name of a link, got {one.name!r}")
+        return platform
 
     # Members
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from pysmpi.platform.profiles import ProfileDef
+
 if TYPE_CHECKING:
     from pysmpi.platform.node_description import NodeDescription
 
@@ -175,6 +177,7 @@ class PlatformDef:
     `nodes` are the descriptions of computers in the file, by name. `preset` names the factors of
     model hybrid, used if the file gives none. `models` holds options for single models, by the name
     of the model. `simgrid` is true for SimGrid's own files, which have smpirun's defaults.
+    `profiles` are changes of hosts and links over time.
     """
 
     name: str
@@ -187,3 +190,4 @@ class PlatformDef:
     preset: str = "neutral"
     models: dict[str, dict[str, str]] = field(default_factory=dict)
     simgrid: bool = False
+    profiles: list[ProfileDef] = field(default_factory=list)

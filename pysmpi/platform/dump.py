@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -26,6 +27,15 @@ from pysmpi.platform.definition import (
 from pysmpi.platform.node_description import NodeDescription
 from pysmpi.platform.node_show import node_keys
 from pysmpi.platform.numbers import write_radical
+from pysmpi.platform.profiles import (
+    BANDWIDTH,
+    HOST_STATE,
+    LATENCY,
+    LINK_STATE,
+    OF_HOSTS,
+    SPEED,
+    ProfileDef,
+)
 from pysmpi.platform.units import format_bandwidth, format_speed, format_time
 
 
@@ -51,6 +61,8 @@ def dump(definition: PlatformDef) -> str:
     if nodes:
         top["nodes"] = [node_keys(node) for node in nodes.values()]
     top.update(_zone_keys(definition.root))
+    if definition.profiles:
+        top["profiles"] = [_profile_keys(one) for one in definition.profiles]
     return str(yaml.safe_dump(top, sort_keys=False, default_flow_style=None, width=100))
 
 
@@ -93,6 +105,29 @@ def _zone_keys(zone: ZoneDef) -> dict[str, Any]:
         keys.setdefault("attach", []).append(_attach_keys(attach))
     for route in zone.routes:
         keys.setdefault("bypasses" if route.bypass else "routes", []).append(_route_keys(route))
+    return keys
+
+
+def _up_or_down(value: float) -> str:
+    return "up" if value else "down"
+
+
+_FORMS: dict[str, Callable[[float], Any]] = {
+    BANDWIDTH: format_bandwidth,
+    LATENCY: format_time,
+    SPEED: float,
+}
+
+
+def _profile_keys(one: ProfileDef) -> dict[str, Any]:
+    form = _FORMS.get(one.kind, _up_or_down)
+    what = "state" if one.kind in (HOST_STATE, LINK_STATE) else one.kind
+    keys: dict[str, Any] = {
+        "host" if one.kind in OF_HOSTS else "link": one.name,
+        what: {format_time(date): form(value) for date, value in one.profile.points},
+    }
+    if one.profile.loop is not None:
+        keys["loop_after"] = format_time(one.profile.loop)
     return keys
 
 

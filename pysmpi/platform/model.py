@@ -28,7 +28,7 @@ class Platform:
     of messages of a host to itself; a loopback in the file takes precedence. `config` maps names of
     SimGrid options to the values in the file; `models` holds such options for single models.
     `preset` names the factors of model hybrid. `simgrid` is true for SimGrid's own files. `source`
-    is the file's name.
+    is the file's name. `profiles` are changes of hosts and links during a run.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Platform:
         self.preset = definition.preset
         self.models = definition.models
         self.simgrid = definition.simgrid
+        self.profiles = definition.profiles
         self.root = root
         self.hosts = hosts
         self.links = links
@@ -96,6 +97,14 @@ class Platform:
         if src is not dst:
             raise UsageError(f"{self.source}: there is no route from {src.name} to {dst.name}")
         return (self.loopback,)
+
+    def links_of(self, name: str) -> list[Link]:
+        """The link called `name`, or the two of a split-duplex link; none if there is no such."""
+        both = (f"{name}_UP", f"{name}_DOWN")
+        return [
+            link for link in self.links
+            if link.name == name or (link.opposite is not None and link.name in both)
+        ]  # fmt: skip
 
     def forget_routes(self) -> None:
         """Free the cached routes; they are computed again at the next request."""

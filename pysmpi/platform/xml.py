@@ -2,7 +2,7 @@
 
 The reader is strict: an unknown, unsupported or malformed element or attribute raises a UsageError
 with the place, the expected and the found value. Elements that SimGrid accepts and pysmpi does not
-simulate (profiles of availability, Wifi) are errors, because the predicted time would silently be
+simulate (Wifi) are errors, because the predicted time would silently be
 wrong without them. A quantity without a unit is a warning in SimGrid and an error here.
 """
 
@@ -34,8 +34,16 @@ from pysmpi.platform.definition import (
     ZoneDef,
 )
 from pysmpi.platform.numbers import read_coordinates, read_count, read_radical
+from pysmpi.platform.profiles import PlatformProfile, ProfileDef, check_profile, read_profile
 from pysmpi.platform.units import parse_bandwidth, parse_speed, parse_time
-from pysmpi.platform.xml_elements import ELEMENTS, ROUTINGS, UNSIMULATED, UNSIMULATED_ROUTINGS
+from pysmpi.platform.xml_elements import (
+    CONNECTED,
+    ELEMENTS,
+    PROFILE_FILES,
+    ROUTINGS,
+    UNSIMULATED,
+    UNSIMULATED_ROUTINGS,
+)
 from pysmpi.platform.zones import load_kinds
 
 _T = TypeVar("_T")
@@ -70,6 +78,9 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._profiles: list[ProfileDef] = []
+        self._traces: dict[str, PlatformProfile] = {}
+        self._connections: list[etree._Element] = []
 
     # Elements
 
@@ -95,13 +106,78 @@ class _Reader:
                 config.update(self._properties(child))
             elif child.tag == "cluster":
                 root.members.append(self._cluster(child))
+            elif child.tag in ("trace", "trace_connect"):
+                self._trace(child)
             else:
                 root.members.append(self._zone(child))
+        for connection in self._connections:
+            self._connect(connection)
         if not root.members:
             raise self._error(element, "expected at least one zone or cluster, got none")
         return PlatformDef(
-            self._path.stem, root, str(self._path), config=config, preset="smpi", simgrid=True
+            self._path.stem, root, str(self._path), config=config, preset="smpi", simgrid=True,
+            profiles=self._profiles,
+        )  # fmt: skip
+
+    def _trace(self, element: etree._Element) -> None:
+        attributes = self._attributes(element)
+        if element.tag == "trace_connect":
+            self._connections.append(element)  # the trace may come later
+            return
+        period = None
+        if "periodicity" in attributes:
+            text = attributes["periodicity"]
+            try:
+                period = float(text)
+            except ValueError:
+                raise self._error(element, f"periodicity: expected seconds, got {text!r}") from None
+        if "file" in attributes:
+            profile = self._profile_file(element, "file", attributes["file"], period)
+        else:
+            text = element.text or ""
+            profile = self._quantity(element, "text", text, lambda said: read_profile(said, period))
+        self._traces[attributes["id"]] = profile
+
+    def _connect(self, element: etree._Element) -> None:
+        attributes = self._attributes(element)
+        kind, trace = attributes["kind"], attributes["trace"]
+        if kind not in CONNECTED:
+            known = ", ".join(name for name in CONNECTED if name != "POWER")
+            raise self._error(element, f'kind: expected one of {known}, got "{kind}"')
+        if trace not in self._traces:
+            raise self._error(element, f'trace: expected the id of a <trace>, got "{trace}"')
+        self._add_profile(
+            element, "trace", CONNECTED[kind], attributes["element"], self._traces[trace]
         )
+
+    def _profile_file(
+        self, element: etree._Element, attribute: str, name: str, period: float | None = None
+    ) -> PlatformProfile:
+        try:
+            text = (self._path.parent / name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "no text"
+            raise self._error(
+                element, f'{attribute}: expected the file of a profile, got "{name}": {reason}'
+            ) from None
+        return self._quantity(element, f"{attribute}: {name}", text,
+                              lambda said: read_profile(said, period))  # fmt: skip
+
+    def _add_profile(
+        self, element: etree._Element, place: str, kind: str, name: str, profile: PlatformProfile
+    ) -> None:
+        try:
+            check_profile(kind, profile)
+        except UsageError as error:
+            raise self._error(element, f"{place}: {error}") from None
+        self._profiles.append(ProfileDef(kind, name, profile, self._where(element)))
+
+    def _read_profiles(self, element: etree._Element, attributes: Mapping[str, str]) -> None:
+        """The profiles in files that a host or link names."""
+        for attribute, kind in PROFILE_FILES[element.tag].items():
+            if attribute in attributes:
+                profile = self._profile_file(element, attribute, attributes[attribute])
+                self._add_profile(element, attribute, kind, attributes["id"], profile)
 
     def _zone(self, element: etree._Element) -> ZoneDef:
         attributes = self._attributes(element)
@@ -132,6 +208,8 @@ class _Reader:
         match child.tag:
             case "prop":
                 pass
+            case "trace" | "trace_connect":
+                self._trace(child)
             case "zone" | "AS":
                 zone.members.append(self._zone(child))
             case "cluster":
@@ -198,6 +276,7 @@ class _Reader:
 
     def _host(self, element: etree._Element) -> HostDef:
         attributes = self._attributes(element)
+        self._read_profiles(element, attributes)
         cores = self._quantity(element, "core", attributes.get("core", "1"), read_count)
         speeds = tuple(
             self._quantity(element, "speed", text, parse_speed)
@@ -245,6 +324,7 @@ class _Reader:
     def _peer(self, zone: ZoneDef, element: etree._Element) -> None:
         """A host and its two links, to which only its own bandwidths belong."""
         attributes, where = self._attributes(element), self._where(element)
+        self._read_profiles(element, attributes)
         name = attributes["id"]
         up, down = f"link_{name}_UP", f"link_{name}_DOWN"
         zone.members += (
@@ -257,6 +337,7 @@ class _Reader:
 
     def _link(self, element: etree._Element) -> LinkDef:
         attributes = self._attributes(element)
+        self._read_profiles(element, attributes)
         return LinkDef(
             attributes["id"],
             self._bandwidth(element, "bandwidth", attributes["bandwidth"]),
@@ -372,14 +453,7 @@ class _Reader:
         known = ELEMENTS[element.tag]
         found: dict[str, str] = {}
         for name, value in element.attrib.items():
-            if name in known.unsimulated:
-                if value:
-                    raise self._error(
-                        element,
-                        f'{name}: profiles are not supported, since no part of a machine changes '
-                        f'while a program runs, got "{value}"',
-                    )
-            elif name in known.required:
+            if name in known.required:
                 found[name] = value
             elif name in known.optional:
                 if value:
@@ -401,6 +475,8 @@ class _Reader:
     def _children(self, element: etree._Element) -> list[etree._Element]:
         """The children of an element. Raises UsageError for others, and for text between them."""
         allowed = ELEMENTS[element.tag].children
+        if ELEMENTS[element.tag].text:
+            return []
         texts = [element.text, *(child.tail for child in element)]
         for text in texts:
             if text is not None and text.strip():

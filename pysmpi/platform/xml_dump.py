@@ -30,7 +30,9 @@ from pysmpi.platform.definition import (
 )
 from pysmpi.platform.model import Platform
 from pysmpi.platform.numbers import write_radical
+from pysmpi.platform.profiles import write_profile
 from pysmpi.platform.units import format_bandwidth, format_speed, format_time
+from pysmpi.platform.xml_elements import CONNECTED
 from pysmpi.platform.zones import Zone
 
 ROUTINGS = {
@@ -123,6 +125,14 @@ class _Writer:
             while name in self._zones or name in {host.name for host in self._platform.hosts}:
                 name += "_"
             self._zone(top, root, name)
+        kinds = {kind: name for name, kind in reversed(CONNECTED.items())}
+        for number, one in enumerate(definition.profiles):
+            trace = etree.SubElement(top, "trace", id=f"profile{number}", periodicity="-1")
+            trace.text = "\n" + write_profile(one.profile)
+            etree.SubElement(
+                top, "trace_connect", kind=kinds[one.kind], trace=f"profile{number}",
+                element=one.name,
+            )  # fmt: skip
         etree.indent(top)
         body = etree.tostring(top, encoding="unicode")
         return f"<?xml version='1.0'?>\n{DOCTYPE}\n{body}\n"

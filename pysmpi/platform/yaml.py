@@ -32,6 +32,16 @@ from pysmpi.platform.node_description import NodeDescription
 from pysmpi.platform.node_yaml import find_node, read_nodes
 from pysmpi.platform.nodes import Node, compose
 from pysmpi.platform.numbers import read_coordinates, read_count, read_radical
+from pysmpi.platform.profiles import (
+    BANDWIDTH,
+    HOST_STATE,
+    LATENCY,
+    LINK_STATE,
+    SPEED,
+    PlatformProfile,
+    ProfileDef,
+    check_profile,
+)
 from pysmpi.platform.units import parse_bandwidth, parse_speed, parse_time
 from pysmpi.platform.zones import load_kinds
 
@@ -74,7 +84,7 @@ def read_yaml(path: Path) -> PlatformDef:
     top = compose(path)
     keys = top.fields(
         ("name",),
-        ("description", "sources", "config", "preset", "models", "nodes", *_ZONE_KEYS),
+        ("description", "sources", "config", "preset", "models", "nodes", "profiles", *_ZONE_KEYS),
     )
     root = ZoneDef(ROOT, where=str(path))
     known = read_nodes(keys["nodes"]) if "nodes" in keys else {}
@@ -89,7 +99,56 @@ def read_yaml(path: Path) -> PlatformDef:
         known,
         keys["preset"].choice(PRESETS) if "preset" in keys else PRESETS[0],
         _read_models(keys["models"]) if "models" in keys else {},
+        profiles=[_read_profile(node) for node in keys["profiles"].items()]
+        if "profiles" in keys else [],
+    )  # fmt: skip
+
+
+def _read_profile(node: Node) -> ProfileDef:
+    """Values of a host or link by the date from which on they hold."""
+    host = "host" in node.entries()
+    owner, kinds = ("host", _HOST_PROFILES) if host else ("link", _LINK_PROFILES)
+    keys = node.fields((owner,), (*kinds, "loop_after"))
+    given = [name for name in kinds if name in keys]
+    if len(given) != 1:
+        raise node.error(f"expected one of {', '.join(kinds)}, got {len(given)} of them")
+    kind, read = kinds[given[0]]
+    points = []
+    for text, value in keys[given[0]].entries().items():
+        try:
+            date = parse_time(text)
+        except UsageError as error:
+            raise value.error(str(error)) from None
+        points.append((date, value.parse(read)))
+    profile = PlatformProfile(
+        tuple(points), keys["loop_after"].parse(parse_time) if "loop_after" in keys else None
     )
+    try:
+        check_profile(kind, profile)
+    except UsageError as error:
+        raise keys[given[0]].error(str(error)) from None
+    return ProfileDef(kind, keys[owner].text(), profile, node.where)
+
+
+def _state(text: str) -> float:
+    if text not in ("up", "down"):
+        raise UsageError(f'expected up or down, got "{text}"')
+    return float(text == "up")
+
+
+def _part(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f'expected a part of the speed, such as 0.5, got "{text}"') from None
+
+
+_HOST_PROFILES = {"speed": (SPEED, _part), "state": (HOST_STATE, _state)}
+_LINK_PROFILES = {
+    "bandwidth": (BANDWIDTH, parse_bandwidth),
+    "latency": (LATENCY, parse_time),
+    "state": (LINK_STATE, _state),
+}
 
 
 def _read_models(node: Node) -> dict[str, dict[str, str]]:

@@ -91,6 +91,12 @@ class Replay:
                 self.traces.append((name, begin, ranks))
         self.options = options
         self.machine = Machine(self.nprocs, **options)
+        platform = self.machine.platform
+        if platform.profiles:
+            raise UsageError(
+                f"replay: {platform.source}: expected a machine that does not change, found "
+                "profiles, which act in runs of programs alone"
+            )
 
     def run(self, format: Format | None = None) -> ReplayResult:
         """Replay to the end, and record it in a format.

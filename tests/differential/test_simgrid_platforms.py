@@ -22,11 +22,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 REFUSED = {
-    "faulty_host": "state_file: profiles are not supported",
-    "small_platform_failures": "state_file: profiles are not supported",
-    "small_platform_profile": "speed_file: profiles are not supported",
-    "two_hosts_platform_with_availability_included": "does not simulate profiles of availability",
-    "two_hosts_profiles": "speed_file: profiles are not supported",
     "wifi": 'zones of kind "Wifi" are not supported: there is no model of a radio channel',
     "wifi_energy": 'zones of kind "Wifi" are not supported: there is no model of a radio channel',
     "wifi_large_cell": 'zones of kind "Wifi" are not supported: there is no model of a radio chan',

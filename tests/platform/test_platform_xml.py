@@ -131,7 +131,13 @@ WRONG = {
     "profile": (
         ZONE.format('<host id="c" speed="1Gf" state_file="x"/>'),
         "p.xml:6:",
-        "not supported",
+        'state_file: expected the file of a profile, got "x": No such file or directory',
+    ),
+    "connection to no trace": (
+        '<zone id="z" routing="Full"><host id="c" speed="1Gf"/></zone>'
+        '<trace_connect kind="SPEED" trace="t" element="c"/>',
+        "p.xml:2:",
+        'trace: expected the id of a <trace>, got "t"',
     ),
     "disk": (
         ZONE.format('<host id="c" speed="1Gf"><disk id="d" read_bw="0" write_bw="1Bps"/></host>'),

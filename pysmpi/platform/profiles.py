@@ -1,0 +1,169 @@
+"""Profiles: how the speed of a host, the bandwidth or latency of a link, or their state change.
+
+Times are simulated seconds. SimGrid's files have them in files of their own: a line for each event,
+its date and its value, and `LOOPAFTER` or `PERIODICITY` for those that repeat.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pysmpi.errors import UsageError
+
+SPEED, HOST_STATE = "speed", "host_state"
+BANDWIDTH, LATENCY, LINK_STATE = "bandwidth", "latency", "link_state"
+OF_HOSTS = (SPEED, HOST_STATE)
+KINDS = (SPEED, HOST_STATE, BANDWIDTH, LATENCY, LINK_STATE)
+
+_RANDOM = ("STOCHASTIC", "NORM", "GAUSS", "EXP", "UNIF", "DET")
+
+
+@dataclass(frozen=True)
+class PlatformProfile:
+    """The values from each date on; dates (s) do not decrease.
+
+    `loop` is the delay (s) between the last event and the first of the next round, whose own date
+    is added, as in SimGrid; None for a profile that ends with its last value. Speeds are parts of
+    the host's speed, bandwidths bytes/s, latencies seconds, states 1 (on) and 0 (off).
+    """
+
+    points: tuple[tuple[float, float], ...]
+    loop: float | None = None
+
+    def events(self) -> Iterator[tuple[float, float]]:
+        """Dates and values, without end if the profile repeats."""
+        yield from self.points
+        if self.loop is None:
+            return
+        last = self.points[-1][0]
+        begin = 0.0
+        while True:
+            begin += last + self.loop
+            for date, value in self.points:
+                yield begin + date, value
+
+    def at(self, date: float) -> float:
+        """The value at a date; 1 before the first event."""
+        found = 1.0
+        for when, value in self.events():
+            if when > date:
+                break
+            found = value
+        return found
+
+
+@dataclass(slots=True)
+class ProfileDef:
+    """A profile of the host or link `name`; `kind` is one of KINDS."""
+
+    kind: str
+    name: str
+    profile: PlatformProfile
+    where: str = field(default="", compare=False)
+
+
+class SpeedProfile:
+    """The speed of a host over time, asked for increasing dates."""
+
+    def __init__(self, profile: PlatformProfile) -> None:
+        self._events = profile.events()
+        self._known: list[tuple[float, float]] = [(0.0, 1.0)]
+        self._ended = False
+        self._first = 0
+
+    def seconds(self, begin: float, work: float) -> float:
+        """How long `work` seconds at full speed take from the date `begin` on."""
+        now, left = begin, work
+        place = self._find(begin)
+        while left > 0.0:
+            speed = self._known[place][1]
+            end = self._date(place + 1)
+            if speed > 0.0 and now + left / speed <= end:
+                return now + left / speed - begin
+            if end == math.inf:
+                raise UsageError(
+                    f"profile: a host has speed 0 from {now:g} s on, and a rank computes on it"
+                )
+            left -= (end - now) * speed
+            now = end
+            place += 1
+        return now - begin
+
+    def _find(self, date: float) -> int:
+        # Ranks of a host ask in about the order of their clocks.
+        place = self._first if self._known[self._first][0] <= date else 0
+        while self._date(place + 1) <= date:
+            place += 1
+        self._first = place
+        return place
+
+    def _date(self, place: int) -> float:
+        while place >= len(self._known) and not self._ended:
+            event = next(self._events, None)
+            if event is None:
+                self._ended = True
+            else:
+                self._known.append(event)
+        return self._known[place][0] if place < len(self._known) else math.inf
+
+
+def check_profile(kind: str, profile: PlatformProfile) -> None:
+    """Refuse dates and values that a kind cannot have; the UsageError says which."""
+    if not profile.points:
+        raise UsageError("expected at least one event, got none")
+    before = 0.0
+    for date, value in profile.points:
+        if not (math.isfinite(date) and math.isfinite(value)):
+            raise UsageError(f"expected finite numbers, got {date:g} {value:g}")
+        if date < before:
+            raise UsageError(f"expected dates from 0 on in order, got {date:g} after {before:g}")
+        before = date
+        if kind == BANDWIDTH and value <= 0.0:
+            raise UsageError(f"expected a bandwidth above 0, got {value:g}")
+        if kind in (SPEED, LATENCY) and value < 0.0:
+            raise UsageError(f"expected at least 0, got {value:g}")
+        if kind in (HOST_STATE, LINK_STATE) and value not in (0.0, 1.0):
+            raise UsageError(f"expected 0 (off) or 1 (on), got {value:g}")
+    if profile.loop is not None:
+        if profile.loop < 0.0 or before + profile.loop <= 0.0:
+            raise UsageError("expected a time above 0 before the profile repeats")
+
+
+def read_profile(text: str, periodicity: float | None = None) -> PlatformProfile:
+    """A profile as SimGrid writes it; `periodicity` is that of a <trace>. Raises UsageError."""
+    points: list[tuple[float, float]] = []
+    loop: float | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        if not words or words[0][0] in "#%":
+            continue
+        if words[0].startswith(_RANDOM):
+            raise UsageError(
+                f"line {number}: profiles whose dates or values are drawn are not supported, got "
+                f"{line.strip()!r}"
+            )
+        try:
+            if words[0] == "LOOPAFTER" and len(words) == 2:
+                loop = float(words[1])
+            elif words[0] == "PERIODICITY" and len(words) == 2:
+                periodicity = float(words[1])
+            else:
+                date, value = map(float, words)
+                points.append((date, value))
+        except ValueError:
+            raise UsageError(
+                f"line {number}: expected a date and a value, got {line.strip()!r}"
+            ) from None
+    if periodicity is not None and periodicity > 0.0 and points:
+        loop = periodicity - points[-1][0]
+    return PlatformProfile(tuple(points), loop)
+
+
+def write_profile(profile: PlatformProfile) -> str:
+    """A profile as SimGrid reads it."""
+    lines = [f"{date!r} {value!r}" for date, value in profile.points]
+    if profile.loop is not None:
+        lines.append(f"LOOPAFTER {profile.loop!r}")
+    return "\n".join(lines) + "\n"

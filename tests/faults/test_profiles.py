@@ -1,0 +1,249 @@
+"""Profiles of a platform act in runs: speeds, bandwidths, latencies and states change with time."""
+
+from __future__ import annotations
+
+import pytest
+
+import pysmpi
+from pysmpi.errors import UsageError
+from pysmpi.platform import load
+from pysmpi.platform.dump import dump
+from pysmpi.platform.profiles import PlatformProfile, SpeedProfile, read_profile
+from pysmpi.platform.xml_dump import dump_xml
+from pysmpi.replay import Replay
+
+MACHINE = """\
+name: two
+config: {smpi/wtime: 0}
+hosts: [{name: a, speed: 1Gf}, {name: b, speed: 1Gf}]
+links: [{name: l, bandwidth: 1MBps, latency: 10ms}]
+routes: [{from: a, to: b, via: [l]}]
+"""
+XML = """\
+<platform version="4.1">
+  <zone id="AS0" routing="Full">
+    <host id="a" speed="1Gf" speed_file="speed.txt"/><host id="b" speed="1Gf"/>
+    <link id="l" bandwidth="1MBps" latency="10ms" latency_file="latency.txt"/>
+    <route src="a" dst="b"><link_ctn id="l"/></route>
+  </zone>
+  <trace id="t" periodicity="20">
+    0 1
+    5 0
+  </trace>
+  <trace_connect kind="LINK_AVAIL" trace="t" element="l"/>
+</platform>
+"""
+
+
+@pytest.fixture
+def machine(tmp_path):
+    def of(profiles):
+        path = tmp_path / "two.yaml"
+        path.write_text(MACHINE + f"profiles: {profiles}\n")
+        return path
+
+    return of
+
+
+def messages(dates, nbytes):
+    """Seconds of a message of nbytes - 16 from rank 0 to rank 1 at each date."""
+    import time
+
+    import numpy
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    buffer = numpy.zeros(nbytes - 16, "b")
+    found = []
+    for date in dates:
+        time.sleep(date - MPI.Wtime())
+        begin = MPI.Wtime()
+        comm.Send(buffer, 1) if comm.rank == 0 else comm.Recv(buffer, 0)
+        found.append(MPI.Wtime() - begin)
+    return found
+
+
+def times(path, dates, nbytes=500_000, **options):
+    options = {"compute": "none", "map_by": "node", **options}
+    return pysmpi.run(messages, 2, args=(dates, nbytes), platform=path, **options).returns[1]
+
+
+def test_bandwidth_and_latency_change_at_their_dates_and_again(machine):
+    path = machine(
+        "[{link: l, bandwidth: {2s: 2MBps, 4s: 1MBps}, loop_after: 6s}, "
+        "{link: l, latency: {3s: 100ms, 5s: 10ms}, loop_after: 95s}]"
+    )
+    found = times(path, [0, 1.8, 3, 3.8, 5.5, 12, 103])
+    assert found == pytest.approx([
+        0.51,  # as the link is
+        0.01 + 0.19 + (0.5 - 0.19) / 2,  # at 1 MB/s until 2 s, then at 2 MB/s
+        0.1 + 0.25,  # another latency
+        0.1 + 0.1 + (0.5 - 0.2),  # at 2 MB/s until 4 s, then at 1 MB/s
+        0.51,
+        0.26,  # 10 s after the first round
+        0.1 + 0.25,  # 100 s after the first round
+    ], rel=1e-9)  # fmt: skip
+
+
+def test_collectives_use_the_links_as_they_are_then(machine):
+    def main():
+        import time
+
+        import numpy
+        from mpi4py import MPI
+
+        comm, found = MPI.COMM_WORLD, []
+        for date in (0, 3):
+            time.sleep(date - MPI.Wtime())
+            begin = MPI.Wtime()
+            comm.Bcast(numpy.zeros(1_000_000 - 16, "b"))
+            found.append(comm.allreduce(MPI.Wtime() - begin, MPI.MAX))
+        return found
+
+    path = machine("[{link: l, bandwidth: {2s: 4MBps}}]")
+    options = {"platform": path, "map_by": "node", "compute": "none"}
+    before, after = pysmpi.run(main, 2, coll={"bcast": "binomial_tree"}, **options).returns[0]
+    assert before == pytest.approx(1.01, rel=1e-3)
+    assert after == pytest.approx(0.26, rel=1e-3)
+
+
+def test_compute_takes_longer_while_a_host_is_slow(machine):
+    def main():
+        from mpi4py import MPI
+
+        dates = []
+        for _ in range(4):
+            MPI.COMM_WORLD.Iprobe()  # a second of compute before each call
+            dates.append(MPI.Wtime())
+        return dates
+
+    def ends(profiles):
+        cfg = {"smpi/iprobe": "0"}
+        result = pysmpi.run(
+            main, 2, platform=machine(profiles), compute=1.0, map_by="node", cfg=cfg
+        )
+        return [rank["compute_seconds"] for rank in result.ranks]
+
+    plain, other = ends("[]")
+    assert plain == other
+    # A half until 3 s: 1.5 s of work are done by then.
+    slow, same = ends("[{host: a, speed: {0s: 0.5, 3s: 1}}]")
+    assert (slow, same) == pytest.approx((plain + 1.5, plain))
+    # Nothing from 2 to 5 s, and twice the speed from 6 s on.
+    slow, same = ends("[{host: a, speed: {2s: 0, 5s: 1, 6s: 2}}]")
+    assert slow == pytest.approx(6 + (plain - 3) / 2)
+
+
+def test_a_speed_over_time():
+    speed = SpeedProfile(PlatformProfile(((1.0, 0.5), (3.0, 2.0)), 1.0))  # again from 5 s on
+    assert speed.seconds(0.0, 1.0) == 1.0
+    assert speed.seconds(0.5, 1.0) == pytest.approx(0.5 + 1.0)
+    assert speed.seconds(1.0, 3.0) == pytest.approx(2.0 + 1.0)
+    assert speed.seconds(4.0, 3.0) == pytest.approx(1.0 + 1.0 / 0.5)
+    assert speed.seconds(0.0, 1.0) == 1.0  # an earlier date again
+    ended = SpeedProfile(PlatformProfile(((1.0, 0.0),)))
+    with pytest.raises(UsageError, match="speed 0 from 1 s on"):
+        ended.seconds(0.0, 2.0)
+
+
+def test_a_host_that_goes_off_ends_the_job(machine):
+    path = machine("[{host: b, state: {2s: down, 3s: up}}]")
+    with pytest.raises(pysmpi.ProgramError) as failed:
+        times(path, [0, 1, 4])
+    assert "PSM109" in str(failed.value)
+    assert "host b with rank 1 failed at t=2 s (simulated), " in str(failed.value)
+    assert f"{path}:6: profiles[0]" in str(failed.value)
+    assert failed.value.exit_status == 3
+    # Nobody is there.
+    assert times(machine("[{host: b, state: {2s: down}}]"), [0], map_by="node")
+
+
+def test_a_link_that_is_off_fails_messages_until_it_is_on(machine):
+    path = machine("[{link: l, state: {2s: down, 3s: up}}]")
+    assert times(path, [0, 1, 4]) == pytest.approx([0.51] * 3)
+    with pytest.raises(pysmpi.ProgramError, match="link l failed .* a message from rank 0 to"):
+        times(path, [0, 2.5])
+    with pytest.raises(pysmpi.ProgramError, match="link l failed at t=2 s.*messages are on it"):
+        times(path, [1.8])
+
+
+def test_profiles_that_repeat_for_ever_let_a_deadlock_be_found(machine):
+    def main():
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        comm.recv(source=1 - comm.rank)
+
+    profile = "{1s: 1MBps, 2s: 2MBps}, loop_after: 1s}"
+    path = machine(f"[{{link: l, bandwidth: {profile}, {{link: l, latency: {{1s: 1ms}}}}]")
+    result = pysmpi.run(main, 2, platform=path, compute="none", check=False)
+    assert result.exit_status == 3 and "PSM101 deadlock" in result.error
+
+
+def test_both_formats_keep_profiles(tmp_path):
+    (tmp_path / "speed.txt").write_text("# a comment\n0 0.5\n2.5 1.0\nLOOPAFTER 1\n")
+    (tmp_path / "latency.txt").write_text("1 0.003\nPERIODICITY 4\n")
+    path = tmp_path / "p.xml"
+    path.write_text(XML)
+    platform = load(path)
+    found = [(one.kind, one.name, one.profile) for one in platform.profiles]
+    assert found == [
+        ("speed", "a", PlatformProfile(((0.0, 0.5), (2.5, 1.0)), 1.0)),
+        ("latency", "l", PlatformProfile(((1.0, 0.003),), 3.0)),
+        ("link_state", "l", PlatformProfile(((0.0, 1.0), (5.0, 0.0)), 15.0)),
+    ]
+    for name, text in (
+        ("q.yaml", dump(platform.definition)), ("q.xml", dump_xml(platform.definition))
+    ):  # fmt: skip
+        (tmp_path / name).write_text(text)
+        again = load(tmp_path / name)
+        assert [(one.kind, one.name, one.profile) for one in again.profiles] == found
+
+
+@pytest.mark.parametrize(
+    ("profiles", "message"),
+    [
+        ("[{host: c, speed: {0s: 1}}]", r"yaml:6: profiles\[0\]: expected the name of a host, got"),
+        ("[{link: m, latency: {0s: 1s}}]", "expected the name of a link, got 'm'"),
+        ("[{link: l, latency: {x: 1s}}]", r"yaml:6: profiles\[0\].latency.x: "),
+        ("[{link: l, bandwidth: {0s: 0Bps}}]", "profiles.0..bandwidth: expected a bandwidth above"),
+        ("[{link: l, latency: {2s: 1s, 1s: 2s}}]", "expected dates from 0 on in order, got 1 aft"),
+        ("[{host: a, speed: {0s: half}}]", "expected a part of the speed, such as 0.5"),
+        ("[{host: a, state: {0s: half}}]", "expected up or down"),
+        ("[{host: a, state: {0s: up}, speed: {0s: 1}}]", "expected one of speed, state, got 2"),
+        ("[{host: a, latency: {0s: 1s}}]", "expected a key among host, speed, state, loop_after"),
+        ("[{host: a, speed: {0s: 1}, loop_after: 0s}]", "above 0 before the profile repeats"),
+    ],
+)
+def test_wrong_profiles_are_refused(machine, profiles, message):
+    with pytest.raises(UsageError, match=message):
+        load(machine(profiles))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0 1 2", "line 1: expected a date and a value, got '0 1 2'"),
+        ("0 1\nLOOPAFTER x", "line 2: expected a date and a value"),
+        ("STOCHASTIC\nDET 0 DET 1", "line 1: profiles whose dates or values are drawn are not"),
+    ],
+)
+def test_wrong_texts_are_refused(text, message):
+    with pytest.raises(UsageError, match=message):
+        read_profile(text)
+
+
+def test_models_without_links_that_are_shared_are_refused(machine):
+    path = machine("[{link: l, latency: {1s: 1s}}]")
+    with pytest.raises(UsageError, match="two.yaml: profiles of links: expected a model .* loggp"):
+        times(path, [0], model="loggp")
+    with pytest.raises(UsageError, match="--fault link=l@1s: expected a model whose messages sha"):
+        times(machine("[]"), [0], model="loggp", fault=["link=l@1s"])
+
+
+def test_replay_refuses_machines_that_change(machine, tmp_path):
+    path = machine("[{link: l, latency: {1s: 1s}}]")
+    trace = tmp_path / "run.jsonl"
+    pysmpi.run(messages, 2, args=([0], 100), platform=path, compute="none", trace=trace)
+    with pytest.raises(UsageError, match="replay: .*two.yaml: expected a machine that does not"):
+        Replay([(str(trace), 0.0)])
