@@ -645,7 +645,7 @@ def _name_of(core: Any, context: Context) -> str:
     if core is None:
         return f"context {context.number}"
     first = core.universe.ranks[core.group[0]].world
-    if first.core is core:
+    if first.communicator is core:
         return "COMM_WORLD"
     if core.size == 1 and core.remote is core:
         return "COMM_SELF"
