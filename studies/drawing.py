@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 from studies.framework import Result, Study
@@ -30,13 +31,16 @@ def draw(study: Study, result: Result, path: Path) -> None:
             place.set_xscale("log", base=2)
         if "y" in panel.log:
             place.set_yscale("log")
+        if panel.ticks:
+            place.set_xticks(range(len(panel.ticks)), panel.ticks, fontsize=8)
         place.set_title(panel.title, fontsize=10)
         place.set_xlabel(panel.x)
         place.set_ylabel(panel.y)
         place.grid(alpha=0.3)
         if len(panel.curves) > 1:
             place.legend(fontsize=8)
-    figure.suptitle(f"{study.name}: {study.figure}", fontsize=11)
+    title = textwrap.fill(f"{study.name}: {study.figure}", 52 * columns)
+    figure.suptitle(title, fontsize=11)
     metadata = {"Date": None} if path.suffix == ".svg" else None
     figure.savefig(path, metadata=metadata)
     pyplot.close(figure)

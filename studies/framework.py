@@ -41,13 +41,17 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes of a picture. `log` names the logarithmic axes: "", "x", "y", "xy"."""
+    """One pair of axes of a picture. `log` names the logarithmic axes: "", "x", "y", "xy".
+
+    `ticks` are the names of the places 0, 1, 2... on the axis of x.
+    """
 
     title: str
     x: str
     y: str
     curves: Sequence[Curve]
     log: str = ""
+    ticks: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

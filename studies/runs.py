@@ -18,6 +18,41 @@ def simulate(
     return pysmpi.run(program, ranks, args=args, platform=platform, **options).returns[0]
 
 
+def pingpong(sizes: tuple[int, ...], partner: int) -> list[float]:
+    """Seconds one way of messages of some sizes between rank 0 and `partner`."""
+    import numpy as np
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    found = []
+    for size in sizes:
+        comm.Barrier()
+        if comm.rank in (0, partner):
+            data, other = np.zeros(size, "b"), partner - comm.rank
+            begin = MPI.Wtime()
+            for _ in range(3):
+                if comm.rank == 0:
+                    comm.Send(data, other)
+                    comm.Recv(data, other)
+                else:
+                    comm.Recv(data, other)
+                    comm.Send(data, other)
+            found.append((MPI.Wtime() - begin) / 6)
+    return found
+
+
+def one_way(
+    platform: str, model: str, sizes: tuple[int, ...], partner: int, **cfg: str
+) -> list[float]:
+    """Seconds of messages between core 0 and core `partner` of a node, with a memory model."""
+    settings = {f"memory/{name}": value for name, value in cfg.items()}
+    found: list[float] = simulate(
+        pingpong, partner + 1, sizes, partner, platform=platform, memory_model=model,
+        map_by="core", cfg={"smpi/wtime": "0", **settings},
+    )  # fmt: skip
+    return found
+
+
 def speedup(times: dict[int, float]) -> dict[int, float]:
     """Speed-up relative to the smallest number of ranks, at which it is that number."""
     least = min(times)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pysmpi.memory.lines import pingpong
 from studies.framework import FITTED, Curve, Panel, Result, Row, study
-from studies.lines.model import costs, ns
+from studies.lines.model import PHI, costs, ns
+from studies.runs import one_way
 
 LINES = (1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -36,4 +37,11 @@ def run(quick: bool) -> Result:
         )  # fmt: skip
         curves = [Curve("pysmpi", LINES, found), Curve("printed", LINES, printed, "k--")]
         panels.append(Panel(f"Ping-pong, {state}", "lines", "ns", curves, "x"))
+    sizes = (8, 128, 512)
+    printed = {8: 479.1, 128: 1125.0, 512: 1992.0}
+    for size, seconds in zip(sizes, one_way(PHI, "lines", sizes, 1)):
+        rows.append(
+            Row(f"a run with --memory-model lines, {size} bytes: ns", f"{printed[size]}",
+                f"{ns(seconds):.1f}", holds=abs(ns(seconds) - printed[size]) < 0.1)
+        )  # fmt: skip
     return Result(rows, panels)

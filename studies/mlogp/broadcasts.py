@@ -37,6 +37,8 @@ def broadcast(
             (f"{kind} 2log", "2log_{2,3}P", "^--"),
         )
     ]  # fmt: skip
-    names = ", ".join(label(row) for row in found)
-    panel = Panel(f"{kind} broadcast, 64 ranks on 8 nodes", names, "us", curves, "y")
+    names = [label(row) for row in found]
+    panel = Panel(
+        f"{kind} broadcast, 64 ranks on 8 nodes", "size and stride", "us", curves, "y", names
+    )
     return table, Result(table, [panel], remark)

@@ -38,10 +38,10 @@ def run(quick: bool) -> Result:
         for key, name in (("o", "o inside"), ("l", "l inside"), ("o'", "o' between"),
                           ("l'", "l' between"))
     ]  # fmt: skip
-    names = ", ".join(label(row) for row in found)
+    names = [label(row) for row in found]
     return Result(
         table,
-        [Panel("Middleware costs", names, "us", curves, "y")],
+        [Panel("Middleware costs", "size and stride", "us", curves, "y", names)],
         "If l dominates, a mean of 41 % needs differences far below the largest at most points: "
         "docs/memory.md shows why both figures do not go together here.",
     )

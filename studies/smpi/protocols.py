@@ -5,7 +5,7 @@ from __future__ import annotations
 from studies.framework import FITTED, Curve, Panel, Result, Row, study
 from studies.runs import simulate
 
-SIZES = (1, 64, 512, 1419, 1420, 4096, 16384, 32767, 32768, 50000, 65535, 65536, 131072,
+SIZES = (1, 64, 512, 1420, 1421, 4096, 16384, 32768, 32769, 50000, 65535, 65536, 131072,
          327679, 327680, 1 << 20, 1 << 23)  # fmt: skip
 QUICK = (64, 65535, 65536, 327679, 327680)
 PAUSE = 0.5  # seconds that one side is earlier than the other
@@ -57,7 +57,7 @@ def ping(sizes: tuple[int, ...]) -> list[tuple[float, float, float, float]]:
 @study(
     "Figure 4, duration of MPI_Send and MPI_Recv, and the modes of section IV-A",
     "Four modes: a send returns at once below 327,680 bytes and waits for its receiver above; a "
-    "transfer begins without the receiver below 65,536 bytes; the costs jump at 1,420 and 32,768",
+    "transfer begins without the receiver below 65,536 bytes; costs jump after 1,420 and 32,768",
 )
 def run(quick: bool) -> Result:
     """All sizes, and the limits that the runs show."""
@@ -78,8 +78,8 @@ def run(quick: bool) -> Result:
           found[65535][1] < transfer / 2 < found[65536][1])  # fmt: skip
     if not quick:
         for size in (1420, 32768):
-            jump = found[size][1] / found[size - 1][1]
-            what = f"bytes at which the time of a receive jumps (by {100 * (jump - 1):+.0f} %)"
+            jump = found[size + 1][1] / found[size][1]
+            what = f"bytes up to which a receive is cheaper (then {100 * (jump - 1):+.0f} %)"
             limit(what, size, abs(jump - 1) > 0.01)
         ratio = found[1 << 23][1] / found[1 << 23][0]
         rows.append(
