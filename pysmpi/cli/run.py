@@ -16,6 +16,7 @@ import click
 from pysmpi.cli.arguments import CommandLine, pairs, segments, split, split_later
 from pysmpi.cli.run_options import with_options
 from pysmpi.errors import UsageError
+from pysmpi.runtime.command_lines import on_path
 from pysmpi.runtime.loader import find_program
 from pysmpi.runtime.options import FIELDS, OUTPUTS, Options, check, on_command_line
 
@@ -142,11 +143,14 @@ def _find(line: CommandLine) -> RankProgram:
     """The program that a command line names."""
     assert line.target is not None
     target, directory = line.target, line.directory
+    if line.kind == "script" and os.path.basename(target) == target and target != "-":
+        if not os.path.exists(os.path.join(directory or "", target)):
+            target = on_path(target) or target
     if directory is not None:
         if not os.path.isdir(directory):
             raise UsageError(f"-wdir: found no directory {directory}")
         if line.kind == "script" and target != "-":
-            target = os.path.join(directory, target)
+            target = os.path.join(directory, target)  # which may be absolute
     program = find_program(
         target,
         line.arguments,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -101,6 +102,23 @@ def program_of(
     if after_flags(words):
         raise UsageError(f"{command}: expected #!{interpreter}, found {' '.join(words)} after it")
     return find_program(path, arguments, flags=words)
+
+
+def on_path(command: str) -> str | None:
+    """The file of a command in PATH, such as `pytest`; UsageError if it is no Python program."""
+    path = shutil.which(command)
+    if path is None:
+        return None
+    interpreter, _ = _shebang(path)
+    if path.endswith((".py", ".pyz", ".pyw")) or is_python(interpreter) or _is_wrapped(path):
+        return path
+    raise UsageError(f"{command}: found {path}, expected a Python program")
+
+
+def _is_wrapped(path: str) -> bool:
+    """Whether a script starts Python through a shell, as installed ones with a long path do."""
+    with open(path, "rb") as stream:
+        return b"\n'''exec' " in stream.read(_SHEBANG_BYTES)
 
 
 def _from(directory: str | None, path: str) -> str:

@@ -196,7 +196,13 @@ class ScriptProgram(_MainProgram):
         self.loader = SourceFileLoader("__main__", self.path)
         try:
             self.code = self._compiled(data, self.path)
-        except UsageError:
+        except SyntaxError:
+            first = data.partition(b"\n")[0]
+            if first.startswith(b"#!") and b"python" not in first:
+                raise UsageError(
+                    f"{self.name}: found a script of {os.fsdecode(first[2:]).strip()}, expected a "
+                    "Python program; give the program that it starts"
+                ) from None
             raise
         except ValueError as error:
             raise UsageError(f"{self.name}: {error}, expected a Python program") from None

@@ -18,11 +18,14 @@ FILES = {
     "machines": "cluster-n0:2\ncluster-n1\n",
     "strangers": "elsewhere\n",
     "empty": "",
+    "start.sh": "#!/bin/sh\nexec python ok.py\n",
 }
 
 # (arguments after `run`, what the message must say)
 WRONG = [
     (["nope.py"], "nope.py: found no such file, expected a Python program"),
+    (["true"], "bin/true, expected a Python program"),
+    (["start.sh"], "start.sh: found a script of /bin/sh, expected a Python program"),
     (["-n", "0", "ok.py"], "-n: found 0, expected at least 1 rank"),
     (["-n", "-3", "ok.py"], "-n: found -3, expected at least 1 rank"),
     (["-n", "9999999999", "ok.py"], "-n: found 9999999999, expected at most 10,000,000 ranks"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -275,3 +276,16 @@ def use(item):
     assert "which have changed mixed.Registry.items;" in done.stderr
     assert "--private mixed" in done.stderr
     assert pysmpi("run", "-n", "2", "--private", "mixed", "main.py").returncode == 0
+
+
+def test_commands_are_found_in_the_path(status, tmp_path, monkeypatch):
+    shell = f"#!/bin/sh\n'''exec' {sys.executable} \"$0\" \"$@\"\n' '''\n"
+    for name, first in (("tool", f"#!{sys.executable}\n"), ("wrapped", shell)):
+        command = tmp_path / "bin" / name
+        command.parent.mkdir(exist_ok=True)
+        command.write_text(f"{first}import sys\nprint(sys.argv)\n")
+        command.chmod(0o755)
+        monkeypatch.setenv("PATH", str(command.parent))
+        result, out, err = status("run", "-q", "-n", "2", name, "x")
+        assert result == 0, err
+        assert out.splitlines() == [str([str(command), "x"])] * 2
