@@ -152,7 +152,10 @@ def _target(node: ast.expr, uses: list[Use]) -> None:
 
 
 def _value(node: ast.expr, uses: list[Use]) -> None:
-    """An expression whose value is kept or passed on: an array in it is not used."""
+    """An expression whose value is kept or passed on: an array in it is not used.
+
+    A function may only pass an argument on, as in `comm.Send([a[2:4], MPI.INT], 1)`.
+    """
     match node:
         case ast.Name() | ast.Attribute():
             pass
@@ -233,7 +236,7 @@ def _call(node: ast.Call, uses: list[Use]) -> None:
         if looks:
             _read(argument, uses)
         else:
-            _passed(argument, uses)
+            _value(argument, uses)
 
 
 def _method(owner: ast.expr, uses: list[Use]) -> None:
@@ -241,21 +244,6 @@ def _method(owner: ast.expr, uses: list[Use]) -> None:
         uses.append(Use(owner, False))
     elif isinstance(owner, ast.expr):
         _read(owner, uses)
-
-
-def _passed(node: ast.expr, uses: list[Use]) -> None:
-    """An argument of a function that may only pass it on: `comm.Send([a[2:4], MPI.INT], 1)`."""
-    match node:
-        case ast.Name() | ast.Attribute():
-            pass
-        case ast.Subscript(slice=index):
-            uses.append(Use(node, False, True))
-            _read(index, uses)
-        case ast.Tuple(elts=items) | ast.List(elts=items):
-            for item in items:
-                _passed(item, uses)
-        case _:
-            _read(node, uses)
 
 
 def _module(node: ast.expr) -> str:

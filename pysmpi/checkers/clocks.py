@@ -17,28 +17,98 @@ from pysmpi.mpi.base.constants import LOCK_EXCLUSIVE
 from pysmpi.mpi.calls import CallKind, MpiCall
 from pysmpi.mpi.rma.windows import Win
 
-Clock = dict[int, int]  # by pid, the number of its calls
-
 _FROM_ROOT = frozenset(("Bcast", "bcast", "Scatter", "Scatterv", "scatter"))
 _TO_ROOT = frozenset(("Reduce", "reduce", "Gather", "Gatherv", "gather"))
 _PREFIX = frozenset(("Scan", "scan", "Exscan", "exscan"))
 
 
-def merge(clock: Clock, other: Clock) -> None:
-    """Learn another clock."""
-    for pid, count in other.items():
-        if clock.get(pid, 0) < count:
-            clock[pid] = count
+class Stamp:
+    """The clock of a rank at one moment: its own count, and the counts of others that it knows."""
+
+    __slots__ = ("pid", "count", "known")
+
+    def __init__(self, pid: int, count: int, known: dict[int, int]) -> None:
+        self.pid = pid
+        self.count = count
+        self.known = known
+
+    def get(self, pid: int) -> int:
+        """The last count of a rank that happened before."""
+        return self.count if pid == self.pid else self.known.get(pid, 0)
+
+
+class Clock:
+    """The clock of a rank, or of a lock (`pid` is -1 and `count` 0).
+
+    Stamps share the counts of others with the clock, which copies them before it next changes them.
+    A stamp is therefore cheap, however many ranks there are. A rank learns when a call returns and
+    shows its clock when one begins, so who knows a count knows all that the rank knew then.
+    """
+
+    __slots__ = ("pid", "count", "known", "shared")
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.count = 0
+        self.known: dict[int, int] = {}
+        self.shared = False
+
+    def get(self, pid: int) -> int:
+        """The last count of a rank that happened before now."""
+        return self.count if pid == self.pid else self.known.get(pid, 0)
+
+    def stamp(self) -> Stamp:
+        """The clock at this moment."""
+        self.shared = True
+        return Stamp(self.pid, self.count, self.known)
+
+    def learn(self, stamp: Stamp) -> None:
+        """Know what was known at a moment of another rank."""
+        pid = stamp.pid
+        if pid == self.pid or 0 < stamp.count <= self.known.get(pid, 0):
+            return
+        if stamp.known is not self.known:
+            self.learn_all(stamp.known)
+        if stamp.count:
+            self._own()[pid] = stamp.count
+
+    def learn_all(self, known: dict[int, int]) -> None:
+        """Know the counts of several ranks."""
+        mine = self.known
+        news = [item for item in known.items() if mine.get(item[0], 0) < item[1]]
+        if news:
+            if len(news) == len(known) and len(known) >= len(mine) and mine.keys() <= known.keys():
+                self.known, self.shared = dict(known), False
+            else:
+                self._own().update(news)
+
+    def _own(self) -> dict[int, int]:
+        if self.shared:
+            self.known = dict(self.known)
+            self.shared = False
+        return self.known
 
 
 class ClockMeeting:
     """The clocks of the ranks that have entered one collective call."""
 
-    __slots__ = ("clocks", "left")
+    __slots__ = ("clocks", "left", "joint")
 
     def __init__(self) -> None:
-        self.clocks: dict[int, Clock] = {}
+        self.clocks: dict[int, Stamp] = {}
         self.left = 0
+        self.joint: Stamp | None = None
+
+    def together(self, size: int) -> list[Stamp]:
+        """What all know that have entered: one clock once these are all, `size` ranks."""
+        if len(self.clocks) < size:
+            return list(self.clocks.values())
+        if self.joint is None:
+            joint = Clock(-1)
+            for stamp in self.clocks.values():
+                joint.learn(stamp)
+            self.joint = joint.stamp()
+        return [self.joint]
 
 
 class Clocks:
@@ -47,9 +117,9 @@ class Clocks:
     def __init__(self, session: Any) -> None:
         self.session = session
         self.of: dict[int, Clock] = {}
-        self.sent: dict[Request, Clock] = {}
-        self.posted: dict[Request, Clock] = {}  # of receives
-        self.known: dict[Request, Clock] = {}  # by a complete request, what its rank learns
+        self.sent: dict[Request, Stamp] = {}
+        self.posted: dict[Request, Stamp] = {}  # of receives
+        self.known: dict[Request, Stamp] = {}  # by a complete request, what its rank learns
         self.starts: dict[int, list[Request]] = {}  # by id of the call
         self.awaited: dict[int, list[Any]] = {}
         self.inside: dict[int, tuple[CallGroup, int]] = {}
@@ -58,15 +128,18 @@ class Clocks:
         self.begun: dict[int, tuple[CallGroup, int, MpiCall]] = {}  # by id of an operation
         self.locks: dict[tuple[Any, int], tuple[Clock, Clock]] = {}  # exclusive, any
         self.held: dict[tuple[Any, int, int], bool] = {}
-        self.signals: dict[tuple[Any, str, int, int], list[Clock]] = {}
+        self.signals: dict[tuple[Any, str, int, int], list[Stamp]] = {}
 
     def now(self, pid: int) -> Clock:
         """The clock of a rank."""
-        return self.of.setdefault(pid, {pid: 0})
+        clock = self.of.get(pid)
+        if clock is None:
+            clock = self.of[pid] = Clock(pid)
+        return clock
 
-    def stamp(self, pid: int) -> Clock:
-        """A copy of the clock of a rank."""
-        return dict(self.now(pid))
+    def stamp(self, pid: int) -> Stamp:
+        """The clock of a rank at this moment."""
+        return self.now(pid).stamp()
 
     # Calls.
 
@@ -74,13 +147,13 @@ class Clocks:
         """Count the call."""
         pid = call.rank.pid
         clock = self.now(pid)
-        clock[pid] += 1
+        clock.count += 1
         group = group_of(call)
         if group is not None:
             number = self.counts.get((group.key, pid), 0)
             self.counts[group.key, pid] = number + 1
             meeting = self.meetings.setdefault((group.key, number), ClockMeeting())
-            meeting.clocks[pid] = dict(clock)
+            meeting.clocks[pid] = clock.stamp()
             self.inside[id(call)] = group, number
         operations = call.operations
         if operations:
@@ -125,7 +198,7 @@ class Clocks:
         if request.done:
             learnt = self.known.pop(request, None)
             if learnt is not None:
-                merge(clock, learnt)
+                clock.learn(learnt)
 
     def _leave(self, pid: int, group: CallGroup, number: int, call: MpiCall) -> None:
         meeting = self.meetings.get((group.key, number))
@@ -141,18 +214,18 @@ class Clocks:
         if name in _FROM_ROOT and rooted:
             source = meeting.clocks.get(core.group[root])
             if source is not None:
-                merge(clock, source)
+                clock.learn(source)
         elif name in _TO_ROOT and rooted:
             if core.group[root] == pid:
-                for other in meeting.clocks.values():
-                    merge(clock, other)
+                for other in meeting.together(len(group.pids)):
+                    clock.learn(other)
         elif name in _PREFIX:
             for other_pid in core.group[: core.rank_of(pid)]:
                 if other_pid in meeting.clocks:
-                    merge(clock, meeting.clocks[other_pid])
+                    clock.learn(meeting.clocks[other_pid])
         else:
-            for other in meeting.clocks.values():
-                merge(clock, other)
+            for other in meeting.together(len(group.pids)):
+                clock.learn(other)
         meeting.left += 1
         if meeting.left == len(group.pids):
             del self.meetings[group.key, number]
@@ -212,10 +285,13 @@ class Clocks:
             targets = range(core.size) if name == "Unlock_all" else [call.arguments["rank"]]
             for target in targets:
                 exclusive = self.held.pop((key, pid, target), False)
-                known = self.locks.setdefault((key, target), ({}, {}))
-                merge(known[1], clock)
+                known = self.locks.get((key, target))
+                if known is None:
+                    known = self.locks[key, target] = Clock(-1), Clock(-1)
+                stamp = clock.stamp()
+                known[1].learn(stamp)
                 if exclusive:
-                    merge(known[0], clock)
+                    known[0].learn(stamp)
 
     def _synchronized(self, call: MpiCall) -> None:
         """Let a rank learn from the clocks that its call has met."""
@@ -239,9 +315,9 @@ class Clocks:
                     self.held[key, pid, target] = exclusive
                     known = self.locks.get((key, target))
                     if known is not None:
-                        merge(clock, known[1] if exclusive else known[0])
+                        clock.learn((known[1] if exclusive else known[0]).stamp())
 
     def _take(self, key: tuple[Any, str, int, int], clock: Clock) -> None:
         waiting = self.signals.get(key)
         if waiting:
-            merge(clock, waiting.pop(0))
+            clock.learn(waiting.pop(0))

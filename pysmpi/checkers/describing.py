@@ -72,6 +72,12 @@ def place(call: MpiCall, note: str = "") -> Place:
     return Place([call.rank.pid], call_text(call), call.site, note)
 
 
+def places(call: MpiCall, made: MpiCall, note: str = "") -> list[Place]:
+    """The place of a call that starts an operation, and that of the call that prepared it."""
+    first = [place(call, note)]
+    return first if made is call else [*first, place(made, "made here")]
+
+
 def is_handle(value: Any) -> bool:
     """Whether a value is a handle of MPI."""
     return isinstance(value, Handle)

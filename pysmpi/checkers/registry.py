@@ -30,6 +30,9 @@ class CheckContext(Protocol):
     def call_on(self, process: AbstractProcess) -> MpiCall | None:
         """The call in which a process is."""
 
+    def prepared_by(self, call: MpiCall, request: Request | None) -> MpiCall:
+        """The call that made a persistent request which `call` starts; for others `call` itself."""
+
 
 class Checker:
     """Base of checkers: what a run tells them.

@@ -48,6 +48,7 @@ class CheckSession:
         self.simulation: Simulation | None = None
         self.starts: dict[Request, MpiCall] = {}
         self._calls: dict[AbstractProcess, MpiCall] = {}
+        self._prepared: dict[int, tuple[Any, MpiCall]] = {}  # persistent operations, by id
         self.memory = MemoryWatch()
         self.clocks = Clocks(self)
         timed = any(one.needs_clocks for one in self.checkers)
@@ -91,6 +92,10 @@ class CheckSession:
             ) and simulation.hard_exit is None
             for one in self.checkers:
                 one.finish(simulation)
+        # Ranks that make different collective calls may wait for each other because of that.
+        codes = {finding.kind.code for finding in self.findings}
+        if "PSM111" in codes:
+            self.findings = [one for one in self.findings if one.kind.code != "PSM122"]
         self.findings = joined(self.findings)
         return self.findings
 
@@ -101,6 +106,16 @@ class CheckSession:
     def call_on(self, process: AbstractProcess) -> MpiCall | None:
         """The call in which a process is."""
         return self._calls.get(process)
+
+    def prepared_by(self, call: MpiCall, request: Request | None) -> MpiCall:
+        """The call that made a persistent request which `call` starts; for others `call` itself."""
+        if call.name in ("Start", "Startall"):
+            for operation in call.operations:
+                if operation.request is request and request is not None:
+                    known = self._prepared.get(id(operation))
+                    if known is not None:
+                        return known[1]
+        return call
 
     # Events of the kernel.
 
@@ -121,6 +136,8 @@ class CheckSession:
     def _note(self, handle: RequestHandle, call: MpiCall) -> None:
         """Remember the call that started a non-blocking collective operation."""
         operation = handle._impl
+        if operation is not None and call.name.endswith("_init"):
+            self._prepared[id(operation)] = operation, call
         request = getattr(operation, "request", None)
         if request is not None and not request.done and hasattr(operation, "part"):
             if len(self.starts) > _MANY:

@@ -245,8 +245,8 @@ class Play:
         self.partner: dict[Request, Request] = {}
         self.entered: dict[Any, int] = defaultdict(int)
         self.waiting: dict[Any, list[int]] = {}
-        self.sends: dict[Any, list[Send]] = defaultdict(list)
-        self.receives: dict[Any, list[Receive]] = defaultdict(list)
+        self.sends: dict[Any, list[Send | Receive]] = defaultdict(list)
+        self.receives: dict[Any, list[Send | Receive]] = defaultdict(list)
         self.due = deque(range(len(streams)))
 
     def run(self) -> list[BufferingStep]:
@@ -278,47 +278,35 @@ class Play:
         step.entered = True
         for request in step.starts:
             self.started.add(request)
-            if isinstance(request, Send):
-                self._sent(request)
-            elif isinstance(request, Receive):
+            if isinstance(request, Send | Receive):
                 self._posted(request)
         if step.meets is not None:
             self.entered[step.meets] += 1
             if self.entered[step.meets] >= self.sizes[step.meets]:
                 self._wake(step.meets)
 
-    def _sent(self, send: Send) -> None:
+    def _posted(self, request: Send | Receive) -> None:
+        """Match a message or a receive with the other side, or let it wait."""
         if self.exact:
-            receive = self.matched.get(send)
-            if isinstance(receive, Receive) and receive in self.started:
-                self._match(send, receive)
+            other = self.matched.get(request)
+            if other is not None and other in self.started:
+                self._match(request, other)
             return
-        box = self.receives[send.context.number, send.destination]
-        for receive in box:
+        key = request.context.number, request.destination
+        sending = isinstance(request, Send)
+        box = (self.receives if sending else self.sends)[key]
+        for waiting in box:
+            send, receive = (request, waiting) if sending else (waiting, request)
             if receive.source in (ANY, send.source) and receive.tag in (ANY, send.tag):
-                box.remove(receive)
-                self._match(send, receive)
+                box.remove(waiting)
+                self._match(request, waiting)
                 return
-        self.sends[send.context.number, send.destination].append(send)
+        (self.sends if sending else self.receives)[key].append(request)
 
-    def _posted(self, receive: Receive) -> None:
-        if self.exact:
-            send = self.matched.get(receive)
-            if isinstance(send, Send) and send in self.started:
-                self._match(send, receive)
-            return
-        box = self.sends[receive.context.number, receive.destination]
-        for send in box:
-            if receive.source in (ANY, send.source) and receive.tag in (ANY, send.tag):
-                box.remove(send)
-                self._match(send, receive)
-                return
-        self.receives[receive.context.number, receive.destination].append(receive)
-
-    def _match(self, send: Send, receive: Receive) -> None:
-        self.partner[send], self.partner[receive] = receive, send
-        self._wake(send)
-        self._wake(receive)
+    def _match(self, request: Request, other: Request) -> None:
+        self.partner[request], self.partner[other] = other, request
+        self._wake(request)
+        self._wake(other)
 
     def _blocker(self, step: BufferingStep) -> Any:
         if step.meets is not None and not step.leaves:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pysmpi import text
 from pysmpi.checkers import signatures
-from pysmpi.checkers.describing import call_text, op_name, place
+from pysmpi.checkers.describing import call_text, op_name, place, places
 from pysmpi.checkers.order import group_of
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.checkers.signatures import Signature
@@ -92,6 +92,8 @@ class ArgumentsDiffer(Diagnostic):
 
 
 _SAME = {"barrier": "Barrier"}
+EnteredCall = tuple[MpiCall, Contribution, Any]  # and the shape of its data
+
 _RULE = (
     "MPI 4.1, section 6.14: the ranks of a communicator make the same collective calls in the "
     "same order"
@@ -135,7 +137,7 @@ class CollectiveChecks(Checker):
     def __init__(self) -> None:
         self.histories: dict[Any, History] = {}
         self.inside: dict[int, MadeCall] = {}  # by id of the call
-        self.parts: dict[tuple[int, int, str], dict[int, tuple[MpiCall, Contribution, Any]]] = {}
+        self.parts: dict[tuple[int, int, str], dict[int, EnteredCall]] = {}
 
     # The order of calls.
 
@@ -230,23 +232,30 @@ class CollectiveChecks(Checker):
         for theirs in known.values():
             problem = _mismatch(mine, theirs)
             if problem is not None:
-                self._unequal(call, theirs[0], problem)
+                self._unequal(mine, theirs, problem)
                 break
         known[part.me] = mine
         if len(known) == core.size:
             del self.parts[key]
 
-    def _unequal(self, call: MpiCall, other: MpiCall, problem: tuple[Signature, Signature]) -> None:
+    def _unequal(
+        self, one_side: EnteredCall, other_side: EnteredCall, problem: tuple[Signature, Signature]
+    ) -> None:
+        call, other = one_side[0], other_side[0]
+        made, other_made = (
+            self.session.prepared_by(side[0], getattr(side[1], "request", None))
+            for side in (one_side, other_side)
+        )
         mine, theirs = problem
         types = set(mine) != set(theirs) and mine and theirs
         noun = "datatypes" if types else "counts"
         self.session.report(
             Finding(
                 ArgumentsDiffer,
-                f"{noun} differ in {call.name}: {signatures.text(mine)} in rank "
+                f"{noun} differ in {made.name}: {signatures.text(mine)} in rank "
                 f"{call.rank.pid}, {signatures.text(theirs)} in rank {other.rank.pid}",
-                [place(call), place(other)],
-                f"MPI 4.1, section {call.procedure.section or '6'}: the data sent between two "
+                [*places(call, made), *places(other, other_made)],
+                f"MPI 4.1, section {made.procedure.section or '6'}: the data sent between two "
                 "ranks have the same type signature on both sides",
                 "use the same count and the same datatype in every rank",
             )

@@ -6,7 +6,7 @@ from typing import Any
 
 from pysmpi import text
 from pysmpi.checkers import signatures
-from pysmpi.checkers.describing import call_text, place
+from pysmpi.checkers.describing import place, places
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.checkers.signatures import Signature
 from pysmpi.diagnostics import Diagnostic, Truncated, register
@@ -162,10 +162,11 @@ _OBJECTS_AS_BYTES = frozenset(("bytes",))
 class SentMessage:
     """A message that has started: its call, and its types; None for an object."""
 
-    __slots__ = ("call", "signature", "object")
+    __slots__ = ("call", "made", "signature", "object")
 
-    def __init__(self, call: MpiCall, payload: Any) -> None:
+    def __init__(self, call: MpiCall, made: MpiCall, payload: Any) -> None:
         self.call = call
+        self.made = made  # the call that prepared it, if it is persistent
         self.signature: Signature | None = signatures.of_message(payload)
         self.object = self.signature is None and call.name not in _REPLACING and (
             not isinstance(payload, MessageRegion)
@@ -194,7 +195,8 @@ class MessageChecks(Checker):
             call = self.session.call_on(process)
             if call is not None and call.kind is CallKind.POINT_TO_POINT:
                 if self._of_program(request) and request.payload is not None:
-                    self.pending[request] = SentMessage(call, request.payload)
+                    made = self.session.prepared_by(call, request)
+                    self.pending[request] = SentMessage(call, made, request.payload)
 
     def message_matched(self, send: Send, receive: Receive, now: float) -> None:
         """A message has its receive."""
@@ -208,16 +210,15 @@ class MessageChecks(Checker):
             return
         target = receive.payload
         takes_object = isinstance(target, ObjectBuffer)
-        places = [place(call, "received here"), place(message.call, "sent here")]
         if takes_object != message.object and call.name not in _REPLACING and (
             target is not None and message.call.name not in _REPLACING
         ):
             other = message.signature if takes_object else signatures.of_message(target)
             if other is not None and set(other) - _OBJECTS_AS_BYTES:
-                self._mixed(message, call, places)
+                self._mixed(message, call, receive)
                 return
         if send.nbytes > receive.nbytes:
-            self.session.report(_truncated(send, receive, places))
+            self.session.report(_truncated(send, receive, self._sides(call, receive, message)))
             return
         if message.signature and not takes_object:
             taken = signatures.of_message(target)
@@ -227,13 +228,19 @@ class MessageChecks(Checker):
                         TypesDiffer,
                         f"{signatures.text(message.signature)} sent, "
                         f"{signatures.text(taken)} expected",
-                        places,
+                        self._sides(call, receive, message),
                         "MPI 4.1, section 3.3.1: sender and receiver use the same datatypes",
                         "give both buffers the same dtype or MPI datatype",
                     )
                 )
 
-    def _mixed(self, message: SentMessage, call: MpiCall, places: list[Place]) -> None:
+    def _sides(self, call: MpiCall, receive: Receive, message: SentMessage) -> list[Place]:
+        made = self.session.prepared_by(call, receive)
+        return [
+            *places(call, made, "received here"), *places(message.call, message.made, "sent here")
+        ]
+
+    def _mixed(self, message: SentMessage, call: MpiCall, receive: Receive) -> None:
         sent, taken = ("a pickled object", "a buffer") if message.object else (
             "a buffer", "a pickled object"
         )  # fmt: skip
@@ -241,7 +248,7 @@ class MessageChecks(Checker):
             Finding(
                 ObjectAndBuffer,
                 f"{message.call.name} sends {sent}, {call.name} receives {taken}",
-                places,
+                self._sides(call, receive, message),
                 "mpi4py: lower-case calls communicate pickled objects, upper-case calls buffers; "
                 "MPI 4.1, section 3.3.1: both sides use the same datatypes",
                 "use the lower-case call on both sides, or the upper-case call on both",
@@ -294,8 +301,7 @@ class MessageChecks(Checker):
                     Unreceived,
                     f"{text.count(send.nbytes, 'byte')} to rank {target} with tag {send.tag}: "
                     f"{what}",
-                    [Place([message.call.rank.pid], call_text(message.call), message.call.site,
-                           "sent here")],
+                    places(message.call, message.made, "sent here"),
                     "MPI 4.1, sections 3.5 and 11.2.2: every message is received before "
                     "MPI_Finalize",
                     "receive the message, or do not send it",
@@ -303,11 +309,11 @@ class MessageChecks(Checker):
             )
 
 
-def _truncated(send: Send, receive: Receive, places: list[Place]) -> Finding:
+def _truncated(send: Send, receive: Receive, sides: list[Place]) -> Finding:
     return Finding(
         Truncated,
         f"{text.count(send.nbytes, 'byte')} sent, room for {text.count(receive.nbytes, 'byte')}",
-        places,
+        sides,
         "MPI 4.1, section 3.2.4: the receive buffer holds the whole message",
         "make the buffer as large as the largest message that may match",
     )

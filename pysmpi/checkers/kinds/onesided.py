@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pysmpi import text
-from pysmpi.checkers.clocks import Clock
+from pysmpi.checkers.clocks import Clock, Stamp
 from pysmpi.checkers.describing import op_name, place
 from pysmpi.checkers.memory import WatchedRegion, meet, regions_of
 from pysmpi.checkers.registry import Checker, checker
@@ -129,7 +129,7 @@ class WindowUse:
 
     def __init__(
         self, pid: int, call: MpiCall | None, site: CallSite | None, kind: str,
-        pieces: list[WatchedRegion], clock: Clock, target: int, op: str = "", what: str = "",
+        pieces: list[WatchedRegion], clock: Stamp, target: int, op: str = "", what: str = "",
     ) -> None:  # fmt: skip
         self.pid = pid
         self.call = call
@@ -142,9 +142,9 @@ class WindowUse:
         self.target = target
         self.what = what
 
-    def before(self, clock: Clock) -> bool:
+    def before(self, clock: Clock | Stamp) -> bool:
         """Whether it was complete before an event with this clock."""
-        return self.done is not None and clock.get(self.pid, 0) >= self.done
+        return self.done is not None and clock.get(self.pid) >= self.done
 
     def place(self, note: str) -> Place:
         """Its line in the program."""
@@ -447,7 +447,7 @@ class OneSidedChecks(Checker):
         self, call: MpiCall, side: WindowSide, state: SideState, target: Any
     ) -> None:
         pid = call.rank.pid
-        count = self.session.clocks.now(pid)[pid]
+        count = self.session.clocks.now(pid).count
         group = side.window.core.group
         kept = []
         for access in state.pending:
@@ -491,7 +491,7 @@ class OneSidedChecks(Checker):
             access = WindowUse(
                 pid, None, site, "write" if writing else "read", [memory], clock, pid, "", what
             )
-            access.done = clock[pid] + 1
+            access.done = clock.count + 1
             self._enter(number, access, None)
 
         whole = WatchedRegion.flat(side.memory)
