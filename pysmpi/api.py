@@ -9,6 +9,7 @@ from _thread import allocate_lock, get_ident
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pysmpi.checkers.session import add_findings, checking
@@ -19,6 +20,7 @@ from pysmpi.mpi.base import ranks
 from pysmpi.output import OutputFile
 from pysmpi.runtime import collection
 from pysmpi.runtime.exit_status import MPI_ERROR, USAGE
+from pysmpi.runtime.findings import Finding
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.loader import FunctionProgram, RankProgram, find_program
 from pysmpi.runtime.options import (
@@ -211,7 +213,7 @@ def run_job(job: Job) -> Result:
         if injection is not None and injection.report is not None:
             result.error = injection.report
             result.exit_status = MPI_ERROR
-        add_findings(session, result)
+        add_findings(session, result, partial(_judged, job, result))
         if guide is not None:
             guide.conclude(result)
         if seen is not None:
@@ -227,6 +229,12 @@ def run_job(job: Job) -> Result:
                 if target is not None:
                     target.keep()
     return result
+
+
+def _judged(job: Job, result: Result, findings: Sequence[Finding]) -> list[Finding]:
+    from pysmpi.explore.evidence import judged  # few runs need it
+
+    return judged(job, result, findings)
 
 
 def _program(main: Any, args: Sequence[Any]) -> RankProgram:

@@ -198,8 +198,8 @@ class Livelock(Diagnostic):
 
     All ranks that have not ended either wait, or call `Test`, `Iprobe` and similar functions
     without end. No message is in transit and no rank computes. The report shows the line at which
-    each rank tests or waits. pysmpi reports a livelock after a million such tests in a row
-    (`--cfg smpi/most-polls:N`; 0 turns this off).
+    each rank tests or waits. pysmpi reports a livelock after a million such tests in a row, with
+    `--check` after 20,000 (`--cfg smpi/most-polls:N`; 0 turns this off).
 
     ## Why it is bad
 

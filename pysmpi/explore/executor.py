@@ -205,7 +205,7 @@ class Executor:
         self._answer = answer
         self._decider = decider
         self._begun = time.perf_counter()
-        _redirect(output.fileno())
+        redirect(output.fileno())
         control, simulation = self._control, self._simulation
         assert control is not None and simulation is not None
         decider.attach(control)
@@ -298,7 +298,7 @@ class Executor:
         _leave(0)
 
 
-def _redirect(target: int) -> None:
+def redirect(target: int) -> None:
     """Let the standard streams of the child end in a file."""
     numbers = {1, 2}
     for stream in (sys.stdout, sys.stderr):

@@ -217,7 +217,10 @@ def group_waits(waits: Iterable[Wait], others: bool = False) -> list[WaitingGrou
             wait.comm,
             wait.thread > 0,
             tuple(wait.arguments),
-            tuple((piece.name, piece.site, *piece.arguments) for piece in wait.pieces[:_PIECES]),
+            tuple(
+                (piece.name, piece.site, piece.prepared, *piece.arguments)
+                for piece in wait.pieces[:_PIECES]
+            ),
             min(len(wait.pieces), _PIECES + 1),
         )
         found.setdefault(key, []).append(wait)
@@ -263,7 +266,12 @@ def describe(members: Sequence[Wait]) -> str:
 
 def _started(piece: Piece) -> str:
     """Where an operation was started, if that is not the line that waits."""
-    return "" if piece.site is None else f" of {shorten(piece.site.file)}:{piece.site.line}"
+    if piece.site is None:
+        return ""
+    started = f"{shorten(piece.site.file)}:{piece.site.line}"
+    if piece.prepared is None:
+        return f" of {started}"
+    return f" of {shorten(piece.prepared.file)}:{piece.prepared.line}, started at {started}"
 
 
 def _piece_arguments(pieces: Sequence[Piece], members: Sequence[Wait]) -> str:

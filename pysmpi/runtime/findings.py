@@ -31,6 +31,21 @@ class Place:
         return "" if self.site is None else f"{shorten(self.site.file)}:{self.site.line}"
 
 
+@dataclass(frozen=True)
+class OtherMatch:
+    """A receive from any source, and the source whose message it could take instead.
+
+    It is the `index`-th receive (or probe) of rank `destination` in a context. `taken` and `other`
+    are the sources, as ranks of the communicator.
+    """
+
+    context: int
+    destination: int
+    index: int
+    taken: int
+    other: int
+
+
 @dataclass
 class Finding:
     """A problem of a program.
@@ -38,7 +53,8 @@ class Finding:
     `kind` is its documented diagnostic, `what` one line that describes this case, `rule` the rule
     of MPI with its section, and `cure` the remedy. `places` are the lines of the program, the one
     to correct first. A finding that is not an `error` depends on something that MPI leaves open
-    and is harmless in this run.
+    and is harmless in this run. One that is `doubtful` counts only if the program has another
+    result with `match`.
     """
 
     kind: type[Diagnostic]
@@ -48,6 +64,8 @@ class Finding:
     cure: str
     error: bool = True
     more: list[str] = field(default_factory=list)
+    match: OtherMatch | None = None
+    doubtful: bool = False
 
     @property
     def code(self) -> str:

@@ -102,6 +102,8 @@ class Simulation:
         self.command = ""  # the command of the run, for reports
         # The call that started a request of the kernel, if checkers follow the run.
         self.started_by: Callable[[Request], MpiCall | None] = lambda request: None
+        # The call that made a persistent request, by the call that started it.
+        self.prepared_by: Callable[[MpiCall, Request], MpiCall] = lambda call, request: call
         self.hub = getcurrent()
         self.shared_state: SharedState | None = None
         self.door = Door(self.hub.switch, getcurrent)

@@ -15,6 +15,7 @@ from pysmpi.frames import CallSite, innermost_call, is_suspended
 from pysmpi.kernel.matching import ANY, mailbox_at, mailboxes_of
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Envelope, Receive, Request, Send
+from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG
 from pysmpi.mpi.base.ranks import Fiber, Rank
 from pysmpi.mpi.calls import Role, call_of
 from pysmpi.mpi.communicators.comm import LOCALS, Comm, PredefinedCommunicator, local
@@ -48,6 +49,7 @@ class Piece:
     pids: frozenset[int] = frozenset()
     any: bool = False
     site: CallSite | None = None  # where it was started, if that is known
+    prepared: CallSite | None = None  # where it was made, if it is persistent
 
 
 @dataclass
@@ -93,6 +95,7 @@ class Census:
     def __init__(self, simulation: Simulation) -> None:
         self.universe = simulation.universe
         self.started_by = simulation.started_by
+        self.prepared_by = simulation.prepared_by
         self._threads = simulation.threads
         self.by_context: dict[int, Communicator] = dict(self.universe.communicators)
         self.cores = sorted(set(self.by_context.values()), key=lambda core: core.p2p.number)
@@ -135,6 +138,11 @@ class Census:
         wait.own = fiber.gate is not None
         process = fiber.process
         pending: list[Request] = list(process.pending())
+        if call is not None and _tests(call.name):
+            pending = [op.request for op in operations if op.request and not op.request.done]
+            for name, value in (call.having(Role.PEER) | call.having(Role.TAG)).items():
+                if isinstance(value, int):
+                    wait.arguments[name] = _WILDCARDS.get((name, int(value)), value)
         if process.schedule is not None and process.context is not None:
             core = self.core_of(process.context)
             wait.collective = self._collective(core, process, pending)
@@ -191,6 +199,9 @@ class Census:
         made = self.started_by(request)
         if made is not None and _waits(call):
             piece.name, piece.site = made.name, made.site
+            prepared = self.prepared_by(made, request)
+            if prepared is not made:
+                piece.name, piece.prepared = prepared.name, prepared.site
             for root in made.having(Role.ROOT).values():
                 if isinstance(root, int):
                     piece.arguments["root"] = root
@@ -314,4 +325,11 @@ def _chains(heads: dict[int, Request]) -> Iterator[Request]:
 
 
 def _waits(call: str) -> bool:
-    return call.lower().startswith("wait")
+    return call.lower().startswith(("wait", "test"))
+
+
+def _tests(call: str) -> bool:
+    return call.lower().startswith(("test", "iprobe", "improbe"))
+
+
+_WILDCARDS = {("source", ANY_SOURCE): "ANY_SOURCE", ("tag", ANY_TAG): "ANY_TAG"}

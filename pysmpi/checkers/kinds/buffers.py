@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from pysmpi.checkers.describing import call_text, place
+from pysmpi.checkers.describing import call_text, place, places
 from pysmpi.checkers.memory import WatchedRegion, meet, regions_of
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
@@ -99,17 +99,19 @@ class BuffersOverlap(Diagnostic):
 class Owned:
     """The memory that a pending operation owns."""
 
-    __slots__ = ("call", "handle", "reads", "writes", "sent", "sum", "told")
+    __slots__ = ("call", "made", "handle", "reads", "writes", "sent", "sum", "told")
 
     def __init__(
         self,
         call: MpiCall,
+        made: MpiCall,
         handle: Any,
         reads: list[WatchedRegion],
         writes: list[WatchedRegion],
         sent: list[Any],
     ) -> None:
         self.call = call
+        self.made = made  # the call that prepared it, if it is persistent
         self.handle = handle
         self.reads = reads  # MPI reads these: the program must not write
         self.writes = writes  # MPI writes these: the program must not use them
@@ -181,9 +183,9 @@ class BufferChecks(Checker):
         self.session.report(
             Finding(
                 BuffersOverlap,
-                f"the buffer of {call.name} overlaps with that of {owned.call.name}, which is "
+                f"the buffer of {call.name} overlaps with that of {owned.made.name}, which is "
                 "not complete",
-                [place(call, "uses it, too"), place(owned.call, "owns the buffer")],
+                [place(call, "uses it, too"), *places(owned.call, owned.made, "owns the buffer")],
                 "MPI 4.1, section 3.7.2: until an operation is complete, no other operation "
                 "accesses its receive buffer, and none writes to its send buffer",
                 "complete the first operation before, or use another buffer",
@@ -214,7 +216,8 @@ class BufferChecks(Checker):
         reads, writes = _memory_of(operation, handle)
         if not reads and not writes:
             return
-        owned = Owned(call, handle, reads, writes, _sent(operation, handle))
+        made = self.session.prepared_by(call, operation.request)
+        owned = Owned(call, made, handle, reads, writes, _sent(operation, handle))
         self.owned.setdefault(rank.pid, {})[id(operation)] = owned
         key = id(operation)
 
@@ -235,11 +238,11 @@ class BufferChecks(Checker):
         self.session.report(
             Finding(
                 BufferTouched,
-                f"the buffer of {owned.call.name} is {verb} before the operation is complete",
+                f"the buffer of {owned.made.name} is {verb} before the operation is complete",
                 [
                     Place([rank.pid], f"the program {'writes' if writing else 'reads'}", site,
                           "touches the buffer"),
-                    place(owned.call, "owns the buffer"),
+                    *places(owned.call, owned.made, "owns the buffer"),
                 ],
                 "MPI 4.1, section 3.7.2: until an operation is complete, the program does not "
                 + ("use its receive buffer" if receives else "write to its send buffer"),
@@ -259,10 +262,10 @@ class BufferChecks(Checker):
                     self.session.report(
                         Finding(
                             BufferTouched,
-                            f"the buffer of {owned.call.name} has changed before the operation "
+                            f"the buffer of {owned.made.name} has changed before the operation "
                             "was complete",
                             [
-                                place(owned.call, "owns the buffer"),
+                                *places(owned.call, owned.made, "owns the buffer"),
                                 Place([rank.pid], call_text(call), call.site,
                                       "changed before this"),
                             ],

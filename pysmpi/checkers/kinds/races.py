@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pysmpi.checkers.clocks import Stamp
@@ -12,11 +13,12 @@ from pysmpi.frames import shorten
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Receive, Request, Send, Transfer
+from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG
 from pysmpi.mpi.base.ranks import Universe
 from pysmpi.mpi.buffers.spellings import MessageRegion
 from pysmpi.mpi.calls import CallKind, MpiCall, Role
 from pysmpi.mpi.datatypes.status import Status
-from pysmpi.runtime.findings import Finding
+from pysmpi.runtime.findings import Finding, OtherMatch
 from pysmpi.runtime.simulation import Simulation
 
 
@@ -27,7 +29,10 @@ class MessageRace(Diagnostic):
     The report names the receive, the message that it took in this run, and the one that it could
     have taken: no synchronization lets one of them arrive first. It is an error if the other order
     leaves a later receive without a message, or if two different receives would exchange data. A
-    loop that treats all messages alike is not reported.
+    loop that treats all messages alike is not reported. Whether the result differs is tried: the
+    program runs again with the other message, in a child process and with the time turned off. An
+    exchange of data between two receives is reported only if the output, the return values or the
+    end of the program then differ.
 
     ## Why it is bad
 
@@ -58,17 +63,19 @@ class MessageRace(Diagnostic):
 class Posted:
     """A receive of the program, in the order of its rank."""
 
-    __slots__ = ("index", "call", "source", "tag", "send", "done", "nbytes", "request")
+    __slots__ = ("index", "call", "source", "tag", "send", "done", "nbytes", "request", "number")
 
-    def __init__(self, index: int, call: MpiCall, receive: Receive) -> None:
+    def __init__(self, index: int, call: MpiCall, source: int, tag: int) -> None:
         self.index = index
         self.call = call
-        self.source = receive.source
-        self.tag = receive.tag
-        self.nbytes = receive.nbytes
+        self.source = source
+        self.tag = tag
+        self.nbytes: float = math.inf
         self.send: Sent | None = None
         self.done: int | None = None  # the receiver's clock when it knows that it is complete
-        self.request = receive
+        # The receive and its number among those that were posted; None if Mprobe found the message.
+        self.request: Receive | None = None
+        self.number = 0
 
     def accepts(self, sent: Sent) -> bool:
         """Whether a message fits."""
@@ -93,16 +100,20 @@ class Sent:
 class Box:
     """The messages to one rank of a communicator, and its receives."""
 
-    __slots__ = ("pid", "sends", "receives", "wild")
+    __slots__ = ("pid", "sends", "receives", "wild", "posted")
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.sends: dict[int, list[Sent]] = {}
         self.receives: list[Posted] = []
         self.wild = False
+        self.posted = 0  # receives that were posted
 
 
 _MOST = 20_000  # receives of one rank that are compared
+
+
+_MATCHING = frozenset("Mprobe mprobe Improbe improbe Probe Iprobe probe iprobe".split())
 
 
 @checker("races", "receives from any source that could have taken another message")
@@ -115,6 +126,7 @@ class RaceChecks(Checker):
         self.boxes: dict[tuple[int, int], Box] = {}
         self.sent: dict[Request, Sent] = {}
         self.posted: dict[Request, Posted] = {}
+        self.found: dict[Request, Posted] = {}  # by message, those of Mprobe
         self.starts: dict[int, list[Posted]] = {}
         self.awaited: dict[int, list[Any]] = {}
         self.universe: Universe
@@ -150,7 +162,9 @@ class RaceChecks(Checker):
         elif isinstance(request, Receive):
             box = self._box(request)
             if box is not None and len(box.receives) < _MOST:
-                posted = Posted(len(box.receives), call, request)
+                posted = Posted(len(box.receives), call, request.source, request.tag)
+                posted.request, posted.number, posted.nbytes = request, box.posted, request.nbytes
+                box.posted += 1
                 box.receives.append(posted)
                 box.wild = box.wild or request.source == ANY
                 self.posted[request] = posted
@@ -159,6 +173,8 @@ class RaceChecks(Checker):
     def message_matched(self, send: Send, receive: Receive, now: float) -> None:
         """A receive has its message."""
         sent, posted = self.sent.pop(send, None), self.posted.pop(receive, None)
+        if posted is None:
+            posted = self.found.pop(send, None)
         if sent is None or posted is None:
             return
         sent.receive, posted.send = posted, sent
@@ -168,6 +184,20 @@ class RaceChecks(Checker):
                 sent.content = hash(bytes(payload.pack()))
         elif payload is not None:
             sent.content = hash(bytes(payload))
+
+    def _found(self, call: MpiCall, send: Send) -> None:
+        """`Mprobe` takes a message; whenever its data is received, no other receive can have it."""
+        box = self._box(send)
+        if box is None or send not in self.sent or len(box.receives) >= _MOST:
+            return
+        arguments = call.arguments
+        source = ANY if arguments["source"] == ANY_SOURCE else send.source
+        tag = ANY if arguments["tag"] == ANY_TAG else send.tag
+        posted = Posted(len(box.receives), call, source, tag)
+        posted.done = self.session.clocks.now(box.pid).count
+        box.wild = box.wild or source == ANY
+        box.receives.append(posted)
+        self.found[send] = posted
 
     def call_made(self, call: MpiCall) -> None:
         """Note the receives that the call waits for."""
@@ -185,9 +215,13 @@ class RaceChecks(Checker):
         pid = call.rank.pid
         clock = self.session.clocks.now(pid).count
         for posted in self.starts.pop(id(call), ()):
-            if posted.request.done:
+            if posted.request is not None and posted.request.done:
                 # A message that the same call sends tells nothing of what it receives.
                 posted.done = clock + ("end" in call.name)
+        if call.name in _MATCHING:
+            send = getattr(getattr(result, "_impl", None), "send", None)
+            if isinstance(send, Send):
+                self._found(call, send)
         waited = self.awaited.pop(id(call), None)
         if waited:
             done = {id(request) for request in waited if request.done}
@@ -231,45 +265,58 @@ class RaceChecks(Checker):
                     continue
                 if posted.done is not None and other.clock.get(box.pid) >= posted.done:
                     continue  # sent after the receive was complete
-                reason = self._outcome(box, posted, taken, other)
+                reason, doubtful = self._outcome(box, posted, taken, other)
                 if reason is not None:
                     key = posted.call.site, taken.call.site, other.call.site
                     if key not in told:
                         told.add(key)
-                        self._report(posted, taken, other, reason)
+                        self._report(posted, taken, other, reason, doubtful)
                         break
 
-    def _outcome(self, box: Box, posted: Posted, taken: Sent, other: Sent) -> str | None:
-        """The difference that the other message makes, if any."""
+    def _outcome(
+        self, box: Box, posted: Posted, taken: Sent, other: Sent
+    ) -> tuple[str | None, bool]:
+        """The difference that the other message makes, if any, and whether it may not matter."""
         later = other.receive
         if later is None:
             if self.session.clean:
-                return None  # a message too many: reported as such
+                return None, False  # a message too many: reported as such
             waiting = next(
                 (one for one in box.receives if one.send is None and one.accepts(taken)
                  and not one.accepts(other)), None
             )  # fmt: skip
             if waiting is None:
-                return None
-            return f"{waiting.call.name} waits for the message that it took in this run"
+                return None, False
+            return f"{waiting.call.name} waits for the message that it took in this run", False
         if other.nbytes > posted.nbytes or taken.nbytes > later.nbytes:
-            return "the other message does not fit into the buffer"
+            return "the other message does not fit into the buffer", False
         if not later.accepts(taken):
             return (
                 f"the receive that took the other message, {_line(later)}, accepts no message "
                 f"from rank {taken.source} with tag {taken.tag}: it then waits for ever, or takes "
                 "a later message"
-            )
+            ), False
         if later.call.site == posted.call.site or taken.content == other.content:
-            return None
+            return None, False
         if taken.content is None or other.content is None:
-            return None
+            return None, False
         if _takes_status(posted.call) or _takes_status(later.call):
-            return None
-        return f"the data of the two messages differ, and {_line(later)} takes the other one"
+            return None, False
+        return f"the data of the two messages differ, and {_line(later)} takes the other one", True
 
-    def _report(self, posted: Posted, taken: Sent, other: Sent, reason: str) -> None:
+    def _report(
+        self, posted: Posted, taken: Sent, other: Sent, reason: str, doubtful: bool
+    ) -> None:
         later = other.receive
+        receive = posted.request
+        match = None
+        if receive is not None:
+            match = OtherMatch(
+                receive.context.number, receive.destination, posted.number, taken.source,
+                other.source,
+            )  # fmt: skip
+        elif doubtful:
+            return  # it cannot be tried
         places = [
             place(posted.call, "takes any of them"),
             place(taken.call, "taken in this run"),
@@ -291,6 +338,8 @@ class RaceChecks(Checker):
                     "before them",
                     f"with the other message: {reason}",
                 ],
+                match=match,
+                doubtful=doubtful,
             )
         )
 

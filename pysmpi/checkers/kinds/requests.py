@@ -99,12 +99,17 @@ class RequestChecks(Checker):
     def __init__(self) -> None:
         self.tracked: dict[int, Tracked] = {}  # by id of the operation
         self.taken: dict[int, list[RequestOperation]] = {}  # by id of the call
+        self.active: set[int] = set()  # persistent operations that are freed while they run
 
     def call_made(self, call: MpiCall) -> None:
         """Note the operations that the call may complete or start."""
         operations = _operations(call)
         if operations:
             self.taken[id(call)] = operations
+            if call.name in ("Free", "free"):
+                for operation in operations:
+                    if operation.persistent and operation.request is not None:
+                        self.active.add(id(operation))
             if call.name in ("Start", "Startall"):
                 for operation in operations:
                     known = self.tracked.get(id(operation))
@@ -123,6 +128,8 @@ class RequestChecks(Checker):
                 if freed or (not known.persistent and _over(known, operation, call, result)):
                     if freed and known.persistent and known.started is None:
                         self._never_started(known)
+                    if freed and id(operation) in self.active:
+                        self.session.report(_incomplete(known, [call.rank.pid]))
                     del self.tracked[id(operation)]
         for handle in result if isinstance(result, tuple) else (result,):
             if isinstance(handle, Request):
