@@ -16,6 +16,7 @@ from pysmpi.errors import PysmpiError
 from pysmpi.frames import CallSite, shorten
 from pysmpi.mpi.base.constants import ERR_PENDING
 from pysmpi.mpi.base.exceptions import Exception as MPIException
+from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.runtime.causes import Causes
 from pysmpi.runtime.waiting import Census, Piece, Wait
 
@@ -286,7 +287,7 @@ def _piece_arguments(pieces: Sequence[Piece], members: Sequence[Wait]) -> str:
     return ", ".join(parts)
 
 
-def _merge(values: Sequence[Any], members: Sequence[Wait], core: Any) -> str:
+def _merge(values: Sequence[Any], members: Sequence[Wait], core: Communicator | None) -> str:
     """One value for all, one that follows from the rank, or that they differ."""
     if all(value == values[0] for value in values):
         return str(values[0])

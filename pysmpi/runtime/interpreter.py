@@ -12,6 +12,7 @@ from typing import Any
 from greenlet import GreenletExit
 
 from pysmpi.errors import UsageError
+from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime import (
     clock,
     environment,
@@ -248,7 +249,7 @@ class Interpreter:
             modules = rank_environment.state.modules.values()
             teardown.let_go([module for module in modules if module is not MISSING])
 
-    def forget(self, rank: Any) -> None:
+    def forget(self, rank: Rank) -> None:
         """Let go of the modules of a rank that has ended."""
         assert self.exchange is not None
         self.exchange.forget(rank.program.state)

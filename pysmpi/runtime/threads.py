@@ -160,7 +160,7 @@ class Threads:
 
         return like(real, start_joinable_thread)
 
-    def _start(self, rank: Any, body: Callable[[], Any], handle: _Handle | None) -> int:
+    def _start(self, rank: ranks.Rank, body: Callable[[], Any], handle: _Handle | None) -> int:
         environment = rank.program
         environment.threaded = True
 

@@ -28,7 +28,7 @@ def external_size(record: Type, count: int) -> int:
     return _counted(count) * external32.size(record.layout.signature)
 
 
-def pack(record: Type, inbuf: Any, outbuf: Any, position: int, comm: Any) -> int:
+def pack(record: Type, inbuf: Any, outbuf: Any, position: int, comm: object) -> int:
     """Pack all of `inbuf` into `outbuf` from byte `position` on; return the position after."""
     memory, count = _elements(record, inbuf, False)
     target = acquire(outbuf, True).memory
@@ -38,7 +38,7 @@ def pack(record: Type, inbuf: Any, outbuf: Any, position: int, comm: Any) -> int
     return stop
 
 
-def unpack(record: Type, inbuf: Any, position: int, outbuf: Any, comm: Any) -> int:
+def unpack(record: Type, inbuf: Any, position: int, outbuf: Any, comm: object) -> int:
     """Unpack from byte `position` of `inbuf` until `outbuf` is full; return the position after."""
     memory, count = _elements(record, outbuf, True)
     source = acquire(inbuf).memory

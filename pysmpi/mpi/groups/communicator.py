@@ -144,7 +144,7 @@ PERSISTENT: StateSlot[Communicator, dict[int, PrivateContext]] = StateSlot(Commu
 MEETINGS: StateSlot[Universe, dict[object, Communicator]] = StateSlot(Universe, dict)
 
 
-def check_revoked(comm: Any, core: Communicator) -> None:
+def check_revoked(comm: object, core: Communicator) -> None:
     """Raise an error if the calling rank knows that a communicator is revoked."""
     if current().pid in core.revoked:
         fail(ERR_REVOKED, "the communicator is revoked", comm)

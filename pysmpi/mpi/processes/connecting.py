@@ -76,7 +76,7 @@ class Connecting:
         return handle
 
 
-def check_root(comm: Any, core: Communicator, root: Any) -> int:
+def check_root(comm: object, core: Communicator, root: Any) -> int:
     """The root of a call, which must be a rank of the communicator."""
     number = cint(root)
     if not 0 <= number < core.size:

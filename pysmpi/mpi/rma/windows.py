@@ -375,7 +375,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         self.Set_name(value)
 
 
-def _arguments(info: Any, comm: Any) -> Communicator:
+def _arguments(info: Any, comm: object) -> Communicator:
     """Check the common arguments of window constructors; return the core of the communicator."""
     check_info(info)
     if not isinstance(comm, Intracomm):

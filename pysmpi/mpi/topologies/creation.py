@@ -180,7 +180,7 @@ def _grid(dims: Sequence[int], periods: Any) -> Grid:
     return Grid(sides, [bool(period) for period in integers(periods, len(sides))])
 
 
-def _check_grid(comm: Any, core: Communicator, grid: Grid, code: int) -> None:
+def _check_grid(comm: object, core: Communicator, grid: Grid, code: int) -> None:
     if any(dim < 0 for dim in grid.dims):
         fail(ERR_DIMS, f"dims {list(grid.dims)}: a dimension is negative", comm)
     if grid.size > core.size:
@@ -200,7 +200,7 @@ def _graph(index: Sequence[int], edges: Sequence[int]) -> Graph:
     return Graph(sums, ends)
 
 
-def _check_graph(comm: Any, core: Communicator, graph: Graph) -> None:
+def _check_graph(comm: object, core: Communicator, graph: Graph) -> None:
     size, index, edges = graph.size, graph.index, graph.edges
     if size > core.size:
         fail(ERR_ARG, f"index: {size} nodes, the communicator has {core.size} processes", comm)
@@ -216,7 +216,7 @@ def _check_graph(comm: Any, core: Communicator, graph: Graph) -> None:
             fail(ERR_ARG, f"edges: {edge} is no node, there are {size}", comm)
 
 
-def _check_ranks(comm: Any, core: Communicator, argument: str, ranks: list[int]) -> None:
+def _check_ranks(comm: object, core: Communicator, argument: str, ranks: list[int]) -> None:
     for rank in ranks:
         if not 0 <= rank < core.size:
             fail(ERR_RANK, f"{argument}: {rank}, expected 0 to {core.size - 1}", comm)

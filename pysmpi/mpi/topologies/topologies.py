@@ -338,7 +338,7 @@ class Distgraphcomm(Topocomm):
         return list(edges.sources), list(edges.destinations), weights
 
 
-def _checked(comm: Any, kind: int, expected: str) -> Any:
+def _checked(comm: Comm, kind: int, expected: str) -> Any:
     """Refuse a communicator with another topology."""
     if comm._impl is not None and comm.Get_topology() != kind:
         raise TypeError(f"expecting {expected} communicator")

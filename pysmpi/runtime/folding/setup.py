@@ -15,7 +15,7 @@ import numpy as np
 from pysmpi import hints
 from pysmpi.errors import UsageError
 from pysmpi.frames import stack
-from pysmpi.mpi.base.ranks import current, outside
+from pysmpi.mpi.base.ranks import Rank, current, outside
 from pysmpi.mpi.buffers.payload import PAYLOAD
 from pysmpi.platform.units import parse_size
 from pysmpi.runtime.folding.arena import Arena
@@ -131,7 +131,7 @@ class Folding:
             self.ledger.close()
             self.partial.close()
 
-    def enter(self, rank: Any) -> None:
+    def enter(self, rank: Rank) -> None:
         """Fold the arrays of a rank from now on, in the greenlet that runs."""
         if self.rules:
             self.handlers.install(self.memory_of(rank.pid).capsule)

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from statistics import fmean, median
-from typing import Any
 
+from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.requests import Send
 from pysmpi.runtime.shadow.entry import Entry
 
@@ -28,11 +28,11 @@ class Links:
         self.followers: dict[int, set[int]] = {}  # ranks that wait for actions of a rank
         self.version = 0
         self._inside = 0
-        self._engine: Any = None
+        self._engine: Engine | None = None
         self._teams: dict[int, list[int]] = {}
         self._known = 0
 
-    def enter(self, engine: Any) -> None:
+    def enter(self, engine: Engine) -> None:
         """A rank begins a pass."""
         if self._inside == 0:
             self._engine = engine
@@ -42,7 +42,7 @@ class Links:
     def leave(self) -> None:
         """A rank ends a pass."""
         self._inside -= 1
-        if self._inside == 0:
+        if self._inside == 0 and self._engine is not None:
             self._engine.listeners.remove(self)
 
     def flow_started(self, send: Send, now: float) -> None:
