@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from types import BuiltinFunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from pysmpi import frames
@@ -55,6 +55,9 @@ def builtin(real: Any, function: F) -> F:
     """
     module = real.__module__
     stand = _Stand(module or "builtins")
+    if type(function) is FunctionType:
+        # Errors of wrong arguments name the function by this.
+        function.__qualname__ = f"{module}.{real.__name__}" if module else real.__name__
     signature = real.__text_signature__
     doc = real.__doc__ or ""
     if signature is not None:

@@ -140,3 +140,20 @@ def test_sleeping_backwards_is_an_error():
         run(CommandProgram("import time; time.sleep(-1)"), 1)
     with pytest.raises(TypeError):
         run(CommandProgram("import time; time.sleep('1')"), 1)
+
+
+def test_errors_of_arguments_name_the_function(write, capsys):
+    path = write(
+        "program.py",
+        """
+        import os, time
+        from mpi4py import MPI
+        for function in (time.time, time.sleep, os.getpid):
+            try:
+                function(1, 2, 3)
+            except TypeError as error:
+                print(str(error).partition("(")[0])
+        """,
+    )
+    run(ScriptProgram(path), 1)
+    assert capsys.readouterr().out.splitlines() == ["time.time", "time.sleep", "posix.getpid"]
