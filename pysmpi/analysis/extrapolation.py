@@ -6,6 +6,11 @@ c0 + c1 * p^i * log2(p)^j, the performance model normal form of Calotoiu, Hoefle
 from a least-squares fit and i, j from leave-one-out cross-validation. The sum of the causes is the
 predicted time.
 
+The time of a collective call in the path is taken to be a multiple of what its schedule takes when
+all ranks enter at once. That is replayed for each number of ranks, the predicted one included, so a
+change of algorithm is foreseen; the multiple is such a function of p. Calls whose arguments differ
+count with the other causes; if their algorithms change, the runs are refused.
+
 Runs of different programs, machines or modes of compute do not extrapolate, nor do runs whose calls
 change with the number of ranks, or whose times follow no such function.
 """
@@ -13,6 +18,7 @@ change with the number of ranks, or whose times follow no such function.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,12 +26,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pysmpi.analysis.graph import EventGraph
-from pysmpi.analysis.path import CAUSES, critical_path
+from pysmpi.analysis.collectives import prices
+from pysmpi.analysis.graph import NONE, EventGraph
+from pysmpi.analysis.path import COMPUTE, critical_path
 from pysmpi.errors import UsageError
 from pysmpi.trace.activity import RunActivity
 
 FEWEST: Final = 3  # runs
+SMALL: Final = 0.01  # share of a run that does not matter
+NOTHING: Final = 1e-9  # share of a run that is rounding
 LARGEST_ERROR: Final = 0.1  # of a run predicted from the others, relative
 FARTHEST: Final = 64  # times the largest number of ranks
 EXPONENTS: Final = (-1.0, -0.75, -2 / 3, -0.5, -1 / 3, -0.25, 0.0, 0.25, 1 / 3, 0.5, 2 / 3, 0.75,
@@ -64,6 +73,7 @@ class Law:
 class Extrapolation:
     """The predicted `seconds` of `ranks` ranks, and the law of each cause.
 
+    The law of a collective call, which has one of the `prices`, is a multiple of its price (s).
     `error` is the largest relative error of a run that was predicted from the others.
     """
 
@@ -71,6 +81,18 @@ class Extrapolation:
     seconds: float
     laws: dict[str, Law]
     error: float
+    prices: dict[str, float]
+
+    def seconds_of(self, cause: str) -> float:
+        """The predicted seconds of a cause."""
+        return self.laws[cause].at(self.ranks) * self.prices.get(cause, 1.0)
+
+    def law_of(self, cause: str) -> str:
+        """The law of a cause for people."""
+        if cause not in self.prices:
+            return str(self.laws[cause])
+        factor = self.laws[cause].at(self.ranks)
+        return f"{factor:.2f} x {self.prices[cause]:.3g} s, its schedules on {self.ranks} ranks"
 
     def report(self) -> dict[str, Any]:
         """The prediction as plain data."""
@@ -78,8 +100,8 @@ class Extrapolation:
             "ranks": self.ranks,
             "seconds": self.seconds,
             "error": self.error,
-            "causes": {cause: law.at(self.ranks) for cause, law in self.laws.items()},
-            "laws": {cause: str(law) for cause, law in self.laws.items()},
+            "causes": {cause: self.seconds_of(cause) for cause in self.laws},
+            "laws": {cause: self.law_of(cause) for cause in self.laws},
         }
 
 
@@ -91,21 +113,70 @@ def extrapolate(graphs: Sequence[EventGraph], ranks: int) -> Extrapolation:
     graphs = sorted(graphs, key=lambda graph: graph.record.ranks)
     counts = [graph.record.ranks for graph in graphs]
     _refuse_different(graphs, counts, ranks)
-    tables = [critical_path(graph).by_cause() for graph in graphs]
+    tables, priced = _terms(graphs, ranks)
     sizes = np.array(counts, float)
+    whole = sum(graph.seconds for graph in graphs)
     laws = {}
-    for cause in CAUSES:
+    for cause in tables[0]:
         seconds = np.array([table[cause] for table in tables])
         if seconds.any():
-            laws[cause] = fit(sizes, seconds, sum(graph.seconds for graph in graphs))
-    error = _error(sizes, tables, [graph.seconds for graph in graphs])
+            prices = np.array(priced.get(cause, [1.0] * (len(counts) + 1)))
+            laws[cause] = fit(sizes, seconds / prices[:-1], whole / prices[:-1].mean())
+    error = _error(sizes, tables, priced, [graph.seconds for graph in graphs])
     if error > LARGEST_ERROR:
         raise UsageError(
             f"extrapolate: the times of {', '.join(map(str, counts))} ranks follow no simple law: "
             f"one of them, predicted from the others, is {error:.0%} off, and at most "
             f"{LARGEST_ERROR:.0%} is accepted; give more runs, or runs of similar decompositions"
         )
-    return Extrapolation(ranks, sum(law.at(ranks) for law in laws.values()), laws, error)
+    last = {cause: priced[cause][-1] for cause in laws if cause in priced}
+    total = sum(law.at(ranks) * last.get(cause, 1.0) for cause, law in laws.items())
+    return Extrapolation(ranks, total, laws, error, last)
+
+
+def _terms(
+    graphs: Sequence[EventGraph], ranks: int
+) -> tuple[list[dict[str, float]], dict[str, list[float]]]:
+    """The seconds of each cause in each run, and the prices of those that have some.
+
+    The collective calls of a site are a cause of their own if they have a price.
+    """
+    runs = [graph.record for graph in graphs]
+    paths = [critical_path(graph) for graph in graphs]
+    tables = [path.by_cause() for path in paths]
+    inside: list[dict[str, float]] = [defaultdict(float) for _ in graphs]
+    parts: list[list[tuple[str, str, float]]] = [[] for _ in graphs]
+    for run, path, sums, part in zip(runs, paths, inside, parts):
+        for piece in path.pieces:
+            name = run.site(piece.site) if piece.site != NONE else ""
+            if piece.cause != COMPUTE and name in run.collectives:
+                sums[name] += piece.seconds
+                part.append((name, piece.cause, piece.seconds))
+    found: dict[str, list[float]] = {}
+    for name in dict.fromkeys(name for sums in inside for name in sums):
+        share = max(sums[name] / graph.seconds for sums, graph in zip(inside, graphs))
+        known = prices(runs, name, ranks)
+        if known is not None and min(known) > 0.0:
+            found[name] = known
+        elif share > SMALL:
+            used = [run.collectives[name].algorithms for run in runs if name in run.collectives]
+            if any(one != used[0] for one in used):
+                names = ", ".join(sorted(set().union(*used) - {""}))
+                raise UsageError(
+                    f"extrapolate: {name}: its algorithm changes with the number of ranks "
+                    f"({names}), and its calls differ, so that of {ranks} ranks is not known; "
+                    "keep one with --coll"
+                )
+    for graph, table, sums, part in zip(graphs, tables, inside, parts):
+        for name, cause, seconds in part:
+            if name in found:
+                table[cause] -= seconds
+        for cause, rest in table.items():
+            if rest < NOTHING * graph.seconds:
+                table[cause] = 0.0
+        for name in found:
+            table[name] = sums[name]
+    return tables, found
 
 
 def _refuse_different(graphs: Sequence[EventGraph], counts: list[int], ranks: int) -> None:
@@ -194,20 +265,23 @@ def fit(sizes: NDArray[Any], seconds: NDArray[Any], whole: float) -> Law:
 
 
 def _error(
-    sizes: NDArray[Any], tables: Sequence[dict[str, float]], times: Sequence[float]
-) -> float:
+    sizes: NDArray[Any], tables: Sequence[dict[str, float]], priced: dict[str, list[float]],
+    times: Sequence[float],
+) -> float:  # fmt: skip
     """The relative error of the largest run, predicted from the others, or of the fits."""
     worst = 0.0
     for left in range(len(sizes)):
         keep = [i for i in range(len(sizes)) if i != left or left != len(sizes) - 1]
         if len(keep) < FEWEST:
             keep = list(range(len(sizes)))
+        chosen = np.array(keep)
         predicted = 0.0
-        for cause in CAUSES:
+        for cause in tables[0]:
             seconds = np.array([table[cause] for table in tables])
             if seconds.any():
-                chosen = np.array(keep)
-                predicted += fit(sizes[chosen], seconds[chosen], sum(times)).at(sizes[left])
+                own = np.array(priced.get(cause, [1.0] * (len(sizes) + 1)))[:-1]
+                law = fit(sizes[chosen], (seconds / own)[chosen], sum(times) / own.mean())
+                predicted += law.at(sizes[left]) * own[left]
         if times[left] > 0.0:
             worst = max(worst, abs(predicted / times[left] - 1.0))
     return worst

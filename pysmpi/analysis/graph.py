@@ -15,8 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from pysmpi.errors import UsageError
-from pysmpi.trace.activity import RunActivity, activity_of, read_activity
+from pysmpi.trace.activity import RunActivity, activity_of, contradiction, read_activity
 from pysmpi.trace.events import (
     ARRIVE,
     AWAITED,
@@ -425,14 +424,6 @@ def read(path: str) -> EventGraph:
         return EventGraph(activity)
     except (KeyError, IndexError, ValueError, TypeError, OverflowError) as error:
         raise contradiction(path, error) from None
-
-
-def contradiction(path: str, error: Exception) -> UsageError:
-    """The error of a recording whose events cannot have happened."""
-    return UsageError(
-        f"{path}: found events that contradict each other ({type(error).__name__}: {error}), "
-        "expected a recording that pysmpi run --trace FILE.jsonl wrote"
-    )
 
 
 class _Forgetful(list[int]):

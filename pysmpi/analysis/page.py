@@ -83,6 +83,7 @@ def page_data(name: str, analysis: Analysis) -> dict[str, Any]:
         "name": name,
         "seconds": seconds,
         "ticks": TICKS,
+        "measured": record.measured,
         "hosts": record.hosts,
         "sites": [record.site(number) for number in range(len(record.sites))],
         "kinds": [

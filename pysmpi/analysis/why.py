@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pysmpi import text
-from pysmpi.analysis.graph import EventGraph, Scales, contradiction, read
+from pysmpi.analysis.graph import EventGraph, Scales, read
 from pysmpi.analysis.path import (
     CAUSES,
     COMPUTE,
@@ -29,6 +29,7 @@ from pysmpi.analysis.path import (
     critical_path,
 )
 from pysmpi.analysis.profile import Profile, limit, profile
+from pysmpi.trace.activity import contradiction
 
 # Version of the data of `Analysis.report`; docs/analysis.md describes it.
 SCHEMA: Final = 1

@@ -31,6 +31,7 @@ def command(traces: tuple[str, ...], ranks: int, as_json: bool) -> int:
         f"predicted time {text.seconds(found.seconds)} of {text.count(ranks, 'rank')} "
         f"(runs predicted from the others: up to {found.error:.1%} off)"
     )
-    for cause, law in found.laws.items():
-        click.echo(f"  {cause:10}  {text.seconds(law.at(ranks)):>9}  {law}")
+    for cause in found.laws:
+        seconds = text.seconds(found.seconds_of(cause))
+        click.echo(f"  {cause:10}  {seconds:>9}  {found.law_of(cause)}")
     return 0

@@ -38,7 +38,6 @@ from pysmpi.kernel.schedule import WAIT as WAIT_STEP
 from pysmpi.trace.events import COLLECTIVE, COMPUTE, PASS, RECEIVE, STEPS, TRANSFER, WAIT
 from pysmpi.trace.events import SEND as SENDS
 from pysmpi.trace.lines import Wrong, made_call, read_facts, whole_lines
-from pysmpi.trace.model import MACHINE
 
 if TYPE_CHECKING:
     from pysmpi.collectives.selection import Selection
@@ -82,13 +81,6 @@ class RecordedTrace:
         if count == 0:
             raise UsageError(f"{self.name}: found no rank, expected a recording of pysmpi")
         return count
-
-    def machine(self) -> dict[str, Any]:
-        """The options of the machine that the recording was made on."""
-        known = self.facts.get("machine")
-        if not isinstance(known, dict):
-            return {}
-        return {name: known[name] for name in MACHINE if name in known}
 
     def next(self, rank: int, thread: int) -> tuple[int, list[Any], list[Any]] | None:
         """The line and the operations of the next call of a thread; None after the last."""

@@ -21,6 +21,7 @@ from pysmpi.replay.player import Instance, Player
 from pysmpi.replay.recorded import RecordedInstance, RecordedTrace
 from pysmpi.replay.recorder import ReplayRecorder
 from pysmpi.replay.sources import Source, sources
+from pysmpi.trace.conversion import machine_options, recorded_machine
 from pysmpi.trace.events import Format
 from pysmpi.trace.lines import is_recording
 from pysmpi.trace.recorder import facts_of
@@ -77,6 +78,7 @@ class Replay:
         self.core_speed = core_speed
         self.traces: list[tuple[str, float, list[Source] | RecordedTrace]] = []
         self.nprocs = 0
+        own: RecordedTrace | None = None  # a recording that is replayed on its own machine
         for path, begin in traces:
             name = str(path)
             if is_recording(name):
@@ -84,13 +86,17 @@ class Replay:
                 self.nprocs += recorded.nprocs
                 self.traces.append((name, begin, recorded))
                 if len(traces) == 1 and not any(options.values()):
-                    options = recorded.machine()
+                    own = recorded
             else:
                 ranks = sources(name)
                 self.nprocs += len(ranks)
                 self.traces.append((name, begin, ranks))
-        self.options = options
-        self.machine = Machine(self.nprocs, **options)
+        if own is None:
+            self.options = options
+            self.machine = Machine(self.nprocs, **options)
+        else:
+            self.options = machine_options(own.facts)
+            self.machine = recorded_machine(own.name, own.facts, self.nprocs)
         platform = self.machine.platform
         if platform.profiles:
             raise UsageError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -19,12 +19,14 @@ from pysmpi.trace.events import (
     START_RECEIVE,
     START_SEND,
     START_WAIT,
+    STEPS,
     EventRows,
     Floats,
     Integers,
     MessageRows,
     TracedCall,
 )
+from pysmpi.trace.events import COLLECTIVE as COLLECTIVES
 from pysmpi.trace.lines import read_lines
 from pysmpi.trace.measured import measured_events
 from pysmpi.trace.model import Recording
@@ -40,6 +42,22 @@ class TracedSite(NamedTuple):
     file: str
     line: int
     kind: str
+
+
+@dataclass
+class SiteCollective:
+    """The blocking collective calls of a site, on all ranks: what one of them moves.
+
+    `calls` counts those of a rank. They are `alike` if all have the same arguments.
+    """
+
+    operation: str
+    count: int
+    type_size: int
+    root: int
+    algorithms: set[str]
+    calls: float = 0.0
+    alike: bool = True
 
 
 @dataclass
@@ -66,6 +84,7 @@ class RunActivity:
     hosts: list[str]
     facts: dict[str, Any]
     measured: bool = False
+    collectives: dict[str, SiteCollective] = field(default_factory=dict)  # by site
 
     @property
     def seconds(self) -> float:
@@ -102,8 +121,8 @@ class RunActivity:
 
 def activity_of(recording: Recording) -> RunActivity:
     """The activity of a recording. Raises UsageError if its events contradict each other."""
-    measured = not recording.event_rows and bool(recording.calls)
-    if measured:
+    derived = not recording.event_rows and bool(recording.calls)
+    if derived:
         events, rows = measured_events(recording)
     else:
         events = _joined_events(recording.event_rows)
@@ -115,7 +134,7 @@ def activity_of(recording: Recording) -> RunActivity:
         if route is None:
             raise UsageError(f"found routes without number {number}, expected all from 0 on")
         routes.append([links.setdefault(link, len(links)) for link in route.links])
-    if measured:
+    if derived:
         routes = [[]]
     hosts = [place.host for place in recording.places]
     events = _ended(events, len(hosts))
@@ -128,9 +147,39 @@ def activity_of(recording: Recording) -> RunActivity:
         links=list(links),
         hosts=hosts,
         facts=recording.facts,
-        measured=measured,
+        measured="library" in recording.facts,
+        collectives=_collectives(recording),
     )
     _check(found)
+    return found
+
+
+def _collectives(recording: Recording) -> dict[str, SiteCollective]:
+    """The collective calls of each site, by its name."""
+    everybody = recording.nprocs
+    found: dict[str, SiteCollective] = {}
+    for call in recording.calls:
+        some = [one for one in call.operations if one[0] in (COLLECTIVES, STEPS)]
+        if not some:
+            continue
+        name = f"{call.name} at {call.site}" if call.site else call.name
+        arguments = some[0][5] if some[0][0] == COLLECTIVES and not some[0][4] else {}
+        key = (
+            arguments.get("op", ""), arguments.get("count", 0), arguments.get("type_size", 1),
+            arguments.get("root", 0),
+        )  # fmt: skip
+        known = found.get(name)
+        if known is None:
+            known = found[name] = SiteCollective(*key, algorithms=set())
+        known.calls += 1.0 / everybody
+        known.algorithms.add(call.algorithm)
+        members = recording.communicators[some[0][2 if arguments else 1]].members
+        known.alike &= (
+            len(some) == 1
+            and key == (known.operation, known.count, known.type_size, known.root)
+            and len(members) == everybody
+            and set(arguments) <= {"op", "count", "type_size", "root"}
+        )
     return found
 
 
@@ -143,6 +192,16 @@ def read_activity(path: str) -> RunActivity:
         return activity_of(recording)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
+    except (LookupError, ValueError, TypeError, OverflowError, AttributeError) as error:
+        raise contradiction(path, error) from None
+
+
+def contradiction(path: str, error: Exception) -> UsageError:
+    """The error of a recording whose records cannot have happened."""
+    return UsageError(
+        f"{path}: found records that contradict each other ({type(error).__name__}: {error}), "
+        "expected a recording that pysmpi run --trace FILE.jsonl wrote"
+    )
 
 
 def _joined_events(blocks: list[EventRows]) -> EventRows:

@@ -52,19 +52,32 @@ def convert(source: str, target: str, format: str | None = None) -> None:
             describe(facts)
         choose = getattr(writer, "choose", None)
         if choose is not None:
-            choose(_selection(facts))
+            nprocs = facts.get("nprocs")
+            ranks = nprocs if isinstance(nprocs, int) and 0 < nprocs < 1 << 24 else 1
+            choose(recorded_machine(source, facts, ranks).selection)
         feed(source, writer)
         writer.close()
         file.keep()
 
 
-def _selection(facts: dict[str, Any]) -> Any:
-    """The collective algorithms of the recorded run."""
+def recorded_machine(name: str, facts: dict[str, Any], ranks: int) -> Machine:
+    """The machine that the recording in file `name` was made on, with places for some ranks."""
+    try:
+        return Machine(ranks, **machine_options(facts))
+    except UsageError as error:
+        raise UsageError(f"{name}: the machine of the recording: {error}") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UsageError(
+            f"{name}: found options of a machine that cannot be: {error}; expected those of "
+            "pysmpi run"
+        ) from None
+
+
+def machine_options(facts: dict[str, Any]) -> dict[str, Any]:
+    """The options of the machine of a recording."""
     known = facts.get("machine")
-    nprocs = facts.get("nprocs")
     options = known if isinstance(known, dict) else {}
-    ranks = nprocs if isinstance(nprocs, int) and 0 < nprocs < 1 << 24 else 1
-    return Machine(ranks, **{name: options[name] for name in MACHINE if name in options}).selection
+    return {name: options[name] for name in MACHINE if name in options}
 
 
 def feed(source: str, writer: Format) -> None:

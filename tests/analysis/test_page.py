@@ -11,6 +11,12 @@ import pytest
 from pysmpi.analysis.graph import EventGraph
 from pysmpi.analysis.page import assemble, column, page, page_data
 from pysmpi.analysis.why import analyse
+from pysmpi.runtime.job import Job
+from pysmpi.runtime.loader import FunctionProgram
+from pysmpi.runtime.options import Options, check
+from pysmpi.trace.activity import activity_of
+from pysmpi.trace.model import Recording
+from pysmpi.trace.recorder import Recorder, attached
 
 needs_browser = pytest.mark.skipif(
     browser.find() is None, reason="shows pages in Chromium, which is not installed"
@@ -252,3 +258,24 @@ def test_a_million_events_of_128_ranks_load_and_pan(record, shown, tmp_path, rec
     shown.open(tmp_path / "b.html")
     few = shown.run(PAN.replace("SPAN", "1.0"))
     assert figures["frames/s and ms a frame at 1.0"][1] < 20 * few[1]
+
+
+@needs_browser
+def test_measured_runs_are_not_called_predictions(shown, tmp_path):
+    kept = Recording()
+    job = Job(FunctionProgram(ring, (3,)), check(Options(nprocs=4, compute="10us")))
+    with attached(Recorder(kept), job) as recorder:
+        job.run()
+        recorder.finish()
+    # As under another MPI library: only calls, and their dates.
+    kept.event_rows, kept.message_rows, kept.routes = [], [], {}
+    kept.facts["library"] = "Some MPI 1.0"
+    analysis = analyse(EventGraph(activity_of(kept)))
+    assert analysis.path.seconds == kept.seconds
+    (tmp_path / "a.html").write_text(page([("measured", analysis)]))
+    shown.open(tmp_path / "a.html")
+    text = shown.run("document.body.innerText")
+    assert "measured time" in text and "measured with Some MPI 1.0" in text
+    assert "predicted time" not in text and "Times are measured" in text
+    assert "Use of links" not in text and "Sendrecv at" in text
+    assert shown.errors == []

@@ -209,12 +209,33 @@ def scaled(steps):
 
 
 def test_a_larger_run_is_extrapolated(record):
-    # One algorithm: what a library chooses for more ranks cannot be known from fewer.
-    machine = {"compute": "none", "platform": "graphene", "coll": {"allreduce": "rdb"}}
+    machine = {"compute": "none", "platform": "graphene"}
     graphs = [EventGraph(record(scaled, n, 5, **machine)) for n in (2, 4, 8, 16)]
-    found = extrapolate(graphs, 64)
     real = record(scaled, 64, 5, **machine)
+    # The library chooses another algorithm for 64 ranks than for any of the runs.
+    used = [run.collectives[name].algorithms for run in (graphs[-1].record, real)
+            for name in run.collectives]  # fmt: skip
+    assert used[0] != used[1]
+    found = extrapolate(graphs, 64)
     assert found.seconds == pytest.approx(real.seconds, rel=0.1)
+    assert any("schedules on 64 ranks" in found.law_of(cause) for cause in found.laws)
+
+
+def test_changes_of_algorithm_without_a_price_are_refused(record):
+    def main():
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        for step in range(3):
+            comm.Reduce(np.ones(1000 + step), np.ones(1000 + step))
+
+    machine = {"compute": "none", "platform": "graphene"}
+    graphs = [EventGraph(record(main, n, **machine)) for n in (2, 4, 8)]
+    used = {name for graph in graphs for one in graph.record.collectives.values()
+            for name in one.algorithms}  # fmt: skip
+    assert len(used) > 1
+    with pytest.raises(UsageError, match=r"its algorithm changes .* its calls differ"):
+        extrapolate(graphs, 64)
 
 
 def test_runs_that_do_not_extrapolate_are_refused_with_a_reason(record):

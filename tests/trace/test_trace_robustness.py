@@ -15,6 +15,7 @@ import pytest
 from test_trace_formats import exchange
 
 import pysmpi
+from pysmpi.analysis.why import read_analysis
 from pysmpi.errors import UsageError
 from pysmpi.replay import Replay
 from pysmpi.trace.conversion import convert
@@ -89,6 +90,7 @@ def test_mutated_traces(suffix, traces, tmp_path):
             lambda: Replay([(path, 0.0)], platform="graphene").run(),
             lambda: read_lines(path),
             lambda: convert(str(path), str(tmp_path / "out.ti")),
+            lambda: read_analysis(str(path)),
         ):
             try:
                 use()
@@ -100,6 +102,21 @@ def test_mutated_traces(suffix, traces, tmp_path):
             if suffix == "ti":
                 break
     assert refused > MUTATIONS / 4
+
+
+@pytest.mark.parametrize("platform", ["g}aphene", 7, ["graphene"], {"a": 1}, "none.xml"])
+def test_a_machine_that_cannot_be(platform, traces, tmp_path):
+    first, rest = traces["jsonl"].split(b"\n", 1)
+    facts = json.loads(first)
+    facts["machine"]["platform"] = platform
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(json.dumps(facts).encode() + b"\n" + rest)
+    for use in (
+        lambda: Replay([(path, 0.0)]).run(), lambda: convert(str(path), str(tmp_path / "out.ti")),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match="run.jsonl: ") as caught:
+            use()
+        assert "\n" not in str(caught.value)
 
 
 PROGRAM = """

@@ -657,6 +657,8 @@ class Gantt {
   }
 }
 
+function counted(number, name) { return `${whole(number)} ${name}${number === 1 ? "" : "s"}`; }
+
 /* Tooltip. */
 
 const tip = document.getElementById("tip");
@@ -940,11 +942,13 @@ function start() {
   setTheme();
   const run = runs[0], machine = run.machine;
   document.getElementById("facts").textContent =
-    `${whole(run.ranks)} ranks on ${whole(new Set(run.hosts).size)} hosts of ${machine.platform}, model ${machine.model}`;
+    counted(run.ranks, "rank") + " on " + counted(new Set(run.hosts).size, "host") +
+    (run.measured ? `, measured with ${machine.library || "another MPI library"}` : ` of ${machine.platform}, model ${machine.model}`);
+  if (runs.every((one) => one.measured)) document.querySelector("footer").textContent = "Times are measured. The page holds all of its data.";
   const pop = run.analysis.efficiencies;
   const card = (value, name, wide) => element("div", { className: "card" + (wide ? " wide" : "") }, element("b", {}, value), element("span", {}, name));
   document.getElementById("cards").append(
-    card(seconds(run.seconds), "predicted time"),
+    card(seconds(run.seconds), run.measured ? "measured time" : "predicted time"),
     card(run.analysis.limit, "what limits it", true),
     card(percent(pop.parallel), "parallel efficiency"),
     card(percent(pop.load_balance), "load balance"),
@@ -965,10 +969,11 @@ function start() {
   }
   const why = document.getElementById("why");
   const links = new Links(run), matrix = new Matrix(run), load = new Load(run);
-  charts.push(links, matrix, load);
-  why.append(pathPanel(run), whyPanel(run), sitePanel(run), linePanel(run),
-    panel("Use of links over time", true, links.canvas, element("div", { className: "sr" }, table("Use of links", ["link", "bytes", "mean use"],
-      run.links.map((link) => [link.name, bytes(link.bytes), percent(link.mean)])))),
+  if (run.links.length) charts.push(links);
+  charts.push(matrix, load);
+  const used = panel("Use of links over time", true, links.canvas, element("div", { className: "sr" }, table("Use of links", ["link", "bytes", "mean use"],
+    run.links.map((link) => [link.name, bytes(link.bytes), percent(link.mean)]))));
+  why.append(pathPanel(run), whyPanel(run), sitePanel(run), linePanel(run), ...(run.links.length ? [used] : []),
     panel("Messages between ranks", false, matrix.canvas, scroll(matrix.table())),
     panel("Load of the ranks", false, load.canvas, scroll(table("Each rank", ["rank", "host", "compute", "waiting", "end"],
       run.hosts.slice(0, 1024).map((host, rank) => [`${rank}`, host, seconds(run.analysis.rank_compute_seconds[rank]),
