@@ -214,7 +214,7 @@ class Livelock(Diagnostic):
 
     ## What to do
 
-    - Compare source, tag and communicator of the test with what the other rank sends.
+    - Compare source, tag and communicator of the test with those of the other rank's messages.
     - If a rank may end early, or fail, let it send a message about this.
     - Limit a loop of tests by the number of tests or by `MPI.Wtime()`.
 
@@ -249,7 +249,7 @@ class OrderDependence(Diagnostic):
 
     ## What to do
 
-    - If the order matters, receive from the ranks one after the other, or sort what was received by
+    - If the order matters, receive from the ranks one after the other, or sort the messages by
       `status.source`.
     - If it does not matter, for example in a log, compare only the rest of the output.
     - Repeat two of the runs with `pysmpi run --replay-schedule` to see where they differ.
@@ -271,7 +271,7 @@ class PartFailed(Diagnostic):
 
     ## Why it is bad
 
-    A long job on a large machine meets failures. What it has not written to a file is lost.
+    A long job on a large machine meets failures. Results that are not in a file are lost.
 
     ## Example
 

@@ -21,7 +21,7 @@ class Calibrate(Subcommands):
         ),
         "network": (
             "pysmpi.cli.calibrate_network",
-            "What messages between two computers cost, under a real MPI.",
+            "Costs of messages between two computers, under a real MPI.",
         ),
     }
 
