@@ -16,8 +16,8 @@ from pysmpi.mpi.buffers import spellings
 from pysmpi.mpi.buffers.memory import is_in_place
 from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion
 from pysmpi.mpi.calls import CallKind, MpiCall, Role
+from pysmpi.mpi.collective.background import CollectiveOperation
 from pysmpi.mpi.collective.data import Allgather, Alltoall, Broadcast, Gather, Scatter
-from pysmpi.mpi.collective.execution import CollectiveOperation
 from pysmpi.mpi.collective.reductions import Prefix, Reduction
 from pysmpi.mpi.point_to_point.operations import (
     PairOperation,

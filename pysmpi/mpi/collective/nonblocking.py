@@ -9,7 +9,8 @@ from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective import arguments_to_parts as parts
-from pysmpi.mpi.collective.execution import CollectiveOperation, Contribution, PersistentCollective
+from pysmpi.mpi.collective.background import CollectiveOperation, PersistentCollective
+from pysmpi.mpi.collective.execution import Contribution
 from pysmpi.mpi.operators.operators import PREDEFINED, Op
 from pysmpi.mpi.point_to_point.requests import Prequest, Request
 

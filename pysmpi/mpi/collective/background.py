@@ -1,0 +1,158 @@
+"""Collective calls in the background: non-blocking and persistent forms."""
+
+from __future__ import annotations
+
+from inspect import isdatadescriptor
+from typing import Any
+
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Context
+from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, SUCCESS
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.collective.execution import (
+    UNDECIDED,
+    Contribution,
+    alone,
+    decided,
+    schedule_of,
+)
+from pysmpi.mpi.datatypes.status import Status
+from pysmpi.mpi.groups.agreement import tag_of
+from pysmpi.mpi.groups.between_groups import joint
+from pysmpi.mpi.groups.communicator import PERSISTENT, Communicator, PrivateContext
+from pysmpi.mpi.point_to_point.operations import RequestOperation
+
+
+class CollectiveOperation(RequestOperation):
+    """A non-blocking collective call: its schedule runs in a separate process.
+
+    The data is copied when the program is told that the call is complete, because only then the
+    program may access its buffers, and because reductions then call the program's functions in its
+    own rank.
+    """
+
+    __slots__ = ("part", "finished", "error")
+
+    def __init__(self, rank: Rank, subject: Any, part: Contribution) -> None:
+        super().__init__(rank, subject)
+        part.label = f"i{part.label}"
+        part.call.nonblocking = True
+        self.part = part
+        self.finished = True
+        self.error: int = SUCCESS
+
+    def start(self) -> None:
+        """Begin; only a persistent call begins more than once."""
+        self.begin(self.part, self.part.core.next_call(self.part.me))
+
+    def begin(self, part: Contribution, number: int) -> None:
+        """Enter the call of this number and let its schedule run."""
+        rank = self.rank
+        main = rank.process
+        main.settle()
+        self.part = part
+        self.finished = False
+        part.begin(number)
+        request = self.request = part.request = KernelRequest()
+        engine = rank.engine
+        if engine.listeners.collective_entered is not None:
+            engine.listeners.tell("collective_entered", part, rank)
+        if alone(part):
+            request.complete(engine.now)
+            return
+        schedule, context, me = schedule_of(part)
+        follower = Process(engine, rank.pid, main.slot, main.core)
+        follower.purpose = request
+        tag = tag_of(abs(number), part.label)
+        if schedule is UNDECIDED:
+            pieces = decided(part, context, me, tag)
+            schedule = next(pieces)
+
+            def resume() -> None:
+                following = next(pieces, None)
+                if following is None:
+                    request.complete(engine.now)
+                else:
+                    follower.prepare(following, context, me, tag)
+                    follower.launch()
+
+            follower.resume = resume
+        else:
+            follower.resume = lambda: request.complete(engine.now)
+        follower.prepare(schedule, context, me, tag)
+        follower.launch()
+
+    def fill(self, status: Status | None) -> int:
+        """Take the data, the first time; describe the call in `status`."""
+        if not self.finished:
+            self.finished = True
+            part = self.part
+            self.error = part.finish() if not part.core.revoked else part.interrupted(self.rank)
+            listeners = self.rank.engine.listeners
+            if listeners.collective_left is not None:
+                listeners.tell("collective_left", part, self.rank)
+        if status is not None:
+            status._fill(ANY_SOURCE, ANY_TAG, 0)
+            status.error = self.error
+        return self.error
+
+
+class PersistentCollective(CollectiveOperation):
+    """A collective call that is started again and again (MPI 4.1, section 6.13).
+
+    Different ranks may start their persistent calls in different orders: each call has its own
+    context and numbers, negative so that they match no other call.
+    """
+
+    __slots__ = ("template", "identity", "starts")
+
+    persistent = True
+
+    def __init__(self, rank: Rank, subject: Any, part: Contribution) -> None:
+        super().__init__(rank, subject, part)
+        core = part.core
+        self.identity = core.next_call(part.me)
+        part.context = _private_context(core, self.identity)
+        self.template = part
+        self.starts = 0
+
+    def start(self) -> None:
+        """Begin once more."""
+        self.starts += 1
+        self.begin(_copy(self.template), -(self.identity << 32 | self.starts))
+
+    def release(self) -> None:
+        """The rank will not start the call again; the last rank ends its context."""
+        contexts = _private_contexts(self.template.core)
+        entry = contexts[self.identity]
+        entry.holders -= 1
+        if entry.holders == 0:
+            del contexts[self.identity]
+
+
+def _private_contexts(core: Communicator) -> dict[int, PrivateContext]:
+    """The contexts of persistent calls by identity."""
+    return PERSISTENT.of(joint(core)[2] if core.inter else core)
+
+
+def _private_context(core: Communicator, identity: int) -> Context:
+    """A context for one persistent call, the same for all its ranks."""
+    contexts = _private_contexts(core)
+    entry = contexts.get(identity)
+    if entry is None:
+        shared = joint(core)[0] if core.inter else core.coll
+        context = Context(core.universe.next_context(), shared.members)
+        entry = contexts[identity] = PrivateContext(context, len(shared.members))
+    return entry.context
+
+
+def _copy(part: Contribution) -> Contribution:
+    """A copy of a part with the same attributes; `copy` cannot copy objects of compiled classes."""
+    cls = type(part)
+    made: Contribution = cls.__new__(cls)
+    for one in cls.__mro__:
+        for name, member in vars(one).items():
+            if isdatadescriptor(member) and not name.startswith("__") and hasattr(part, name):
+                setattr(made, name, getattr(part, name))
+    return made
