@@ -28,7 +28,7 @@ from pathlib import Path
 
 from smpi_variants import VARIANTS, register
 
-from pysmpi.collectives.cache import schedule_for
+from pysmpi.collectives.cache import ready_after, schedule_for
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.running import Lookout, Patience, find_live
 from pysmpi.collectives.selection import Selection
@@ -88,16 +88,14 @@ class Machines:
 def call_of(row: Row, rank: int, ready: frozenset[str]) -> Call:
     """The call of one rank for one row: blocks of bytes, nodes of one rank."""
     op, ranks, count = row["collective"], row["ranks"], row["bytes"]
-    call = Call(op, rank, ranks, count=0 if op == "barrier" else count, ready=ready)
     counts = (count,) * ranks
-    if op in ("allgatherv", "reduce_scatter", "alltoallv"):
-        call.recv_counts = counts
-    if op == "alltoallv":
-        call.send_counts = counts
-    algorithm = row["algorithm"]
-    overrides = {} if op in ("scan", "exscan") else {op: algorithm}
-    call.selection = Selection("default", overrides)
-    return call
+    overrides = {} if op in ("scan", "exscan") else {op: row["algorithm"]}
+    return Call(
+        op, rank, ranks, count=0 if op == "barrier" else count, ready=ready,
+        send_counts=counts if op == "alltoallv" else None,
+        recv_counts=counts if op in ("allgatherv", "reduce_scatter", "alltoallv") else None,
+        selection=Selection("default", overrides),
+    )  # fmt: skip
 
 
 class Job:
@@ -143,7 +141,7 @@ class Job:
             call = call_of(row, rank, ready)
             live = find_live(call)
             schedule = Schedule() if live is not None else schedule_for(call)
-            ready = call.ready
+            ready = ready_after(call)
             yield self._until(100.0 * k)
             start = self.engine.now
             if live is not None:

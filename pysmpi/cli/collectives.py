@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -182,14 +183,15 @@ def example(
     unit = 1 if size % 8 or op == "alltoallw" else 8
     count = size // unit
     counts = (count,) * nprocs
-    call = Call(op, 0, nprocs, root, count, unit, selection=selection)
-    if op in ("gatherv", "allgatherv", "alltoallv", "alltoallw", "reduce_scatter"):
-        call.recv_counts = counts
-    if op in ("scatterv", "alltoallv", "alltoallw"):
-        call.send_counts = counts
-    if per_node > 1:
-        call.nodes = Nodes(rank // per_node for rank in range(nprocs))
-    return call
+    receives = op in ("gatherv", "allgatherv", "alltoallv", "alltoallw", "reduce_scatter")
+    sends = op in ("scatterv", "alltoallv", "alltoallw")
+    return Call(
+        op, 0, nprocs, root, count, unit,
+        send_counts=counts if sends else None,
+        recv_counts=counts if receives else None,
+        nodes=Nodes(rank // per_node for rank in range(nprocs)) if per_node > 1 else None,
+        selection=selection,
+    )  # fmt: skip
 
 
 def _tuner(
@@ -287,8 +289,7 @@ def _tune(
         click.echo(f"{head}  {names}")
     for op in operations:
         for size in [0] if op == "barrier" or op in PRIVATE_COUNTS else sizes:
-            call = example(op, len(slots), size, selection=selection)
-            call.nodes = nodes
+            call = replace(example(op, len(slots), size, selection=selection), nodes=nodes)
             winner, seconds, theirs = tune(tuner, call, LIBRARIES)
             winners.setdefault(op, []).append((size, winner))
             volume = most_of(schedules_of(call, winner, named=True))

@@ -25,13 +25,14 @@ class Builder:
     """
 
     __slots__ = (
-        "_areas", "irecv", "isend", "now", "recv", "reduce", "schedule", "send", "sendrecv",
-        "setup", "wait", "waitall",
+        "_areas", "irecv", "isend", "now", "ready", "recv", "reduce", "schedule", "send",
+        "sendrecv", "setup", "wait", "waitall",
     )  # fmt: skip
 
     def __init__(self, schedule: Schedule, call: Call, areas: list[int] | None = None) -> None:
         self.schedule = schedule
         self.now = call  # the call of the current steps
+        self.ready = call.ready  # the node-level communicators that exist after them
         self.setup = True  # whether node-level communicators cost messages
         self._areas = areas  # the last allocated piece of scratch memory
         # Bound once: an algorithm has many of these steps.
@@ -77,6 +78,7 @@ class Builder:
         """A builder with its own schedule, which will be appended."""
         part = Builder(Schedule(self.schedule.places is not None), call, self._areas)
         part.setup = self.setup
+        part.ready = self.ready
         return part
 
     def call(self, op: str, algorithm: str | None = None, **changes: Any) -> None:
@@ -85,10 +87,8 @@ class Builder:
         `changes` replaces fields of the call; `input` and `output` are the places of its data.
         `algorithm` overrides the selection.
         """
-        outer = self.now
-        inner = replace(outer, op=op, parts=(), **changes)
+        inner = replace(self.now, op=op, parts=(), ready=self.ready, **changes)
         self.perform(inner, algorithm)
-        outer.ready = inner.ready
 
     def call_on(
         self,
@@ -114,11 +114,12 @@ class Builder:
             slots=None if slots is None else Nodes(slots[r] for r in ranks),
             level=outer.level if level is None else f"{outer.level}/{level}",
             parts=(),
+            ready=self.ready,
             **changes,
         )
         part = self.part(inner)
         part.perform(inner, algorithm)
-        outer.ready = inner.ready
+        self.ready = part.ready
         append(self.schedule, part.schedule, ranks)
 
     def on_node(self, op: str, algorithm: str | None = None, **changes: Any) -> None:
@@ -140,9 +141,9 @@ class Builder:
         MPI libraries build the communicators of a node and of the leaders when a communicator
         is first used with a node-aware algorithm, and exchange messages for it.
         """
-        c = self.now
-        if c.level not in c.ready and self.setup:
-            c.ready = c.ready | {c.level}
+        level = self.now.level
+        if level not in self.ready and self.setup:
+            self.ready = self.ready | {level}
             self.call("smp_setup")
 
     def perform(self, call: Call, name: str | None = None) -> None:
@@ -160,12 +161,12 @@ class Builder:
             while name not in known:
                 if registry.uses_nodes(name, call):
                     self.prepare_nodes()
+                    call = replace(call, ready=self.ready)
                 chosen = registry.choose(name, call)
                 if name == AUTOMATIC and call.selection is not None:
-                    call.selection = call.selection.inner()
+                    call = replace(call, selection=call.selection.inner())
                 name, parts = split(chosen)
-            if parts:
-                call.parts = parts
+            self.now = call = replace(call, parts=parts) if parts else call
         algorithm = known[name]
         if algorithm.elsewhere and call.size & (call.size - 1):
             algorithm = known[algorithm.elsewhere]
@@ -231,13 +232,16 @@ def later(schedule: Schedule) -> None:
     schedule.tags = [tag + REST for tag in schedule.tags]
 
 
-def build(s: Schedule, call: Call, name: str | None = None) -> None:
+def build(s: Schedule, call: Call, name: str | None = None) -> frozenset[str]:
     """Append the steps of `call` to `s`: by algorithm or selector `name`, or by the selection.
 
-    A communicator of one rank takes no step.
+    A communicator of one rank takes no step. Returns the names of the node-level communicators that
+    exist afterwards.
     """
+    builder = Builder(s, call)
     if call.size > 1 or call.op.startswith("neighbor"):
-        Builder(s, call).perform(call, name)
+        builder.perform(call, name)
+    return builder.ready
 
 
 def named_schedules(
@@ -252,7 +256,7 @@ def named_schedules(
     for call in calls:
         builder = Builder(Schedule(named=True), call, [SCRATCH])
         builder.setup = setup
-        inner = buffers.enter(builder, replace(call))
+        inner = buffers.enter(builder, call)
         if call.size > 1 or call.op.startswith("neighbor"):
             builder.perform(inner, name)
         schedules.append(builder.schedule)

@@ -6,7 +6,6 @@ from collections import OrderedDict
 
 from pysmpi.collectives.building import build
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.selection import DEFAULT
 from pysmpi.kernel.schedule import Schedule
 
 SCHEDULE = 16  # steps that take as much memory as a schedule without any
@@ -29,7 +28,7 @@ class ScheduleCache:
         return len(self._entries)
 
     def get(self, call: Call, algorithm: str | None = None) -> Schedule:
-        """The schedule of one rank, built if need be; `call.ready` is brought up to date."""
+        """The schedule of one rank, built if need be."""
         key = (algorithm, call.key())
         entry = self._entries.get(key)
         if entry is None:
@@ -39,23 +38,27 @@ class ScheduleCache:
         found = entry.schedules.get(call.rank)
         if found is None:
             found = self._add(entry, call, algorithm)
-        else:
-            ready = entry.ready.get(call.rank)
-            if ready is not None:
-                call.ready = ready
         return found
 
+    def ready_after(self, call: Call, algorithm: str | None = None) -> frozenset[str]:
+        """The node-level communicators that exist after a call whose schedule has been asked for.
+
+        If the call made the ranks find the two-level structure of the communicator, pass this to
+        the next call as `ready`, so that it happens only once.
+        """
+        entry = self._entries.get((algorithm, call.key()))
+        return call.ready if entry is None else entry.ready.get(call.rank, call.ready)
+
     def _add(self, entry: CachedCall, call: Call, algorithm: str | None) -> Schedule:
-        before = call.ready
         schedule = Schedule()
-        build(schedule, call, algorithm)
+        ready = build(schedule, call, algorithm)
         entry.share(schedule)
         entry.schedules[call.rank] = schedule
         # The schedule itself takes as much memory as some steps.
         entry.steps += len(schedule) + SCHEDULE
         self.steps += len(schedule) + SCHEDULE
-        if call.ready != before:
-            entry.ready[call.rank] = call.ready
+        if ready != call.ready:
+            entry.ready[call.rank] = ready
         while self.steps > self.max_steps and len(self._entries) > 1:
             _, dropped = self._entries.popitem(last=False)
             self.steps -= dropped.steps
@@ -101,13 +104,14 @@ _cache = ScheduleCache()
 def schedule_for(call: Call, algorithm: str | None = None) -> Schedule:
     """The schedule of `call.rank`: do not change it, it is shared.
 
-    `algorithm` names an algorithm or a selector and overrides `call.selection`. If the call made
-    the ranks find the two-level structure of the communicator, `call.ready` records this
-    afterwards; pass it to the next call of the communicator, so that it happens only once.
+    `algorithm` names an algorithm or a selector and overrides `call.selection`.
     """
-    if algorithm is None and call.selection is None:
-        call.selection = DEFAULT
     return _cache.get(call, algorithm)
+
+
+def ready_after(call: Call, algorithm: str | None = None) -> frozenset[str]:
+    """`ScheduleCache.ready_after` of the cache of all runs."""
+    return _cache.ready_after(call, algorithm)
 
 
 def forget() -> None:

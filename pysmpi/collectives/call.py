@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ REDUCING = frozenset(
 _NOTHING_DONE: frozenset[str] = frozenset()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Call:
     """The information of one rank about a collective call.
 
@@ -42,12 +43,15 @@ class Call:
     `nonblocking` calls may use other algorithms than blocking ones.
     `nodes` numbers the node of each rank of the communicator (`None`: one node for each rank).
     `slots` is the place of each rank on the machine, if the selection tries algorithms on it.
-    `ready` names the node-level communicators that already exist; see `prepare_nodes`.
+    `ready` names the node-level communicators that exist before the call; see
+    `Builder.prepare_nodes`.
     `parts` names the algorithms of the levels of a two-level algorithm, leaders' first, if they
     were chosen (`NAME:LEADERS,NODE`).
     `sources` and `destinations` are the neighbours, for the neighbourhood operations.
     `input` and `output` are the addresses of the data at the beginning of an algorithm (see
     `pysmpi.collectives.buffers`).
+
+    Calls are equal if they are one object; `key` compares them.
     """
 
     op: str
@@ -116,3 +120,11 @@ class Call:
     def leads(self) -> bool:
         """Whether the rank is the leader of its node."""
         return self.layout.local[self.rank][0] == self.rank
+
+
+def fields_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a `Call` from a recording, where tuples have become lists."""
+    return {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in arguments.items()
+    }

@@ -46,11 +46,13 @@ def calls_of_all(call: Call) -> list[Call]:
         one = replace(call, rank=rank)
         if call.op in PRIVATE_COUNTS:
             counts = (NOMINAL,) * call.size
-            one.count, one.type_size = NOMINAL, 1
-            one.recv_counts = counts if call.op != "scatterv" else None
-            one.send_counts = counts if call.op != "gatherv" else None
+            one = replace(
+                one, count=NOMINAL, type_size=1,
+                recv_counts=counts if call.op != "scatterv" else None,
+                send_counts=counts if call.op != "gatherv" else None,
+            )  # fmt: skip
         elif call.op == "allgatherv" and call.recv_counts is not None:
-            one.count = call.recv_counts[rank]
+            one = replace(one, count=call.recv_counts[rank])
         calls.append(one)
     return calls
 
@@ -60,10 +62,9 @@ def schedules_of(call: Call, name: str | None, named: bool = False) -> list[Sche
 
     `named`: whether they keep which bytes their steps concern.
     """
-    calls = calls_of_all(call)
-    for one in calls:
-        build(Schedule(), one, name)
-        one.parts = ()
+    calls = [
+        replace(one, ready=build(Schedule(), one, name), parts=()) for one in calls_of_all(call)
+    ]
     if named:
         return named_schedules(calls, name)
     schedules = []
@@ -76,9 +77,7 @@ def schedules_of(call: Call, name: str | None, named: bool = False) -> list[Sche
 
 def sets_up(call: Call, name: str) -> bool:
     """Whether an algorithm needs node-level communicators, which cost messages the first time."""
-    one = replace(call, ready=frozenset(), selection=None)
-    build(Schedule(), one, name)
-    return bool(one.ready)
+    return bool(build(Schedule(), replace(call, ready=frozenset(), selection=None), name))
 
 
 class Tuner:

@@ -7,11 +7,12 @@ read. Requests that are still open are carried over to the next schedule.
 
 from __future__ import annotations
 
-import copy
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
-from pysmpi.collectives.cache import schedule_for
+from pysmpi.collectives.cache import ready_after, schedule_for
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
 from pysmpi.collectives.selection import Selection
@@ -547,7 +548,7 @@ class Player:
     def _collective(self, entry: Entry, recorder: ReplayRecorder | None = None) -> None:
         """Load the process with a collective call."""
         assert entry[7] is not None
-        call = copy.copy(entry[7])
+        call = entry[7]
         self._after = entry[6]
         operation = call.op
         instance = self.instance
@@ -556,12 +557,12 @@ class Player:
         self._numbers = []
         instance.meet(number, operation, self)
         tag = (number * len(OPERATIONS) + CODES[operation]) * MOST_TAGS
-        call.selection = instance.selection
-        call.nodes = instance.nodes
-        call.slots = instance.slots
-        call.ready = instance.ready_before(number)
+        call = replace(
+            call, selection=instance.selection, nodes=instance.nodes, slots=instance.slots,
+            ready=instance.ready_before(number),
+        )  # fmt: skip
         schedule = schedule_for(call)
-        instance.prepared(number, call.ready)
+        instance.prepared(number, ready_after(call))
         self._numbers = [self.reader.number] * len(schedule)
         # Its slots are its own: the open requests wait aside.
         self._slots = list(self._slots)
@@ -579,73 +580,74 @@ class Player:
         """A collective call, and the flops after it."""
         after = 0.0
         reader, size = self.reader, self.instance.size
-        call = Call(op, self.rank, size)
+        fields: dict[str, Any] = {}
         if op == "barrier":
-            return call, after
-        if op == "bcast":
-            call.count = reader.whole("a count")
-            call.root = reader.root()
-            call.type_size = reader.size()
+            pass
+        elif op == "bcast":
+            fields["count"] = reader.whole("a count")
+            fields["root"] = reader.root()
+            fields["type_size"] = reader.size()
         elif op in ("reduce", "allreduce", "scan", "exscan"):
-            call.count = reader.whole("a count")
+            fields["count"] = reader.whole("a count")
             after = reader.real("flops")
             if op == "reduce":
-                call.root = reader.root()
-            call.type_size = reader.size()
+                fields["root"] = reader.root()
+            fields["type_size"] = reader.size()
         elif op == "reduce_scatter":
             counts = reader.counts("the count")
             after = reader.real("flops")
-            call.type_size = reader.size()
-            call.recv_counts = tuple(counts)
-            call.count = counts[self.rank]
+            fields["type_size"] = reader.size()
+            fields["recv_counts"] = tuple(counts)
+            fields["count"] = counts[self.rank]
         elif op in ("gather", "scatter"):
             send, receive = reader.whole("a count to send"), reader.whole("a count to receive")
-            call.root = reader.root()
+            root = fields["root"] = reader.root()
             sent, received = reader.size(), reader.size()
-            root = self.rank == call.root
-            call.count, call.type_size = (
-                (receive, received) if root == (op == "gather") else (send, sent)
+            fields["count"], fields["type_size"] = (
+                (receive, received) if (self.rank == root) == (op == "gather") else (send, sent)
             )
         elif op in ("allgather", "alltoall"):
-            call.count = reader.whole("a count to send")
+            fields["count"] = reader.whole("a count to send")
             reader.whole("a count to receive")
-            call.type_size = reader.size()
+            fields["type_size"] = reader.size()
             reader.size()
         else:
-            self._unequal(call)
-        return call, after
+            fields = self._unequal(op)
+        return Call(op, self.rank, size, **fields), after
 
-    def _unequal(self, call: Call) -> None:
-        """The arguments of an operation with a count a rank."""
-        reader, op = self.reader, call.op
+    def _unequal(self, op: str) -> dict[str, Any]:
+        """The fields of the call of an operation with a count a rank."""
+        reader = self.reader
+        fields: dict[str, Any] = {}
         if op == "alltoallv":
             reader.whole("the size of the send buffer")
             send = reader.counts("the count to send")
             reader.whole("the size of the receive buffer")
             receive = reader.counts("the count to receive")
             sent, received = reader.size(), reader.size()
-            call.send_counts = tuple(n * sent for n in send)
-            call.recv_counts = tuple(n * received for n in receive)
-            return
+            fields["send_counts"] = tuple(n * sent for n in send)
+            fields["recv_counts"] = tuple(n * received for n in receive)
+            return fields
         if op == "scatterv":
             counts = reader.counts("the count")
             own = reader.whole("a count to receive")
-            call.root = reader.root()
+            root = fields["root"] = reader.root()
             sent, received = reader.size(), reader.size()
-            if self.rank == call.root:
-                call.send_counts = tuple(n * sent for n in counts)
-            call.count = own * received
-            return
+            if self.rank == root:
+                fields["send_counts"] = tuple(n * sent for n in counts)
+            fields["count"] = own * received
+            return fields
         own = reader.whole("a count to send")
         counts = reader.counts("the count to receive")
         if op == "gatherv":
-            call.root = reader.root()
+            fields["root"] = reader.root()
         sent, received = reader.size(), reader.size()
-        call.count = own * sent
-        if op == "allgatherv" or self.rank == call.root:
-            call.recv_counts = tuple(n * received for n in counts)
+        fields["count"] = own * sent
+        if op == "allgatherv" or self.rank == fields["root"]:
+            fields["recv_counts"] = tuple(n * received for n in counts)
         if op == "allgatherv" and reader.more():
             reader.counts("the displacement")
+        return fields
 
 
 _COLLECTIVES = {name.replace("_", ""): name for name in OPERATIONS}

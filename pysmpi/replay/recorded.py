@@ -15,8 +15,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pysmpi.collectives.cache import schedule_for
-from pysmpi.collectives.call import Call
+from pysmpi.collectives.cache import ready_after, schedule_for
+from pysmpi.collectives.call import Call, fields_of
 from pysmpi.collectives.layout import Nodes
 from pysmpi.errors import UsageError
 from pysmpi.kernel.process import Process
@@ -213,23 +213,24 @@ class RecordedInstance:
             if self.tries:
                 slots = Nodes(self.processes[member].slot for member in members)
             known = self._nodes[context] = nodes, slots
-        call = Call(arguments["op"], rank, len(members))
-        for name, value in arguments.items():
+        for name in arguments:
             if name not in _ARGUMENTS:
                 raise Wrong(f"found argument {name!r} of a collective call")
-            setattr(call, name, tuple(value) if isinstance(value, list) else value)
-        call.selection = self.selection
-        call.nodes, call.slots = known
         of = self.trace.communicators[context]
         levels = self._levels.setdefault(of, [])
         before: frozenset[str] = frozenset()
         for order, ready in levels:
             if order < number:
                 before = ready
-        call.ready = before
+        nodes, slots = known
+        call = Call(
+            rank=rank, size=len(members), selection=self.selection, nodes=nodes, slots=slots,
+            ready=before, **fields_of(arguments),
+        )  # fmt: skip
         schedule = schedule_for(call)
-        if call.ready != before and (not levels or levels[-1][0] < number):
-            levels.append((number, call.ready))
+        after = ready_after(call)
+        if after != before and (not levels or levels[-1][0] < number):
+            levels.append((number, after))
         return schedule
 
 

@@ -15,7 +15,6 @@ from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Receive, Request, Send, Transfer
 from pysmpi.kernel.schedule import IRECV, RECV
 from pysmpi.mpi.calls import MpiCall, Role
-from pysmpi.mpi.collective.execution import nodes_of
 from pysmpi.mpi.datatypes.datatypes import Datatype
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.trace.events import (
@@ -442,7 +441,6 @@ class CallRecorder:
         number = self._entered = known[0]
         if core.remote is not core:
             return  # recorded by its steps
-        call.nodes = nodes_of(core)
         if self._decides(call):
             return
         arguments = arguments_of(call)
@@ -496,7 +494,6 @@ class CallRecorder:
             some = self._live[call.op] = registry.has_live(call.op)
         if not some:
             return False
-        call.selection = call.selection or self._selection()
         return find_live(call) is not None
 
     def _selection(self) -> Any:
@@ -513,7 +510,6 @@ class CallRecorder:
                 name = ""
             else:
                 try:
-                    call.selection = call.selection or selection
                     name = selection.choose(call)
                 except UsageError:
                     name = ""

@@ -9,10 +9,11 @@ ones) are written as the messages of their algorithm.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pysmpi.collectives.cache import schedule_for
-from pysmpi.collectives.call import Call
+from pysmpi.collectives.call import Call, fields_of
 from pysmpi.collectives.layout import Nodes
 from pysmpi.kernel import schedule as steps
 from pysmpi.kernel.schedule import MOST_TAGS, Schedule
@@ -249,22 +250,18 @@ class IndependentFormat:
     def _collective(self, rank: int, operation: Any) -> None:
         _, _, context, _, background, arguments = operation
         members = self._members[context]
-        call = Call(arguments["op"], members.index(rank), len(members))
-        for name, value in arguments.items():
-            setattr(call, name, tuple(value) if isinstance(value, list) else value)
+        call = Call(rank=members.index(rank), size=len(members), **fields_of(arguments))
         write = _WRITERS.get(call.op)
         everybody = members == tuple(range(len(self._ranks)))
         if self.collectives and write is not None and everybody and not background:
             self._put(rank, write(call))
             return
-        call.nonblocking = background
-        call.selection = self.selection
         nodes = self._layouts.get(context)
         if context not in self._layouts:
             numbers = [self._nodes[member] for member in members]
             nodes = Nodes(numbers) if len(set(numbers)) < len(numbers) else None
             self._layouts[context] = nodes
-        call.nodes = nodes
+        call = replace(call, nonblocking=background, selection=self.selection, nodes=nodes)
         self._schedule(rank, context, schedule_for(call))
 
     def _schedule(self, rank: int, context: int, schedule: Schedule) -> None:

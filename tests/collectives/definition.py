@@ -47,21 +47,24 @@ class Case:
         """The calls as the ranks make them."""
         op, calls = self.op, []
         for rank in range(self.size):
-            call = Call(op, rank, self.size, self.root, self.count, self.type_size)
-            call.commutative = self.commutative
-            call.in_place = self.in_place and (op not in ROOTED or rank == self.root)
-            call.nodes = None if self.nodes is None else Nodes(self.nodes)
-            call.selection = self.selection
+            count, sends, receives = self.count, None, None
             if op in ("gatherv", "scatterv", "allgatherv"):
-                call.count = self.counts[rank]
+                count = self.counts[rank]
             if op in ("allgatherv", "reduce_scatter") or (op == "gatherv" and rank == self.root):
-                call.recv_counts = self.counts
+                receives = self.counts
             if op == "scatterv" and rank == self.root:
-                call.send_counts = self.counts
+                sends = self.counts
             if op in ("alltoallv", "alltoallw"):
                 row = tuple(self.between(rank, other) for other in range(self.size))
-                call.send_counts = call.recv_counts = row
-            calls.append(call)
+                sends = receives = row
+            calls.append(
+                Call(
+                    op, rank, self.size, self.root, count, self.type_size, sends, receives,
+                    self.commutative, self.in_place and (op not in ROOTED or rank == self.root),
+                    nodes=None if self.nodes is None else Nodes(self.nodes),
+                    selection=self.selection,
+                )  # fmt: skip
+            )
         return calls
 
 

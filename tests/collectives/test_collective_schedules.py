@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from reference_executor import execute
 
@@ -28,17 +30,17 @@ def calls(op: str, size: int, count: int, type_size: int, root: int = 0, **more)
     counts = tuple((count * (i % 3)) // 2 + i % 2 for i in range(size))
     result = []
     for rank in range(size):
-        call = Call(op, rank, size, root=root, count=count, type_size=type_size, **more)
+        fields = {"count": count, **more}
         if op in ("gatherv", "scatterv", "allgatherv"):
-            call.count = counts[rank]
+            fields["count"] = counts[rank]
         if op in ("allgatherv", "reduce_scatter") or (op == "gatherv" and rank == root):
-            call.recv_counts = counts
+            fields["recv_counts"] = counts
         if op == "scatterv" and rank == root:
-            call.send_counts = counts
+            fields["send_counts"] = counts
         if op in ("alltoallv", "alltoallw"):
-            call.send_counts = tuple(count * ((rank + j) % 4) for j in range(size))
-            call.recv_counts = tuple(count * ((rank + j) % 4) for j in range(size))
-        result.append(call)
+            fields["send_counts"] = tuple(count * ((rank + j) % 4) for j in range(size))
+            fields["recv_counts"] = tuple(count * ((rank + j) % 4) for j in range(size))
+        result.append(Call(op, rank, size, root=root, type_size=type_size, **fields))
     return result
 
 
@@ -116,11 +118,12 @@ def test_selectors_choose_what_exists(selector: str) -> None:
             for count in (0, 1, 7, 100, 1000, 5000, 20000, 70000, 300000, 1 << 20, 1 << 22):
                 for commutative in (True, False) if op in REDUCING else (True,):
                     group = calls(op, min(size, 4), count, 1, commutative=commutative)
-                    call = group[0]
-                    call.size = size
-                    for field in ("send_counts", "recv_counts"):
-                        if getattr(call, field) is not None:
-                            setattr(call, field, (count,) * size)
+                    fields = {
+                        name: (count,) * size
+                        for name in ("send_counts", "recv_counts")
+                        if getattr(group[0], name) is not None
+                    }
+                    call = replace(group[0], size=size, **fields)
                     name = selection.choose(call)
                     found = registry.find(op, name.partition(":")[0])
                     assert not found.elsewhere or size & (size - 1) == 0

@@ -21,10 +21,9 @@ COUNTS = (1, 5, 64, 3000, 70_001)
 def calls(op: str, size: int, count: int, root: int = 0, **more) -> list[Call]:
     result = []
     for rank in range(size):
-        call = Call(op, rank, size, root, count, 8, **more)
         if op == "reduce_scatter":
-            call.recv_counts = tuple((count * (i % 3)) // 2 + i % 2 for i in range(size))
-        result.append(call)
+            more["recv_counts"] = tuple((count * (i % 3)) // 2 + i % 2 for i in range(size))
+        result.append(Call(op, rank, size, root, count, 8, **more))
     return result
 
 

@@ -97,7 +97,7 @@ def matching(send: Any, receive: Any) -> tuple[MessageRegion, MessageRegion]:
 
 def check_same(send: Any, receive: Any) -> None:
     """Refuse the buffers of a reduction that differ in datatype or count."""
-    if send.datatype != receive.datatype:
+    if send.datatype is not receive.datatype and send.datatype != receive.datatype:
         raise ValueError("mismatch in send and receive MPI datatypes")
     if send.count != receive.count:
         raise ValueError(f"mismatch in send count {send.count} and receive count {receive.count}")

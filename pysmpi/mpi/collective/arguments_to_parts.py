@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from pysmpi.collectives.call import Call
 from pysmpi.mpi.base.constants import ERR_ROOT, PROC_NULL, ROOT
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.ranks import current
@@ -26,7 +25,14 @@ from pysmpi.mpi.collective.data import (
     Scatter,
     merged,
 )
-from pysmpi.mpi.collective.execution import Contribution, Meeting, counts_of, new_call, run
+from pysmpi.mpi.collective.execution import (
+    Contribution,
+    Meeting,
+    call_of,
+    count_of,
+    counts_of,
+    run,
+)
 from pysmpi.mpi.collective.reductions import Prefix, Reduction
 from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.operators.operators import operator_of
@@ -50,17 +56,15 @@ def check_root(comm: Any, core: Communicator, root: int) -> None:
     fail(ERR_ROOT, f"root is {root}, expected {expected}", comm)
 
 
-def call_of(
-    core: Communicator, me: int, op: str, part: MessageRegion | Blocks, root: int = 0
-) -> Call:
-    """The call of a rank with the given message or block."""
-    return new_call(core, me, op, part.datatype._live(), part.count, root)
+def units_of(part: MessageRegion | Blocks) -> tuple[int, int]:
+    """(number of units, bytes of a unit) of a message or a block."""
+    return count_of(part.datatype._live(), part.count)
 
 
 def barrier(comm: Any) -> Contribution:
     """Barrier."""
     core, me, _ = where(comm)
-    return Meeting(core, me, Call("barrier", me, core.size))
+    return Meeting(core, me, call_of(core, me, "barrier"))
 
 
 def bcast(comm: Any, buf: Any, root: int) -> Contribution:
@@ -70,7 +74,8 @@ def bcast(comm: Any, buf: Any, root: int) -> Contribution:
     message = arguments.broadcast(buf, root, place)
     if not 0 <= root < place.size:
         check_root(comm, core, root)
-    call = call_of(core, me, "bcast", message, root)
+    count, unit = units_of(message)
+    call = call_of(core, me, "bcast", count, unit, root)
     return Broadcast(core, me, call, message, root == (ROOT if place.inter else me))
 
 
@@ -87,15 +92,20 @@ def gather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: int) -> Contrib
         held(blocks)
     if in_place:
         send = blocks.block(me)
-    op = "gatherv" if v else "gather"
-    call = call_of(core, me, op, blocks if receives and not v else send, root)
-    call.in_place = in_place
-    if receives and v:
+    counts = None
+    if not receives:
+        count, unit = units_of(send)
+    elif not v:
+        count, unit = units_of(blocks)
+    else:
         # Units of the root's datatype, including its own block.
         record = blocks.datatype._live()
-        call.recv_counts = counts_of(record, blocks.counts)
-        count = 0 if place.inter else blocks.counts[me]
-        call = _recounted(call, new_call(core, me, op, record, count, root))
+        counts = counts_of(record, blocks.counts)
+        count, unit = count_of(record, 0 if place.inter else blocks.counts[me])
+    call = call_of(
+        core, me, "gatherv" if v else "gather", count, unit, root, in_place=in_place,
+        recv_counts=counts,
+    )  # fmt: skip
     return Gather(core, me, call, send, blocks if receives else None)
 
 
@@ -108,18 +118,20 @@ def scatter(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: int) -> Contri
         check_root(comm, core, root)
     assert isinstance(blocks, Blocks)
     sends = root == (ROOT if place.inter else me)
-    op = "scatterv" if v else "scatter"
-    if sends:
+    counts = None
+    if not sends:
+        count, unit = units_of(receive)
+    else:
         held(blocks)
         record = blocks.datatype._live()
-        counts = blocks.counts
-        count = blocks.count if not v else 0 if place.inter else counts[me]
-        call = new_call(core, me, op, record, count, root)
+        count = blocks.count if not v else 0 if place.inter else blocks.counts[me]
+        count, unit = count_of(record, count)
         if v:
-            call.send_counts = counts_of(record, counts)
-    else:
-        call = call_of(core, me, op, receive, root)
-    call.in_place = in_place
+            counts = counts_of(record, blocks.counts)
+    call = call_of(
+        core, me, "scatterv" if v else "scatter", count, unit, root, in_place=in_place,
+        send_counts=counts,
+    )  # fmt: skip
     takes = not in_place and not (place.inter and root < 0)
     return Scatter(core, me, call, blocks if sends else None, receive if takes else None)  # type: ignore[arg-type]
 
@@ -132,22 +144,18 @@ def allgather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
     held(blocks)
     if in_place:
         send = blocks.block(me)
+    counts = None
+    count, unit = units_of(send if place.inter else blocks)
     if v:
-        call = call_of(core, me, "allgatherv", send)
         record = blocks.datatype._live()
-        call.recv_counts = counts_of(record, blocks.counts)
+        counts = counts_of(record, blocks.counts)
         if not place.inter:
-            call = _recounted(call, new_call(core, me, "allgatherv", record, blocks.counts[me]))
-    else:
-        call = call_of(core, me, "allgather", send if place.inter else blocks)
-    call.in_place = in_place
+            count, unit = count_of(record, blocks.counts[me])
+    call = call_of(
+        core, me, "allgatherv" if v else "allgather", count, unit, in_place=in_place,
+        recv_counts=counts,
+    )  # fmt: skip
     return Allgather(core, me, call, send, blocks)
-
-
-def _recounted(call: Call, units: Call) -> Call:
-    """The call, counted in the units of another."""
-    call.count, call.type_size = units.count, units.type_size
-    return call
 
 
 def alltoall(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
@@ -157,16 +165,19 @@ def alltoall(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
     assert isinstance(send, Blocks) and isinstance(receive, Blocks)
     outgoing = receive if in_place else send
     if v:
-        sent = outgoing.datatype._live()
-        call = new_call(core, me, "alltoallv", sent, 0)
-        taken = receive.datatype._live()
-        call.send_counts = counts_of(sent, outgoing.counts)
-        call.recv_counts = counts_of(taken, receive.counts)
-        if new_call(core, me, "alltoallv", taken, 0).type_size != call.type_size:
-            _in_bytes(call, outgoing, receive)
+        sent, taken = outgoing.datatype._live(), receive.datatype._live()
+        _, unit = count_of(sent, 0)
+        if count_of(taken, 0)[1] == unit:
+            sends, receives = counts_of(sent, outgoing.counts), counts_of(taken, receive.counts)
+        else:
+            unit, sends, receives = 1, tuple(outgoing.sizes()), tuple(receive.sizes())
+        call = call_of(
+            core, me, "alltoallv", 0, unit, in_place=in_place, send_counts=sends,
+            recv_counts=receives,
+        )  # fmt: skip
     else:
-        call = call_of(core, me, "alltoall", outgoing)
-    call.in_place = in_place
+        count, unit = units_of(outgoing)
+        call = call_of(core, me, "alltoall", count, unit, in_place=in_place)
     return Alltoall(core, me, call, None if in_place else held(send), held(receive))
 
 
@@ -175,16 +186,12 @@ def alltoallw(comm: Any, sendbuf: Any, recvbuf: Any) -> Contribution:
     core, me, place = where(comm)
     send, receive, in_place = arguments.alltoallw(sendbuf, recvbuf, place)
     assert isinstance(send, Blocks) and isinstance(receive, Blocks)
-    call = Call("alltoallw", me, core.size)
-    _in_bytes(call, receive if in_place else send, receive)
-    call.in_place = in_place
+    outgoing = receive if in_place else send
+    call = call_of(
+        core, me, "alltoallw", in_place=in_place, send_counts=tuple(outgoing.sizes()),
+        recv_counts=tuple(receive.sizes()),
+    )  # fmt: skip
     return Alltoall(core, me, call, None if in_place else held(send), held(receive))
-
-
-def _in_bytes(call: Call, outgoing: Blocks, incoming: Blocks) -> None:
-    call.type_size = 1
-    call.send_counts = tuple(outgoing.sizes())
-    call.recv_counts = tuple(incoming.sizes())
 
 
 def reduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any, root: int) -> Contribution:
@@ -227,13 +234,19 @@ def _reduction(
     whole: MessageRegion,
     root: int,
     in_place: bool,
+    blocks: int = 1,
+    counts: list[int] | None = None,
 ) -> Reduction:
+    """The part of a rank; its call counts one of `blocks` equal blocks, or has their `counts`."""
     # Idle ranks of an intercommunicator give no datatype that could fit the operation.
     idle = message is None and target is None
-    operator = operator_of(op, None if idle or root == PROC_NULL else whole.datatype._live())
-    call = call_of(core, me, name, whole, root)
-    call.commutative = operator.commutative
-    call.in_place = in_place
+    record = whole.datatype._live()
+    operator = operator_of(op, None if idle or root == PROC_NULL else record)
+    count, unit = count_of(record, whole.count)
+    call = call_of(
+        core, me, name, count // blocks, unit, root, operator.commutative, in_place,
+        recv_counts=None if counts is None else counts_of(record, counts),
+    )  # fmt: skip
     return Reduction(core, me, call, operator, message, target, whole)
 
 
@@ -249,9 +262,8 @@ def reduce_scatter_block(comm: Any, sendbuf: Any, recvbuf: Any, op: Any) -> Cont
     target = whole if in_place else receive
     assert isinstance(target, MessageRegion)
     part = _reduction(
-        comm, core, me, "reduce_scatter_block", op, whole, target, whole, 0, in_place
+        comm, core, me, "reduce_scatter_block", op, whole, target, whole, 0, in_place, core.size
     )
-    part.call.count //= core.size
     nbytes = whole.nbytes // core.size
     part.start = me * nbytes
     part.stop = part.start + nbytes
@@ -269,10 +281,10 @@ def reduce_scatter(comm: Any, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: A
         recvcounts = all_counts(comm, target.count)
     counts = arguments.reduce_scatter_counts(buffers, recvcounts, place)
     whole = target if in_place else send
-    part = _reduction(comm, core, me, "reduce_scatter", op, whole, target, whole, 0, in_place)
-    record = whole.datatype._live()
-    part.call.recv_counts = counts_of(record, counts)
-    size = record.layout.size
+    part = _reduction(
+        comm, core, me, "reduce_scatter", op, whole, target, whole, 0, in_place, counts=counts
+    )
+    size = whole.datatype._live().layout.size
     part.start = sum(counts[:me]) * size
     part.stop = part.start + counts[me] * size
     return part
@@ -295,7 +307,7 @@ def scan(comm: Any, sendbuf: Any, recvbuf: Any, op: Any, exclusive: bool) -> Con
     assert isinstance(send, MessageRegion) and isinstance(target, MessageRegion)
     message = target if in_place else send
     operator = operator_of(op, target.datatype._live())
-    call = call_of(core, me, "exscan" if exclusive else "scan", target)
-    call.commutative = operator.commutative
-    call.in_place = in_place
+    count, unit = units_of(target)
+    name = "exscan" if exclusive else "scan"
+    call = call_of(core, me, name, count, unit, 0, operator.commutative, in_place)
     return Prefix(core, me, call, operator, message, target, exclusive)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from inspect import isdatadescriptor
 from typing import Any
 
 from pysmpi.kernel.process import Process
@@ -15,6 +14,7 @@ from pysmpi.mpi.collective.execution import (
     Contribution,
     alone,
     decided,
+    in_background,
     schedule_of,
 )
 from pysmpi.mpi.datatypes.status import Status
@@ -37,7 +37,7 @@ class CollectiveOperation(RequestOperation):
     def __init__(self, rank: Rank, subject: Any, part: Contribution) -> None:
         super().__init__(rank, subject)
         part.label = f"i{part.label}"
-        part.call.nonblocking = True
+        part.call = in_background(part.core, part.call)
         self.part = part
         self.finished = True
         self.error: int = SUCCESS
@@ -120,7 +120,10 @@ class PersistentCollective(CollectiveOperation):
     def start(self) -> None:
         """Begin once more."""
         self.starts += 1
-        self.begin(_copy(self.template), -(self.identity << 32 | self.starts))
+        template = self.template
+        part = template.again()
+        part.label, part.context = template.label, template.context
+        self.begin(part, -(self.identity << 32 | self.starts))
 
     def release(self) -> None:
         """The rank will not start the call again; the last rank ends its context."""
@@ -145,14 +148,3 @@ def _private_context(core: Communicator, identity: int) -> Context:
         context = Context(core.universe.next_context(), shared.members)
         entry = contexts[identity] = PrivateContext(context, len(shared.members))
     return entry.context
-
-
-def _copy(part: Contribution) -> Contribution:
-    """A copy of a part with the same attributes; `copy` cannot copy objects of compiled classes."""
-    cls = type(part)
-    made: Contribution = cls.__new__(cls)
-    for one in cls.__mro__:
-        for name, member in vars(one).items():
-            if isdatadescriptor(member) and not name.startswith("__") and hasattr(part, name):
-                setattr(made, name, getattr(part, name))
-    return made

@@ -11,11 +11,12 @@ This module is compiled, and those of the parts of collective calls.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from mypy_extensions import mypyc_attr
 
-from pysmpi.collectives.cache import schedule_for
+from pysmpi.collectives.cache import ready_after, schedule_for
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
 from pysmpi.collectives.running import Lookout, Patience, find_live
@@ -34,22 +35,25 @@ from pysmpi.mpi.groups.communicator import CollectiveState, Communicator
 
 _NO_LEVELS: frozenset[str] = frozenset()
 
-ScheduleKey = tuple[object, ...]
+CallKey = tuple[str, int, int, int, bool, bool]
 
 
 class Schedules:
     """The state of a communicator for the schedules of its calls.
 
-    `latest` has the schedules by call and rank. `levels` has the node-level communicators that
+    `calls` has its latest calls, by their arguments and by rank, `background` the non-blocking
+    forms of these, and `latest` their schedules. `levels` has the node-level communicators that
     exist since a call, by its number. `arrivals` is the shared information of algorithms that
     decide while they run.
     """
 
-    __slots__ = ("arrivals", "latest", "levels", "slots")
+    __slots__ = ("arrivals", "background", "calls", "latest", "levels", "slots")
 
     def __init__(self) -> None:
         self.slots: Nodes | None = None  # the place of each rank on the machine
-        self.latest: dict[ScheduleKey, dict[int, Schedule]] = {}
+        self.calls: dict[CallKey, dict[int, Call]] = {}
+        self.background: dict[Call, Call] = {}
+        self.latest: dict[object, Schedule] = {}
         self.levels: list[tuple[int, frozenset[str]]] = []
         self.arrivals: dict[Any, Any] = {}
 
@@ -60,7 +64,7 @@ PATIENCE: StateSlot[Universe, Patience] = StateSlot(Universe)
 # Stands for the schedule of an algorithm that decides while it runs.
 UNDECIDED = Schedule()
 
-# Number of different calls whose schedules a communicator caches.
+# Number of different calls that a communicator caches, with their schedules.
 LATEST = 16
 # Approximate number of cached schedules of a communicator, counting each rank.
 KEPT = 1_000_000
@@ -102,6 +106,10 @@ class Contribution:
         self.request: KernelRequest | None = None  # of a non-blocking call
         self.collected = False
         self.error: int = SUCCESS
+
+    def again(self) -> Contribution:
+        """The part in another start of the same persistent call."""
+        raise NotImplementedError
 
     def begin(self, number: int) -> None:
         """Enter the call of this number."""
@@ -162,6 +170,9 @@ class Meeting(Contribution):
 
     __slots__ = ()
 
+    def again(self) -> Contribution:
+        return Meeting(self.core, self.me, self.call)
+
     def begin(self, number: int) -> None:
         """No contribution."""
         self.number = number
@@ -189,13 +200,75 @@ def units(record: Type) -> tuple[int, int]:
     return layout.size, 1
 
 
-def new_call(core: Communicator, me: int, op: str, record: Type, count: int, root: int = 0) -> Call:
-    """The call of one rank: `count` elements of a datatype."""
+def call_of(
+    core: Communicator,
+    me: int,
+    op: str,
+    count: int = 0,
+    type_size: int = 1,
+    root: int = 0,
+    commutative: bool = True,
+    in_place: bool = False,
+    send_counts: tuple[int, ...] | None = None,
+    recv_counts: tuple[int, ...] | None = None,
+    sources: tuple[int, ...] = (),
+    destinations: tuple[int, ...] = (),
+) -> Call:
+    """The call of rank `me` on a communicator, which caches its latest calls of equal blocks."""
+    universe = core.universe
+    if send_counts is not None or recv_counts is not None or sources or destinations:
+        nodes, slots = _places(core)
+        return Call(
+            op, me, core.size, root, count, type_size, send_counts, recv_counts, commutative,
+            in_place, False, nodes, slots, universe.selection,
+            sources=sources, destinations=destinations,
+        )  # fmt: skip
+    kept = SCHEDULES.of(core)
+    key = (op, count, type_size, root, commutative, in_place)
+    same = kept.calls.get(key)
+    if same is None:
+        if len(kept.calls) >= min(LATEST, 1 + KEPT // core.size):
+            kept.calls.clear()
+            kept.background.clear()
+            kept.latest.clear()
+        same = kept.calls[key] = {}
+    call = same.get(me)
+    if call is None:
+        nodes, slots = _places(core)
+        call = same[me] = Call(
+            op, me, core.size, root, count, type_size, None, None, commutative, in_place, False,
+            nodes, slots, universe.selection,
+        )  # fmt: skip
+    return call
+
+
+def in_background(core: Communicator, call: Call) -> Call:
+    """The non-blocking form of a call."""
+    kept = SCHEDULES.of(core)
+    found = kept.background.get(call)
+    if found is None:
+        found = replace(call, nonblocking=True)
+        if call.send_counts is None and call.recv_counts is None and not call.destinations:
+            kept.background[call] = found
+    return found
+
+
+def _places(core: Communicator) -> tuple[Nodes | None, Nodes | None]:
+    """The nodes of the ranks, and their slots if the selection needs them."""
+    if core.remote is not core:
+        return None, None
+    selection = core.universe.selection
+    tries = selection is not None and selection.tuner is not None
+    return nodes_of(core), slots_of(core) if tries else None
+
+
+def count_of(record: Type, count: int) -> tuple[int, int]:
+    """(number of units, bytes of a unit) of `count` elements of a datatype."""
     unit = record.unit
-    if not unit:
-        per, unit = units(record)
-        count *= per
-    return Call(op, me, core.size, root, count, unit)
+    if unit:
+        return count, unit
+    per, unit = units(record)
+    return count * per, unit
 
 
 def counts_of(record: Type, counts: Any) -> tuple[int, ...]:
@@ -235,7 +308,6 @@ def schedule_of(part: Contribution) -> tuple[Schedule, Context, int]:
     The communicator caches the schedules of its latest calls: all its ranks will need them.
     """
     core, call = part.core, part.call
-    call.selection = core.universe.selection
     if core.remote is not core:
         context, first, _ = joint(core)
         schedule = schedule_between(core, call)
@@ -244,41 +316,23 @@ def schedule_of(part: Contribution) -> tuple[Schedule, Context, int]:
     # A persistent call counts at its creation.
     order = part.number if part.number >= 0 else -part.number >> 32
     before = ready_before(core, order) if schedules.levels else _NO_LEVELS
-    if call.send_counts is None and call.recv_counts is None and not call.destinations:
-        key = (call.op, call.root, call.count, call.type_size, call.commutative, call.in_place,
-               call.nonblocking, before)  # fmt: skip
-        kept = schedules.latest
-        found = kept.get(key)
-        if found is None:
-            if len(kept) >= min(LATEST, 1 + KEPT // core.size):
-                kept.clear()
-            found = kept[key] = {}
-        known = found.get(call.rank)
-        if known is not None:
-            schedule = known
+    key: object = (call, before) if before else call
+    known = schedules.latest.get(key)
+    if known is None:
+        if before:
+            call = replace(call, ready=before)
+        if find_live(call) is not None:
+            known, after = UNDECIDED, before
         else:
-            schedule = _find_schedule(core, call, order, before)
-            if call.ready == before:
-                found[call.rank] = schedule
-    else:
-        schedule = _find_schedule(core, call, order, before)
-    return schedule, part.context or core.coll, call.rank
-
-
-def _find_schedule(core: Communicator, call: Call, order: int, before: frozenset[str]) -> Schedule:
-    """The schedule of a rank, by the selection."""
-    call.nodes = nodes_of(core)
-    if call.selection is not None and call.selection.tuner is not None:
-        call.slots = slots_of(core)
-    call.ready = before
-    if find_live(call) is not None:
-        return UNDECIDED
-    schedule = schedule_for(call)
-    if call.ready != before:
-        history = SCHEDULES.of(core).levels
-        if not history or history[-1][0] < order:
-            history.append((order, call.ready))
-    return schedule
+            known = schedule_for(call)
+            after = ready_after(call)
+        if after != before:
+            history = schedules.levels
+            if not history or history[-1][0] < order:
+                history.append((order, after))
+        elif call.send_counts is None and call.recv_counts is None and not call.destinations:
+            schedules.latest[key] = known
+    return known, part.context or core.coll, call.rank
 
 
 def reduced(part: Contribution) -> list[float]:
@@ -294,7 +348,6 @@ def reduced(part: Contribution) -> list[float]:
 def decided(part: Contribution, context: Context, me: int, tag: int) -> Iterator[Schedule]:
     """The schedules of an algorithm that decides while it runs, one after another."""
     core, call = part.core, part.call
-    call.nodes = nodes_of(core)
     live = find_live(call)
     assert live is not None
     universe = core.universe

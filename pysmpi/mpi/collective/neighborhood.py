@@ -20,7 +20,14 @@ from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective import arguments
 from pysmpi.mpi.collective.arguments_to_parts import where
 from pysmpi.mpi.collective.data import saved, transfer
-from pysmpi.mpi.collective.execution import Contribution, Meeting, counts_of, new_call, run
+from pysmpi.mpi.collective.execution import (
+    Contribution,
+    Meeting,
+    call_of,
+    count_of,
+    counts_of,
+    run,
+)
 from pysmpi.mpi.collective.nonblocking import begin, keep
 from pysmpi.mpi.collective.objects import SIZE_BYTES, dump_each
 from pysmpi.mpi.groups.communicator import Communicator
@@ -100,6 +107,11 @@ class Neighborhood(Contribution):
         self.objects: list[Any] = []
         self.kept: dict[int, Any] | None = None
 
+    def again(self) -> Contribution:
+        return Neighborhood(
+            self.core, self.me, self.call, self.neighbors, self.outgoing, self.incoming
+        )
+
     def outgoing_at(self, position: int) -> Any:
         """The data of this rank for the target at a position."""
         if self.kept is not None:
@@ -159,38 +171,46 @@ def _part(comm: Any, op: str, parse: Any) -> Neighborhood:
     outgoing, incoming = buffers.send, held(buffers.receive)
     if outgoing.__class__ is Blocks:
         held(outgoing)
+    sends: Sequence[int] | None = None
+    receives: Sequence[int] | None = None
     if op[-1] == "w":
-        call = Call(op, me, core.size)
-        call.send_counts = tuple(outgoing.sizes())
-        call.recv_counts = tuple(incoming.sizes())
+        count, unit = 0, 1
+        sends, receives = outgoing.sizes(), incoming.sizes()
     else:
-        sent = outgoing.datatype._live()
+        sent, taken = outgoing.datatype._live(), incoming.datatype._live()
         count = outgoing.count if op[-1] != "v" or outgoing.__class__ is MessageRegion else 0
-        call = new_call(core, me, op, sent, count)
-        taken = incoming.datatype._live()
+        count, unit = count_of(sent, count)
         if op[-1] == "v":
-            call.recv_counts = counts_of(taken, incoming.counts)
-            if outgoing.__class__ is Blocks:
-                call.send_counts = counts_of(sent, outgoing.counts)
-            if new_call(core, me, op, taken, 0).type_size != call.type_size:
-                call.count *= call.type_size
-                call.type_size = 1
-                call.recv_counts = tuple(incoming.sizes())
-                if outgoing.__class__ is Blocks:
-                    call.send_counts = tuple(outgoing.sizes())
-    _among(call, neighbors)
+            blocks = outgoing.__class__ is Blocks
+            receives = counts_of(taken, incoming.counts)
+            sends = counts_of(sent, outgoing.counts) if blocks else None
+            if count_of(taken, 0)[1] != unit:
+                count, unit = count * unit, 1
+                receives = incoming.sizes()
+                sends = outgoing.sizes() if blocks else None
+    call = _call_among(core, me, neighbors, op, count, unit, sends, receives)
     return Neighborhood(core, me, call, neighbors, outgoing, incoming)
 
 
-def _among(call: Call, neighbors: Neighbors) -> None:
-    """Leave the neighbours that do not exist out of a call."""
+def _call_among(
+    core: Communicator,
+    me: int,
+    neighbors: Neighbors,
+    op: str,
+    count: int,
+    unit: int,
+    sends: Sequence[int] | None = None,
+    receives: Sequence[int] | None = None,
+) -> Call:
+    """The call of a rank, without the neighbours that do not exist."""
     heard, told = neighbors.heard, neighbors.told
-    call.sources = tuple(neighbors.sources[i] for i in heard)
-    call.destinations = tuple(neighbors.targets[i] for i in told)
-    if call.recv_counts is not None:
-        call.recv_counts = tuple(call.recv_counts[i] for i in heard)
-    if call.send_counts is not None:
-        call.send_counts = tuple(call.send_counts[i] for i in told)
+    return call_of(
+        core, me, op, count, unit,
+        send_counts=None if sends is None else tuple(sends[i] for i in told),
+        recv_counts=None if receives is None else tuple(receives[i] for i in heard),
+        sources=tuple(neighbors.sources[i] for i in heard),
+        destinations=tuple(neighbors.targets[i] for i in told),
+    )  # fmt: skip
 
 
 def _allgather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
@@ -229,17 +249,14 @@ def _objects(comm: Any, op: str, dump: Any) -> list[Any]:
     core, me, _ = where(comm)
     neighbors = neighbors_of(comm, core, me)
     data = dump(len(neighbors.targets))
-    call = Call(op, me, core.size, count=1, type_size=SIZE_BYTES)
-    _among(call, neighbors)
+    call = _call_among(core, me, neighbors, op, 1, SIZE_BYTES)
     part = Neighborhood(core, me, call, neighbors, data, None)
     run(current(), comm, part)
-    call = Call(op + "v", me, core.size)
-    call.recv_counts = tuple(map(len, part.objects))
+    sizes = list(map(len, part.objects))
     if data.__class__ is list:
-        call.send_counts = tuple(map(len, data))
+        call = _call_among(core, me, neighbors, op + "v", 0, 1, list(map(len, data)), sizes)
     else:
-        call.count = len(data)
-    _among(call, neighbors)
+        call = _call_among(core, me, neighbors, op + "v", len(data), 1, None, sizes)
     run(current(), comm, Meeting(core, me, call))
     return [pickle.loads(item) if item else None for item in part.objects]
 

@@ -13,7 +13,6 @@ from functools import wraps
 from itertools import accumulate
 from typing import Any
 
-from pysmpi.collectives.call import Call
 from pysmpi.kernel.schedule import Schedule
 from pysmpi.mpi.base import options
 from pysmpi.mpi.base.constants import PROC_NULL, ROOT
@@ -22,7 +21,7 @@ from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.calls import computing, mpi
 from pysmpi.mpi.collective.arguments_to_parts import check_root, where
-from pysmpi.mpi.collective.execution import Contribution, Meeting, run
+from pysmpi.mpi.collective.execution import Contribution, Meeting, call_of, run
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.between_groups import joint
 from pysmpi.mpi.groups.communicator import Communicator, check_revoked
@@ -56,8 +55,7 @@ class Objects(Contribution):
     __slots__ = ("data",)
 
     def __init__(self, core: Communicator, me: int, op: str, data: Any, root: int = 0) -> None:
-        call = Call(op, me, core.size, root, 1, SIZE_BYTES)
-        super().__init__(core, me, call)
+        super().__init__(core, me, call_of(core, me, op, 1, SIZE_BYTES, root))
         self.data = data
 
     def forget(self) -> None:
@@ -76,7 +74,7 @@ def _carry(comm: Any, sizes: Objects, op: str, count: int, **counts: Any) -> Non
     """Do the collective of the pickled bytes, as far as time is concerned, and forget the rest."""
     Contribution.forget(sizes)
     first = sizes.call
-    call = Call(op, first.rank, first.size, first.root, count, **counts)
+    call = call_of(sizes.core, sizes.me, op, count, root=first.root, **counts)
     run(current(), comm, Meeting(sizes.core, sizes.me, call))
 
 
@@ -327,7 +325,7 @@ class ObjectCollectives:
         .. note:: This method is equivalent to `Comm.Barrier`.
         """
         core, me, _ = where(self)
-        run(current(), self, Meeting(core, me, Call("barrier", me, core.size)))
+        run(current(), self, Meeting(core, me, call_of(core, me, "barrier")))
 
     @mpi.collective("6.4")
     def bcast(self, obj: Any, root: int = 0) -> Any:

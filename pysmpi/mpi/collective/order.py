@@ -7,12 +7,10 @@ of the algorithm, a sum of floating-point numbers has exactly the bits of the al
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.order import Order, order_of
-from pysmpi.mpi.collective.execution import nodes_of, slots_of
 from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.operators.arithmetic import Operator, check, reduce
@@ -33,14 +31,6 @@ def order_for(core: Communicator, call: Call, operator: Operator, record: Type) 
     """
     if not by_algorithm(core):
         return None
-    selection = core.universe.selection
-    call = replace(
-        call,
-        selection=selection,
-        nodes=nodes_of(core),
-        slots=slots_of(core) if selection is not None and selection.tuner is not None else None,
-        ready=frozenset(),
-    )
     order = order_of(call)
     if not operator.commutative and not order.in_order():
         return None

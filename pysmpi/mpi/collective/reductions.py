@@ -44,11 +44,11 @@ class Reduction(Combining):
     """Reduce, Allreduce and the forms of Reduce_scatter.
 
     `message` is the rank's contribution, or None; `target` receives the bytes from `start` to
-    `stop` of the result, or is None. `count` elements of the datatype `record` are a whole
-    contribution.
+    `stop` of the result, or is None. `whole` is as large as a contribution: `count` elements of the
+    datatype `record`.
     """
 
-    __slots__ = ("count", "message", "record", "start", "stop", "target")
+    __slots__ = ("count", "message", "record", "start", "stop", "target", "whole")
 
     def __init__(
         self,
@@ -59,6 +59,8 @@ class Reduction(Combining):
         message: Any,
         target: MessageRegion | None,
         whole: MessageRegion,
+        start: int = 0,
+        stop: int | None = None,
     ) -> None:
         super().__init__(core, me, call)
         self.operator = operator
@@ -66,8 +68,15 @@ class Reduction(Combining):
         self.target = target
         self.count = whole.count
         self.record: Type = whole.datatype._live()
-        self.start = 0
-        self.stop = whole.nbytes
+        self.start = start
+        self.stop = whole.nbytes if stop is None else stop
+        self.whole = whole
+
+    def again(self) -> Contribution:
+        return Reduction(
+            self.core, self.me, self.call, self.operator, self.message, self.target, self.whole,
+            self.start, self.stop,
+        )  # fmt: skip
 
     def combined(self, board: CollectiveState) -> tuple[int, Any]:
         """The combined contributions of one board, after an error class.
@@ -163,6 +172,12 @@ class Prefix(Combining):
         self.target = target
         self.exclusive = exclusive
 
+    def again(self) -> Contribution:
+        return Prefix(
+            self.core, self.me, self.call, self.operator, self.message, self.target,
+            self.exclusive,
+        )  # fmt: skip
+
     def begin(self, number: int) -> None:
         """In the order of an algorithm each rank combines separately, so its inputs are kept."""
         self.kept = None
@@ -196,7 +211,10 @@ class Prefix(Combining):
         if order is not None:
             self.combine_as_algorithm(order)
             return
-        following, last = board.result or (0, None)
+        following: int = 0
+        last: bytes | None = None  # the latest running result
+        if board.result is not None:
+            following, last = board.result
         most = max(1, CHUNK // nbytes)
         parts = board.values
         while following <= self.me:

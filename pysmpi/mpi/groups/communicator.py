@@ -55,7 +55,6 @@ class Communicator(Owner):
         "boards",
         "calls",
         "nodes",
-        "ready",
         "kind",
         "leaders",
         "first",
@@ -80,7 +79,6 @@ class Communicator(Owner):
         self.boards: dict[tuple[int, str], CollectiveState] = {}
         self.calls: dict[int, int] = {}  # collective calls begun, by rank
         self.nodes: Any = None  # the node of each rank, after an algorithm has used it
-        self.ready: frozenset[str] = frozenset()  # node-level communicators that exist
         self.state = []
         self.kind = "comm"  # name in reports if it has no name: a window's is "window"
         self.leaders: Context | None = None  # for leaders of groups to exchange their groups

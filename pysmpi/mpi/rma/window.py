@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from pysmpi.collectives.call import Call
 from pysmpi.kernel.requests import Request as KernelRequest
 from pysmpi.kernel.requests import Transfer
 from pysmpi.mpi.base.constants import (
@@ -24,7 +23,7 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers.spellings import MessageRegion, place
-from pysmpi.mpi.collective.execution import Meeting, alone, schedule_of
+from pysmpi.mpi.collective.execution import Meeting, alone, call_of, schedule_of
 from pysmpi.mpi.datatypes.datatypes import Datatype
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.communicator import Communicator
@@ -218,7 +217,7 @@ class WindowSide:
     def barrier(self, rank: Rank) -> None:
         """Wait in a barrier of all processes of the window."""
         core = self.window.core
-        part = Meeting(core, self.me, Call("barrier", self.me, core.size))
+        part = Meeting(core, self.me, call_of(core, self.me, "barrier"))
         part.begin(core.next_call(self.me))
         if not alone(part):
             schedule, context, me = schedule_of(part)
