@@ -9,6 +9,7 @@ from pysmpi.memory.transfer.buffers import Buffers, Place
 from pysmpi.memory.transfer.caches import Block, Caches
 from pysmpi.memory.transfer.kinds import NOBODY, access_of, distance_of, kind_of, level_of
 from pysmpi.memory.transfer.library import Library
+from pysmpi.memory.transfer.pipeline import copy_seconds
 from pysmpi.platform.node_description import NodeDescription
 
 # Speeds and plans that are remembered, before all are forgotten.
@@ -181,12 +182,12 @@ class Room:
         key = (load, store, from_size, to_size)
         found = self.copies.get(key)
         if found is None:
-            one = 1.0 / self.speed(load, from_size)
-            other = 1.0 / self.speed(store, to_size)
             overlap = self.library.overlap
             if overlap is None:
                 overlap = self.node.overlap.at(min(from_size, to_size))
-            found = max(one, other) + (1.0 - overlap) * min(one, other)
+            found = copy_seconds(
+                self.speed(load, from_size), self.speed(store, to_size), overlap
+            )
             if len(self.copies) >= REMEMBERED:
                 self.copies = {}
             self.copies[key] = found
