@@ -173,7 +173,7 @@ def _collectives(recording: Recording) -> dict[str, SiteCollective]:
             known = found[name] = SiteCollective(*key, algorithms=set())
         known.calls += 1.0 / everybody
         known.algorithms.add(call.algorithm)
-        members = recording.communicators[some[0][2 if arguments else 1]].members
+        members = recording.communicators[some[0][2 if some[0][0] == COLLECTIVES else 1]].members
         known.alike &= (
             len(some) == 1
             and key == (known.operation, known.count, known.type_size, known.root)

@@ -57,9 +57,10 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.sweeps.scheduling": {"distributed": _EXTRA},
     "pysmpi.sweeps.study": {"cloudpickle": _EXTRA, "difflib": "only in errors"},
     "pysmpi.sweeps.table": {"pyarrow": _EXTRA},
+    "pysmpi.trace.archive": {"otf2": _EXTRA},
     "pysmpi.trace.formats": {
         f"pysmpi.trace.{name}": _FORMAT
-        for name in ("chrome", "goal", "independent", "lines", "paje", "parquet", "table")
+        for name in ("archive", "chrome", "goal", "independent", "lines", "paje", "parquet", "table")
     },
     "pysmpi.trace.tables": {"pyarrow": _EXTRA},
 }
