@@ -60,7 +60,9 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.trace.archive": {"otf2": _EXTRA},
     "pysmpi.trace.formats": {
         f"pysmpi.trace.{name}": _FORMAT
-        for name in ("archive", "chrome", "goal", "independent", "lines", "paje", "parquet", "table")
+        for name in (
+            "archive", "chrome", "goal", "independent", "lines", "paje", "parquet", "table"
+        )  # fmt: skip
     },
     "pysmpi.trace.tables": {"pyarrow": _EXTRA},
 }
