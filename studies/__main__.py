@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from studies.framework import Result, Study, choose, registry
+from studies.runs import SPREAD
 
 
 def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
@@ -55,7 +56,17 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument(
         "--page", type=Path, metavar="FILE.md", help="write the page of all studies in DIR"
     )
+    parser.add_argument(
+        "--workers", type=int, default=1, metavar="N",
+        help="processes for the runs of models and numbers of ranks, by pysmpi sweep (1: none)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS", help="Dask scheduler whose workers run them"
+    )
     chosen = parser.parse_args(words)
+    if chosen.workers < 1:
+        parser.error(f"--workers: found {chosen.workers}, expected at least 1")
+    SPREAD.workers, SPREAD.scheduler = chosen.workers, chosen.scheduler
     if not chosen.names and chosen.page is None:
         rows = [(study.name, study.figure, study.finding) for study in registry().values()]
         print(table(("study", "figure", "finding"), rows))

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pysmpi
 
 MODELS = ("hybrid", "fluid", "loggps")
+Times = dict[str, dict[int, float]]
+
+
+@dataclass
+class Spread:
+    """Where the cases of a grid run: here one after the other, or as a sweep on several cores.
+
+    `workers` are processes of this computer, `scheduler` is the address of a Dask scheduler.
+    """
+
+    workers: int = 1
+    scheduler: str | None = None
+
+
+SPREAD = Spread()
 
 
 def simulate(
@@ -16,6 +32,55 @@ def simulate(
     """What rank 0 of a program returns, with no time for its own computation."""
     options = {"compute": "none", "selector": "ompi", **options}
     return pysmpi.run(program, ranks, args=args, platform=platform, **options).returns[0]
+
+
+def grid(
+    program: Callable[..., float],
+    ranks: Sequence[int],
+    *args: Any,
+    platform: str = "graphene",
+    models: Sequence[str] = MODELS,
+    selector: str = "ompi",
+    map_by: str = "core",
+    **options: Any,
+) -> Times:
+    """What rank 0 of a program returns, by the model and the number of ranks."""
+    if SPREAD.workers == 1 and SPREAD.scheduler is None:
+        return {
+            model: {
+                count: simulate(
+                    program,
+                    count,
+                    *args,
+                    platform=platform,
+                    model=model,
+                    selector=selector,
+                    map_by=map_by,
+                    **options,
+                )
+                for count in ranks
+            }
+            for model in models
+        }
+    table = pysmpi.sweep(
+        program,
+        platforms=[platform],
+        models=list(models),
+        ranks=list(ranks),
+        arguments=[args],
+        selectors=[selector],
+        placements=[map_by],
+        workers=None if SPREAD.scheduler else SPREAD.workers,
+        scheduler=SPREAD.scheduler,
+        compute="none",
+        **options,
+    )
+    found: Times = {model: {} for model in models}
+    for row in table:
+        if row["exit_status"] != 0:
+            raise RuntimeError(f"{row['model']}, {row['ranks']} ranks: {row['error']}")
+        found[row["model"]][row["ranks"]] = row["value"]
+    return {model: dict(sorted(times.items())) for model, times in found.items()}
 
 
 def pingpong(sizes: tuple[int, ...], partner: int) -> list[float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from studies.framework import Curve, Panel, Result, Row, study
-from studies.runs import MODELS, simulate
+from studies.runs import MODELS, Times, grid
 
 KIB, MIB = 1 << 10, 1 << 20
 RANKS = (4, 8, 16, 32, 64, 128)
@@ -26,15 +26,10 @@ def alltoall(size: int) -> float:
     return seconds
 
 
-def times(size: int, ranks: tuple[int, ...], model: str) -> dict[int, float]:
-    """Seconds by the number of ranks, with the pairwise algorithm."""
-    return {
-        count: simulate(
-            alltoall, count, size, model=model, coll={"alltoall": "pair"}, data="none",
-            fold="64KiB",
-        )
-        for count in ranks
-    }  # fmt: skip
+def times(size: int, ranks: tuple[int, ...]) -> Times:
+    """Seconds by model and number of ranks, with the pairwise algorithm."""
+    pair = {"alltoall": "pair"}
+    return grid(alltoall, ranks, size, coll=pair, data="none", fold="64KiB")
 
 
 @study(
@@ -45,8 +40,8 @@ def times(size: int, ranks: tuple[int, ...], model: str) -> dict[int, float]:
 def run(quick: bool) -> Result:
     """Both sizes with three models."""
     ranks = RANKS[:3] if quick else RANKS
-    large = {model: times(4 * MIB, ranks, model) for model in MODELS}
-    medium = {model: times(100 * KIB, ranks, model) for model in MODELS}
+    large = times(4 * MIB, ranks)
+    medium = times(100 * KIB, ranks)
     rows = []
     apart = {count: large["fluid"][count] / large["hybrid"][count] - 1 for count in ranks}
     worst = max(apart, key=lambda count: abs(apart[count]))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from studies.framework import FITTED, Curve, Panel, Result, Row, study
-from studies.runs import MODELS, simulate
+from studies.runs import MODELS, Times, grid
 
 RANKS = (1, 2, 4, 8, 16, 32, 64, 128)
 GRID, ORBITALS = 48, 128
@@ -49,13 +51,12 @@ def iteration(grid: int, orbitals: int, serial: float) -> float:
     return comm.allreduce(MPI.Wtime() - begin, op=MPI.MAX)
 
 
-def seconds(ranks: int, model: str, serial: float) -> float:
-    """Seconds of an iteration on tibidabo."""
-    found: float = simulate(
+def seconds(ranks: Sequence[int], models: Sequence[str], serial: float) -> Times:
+    """Seconds of an iteration on tibidabo, by model and number of ranks."""
+    return grid(
         iteration, ranks, GRID, ORBITALS, serial, platform="tibidabo", map_by="node",
-        model=model, selector="mpich", data="none", fold="64KiB",
+        models=models, selector="mpich", data="none", fold="64KiB",
     )  # fmt: skip
-    return found
 
 
 @study(
@@ -67,9 +68,12 @@ def run(quick: bool) -> Result:
     """Speed-ups by the models."""
     ranks = RANKS[:5] if quick else RANKS
     most = ranks[-1]
-    messages = seconds(most, "hybrid", 0.0)
+    messages = seconds([most], ["hybrid"], 0.0)["hybrid"][most]
     serial = messages * most * (1 - COMMUNICATION) / COMMUNICATION
-    found = {model: [serial / seconds(count, model, serial) for count in ranks] for model in MODELS}
+    found = {
+        model: [serial / time for time in times.values()]
+        for model, times in seconds(ranks, MODELS, serial).items()
+    }
     rows = [
         Row(f"time of messages on {most} ranks, hybrid", "around 20 % (on 128)",
             f"{100 * (1 - found['hybrid'][-1] / most):.0f} %", FITTED),

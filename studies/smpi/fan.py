@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from studies.framework import Curve, Panel, Result, Row, study
-from studies.runs import MODELS, simulate
+from studies.runs import MODELS, grid
 
 SIZE = 4 << 20
 PEERS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -39,12 +39,8 @@ def run(quick: bool) -> Result:
     peers = PEERS[:5] if quick else PEERS
     rows, panels = [], []
     for title, outward in (("one-to-many", True), ("all-to-one", False)):
-        found = {
-            model: [
-                simulate(fan, n + 1, outward, model=model, data="none", fold="64KiB") for n in peers
-            ]
-            for model in MODELS
-        }
+        times = grid(fan, [n + 1 for n in peers], outward, data="none", fold="64KiB")
+        found = {model: list(each.values()) for model, each in times.items()}
         for model in MODELS:
             most = peers[-1]
             ratio = found[model][-1] / found[model][0] / most

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from studies.framework import FITTED, Curve, Panel, Result, Row, study
-from studies.runs import MODELS, simulate, speedup
+from studies.runs import MODELS, Times, grid, speedup
 from studies.smpi.npb_messages import lu
 
 RANKS = (8, 16, 32, 64, 128)
@@ -13,10 +13,13 @@ RATE = 1.1e9
 ITERATIONS = 250
 
 
-def seconds(edge: int, ranks: int, model: str, iterations: int) -> float:
-    """Seconds of a whole run, from those of a few iterations."""
-    found: float = simulate(lu, ranks, edge, iterations, RATE, model=model)
-    return found * ITERATIONS
+def seconds(edge: int, ranks: tuple[int, ...], iterations: int) -> Times:
+    """Seconds of a whole run by model and number of ranks, from those of a few iterations."""
+    found = grid(lu, ranks, edge, iterations, RATE)
+    return {
+        model: {count: each * ITERATIONS for count, each in times.items()}
+        for model, times in found.items()
+    }
 
 
 @study(
@@ -28,10 +31,7 @@ def run(quick: bool) -> Result:
     ranks = RANKS[:2] if quick else RANKS
     rows, panels = [], []
     for name, edge in EDGES.items():
-        times = {
-            model: {count: seconds(edge, count, model, 1 if quick else 2) for count in ranks}
-            for model in MODELS
-        }
+        times = seconds(edge, ranks, 1 if quick else 2)
         most = ranks[-1]
         # At the same rate of computation on 8 ranks, so that what differs are messages.
         found = {

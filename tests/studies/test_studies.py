@@ -15,6 +15,7 @@ from studies.__main__ import main  # noqa: E402
 from studies.drawing import draw  # noqa: E402
 from studies.framework import Curve, Panel, Result, Row, Study, registry  # noqa: E402
 from studies.page import page  # noqa: E402
+from studies.runs import SPREAD, grid  # noqa: E402
 
 # What does not hold at the quick sizes, and is no surprise: docs/studies.md says why.
 KNOWN = {
@@ -101,6 +102,23 @@ def test_pictures_are_the_same_each_time(tmp_path) -> None:
     for name in ("one.svg", "two.svg"):
         draw(LINE, found(False), tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+
+
+def broadcast(size: int) -> float:
+    """Seconds of a broadcast of some bytes."""
+    from mpi4py import MPI
+
+    begin = MPI.Wtime()
+    MPI.COMM_WORLD.Bcast(bytearray(1000 * size))
+    return MPI.COMM_WORLD.allreduce(MPI.Wtime() - begin, op=MPI.MAX)
+
+
+def test_a_grid_is_the_same_as_a_sweep_on_two_workers(monkeypatch) -> None:
+    models, ranks = ("hybrid", "loggps"), (2, 4)
+    here = grid(broadcast, ranks, 5, models=models)
+    monkeypatch.setattr(SPREAD, "workers", 2)
+    assert grid(broadcast, ranks, 5, models=models) == here
+    assert list(here["hybrid"]) == [2, 4]
 
 
 def test_every_figure_that_the_texts_have_is_in_a_study() -> None:
