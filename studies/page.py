@@ -18,6 +18,13 @@ The texts of the papers that were used have no pictures, so the values of graphs
 where the text states them. An empty field of the column "paper" is such a value. "Fitted" is a
 figure that a parameter of the machine was chosen to give; "predicted" is one that follows from the
 other parameters. A finding that does not hold is marked, with the reason.
+
+Some figures have no study: figures 2, 3 and 5 of the paper on SMPI and figure 3 of Putigny et al.
+show machines and models, and figures 1 to 4 of Ramos and Hoefler and figure 1 of Tu et al. show
+diagrams; figures 7 and 8 of the paper on SMPI are Gantt charts of real runs, whose records are not
+in its text. The text of Tu et al. ends with figure 4. `--workers 4` runs the cases of a study on
+four cores, and `--scheduler ADDRESS` on the workers of a Dask scheduler
+([sweeps](sweep.md)).
 """
 
 
@@ -28,7 +35,7 @@ def cell(text: str) -> str:
 
 def section(study: Study, record: dict[str, Any] | None) -> list[str]:
     """The lines of one study."""
-    lines = ["", f"### {study.name}", "", f"{study.figure}. {study.finding}", ""]
+    lines = ["", f"### {study.name}", "", f"{study.figure}. {study.finding}.", ""]
     if record is None:
         return [*lines, f"Not run: `python -m studies {study.name}`."]
     lines += ["| figure | paper | pysmpi | | holds |", "| --- | --- | --- | --- | --- |"]

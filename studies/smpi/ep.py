@@ -17,12 +17,20 @@ RANKS = (1, 4, 16, 64, 256)
 
 
 def run_ep(ranks: int, name: str) -> tuple[float, float]:
-    """(predicted seconds of EP, seconds of the simulation) with four measured batches in all."""
+    """(predicted seconds, seconds of the simulation) with eight batches measured in all.
+
+    A skipped batch returns what another one did: the sums are wrong, and the status says so.
+    """
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "report.json"
         command = [sys.executable, "-m", "pysmpi", "run", "-q", "-n", str(ranks)]
         command += ["--platform", "cluster", "--report", str(report)]
-        command += ["--sample", "__main__:batch:iters=4,scope=global", "--compute", "steady"]
+        command += [
+            "--sample",
+            "__main__:batch:iters=8,scope=global,by=type",
+            "--compute",
+            "steady",
+        ]
         begin = time.perf_counter()
         done = subprocess.run(
             [*command, str(APPS / "npb_ep.py"), "--class", name], capture_output=True, text=True
@@ -55,15 +63,15 @@ def run(quick: bool) -> Result:
     rows.append(
         Row(f"efficiency on {most} ranks", "near 1", f"{efficiency:.2f}", holds=efficiency > 0.8)
     )
-    total = found[least][0] * least
+    most_wall = max(wall for _, wall in found.values())
     rows.append(
-        Row(f"work / wall time of the simulation, {most} ranks", "above 1" if not quick else "",
-            f"{total / found[most][1]:.1f}", holds=None if quick else total > found[most][1])
+        Row("longest simulation / shortest", "does not grow with the work",
+            f"{most_wall / min(wall for _, wall in found.values()):.1f}")
     )  # fmt: skip
     curves = [Curve("perfect", ranks, ranks, "k--"), Curve("EP, sampled", ranks, speed)]
     return Result(
         rows,
         [Panel(f"NPB EP, class {name}", "ranks", "speed-up", curves, "xy")],
-        "The paper prints no figures of EP. Batches are measured four times in all, on a computer "
-        "that may be busy.",
+        "The paper prints no figures of EP. Batches are measured eight times in all; what a rank "
+        "computes once, beside them, is charged as measured, and this computer had other jobs.",
     )
