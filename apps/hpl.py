@@ -212,6 +212,8 @@ def main():
     solution = system.solve()
     seconds = comm.allreduce(MPI.Wtime() - start, op=MPI.MAX)
     residual = system.residual(solution)
+    system.row_comm.Free()
+    system.column_comm.Free()
     good = residual < THRESHOLD
     if rank == 0:
         n = arguments.size

@@ -236,6 +236,8 @@ def main():
         per_point += (5.23518 + 7.21113 * math.log(points)) * iterations
         shape = f"{problem.x}x{problem.y}x{problem.z}"
         npb.report("FT", parsed.name, shape, iterations, size, seconds, points * per_point, good)
+    field.row_comm.Free()
+    field.column_comm.Free()
     sys.exit(0 if comm.bcast(good) else 1)
 
 
