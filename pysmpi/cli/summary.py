@@ -41,6 +41,8 @@ def summary(result: Result) -> str:
         lines += result.analysis["text"]
     elif result.limit is not None:
         lines.append(f"limit: {result.limit}")
+    if result.unreceived is not None:
+        lines.append(f"warning: {result.unreceived}")
     if result.host_speed is not None:
         from pysmpi.runtime.host_speed import doubt
 
@@ -69,6 +71,8 @@ def _untimed(result: Result) -> str:
     ]
     if result.schedule_note is not None:
         lines.append(result.schedule_note)
+    if result.unreceived is not None:
+        lines.append(f"warning: {result.unreceived}")
     return "\n".join(f"pysmpi: {line}" for line in lines)
 
 

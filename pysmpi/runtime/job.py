@@ -56,6 +56,7 @@ from pysmpi.runtime.timing import (
     find_timing,
 )
 from pysmpi.runtime.touched_memory import followed_by
+from pysmpi.runtime.waiting import unreceived
 
 if TYPE_CHECKING:
     from pysmpi.runtime.explain_speed import WallMeter
@@ -349,6 +350,7 @@ class Job:
             steady=self.timing.report() if isinstance(self.timing, SteadyTiming) else None,
             data=self.options.data,
             limit=limit(ranks, self.glances) if status == 0 else None,
+            unreceived=unreceived(simulation) if status == 0 else None,
             options=plain(self.options.given()),
             command=self.command,
         )

@@ -52,7 +52,8 @@ class Result:
     that scaled measured compute, None if none was measured or cores of several speeds have several
     factors. `options` are those that differ from their defaults. If a strategy decided the order of
     events, `schedule` repeats it, `schedule_note` is the strategy's remark, and `repeat` the
-    command that repeats a failed run.
+    command that repeats a failed run. `unreceived` is a remark on messages that nobody received in
+    a run that ended well.
     """
 
     nprocs: int
@@ -81,6 +82,7 @@ class Result:
     steady: dict[str, float] | None = None
     data: str = "all"
     limit: str | None = None
+    unreceived: str | None = None
     analysis: dict[str, Any] | None = None
     options: dict[str, Any] = field(default_factory=dict)
     command: str | None = None

@@ -302,6 +302,26 @@ def unmatched_sends(context: Context) -> Iterator[Send]:
     yield from found
 
 
+def unreceived(simulation: Simulation) -> str | None:
+    """A remark on the messages of the program that nobody has received; None if there are none."""
+    universe = simulation.universe
+    left: list[tuple[Communicator, Send]] = []
+    for number, core in universe.communicators.items():
+        if core.kind != "window" and core.p2p.number == number:
+            sends = unmatched_sends(core.p2p)
+            left += [(core, send) for send in sends if send.payload is not None]
+    if not left:
+        return None
+    core, send = left[0]
+    target = send.context.members[send.destination].pid
+    which = f"rank {core.remote.group[send.source]} to rank {target}"
+    if len(left) == 1:
+        said = f"1 message was never received: {which}, tag {send.tag}"
+    else:
+        said = f"{len(left):,} messages were never received, such as {which}, tag {send.tag}"
+    return f"{said}; --check messages shows the line"
+
+
 def posted_receives(context: Context, destination: int) -> list[Receive]:
     """The receives that wait at one rank of a context."""
     box = mailbox_at(context, destination)
