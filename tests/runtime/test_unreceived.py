@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from mpi4py import MPI
 
 import pysmpi
-from mpi4py import MPI
 from pysmpi.cli.summary import summary
 
 
