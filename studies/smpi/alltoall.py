@@ -83,5 +83,5 @@ def run(quick: bool) -> Result:
         rows,
         panels,
         "Up to 32 ranks LogGPS differs by the limiter of a node, which it does not know. Fluid "
-        "lacks the factor of 0.93 on the bandwidth, and the traffic of acknowledgements.",
+        "has the bandwidth of large messages, and lacks the traffic of acknowledgements.",
     )

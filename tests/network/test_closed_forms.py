@@ -74,7 +74,8 @@ class Machine:
         self.src, self.dst = platform.hosts[0], platform.hosts[-1]
         self.forth = platform.route(self.src, self.dst)
         self.back = platform.route(self.dst, self.src)
-        self.options = {**platform.config, **platform.models.get(model, {})}
+        self.models = platform.models.get(model, {})
+        self.options = {**platform.config, **self.models}
         self.hybrid = platform.config if model in HYBRIDS else {}
         self.local = self.src is self.dst
         self.latency = self.forth.latency
@@ -138,6 +139,12 @@ def hybrid(m: Machine, nbytes: int):
 
 def plain(latency: float, bandwidth: float, window: float, cross: bool):
     return lambda m, nbytes: flow(m, nbytes, latency, bandwidth, window, cross)
+
+
+def fluid(m: Machine, nbytes: int):
+    text = m.models.get("network/bandwidth-factor", "0:1")
+    bandwidth = parse(text, "bw", 1.0).factor(nbytes + ENVELOPE)
+    return flow(m, nbytes, 1.0, bandwidth, 0.0, False)
 
 
 def logp(m: Machine, nbytes: int):
@@ -212,7 +219,7 @@ FORMS = {
     "ib": hybrid,  # one message has no penalty
     "lv08": plain(13.01, 0.97, 4194304.0, True),
     "cm02": plain(1.0, 1.0, 4194304.0, True),
-    "fluid": plain(1.0, 1.0, 0.0, False),
+    "fluid": fluid,
     "logp": logp,
     "loggp": loggp,
     "loggps": loggps,

@@ -27,7 +27,6 @@ KNOWN = {
     "shared_memory.flushing": {
         "figure 12: gain of a store after a remote flush, 512 KiB to 16 MiB",
     },
-    "smpi.alltoall": {"4 MiB: fluid against hybrid, largest difference"},
     "shared_memory.copies": {"32 KiB: copy / parallel rate"},
     "smpi.cg": {"class B, 32 ranks: efficiency with loggps, 8 ranks = 1"},
     "smpi.dft": {"speed-up on 16 ranks, loggps"},
