@@ -297,7 +297,7 @@ def unmatched_sends(context: Context) -> Iterator[Send]:
     """The unreceived messages of a context, in the order of their posting."""
     found: list[Send] = []
     for box in mailboxes_of(context).values():
-        found += [request for request in _chains(box.sends) if isinstance(request, Send)]
+        found += box.waiting()
     found.sort(key=lambda send: send.order)
     yield from found
 
@@ -327,21 +327,12 @@ def posted_receives(context: Context, destination: int) -> list[Receive]:
     box = mailbox_at(context, destination)
     if box is None:
         return []
-    found = [request for request in _chains(box.receives) if isinstance(request, Receive)]
-    return sorted(found, key=lambda receive: receive.order)
+    return box.posted()
 
 
 def accepts(receive: Envelope, send: Envelope) -> bool:
     """Whether source and tag of a send fit a receive."""
     return receive.source in (ANY, send.source) and receive.tag in (ANY, send.tag)
-
-
-def _chains(heads: dict[int, Request]) -> Iterator[Request]:
-    for head in list(heads.values()):
-        request: Request | None = head
-        while request is not None:
-            yield request
-            request = request.next
 
 
 def _waits(call: str) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pysmpi.kernel.matching import Mailbox, mailbox_at, mailboxes_of
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import AbstractProcess, Context, Request
+from pysmpi.kernel.requests import AbstractProcess, Context
 from pysmpi.kernel.schedule import Schedule
 from pysmpi.mpi.base import errhandlers
 from pysmpi.mpi.base.exceptions import cint
@@ -287,7 +287,7 @@ def withdraw(context: Context, receiver: int | None, sender: int | None, now: fl
     """
     box = None if receiver is None else mailbox_at(context, receiver)
     if box is not None:
-        for receive in _chained(box.receives):
+        for receive in box.posted():
             box.cancel(receive)
             receive.truncated = True
             receive.complete(now)
@@ -300,7 +300,7 @@ def withdraw(context: Context, receiver: int | None, sender: int | None, now: fl
 
 
 def _withdraw_sends(box: Mailbox, sender: int, now: float) -> None:
-    for request in _chained(box.sends):
+    for request in box.waiting():
         if request.source != sender or request.flowing:
             continue
         box.cancel(request)
@@ -308,13 +308,3 @@ def _withdraw_sends(box: Mailbox, sender: int, now: float) -> None:
             request.complete(now)
         if request.arrival is not None:
             request.arrival.complete(now)
-
-
-def _chained(chains: dict[int, Request]) -> list[Any]:
-    found: list[Any] = []
-    for head in chains.values():
-        request: Request | None = head
-        while request is not None:
-            found.append(request)
-            request = request.next
-    return found
