@@ -32,13 +32,16 @@ KNOWN = {
     "smpi.dft": {"speed-up on 16 ranks, loggps"},
 }
 
+# Their averages are over all sizes, and measured times are those of the computer.
+UNJUDGED = {"mlogp.middleware", "smpi.ep"}
+
 
 @pytest.mark.parametrize("name", registry())
 def test_quick_form(name: str, tmp_path: Path) -> None:
     study = registry()[name]
     result = study.run(True)
     assert {row.what for row in result.rows if row.holds is False} == KNOWN.get(name, set())
-    assert any(row.holds for row in result.rows) or name == "mlogp.middleware"
+    assert any(row.holds for row in result.rows) or name in UNJUDGED
     assert not result.holds or name not in KNOWN
     if name in KNOWN:
         assert result.remark
