@@ -14,6 +14,8 @@ from typing import Any
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.descriptors import STANDARD
+from pysmpi.runtime.process.exchange import Exchange
+from pysmpi.runtime.process.open_files import OpenFiles
 from pysmpi.runtime.rank_environment import RankEnvironment, here
 from pysmpi.runtime.simulator import process, simulates
 
@@ -268,7 +270,7 @@ def _patch_proc(patches: Patches) -> None:
                     patches.call_back(partial(able.discard, new))
 
 
-def patch_psutil(patches: Patches, module: ModuleType) -> None:
+def patch_psutil(patches: Patches, module: ModuleType, exchange: Exchange) -> None:
     """Let `psutil` find the process that a rank takes itself for: it is the simulator."""
     kind = module.Process
     real = kind._init
@@ -284,6 +286,17 @@ def patch_psutil(patches: Patches, module: ModuleType) -> None:
         self._hash = None
 
     patches.set(kind, "_init", like(real, _init))
+    if not (hasattr(kind, "num_fds") and sys.platform.startswith("linux")):
+        return
+    real_count, files = kind.num_fds, OpenFiles(exchange)
+
+    def num_fds(self: Any) -> int:
+        rank_environment = here()
+        if rank_environment is None or self._pid != FIRST_PID + rank_environment.number:
+            return int(real_count(self))
+        return files.count()
+
+    patches.set(kind, "num_fds", like(real_count, num_fds))
 
 
 def _patch_host(patches: Patches) -> None:

@@ -52,7 +52,6 @@ _WHEN_LOADED: dict[str, Callable[[Patches, ModuleType], Any]] = {
     "numpy.random": randomness.patch_numpy,
     "platform": environment.patch_platform,
     "_posixsubprocess": environment.patch_children,
-    "psutil": environment.patch_psutil,
     "queue": threads.patch_queue,
     "concurrent.futures._base": threads.patch_futures,
 }
@@ -154,6 +153,7 @@ class Interpreter:
             ),
             "socket": partial(_patch_socket, exchange=exchange),
             "resource": partial(facets.patch_resource, exchange=exchange),
+            "psutil": partial(environment.patch_psutil, exchange=exchange),
         }
         if self.start_fiber is not None:
             self.threads = threads.install(patches, self.start_fiber)

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.process.descriptors import duplicate
+from pysmpi.runtime.process.descriptors import OWN, duplicate
 from pysmpi.runtime.process.exchange import Exchange
 from pysmpi.runtime.rank_environment import RankEnvironment
 
@@ -87,13 +87,12 @@ class _Stdin:
 
 def _nothing() -> int:
     """A descriptor that reads nothing, and none of a standard stream that a rank has closed."""
-    found = os.open(os.devnull, os.O_RDONLY)
-    if found > 2:
-        return found
-    try:
-        return duplicate(found)
-    finally:
-        os.close(found)
+    found = opened = os.open(os.devnull, os.O_RDONLY)
+    if opened <= 2:
+        found = duplicate(opened)
+        os.close(opened)
+    OWN.add(found)
+    return found
 
 
 def install(patches: Patches, exchange: Exchange) -> None:

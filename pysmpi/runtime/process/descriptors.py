@@ -30,6 +30,8 @@ except ImportError:  # not a POSIX system
 STANDARD = range(3)
 _HIGH = 512  # lowest number of duplicates; programs expect low numbers for their own files
 
+# Numbers of descriptors that pysmpi itself keeps open while ranks run.
+OWN: set[int] = set()
 _close, _dup2, _fstat, _get_inheritable = os.close, os.dup2, os.fstat, os.get_inheritable
 _open = os.open
 _poll = getattr(select, "poll", None)
@@ -129,6 +131,7 @@ class Descriptors(Facet):
         least = _HIGH if soft == resource.RLIM_INFINITY else min(_HIGH, soft // 2)
         kept = Kept(_fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(3, least)), inheritable)
         self.open.add(kept)
+        OWN.add(kept.number)
         return kept
 
     def _note(self, state: State) -> None:
