@@ -21,15 +21,24 @@ class EventQueue:
         self.now: float = 0.0
         self.dates: list[float] = []
         self.events: dict[float, list[Event]] = {}
+        # The date and the events of the latest addition: the next one often is at the same date.
+        self.latest: float = -1.0
+        self.due: list[Event] = []
 
     def push(self, date: float, event: Event) -> None:
         """Have `event` fire at `date`."""
+        if date == self.latest:
+            self.due.append(event)
+            return
         due = self.events.get(date)
         if due is None:
-            self.events[date] = [event]
+            due = [event]
+            self.events[date] = due
             heappush(self.dates, date)
         else:
             due.append(event)
+        self.latest = date
+        self.due = due
 
     def empty(self) -> bool:
         """Whether no event is left."""
@@ -41,7 +50,11 @@ class EventQueue:
 
     def pop(self) -> "list[Event]":
         """Take out all events of the earliest date, in their order."""
-        return self.events.pop(heappop(self.dates))
+        date = heappop(self.dates)
+        if date == self.latest:
+            self.latest = -1.0
+            self.due = []
+        return self.events.pop(date)
 
     def at(self, date: float) -> "list[Event]":
         """The events of a date, in their order."""
@@ -53,5 +66,7 @@ class EventQueue:
         due.remove(event)
         if len(due) == 0:
             del self.events[date]
+            self.latest = -1.0
+            self.due = []
             self.dates.remove(date)
             heapify(self.dates)

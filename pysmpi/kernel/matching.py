@@ -25,6 +25,8 @@ def key_of(source: int, tag: int) -> int:
     return (source << 33) + tag
 
 
+# Posted receives, or unexpected sends, up to which a mailbox looks at each of them in turn.
+SHORT: Final = 8
 # Sources and tags of unexpected sends from which on a wildcard looks them up in lanes.
 MANY: Final = 8
 # Kinds of patterns with wildcards, as bits.
@@ -67,9 +69,22 @@ NO_LANES: Final[dict[int, Lane]] = {}
 
 
 class Mailbox(AbstractMailbox):
-    """The posted receives and unexpected sends of one destination in one context."""
+    """The posted receives and unexpected sends of one destination in one context.
+
+    Most mailboxes hold few requests at a time: they are in two short lists, in their order. A
+    mailbox with more of them, or with a rarer use, is `indexed` until it is empty: the requests are
+    then in chains, by source and tag.
+    """
 
     def __init__(self) -> None:
+        # First and last of the short lists (through `next`), and their lengths.
+        self.first_receive: Optional[Request] = None
+        self.last_receive: Optional[Request] = None
+        self.short_receives: int = 0
+        self.first_send: Optional[Request] = None
+        self.last_send: Optional[Request] = None
+        self.short_sends: int = 0
+        self.indexed: bool = False
         # First of a chain of requests (through `next`) with the same source and tag; those of
         # receives may be wildcards.
         self.receives: dict[int, Request] = NO_CHAINS
@@ -86,7 +101,146 @@ class Mailbox(AbstractMailbox):
 
     def empty(self) -> bool:
         """Whether the mailbox is empty."""
-        return not self.receives and not self.sends
+        return not (self.receives or self.sends or self.first_receive or self.first_send)
+
+    def _index(self) -> None:
+        """Have the requests in chains."""
+        if self.indexed:
+            return
+        self.indexed = True
+        if self.first_receive is not None:
+            self.receives = chained(self.first_receive)
+            self.first_receive = self.last_receive = None
+            self.short_receives = 0
+        if self.first_send is not None:
+            self.sends = chained(self.first_send)
+            self.first_send = self.last_send = None
+            self.short_sends = 0
+
+    def _add_receive(self, receive: Receive) -> None:
+        """Post a receive."""
+        if is_wild(receive):
+            self.wild += 1
+        if not self.indexed:
+            if self.short_receives < SHORT:
+                last = self.last_receive
+                if last is None:
+                    self.first_receive = receive
+                else:
+                    last.next = receive
+                self.last_receive = receive
+                self.short_receives += 1
+                return
+            self._index()
+        if len(self.receives) == 0:
+            self.receives = {}
+        append(self.receives, key_of(receive.source, receive.tag), receive)
+
+    def _add_send(self, send: Send) -> None:
+        """Keep an unexpected send."""
+        send.unexpected = True
+        self.unexpected += 1
+        if not self.indexed:
+            if self.short_sends < SHORT:
+                last = self.last_send
+                if last is None:
+                    self.first_send = send
+                else:
+                    last.next = send
+                self.last_send = send
+                self.short_sends += 1
+                return
+            self._index()
+        if len(self.sends) == 0:
+            self.sends = {}
+        append(self.sends, key_of(send.source, send.tag), send)
+        if self.kinds != 0:
+            self._line_up(send, self.kinds)
+
+    def _unlink_receive(self, request: Request) -> bool:
+        """Take a receive out of the short list; False if it is not there."""
+        before: Optional[Request] = None
+        found = self.first_receive
+        while found is not None:
+            if found is request:
+                if before is None:
+                    self.first_receive = request.next
+                else:
+                    before.next = request.next
+                if self.last_receive is request:
+                    self.last_receive = before
+                request.next = None
+                self.short_receives -= 1
+                return True
+            before = found
+            found = found.next
+        return False
+
+    def _unlink_send(self, request: Request) -> bool:
+        """Take a send out of the short list; False if it is not there."""
+        before: Optional[Request] = None
+        found = self.first_send
+        while found is not None:
+            if found is request:
+                if before is None:
+                    self.first_send = request.next
+                else:
+                    before.next = request.next
+                if self.last_send is request:
+                    self.last_send = before
+                request.next = None
+                self.short_sends -= 1
+                return True
+            before = found
+            found = found.next
+        return False
+
+    def _first_for(self, send: Send) -> Optional[Receive]:
+        """The earliest posted receive that accepts `send`."""
+        found: Optional[Request] = None
+        if not self.indexed:
+            found = self.first_receive
+            while found is not None:
+                assert isinstance(found, Receive)
+                if accepts(found, send):
+                    return found
+                found = found.next
+            return None
+        found = self.receives.get(key_of(send.source, send.tag))
+        if self.wild > 0:
+            for pattern in (key_of(send.source, ANY), key_of(ANY, send.tag), key_of(ANY, ANY)):
+                other = self.receives.get(pattern)
+                if other is not None and (found is None or other.order < found.order):
+                    found = other
+        if found is None:
+            return None
+        assert isinstance(found, Receive)
+        return found
+
+    def _first_of(self, source: int, tag: int) -> Optional[Send]:
+        """The earliest unexpected send with a source and a tag."""
+        found: Optional[Request] = None
+        if self.indexed:
+            found = self.sends.get(key_of(source, tag))
+            if found is None:
+                return None
+            assert isinstance(found, Send)
+            return found
+        found = self.first_send
+        while found is not None:
+            assert isinstance(found, Send)
+            if found.source == source and found.tag == tag:
+                return found
+            found = found.next
+        return None
+
+    def _take_receive(self, receive: Receive) -> None:
+        """Remove a receive that `_first_for` has found."""
+        if self.indexed:
+            pop(self.receives, key_of(receive.source, receive.tag), receive)
+        else:
+            self._unlink_receive(receive)
+        self._forget_receive(receive)
 
     def match_send(self, send: Send, now: float = INFINITY) -> Optional[Receive]:
         """Match the earliest posted receive that accepts `send`, or keep the send.
@@ -94,85 +248,63 @@ class Mailbox(AbstractMailbox):
         A receive with a wildcard matches a send that arrives after `now` at its arrival; until then
         the send is `awaited`, and `offer` must be called.
         """
-        own = key = key_of(send.source, send.tag)
-        found = self.receives.get(key)
-        if self.wild > 0:
-            for pattern in (key_of(send.source, ANY), key_of(ANY, send.tag), key_of(ANY, ANY)):
-                other = self.receives.get(pattern)
-                if other is not None and (found is None or other.order < found.order):
-                    found = other
-                    key = pattern
+        found = self._first_for(send)
         if found is not None and send.visible > now:
             # An earlier message that is still to arrive goes first.
-            if key != own or (len(self.sends) > 0 and own in self.sends):
+            if is_wild(found) or (
+                self.unexpected > 0 and self._first_of(send.source, send.tag) is not None
+            ):
                 found = None
                 send.awaited = True
         if found is None:
-            if len(self.sends) == 0:
-                self.sends = {}
-            elif send.visible > now:
+            if self.unexpected > 0 and send.visible > now:
                 self._stay_behind(send)
-            append(self.sends, own, send)
-            send.unexpected = True
-            self.unexpected += 1
-            if self.kinds != 0:
-                self._line_up(send, self.kinds)
+            self._add_send(send)
             return None
-        assert isinstance(found, Receive)
-        pop(self.receives, key, found)
-        self._forget_receive(found)
+        self._take_receive(found)
         return found
 
     def _stay_behind(self, send: Send) -> None:
         """Messages of one source arrive in the order of their sends."""
         if len(self.latest) == 0:
             self.latest = {}
-            for request in self.sends.values():
-                other: Optional[Request] = request
-                while other is not None:
-                    assert isinstance(other, Send)
-                    self.latest[other.source] = max(
-                        other.visible, self.latest.get(other.source, 0.0)
-                    )
-                    other = other.next
+            for other in self.kept():
+                self.latest[other.source] = max(other.visible, self.latest.get(other.source, 0.0))
         send.visible = max(send.visible, self.latest.get(send.source, 0.0))
         self.latest[send.source] = send.visible
 
     def offer(self, send: Send) -> Optional[Receive]:
         """Give an unexpected send that has arrived to the earliest receive that accepts it."""
-        found: Optional[Request] = None
-        key = 0
-        for pattern in (
-            key_of(send.source, send.tag),
-            key_of(send.source, ANY),
-            key_of(ANY, send.tag),
-            key_of(ANY, ANY),
-        ):
-            other = self.receives.get(pattern)
-            if other is not None and (found is None or other.order < found.order):
-                found = other
-                key = pattern
-        if found is None:
-            return None
-        assert isinstance(found, Receive)
-        pop(self.receives, key, found)
-        self._forget_receive(found)
-        self.cancel(send)
+        found = self._first_for(send)
+        if found is not None:
+            self._take_receive(found)
+            self.cancel(send)
         return found
 
     def coming(self, receive: Receive, now: float) -> "list[Send]":
         """The sends that `receive` accepts, that have not arrived yet, and that are not awaited."""
         found: list[Send] = []
+        for send in self.kept():
+            if accepts(receive, send) and send.visible > now and not send.awaited:
+                found.append(send)
+        if len(found) > 1:
+            found.sort(key=lambda send: send.order)
+        return found
+
+    def kept(self) -> "list[Send]":
+        """The unexpected sends, those of a source and tag in their order."""
+        found: list[Send] = []
+        request = self.first_send
+        while request is not None:
+            assert isinstance(request, Send)
+            found.append(request)
+            request = request.next
         for head in self.sends.values():
-            assert isinstance(head, Send)
-            if accepts(receive, head):
-                request: Optional[Request] = head
-                while request is not None:
-                    assert isinstance(request, Send)
-                    if request.visible > now and not request.awaited:
-                        found.append(request)
-                    request = request.next
-        found.sort(key=lambda send: send.order)
+            request = head
+            while request is not None:
+                assert isinstance(request, Send)
+                found.append(request)
+                request = request.next
         return found
 
     def match_receive(self, receive: Receive, now: float = INFINITY) -> Optional[Send]:
@@ -181,37 +313,21 @@ class Mailbox(AbstractMailbox):
         if is_wild(receive):
             send = self.peek(receive, now)
         else:
-            head = self.sends.get(key_of(receive.source, receive.tag))
+            head = self._first_of(receive.source, receive.tag) if self.unexpected > 0 else None
             if head is not None:
-                assert isinstance(head, Send)
                 # An earlier receive with a wildcard may be waiting for it to arrive.
-                if not head.awaited or head.visible <= now or not self._claimed(head):
+                if not head.awaited or head.visible <= now or self._first_for(head) is None:
                     send = head
         if send is not None:
             return self.take(send)
-        if len(self.receives) == 0:
-            self.receives = {}
-        append(self.receives, key_of(receive.source, receive.tag), receive)
-        if is_wild(receive):
-            self.wild += 1
+        self._add_receive(receive)
         return None
-
-    def _claimed(self, send: Send) -> bool:
-        """Whether a posted receive accepts a send that is still to arrive."""
-        for pattern in (
-            key_of(send.source, send.tag),
-            key_of(send.source, ANY),
-            key_of(ANY, send.tag),
-            key_of(ANY, ANY),
-        ):
-            if pattern in self.receives:
-                return True
-        return False
 
     def peek(self, receive: Receive, now: float = INFINITY) -> Optional[Send]:
         """The unexpected send that `receive` would take, of those that have arrived by `now`."""
-        key = key_of(receive.source, receive.tag)
         if is_wild(receive):
+            if self.unexpected == 0:
+                return None
             if len(self.sends) < MANY:
                 candidates = self.candidates(receive, now)
                 return candidates[0] if len(candidates) > 0 else None
@@ -220,24 +336,16 @@ class Mailbox(AbstractMailbox):
                 kind = ANY_MESSAGE if receive.tag == ANY else ANY_SOURCE
             if self.kinds & kind == 0:
                 self._open_lanes(kind)
-            lane = self.lanes.get(key)
+            lane = self.lanes.get(key_of(receive.source, receive.tag))
             return None if lane is None else lane.first(now)
-        head = self.sends.get(key)
+        head = self._first_of(receive.source, receive.tag)
         if head is None:
             return None
-        assert isinstance(head, Send)
         return head if head.visible <= now else None
 
     def _open_lanes(self, kind: int) -> None:
         """Index the sends by the pattern of a kind of receives."""
-        sends: list[Send] = []
-        for head in self.sends.values():
-            request: Optional[Request] = head
-            while request is not None:
-                assert isinstance(request, Send)
-                sends.append(request)
-                request = request.next
-        sends.sort(key=lambda send: send.order)
+        sends = self.waiting()
         if self.kinds == 0:
             self.lanes = {}
         self.kinds |= kind
@@ -265,7 +373,9 @@ class Mailbox(AbstractMailbox):
         differ here.
         """
         firsts: dict[int, Send] = {}
-        for request in self.sends.values():
+        # The first of a source and tag is enough, and a chain may be long.
+        heads = list(self.sends.values()) if self.indexed else self.kept()
+        for request in heads:
             assert isinstance(request, Send)
             if accepts(receive, request):
                 other = firsts.get(request.source)
@@ -279,8 +389,13 @@ class Mailbox(AbstractMailbox):
     def posted(self) -> "list[Receive]":
         """The posted receives, in their order."""
         found: list[Receive] = []
+        request = self.first_receive
+        while request is not None:
+            assert isinstance(request, Receive)
+            found.append(request)
+            request = request.next
         for head in self.receives.values():
-            request: Optional[Request] = head
+            request = head
             while request is not None:
                 assert isinstance(request, Receive)
                 found.append(request)
@@ -290,13 +405,7 @@ class Mailbox(AbstractMailbox):
 
     def waiting(self) -> "list[Send]":
         """The unexpected sends, in their order."""
-        found: list[Send] = []
-        for head in self.sends.values():
-            request: Optional[Request] = head
-            while request is not None:
-                assert isinstance(request, Send)
-                found.append(request)
-                request = request.next
+        found = self.kept()
         found.sort(key=lambda send: send.order)
         return found
 
@@ -321,7 +430,10 @@ class Mailbox(AbstractMailbox):
 
     def take(self, send: Send) -> Send:
         """Remove a given unexpected send, the first of its source and tag."""
-        pop(self.sends, key_of(send.source, send.tag), send)
+        if self.indexed:
+            pop(self.sends, key_of(send.source, send.tag), send)
+        else:
+            self._unlink_send(send)
         self._forget_send(send)
         return send
 
@@ -329,12 +441,18 @@ class Mailbox(AbstractMailbox):
         """Take out a request that has not been matched; False if it is not here."""
         key = key_of(request.source, request.tag)
         if isinstance(request, Receive):
-            found = unlink(self.receives, key, request)
+            if self.indexed:
+                found = unlink(self.receives, key, request)
+            else:
+                found = self._unlink_receive(request)
             if found:
                 self._forget_receive(request)
             return found
         assert isinstance(request, Send)
-        found = unlink(self.sends, key, request)
+        if self.indexed:
+            found = unlink(self.sends, key, request)
+        else:
+            found = self._unlink_send(request)
         if found:
             self._forget_send(request)
         return found
@@ -342,9 +460,11 @@ class Mailbox(AbstractMailbox):
     def _forget_send(self, send: Send) -> None:
         send.unexpected = False
         self.unexpected -= 1
-        if len(self.sends) == 0:
+        if self.unexpected == 0:
             self.sends = NO_CHAINS
             self.latest = NO_DATES
+            if self.indexed and len(self.receives) == 0:
+                self.indexed = False
         if self.kinds != 0:
             self.taken += 1
             if self.unexpected == 0 or self.taken > STALE and self.taken > 2 * self.unexpected:
@@ -355,8 +475,10 @@ class Mailbox(AbstractMailbox):
     def _forget_receive(self, receive: Receive) -> None:
         if is_wild(receive):
             self.wild -= 1
-        if len(self.receives) == 0:
+        if self.indexed and len(self.receives) == 0:
             self.receives = NO_CHAINS
+            if self.unexpected == 0:
+                self.indexed = False
 
 
 def mailbox_of(envelope: Envelope) -> Mailbox:
@@ -443,3 +565,15 @@ def unlink(chains: "dict[int, Request]", key: int, request: Request) -> bool:
             return True
         before = before.next
     return False
+
+
+def chained(first: Request) -> "dict[int, Request]":
+    """The chains of the requests of a list."""
+    chains: dict[int, Request] = {}
+    request: Optional[Request] = first
+    while request is not None:
+        following = request.next
+        assert isinstance(request, Envelope)
+        append(chains, key_of(request.source, request.tag), request)
+        request = following
+    return chains

@@ -53,6 +53,8 @@ HOT: Final = 3
 # Number of contended constraints with a single member, in one solution, above which they are left
 # out again.
 LONELY: Final = 32
+# The goals of a bundle with one member.
+NO_GOALS: Final["list[tuple[float, int, Activity]]"] = []
 # Members of a constraint that may have ended before its list of members is made anew.
 ENDED: Final = 8
 
@@ -71,8 +73,11 @@ class Constraint:
         self.exceeded: bool = False  # whether demand was above capacity since it was last idle
         self.heat: int = 0  # how often this happened recently, up to HOT
         self.cooling: bool = False  # whether it may have ceased to be contended
-        # Of the bundles, once contended.
-        self.bundles: dict[Bundle, float] = {}
+        # The uses by bundles, once contended: a list through `Use.after`, in the order in which the
+        # bundles came.
+        self.first: Optional[Use] = None
+        self.last: Optional[Use] = None
+        self.uses: int = 0
         self.usage: float = 0.0  # sum of weight * rate over their members
         self.dirty: bool = False
         # Scratch of one solution.
@@ -114,6 +119,7 @@ class Activity(Event):
         self.begun: float = 0.0  # date (s) since when it is free
         self.bundle: Optional[Bundle] = None
         self.goal: float = 0.0  # the progress of its bundle at which it ends
+        self.turn: int = 0  # of joining it, over the whole simulation
 
     def finish(self) -> None:
         """Called at the end, when the activity has released its resources."""
@@ -126,6 +132,45 @@ class Activity(Event):
                 return  # a lower bound has put off its end
             system.remove(self)
             self.finish()
+
+
+class Use:
+    """The use of a constraint by a bundle, for one unit of its rate."""
+
+    def __init__(self, bundle: "Bundle", constraint: Constraint, weight: float) -> None:
+        self.bundle: Bundle = bundle
+        self.constraint: Constraint = constraint
+        self.weight: float = weight
+        self.before: Optional[Use] = None
+        self.after: Optional[Use] = None
+
+    def begin(self) -> None:
+        """Add it to the uses of its constraint."""
+        constraint = self.constraint
+        last = constraint.last
+        self.before = last
+        if last is None:
+            constraint.first = self
+        else:
+            last.after = self
+        constraint.last = self
+        constraint.uses += 1
+
+    def end(self) -> None:
+        """Take it out of the uses of its constraint."""
+        constraint = self.constraint
+        before = self.before
+        after = self.after
+        if before is None:
+            constraint.first = after
+        else:
+            before.after = after
+        if after is None:
+            constraint.last = before
+        else:
+            after.before = before
+        self.before = self.after = None
+        constraint.uses -= 1
 
 
 class Bundle(Event):
@@ -144,9 +189,15 @@ class Bundle(Event):
         self.limit: float = limit
         self.constraints: list[Constraint] = constraints
         self.weights: list[float] = weights
+        self.uses: list[Use] = [
+            Use(self, constraint, weight) for constraint, weight in zip(constraints, weights)
+        ]
         self.key: object = None
+        self.kept: bool = False  # without members, for the next activity of its kind
         self.count: int = 0
-        self.goals: list[tuple[float, int, Activity]] = []
+        # The member, if it has never had another since it was empty; else a heap of its members.
+        self.sole: Optional[Activity] = None
+        self.goals: list[tuple[float, int, Activity]] = NO_GOALS
         self.rate: float = 0.0
         self.bottleneck: Optional[Constraint] = None  # the shared limit of the rate, if any
         self.progress: float = 0.0  # work of each member since the bundle began, at `updated`
@@ -168,11 +219,29 @@ class Bundle(Event):
         self.share = self.rate
         return False
 
+    def line_up(self, activity: Activity) -> None:
+        """Note the goal of another member."""
+        if self.count == 0:
+            self.sole = activity
+            return
+        sole = self.sole
+        if sole is not None:
+            self.sole = None
+            self.goals = [(sole.goal, sole.turn, sole)]
+        heappush(self.goals, (activity.goal, activity.turn, activity))
+
+    def drop(self) -> None:
+        """Let go of the uses, which refer to the bundle, when it is no longer needed."""
+        self.kept = False
+        if self.count == 0:
+            self.uses = []
+
     def end(self) -> float:
         """The date (s) at which the first member ends at the present rate."""
-        if len(self.goals) == 0 or self.rate <= 0.0:
+        if self.count == 0 or self.rate <= 0.0:
             return INFINITY
-        left = self.goals[0][0] - self.progress
+        sole = self.sole
+        left = (self.goals[0][0] if sole is None else sole.goal) - self.progress
         return self.updated + (left / self.rate if left > 0.0 else 0.0)
 
     def fire(self) -> None:
@@ -394,34 +463,35 @@ class System:
         activity.bundle = bundle
         activity.goal = bundle.progress + work
         self.order += 1
-        heappush(bundle.goals, (activity.goal, self.order, activity))
+        activity.turn = self.order
+        bundle.line_up(activity)
         bundle.count += 1
         limit = bundle.limit
         fits = bundle.rate == limit or bundle.count == 1 and limit < INFINITY
         if fits:
-            for constraint, weight in zip(bundle.constraints, bundle.weights):
+            for use in bundle.uses:
+                constraint = use.constraint
                 if constraint.dirty or (
-                    constraint.usage + weight * limit > constraint.capacity * (1.0 + SLACK)
+                    constraint.usage + use.weight * limit > constraint.capacity * (1.0 + SLACK)
                 ):
                     fits = False
                     break
         if not fits:
             self.fresh.append(bundle)
-            for constraint in bundle.constraints:
-                self._touch(constraint)
+            for use in bundle.uses:
+                self._touch(use.constraint)
             return
         bundle.rate = limit
         bundle.bottleneck = None
-        for constraint, weight in zip(bundle.constraints, bundle.weights):
-            constraint.usage += weight * limit
+        for use in bundle.uses:
+            use.constraint.usage += use.weight * limit
         self._schedule(bundle)
 
     def _bundle_for(self, activity: Activity, contended: int) -> Bundle:
         """The bundle of those like `activity`, or a new one."""
         if contended == len(activity.constraints):
             # If all its resources are contended, hardly any others are equal, except of its own
-            # kind,
-            # with which it shares its very list of constraints.
+            # kind, with which it shares its very list of constraints.
             bundle = self.twins.get(id(activity.constraints))
             if (
                 bundle is None
@@ -429,15 +499,20 @@ class System:
                 or bundle.limit != activity.limit
                 or bundle.weights is not activity.weights
             ):
+                if bundle is not None:
+                    bundle.drop()
                 if len(self.twins) >= TWINS:
+                    for twin in self.twins.values():
+                        twin.drop()
                     self.twins.clear()
                 bundle = Bundle(
                     self, activity.penalty, activity.limit, activity.constraints, activity.weights
                 )
+                bundle.kept = True
                 self.twins[id(activity.constraints)] = bundle
             if bundle.count == 0:
-                for constraint, weight in zip(activity.constraints, activity.weights):
-                    constraint.bundles[bundle] = weight
+                for use in bundle.uses:
+                    use.begin()
                 bundle.updated = self.queue.now
             return bundle
         constraints: list[Constraint] = []
@@ -453,8 +528,8 @@ class System:
             found.key = key
             found.updated = self.queue.now
             self.bundles[key] = found
-            for constraint, weight in zip(constraints, weights):
-                constraint.bundles[found] = weight
+            for use in found.uses:
+                use.begin()
         return found
 
     def _leave(self, activity: Activity, bundle: Bundle) -> None:
@@ -463,15 +538,18 @@ class System:
         bundle.count -= 1
         rate = bundle.rate
         empty = bundle.count == 0
-        for constraint, weight in zip(bundle.constraints, bundle.weights):
+        for use in bundle.uses:
+            constraint = use.constraint
             if constraint.usage >= constraint.capacity * (1.0 - SLACK):
                 self._touch(constraint)
-            constraint.usage -= weight * rate
+            constraint.usage -= use.weight * rate
             if empty:
-                del constraint.bundles[bundle]
+                use.end()
         if empty:
-            if len(bundle.goals) > 0:
-                bundle.goals = []
+            bundle.sole = None
+            bundle.goals = NO_GOALS
+            if not bundle.kept:
+                bundle.drop()
             bundle.rate = 0.0
             bundle.progress = 0.0
             if bundle.key is not None:
@@ -491,6 +569,13 @@ class System:
             return
         bundle.queued = INFINITY
         while bundle.count > 0:
+            sole = bundle.sole
+            if sole is not None:
+                if bundle.end() > now:
+                    break
+                self.remove(sole)
+                sole.finish()
+                continue
             goal, _, activity = bundle.goals[0]
             if activity.bundle is not bundle or activity.goal != goal:
                 heappop(bundle.goals)
@@ -555,8 +640,10 @@ class System:
             if bundle.count > 0:
                 self._enter(bundle, bundles)
         for constraint in self.dirty:
-            for bundle in constraint.bundles:
-                self._enter(bundle, bundles)
+            use = constraint.first
+            while use is not None:
+                self._enter(use.bundle, bundles)
+                use = use.after
             constraint.dirty = False
         self.fresh = []
         self.dirty = []
@@ -567,7 +654,8 @@ class System:
         rounds = 0
         while True:
             for i in range(known, len(bundles)):
-                for constraint in bundles[i].constraints:
+                for part in bundles[i].uses:
+                    constraint = part.constraint
                     if constraint.stamp != self.stamp:
                         constraint.stamp = self.stamp
                         region.append(constraint)
@@ -607,12 +695,13 @@ class System:
             level = bundle.limit * bundle.penalty
             if level < lowest:
                 lowest = level
-            for constraint, weight in zip(bundle.constraints, bundle.weights):
-                constraint.load += weight * inverse
-                constraint.held += weight * total
+            for use in bundle.uses:
+                constraint = use.constraint
+                constraint.load += use.weight * inverse
+                constraint.held += use.weight * total
                 constraint.open += 1
         for constraint in region:
-            constraint.whole = constraint.open == len(constraint.bundles)
+            constraint.whole = constraint.open == constraint.uses
             constraint.remaining = constraint.capacity
             if not constraint.whole:
                 constraint.remaining -= constraint.usage - constraint.held
@@ -639,9 +728,12 @@ class System:
                 full = light.take(level)
                 while full is not None:
                     full.level = level
-                    for bundle in full.bundles:
+                    other = full.first
+                    while other is not None:
+                        bundle = other.bundle
                         if bundle.stamp == self.stamp and bundle.share < 0.0:
                             self._fix(bundle, level / bundle.penalty, level, full)
+                        other = other.after
                     full = light.take(level)
 
     def _fix(
@@ -651,9 +743,10 @@ class System:
         bundle.bottleneck = bottleneck
         total = share * bundle.count
         inverse = bundle.count / bundle.penalty
-        for constraint, weight in zip(bundle.constraints, bundle.weights):
-            constraint.remaining -= weight * total
-            constraint.load -= weight * inverse
+        for use in bundle.uses:
+            constraint = use.constraint
+            constraint.remaining -= use.weight * total
+            constraint.load -= use.weight * inverse
             constraint.open -= 1
             constraint.top = level
 
@@ -665,12 +758,15 @@ class System:
         If no rate changed, and no bundle is limited, all keep the reasons of their rates.
         """
         for bundle in changed:
-            for constraint in bundle.constraints:
-                constraint.moved = True
+            for part in bundle.uses:
+                part.constraint.moved = True
         for constraint in region:
             if not constraint.whole and (constraint.moved or constraint.level < INFINITY):
                 slack = constraint.remaining > constraint.capacity * TIE
-                for bundle in constraint.bundles:
+                use = constraint.first
+                while use is not None:
+                    bundle = use.bundle
+                    use = use.after
                     if bundle.stamp == self.stamp:
                         continue
                     level = bundle.rate * bundle.penalty
@@ -686,10 +782,13 @@ class System:
         while steps > 0 and known < len(bundles):
             end = len(bundles)
             for i in range(known, end):
-                for constraint in bundles[i].constraints:
+                for part in bundles[i].uses:
+                    constraint = part.constraint
                     if constraint.usage >= constraint.capacity * (1.0 - SLACK):
-                        for bundle in constraint.bundles:
-                            self._enter(bundle, bundles)
+                        use = constraint.first
+                        while use is not None:
+                            self._enter(use.bundle, bundles)
+                            use = use.after
             known = end
             steps -= 1
 
@@ -705,8 +804,8 @@ class System:
                 constraint.usage -= constraint.held
         for bundle in bundles:
             total = bundle.share * bundle.count
-            for constraint, weight in zip(bundle.constraints, bundle.weights):
-                constraint.usage += weight * total
+            for use in bundle.uses:
+                use.constraint.usage += use.weight * total
 
 
 def present(constraint: Constraint) -> "list[Activity]":
