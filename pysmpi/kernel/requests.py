@@ -170,6 +170,9 @@ class Context:
         self.number: int = number
         self.members: list[AbstractProcess] = members
         self.mailboxes: dict[int, AbstractMailbox] = {}
+        self.first: int = -1  # the pid of rank 0 if those of the members are consecutive
+        # The context of the other side, if the messages of the members go there.
+        self.peer: Optional[Context] = None
         self.closed: Optional[set[int]] = None
 
 

@@ -73,10 +73,10 @@ class Constraint:
         self.exceeded: bool = False  # whether demand was above capacity since it was last idle
         self.heat: int = 0  # how often this happened recently, up to HOT
         self.cooling: bool = False  # whether it may have ceased to be contended
-        # The uses by bundles, once contended: a list through `Use.after`, in the order in which the
-        # bundles came.
-        self.first: Optional[Use] = None
-        self.last: Optional[Use] = None
+        # The uses by bundles, once contended: a list through `BundleUse.after`, in the order in
+        # which the bundles came.
+        self.first: Optional[BundleUse] = None
+        self.last: Optional[BundleUse] = None
         self.uses: int = 0
         self.usage: float = 0.0  # sum of weight * rate over their members
         self.dirty: bool = False
@@ -134,15 +134,15 @@ class Activity(Event):
             self.finish()
 
 
-class Use:
+class BundleUse:
     """The use of a constraint by a bundle, for one unit of its rate."""
 
     def __init__(self, bundle: "Bundle", constraint: Constraint, weight: float) -> None:
         self.bundle: Bundle = bundle
         self.constraint: Constraint = constraint
         self.weight: float = weight
-        self.before: Optional[Use] = None
-        self.after: Optional[Use] = None
+        self.before: Optional[BundleUse] = None
+        self.after: Optional[BundleUse] = None
 
     def begin(self) -> None:
         """Add it to the uses of its constraint."""
@@ -189,8 +189,8 @@ class Bundle(Event):
         self.limit: float = limit
         self.constraints: list[Constraint] = constraints
         self.weights: list[float] = weights
-        self.uses: list[Use] = [
-            Use(self, constraint, weight) for constraint, weight in zip(constraints, weights)
+        self.uses: list[BundleUse] = [
+            BundleUse(self, constraint, weight) for constraint, weight in zip(constraints, weights)
         ]
         self.key: object = None
         self.kept: bool = False  # without members, for the next activity of its kind

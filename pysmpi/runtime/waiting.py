@@ -18,9 +18,9 @@ from pysmpi.kernel.requests import Context, Envelope, Receive, Request, Send
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG
 from pysmpi.mpi.base.ranks import Fiber, Rank
 from pysmpi.mpi.calls import Role, call_of
-from pysmpi.mpi.communicators.comm import LOCALS, Comm, PredefinedCommunicator, local
+from pysmpi.mpi.communicators.comm import LOCALS, Comm, local
 from pysmpi.mpi.groups import agreement
-from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.mpi.groups.communicator import Communicator, PredefinedCommunicator
 from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.rma.locks import LockClaim
 

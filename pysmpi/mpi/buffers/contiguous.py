@@ -100,10 +100,14 @@ def contiguous(spec: Any, writable: bool) -> Optional[MessageRegion]:
         if isinstance(spec, (list, tuple)):
             return _typed(spec, writable)
         view = _memoryview(spec)
-        datatype, unit = FORMATS[view.format]
+        form = view.format
+        datatype, unit = FORMATS[form]
         if writable and view.readonly:
             return None
-        data = view.cast("B")
+        if form == "B" and view.ndim == 1 and view.c_contiguous:
+            data = view
+        else:
+            data = view.cast("B")
     except (TypeError, ValueError, KeyError, BufferError):
         # An empty or unusual argument; the general way handles it, or refuses it with the right
         # message.

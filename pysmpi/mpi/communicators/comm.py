@@ -27,10 +27,11 @@ from pysmpi.mpi.communicators.fault_tolerance import FaultTolerance
 from pysmpi.mpi.groups import locks as commlocks
 from pysmpi.mpi.groups.agreement import agree, share_later
 from pysmpi.mpi.groups.communicator import (
+    WORLD,
     Communicator,
+    PredefinedCommunicator,
     check_revoked,
     connect,
-    self_communicator,
     world_communicator,
 )
 from pysmpi.mpi.groups.groups import Group, Members
@@ -46,20 +47,6 @@ from pysmpi.mpi.processes.connecting import PARENT, forget_parent, join, parent_
 __all__ = ["Comm", "COMM_NULL"]
 
 CONTEXT_BYTES = 8  # bytes of messages to agree on a new communicator
-
-
-class PredefinedCommunicator:
-    """The object of a predefined communicator: its core depends on the rank."""
-
-    __slots__ = ("name", "find", "__weakref__")
-
-    def __init__(self, name: str, find: Any) -> None:
-        self.name = name
-        self.find = find
-
-
-WORLD = PredefinedCommunicator("MPI_COMM_WORLD", lambda rank: world_communicator(rank.world))
-SELF = PredefinedCommunicator("MPI_COMM_SELF", self_communicator)
 
 
 class Local:

@@ -250,7 +250,7 @@ def learn(core: Communicator, pid: int) -> None:
         side.revoked = set()
     side.revoked.add(pid)
     # Calls no longer use the short path to their rank, which checks nothing.
-    side.first = -1
+    side.first = side.p2p.first = -1
     me = side.group.rank_of(pid)
     now = core.universe.engine.now
     withdraw(side.p2p, me, None, now)

@@ -12,10 +12,10 @@ from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.calls import IntracommCollectives
-from pysmpi.mpi.communicators.comm import CONTEXT_BYTES, SELF, WORLD, Comm, use_class
+from pysmpi.mpi.communicators.comm import CONTEXT_BYTES, Comm, use_class
 from pysmpi.mpi.communicators.intercomm_creation import IntercommCreation
 from pysmpi.mpi.groups.agreement import agree
-from pysmpi.mpi.groups.communicator import MEETINGS, Communicator
+from pysmpi.mpi.groups.communicator import MEETINGS, SELF, WORLD, Communicator
 from pysmpi.mpi.groups.groups import Group, Members
 from pysmpi.mpi.processes.connecting import Connecting
 from pysmpi.mpi.processes.spawning import Spawning

@@ -73,6 +73,7 @@ class Communicator(Owner):
         processes = universe.processes
         members: list[AbstractProcess] = [processes[pid] for pid in group]
         self.p2p = Context(universe.next_context(), members)
+        self.p2p.first = self.first
         self.coll = Context(universe.next_context(), members)
         universe.communicators[self.p2p.number] = universe.communicators[self.coll.number] = self
         self.topology: Any = None
@@ -152,6 +153,8 @@ def connect(one: Communicator, other: Communicator) -> None:
     """Make two cores the sides of an intercommunicator."""
     one.remote = other
     other.remote = one
+    one.p2p.peer = other.p2p
+    other.p2p.peer = one.p2p
 
 
 def world_communicator(world: World) -> Communicator:
@@ -170,3 +173,17 @@ def self_communicator(rank: Rank) -> Communicator:
     if core is None:
         core = rank.self_communicator = Communicator(rank.universe, range(rank.pid, rank.pid + 1))
     return core
+
+
+class PredefinedCommunicator:
+    """The object of a predefined communicator: its core depends on the rank."""
+
+    __slots__ = ("name", "find", "__weakref__")
+
+    def __init__(self, name: str, find: Any) -> None:
+        self.name = name
+        self.find = find
+
+
+WORLD = PredefinedCommunicator("MPI_COMM_WORLD", lambda rank: world_communicator(rank.world))
+SELF = PredefinedCommunicator("MPI_COMM_SELF", self_communicator)

@@ -19,11 +19,14 @@ from pysmpi.mpi.point_to_point.envelopes import (
     check_destination,
     check_source,
     exchange,
+    exchange_buffers,
     landing_for,
     new_receive,
     new_send,
+    receive_buffer,
     receive_message,
     revoked,
+    send_buffer,
     send_message,
     truncated,
     unpickle,
@@ -92,17 +95,9 @@ class PointToPoint:
             truncated(self, receive)
 
     def _exchanged(
-        self, rank: Rank, send: Send | None, receive: Receive | None, status: Status | None
+        self, send: Send | None, receive: Receive | None, status: Status | None
     ) -> None:
-        process = rank.process
-        if send is not None:
-            if receive is None:
-                send.immediate = True
-                process.exchange([send], [send])
-            elif exchange(process, send, receive) and status is None:
-                return
-        elif receive is not None:
-            process.start_and_wait(receive)
+        """End a send and a receive."""
         self._received(receive, status)
         if send is not None and withdrawn(send):
             revoked(self)
@@ -112,23 +107,17 @@ class PointToPoint:
     @mpi.point_to_point("3.2.1")
     def Send(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Blocking send."""
-        rank = current()
-        message = send_message(buf, dest)
-        self._blocking(rank, message, message.nbytes, dest, tag, STANDARD)
+        send_buffer(self, buf, dest, tag, STANDARD)
 
     @mpi.point_to_point("3.4")
     def Ssend(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Blocking send in synchronous mode."""
-        rank = current()
-        message = send_message(buf, dest)
-        self._blocking(rank, message, message.nbytes, dest, tag, SYNCHRONOUS)
+        send_buffer(self, buf, dest, tag, SYNCHRONOUS)
 
     @mpi.point_to_point("3.4")
     def Rsend(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Blocking send in ready mode."""
-        rank = current()
-        message = send_message(buf, dest)
-        self._blocking(rank, message, message.nbytes, dest, tag, STANDARD)
+        send_buffer(self, buf, dest, tag, STANDARD)
 
     @mpi.point_to_point("3.2.4")
     def Recv(
@@ -139,15 +128,11 @@ class PointToPoint:
         status: Status | None = None,
     ) -> None:
         """Blocking receive."""
-        rank = current()
-        process = rank.process
         if status is not None:
             check_status(status)
-        message = receive_message(buf, source)
-        receive = new_receive(self, rank, self._core(), message, message.nbytes, source, tag)
-        if receive is not None:
-            process.start_and_wait(receive)
-        self._received(receive, status)
+        receive = receive_buffer(self, buf, source, tag)
+        if receive is None or receive.truncated or status is not None:
+            self._received(receive, status)
 
     @mpi.point_to_point("3.2.7")
     def Sendrecv(
@@ -161,15 +146,13 @@ class PointToPoint:
         status: Status | None = None,
     ) -> None:
         """Send and receive a message."""
-        rank = current()
         if status is not None:
             check_status(status)
-        core = self._core()
-        out = send_message(sendbuf, dest)
-        into = receive_message(recvbuf, source)
-        send = new_send(self, rank, core, out, out.nbytes, dest, sendtag, STANDARD)
-        receive = new_receive(self, rank, core, into, into.nbytes, source, recvtag)
-        self._exchanged(rank, send, receive, status)
+        send, receive, whole = exchange_buffers(
+            self, sendbuf, dest, sendtag, recvbuf, source, recvtag
+        )
+        if not whole or status is not None:
+            self._exchanged(send, receive, status)
 
     @mpi.point_to_point("3.2.7")
     def Sendrecv_replace(
@@ -190,7 +173,8 @@ class PointToPoint:
         out = snapshot(into)
         send = new_send(self, rank, core, out, into.nbytes, dest, sendtag, STANDARD)
         receive = new_receive(self, rank, core, into, into.nbytes, source, recvtag)
-        self._exchanged(rank, send, receive, status)
+        exchange(rank.process, send, receive)
+        self._exchanged(send, receive, status)
 
     # Non-blocking and persistent, with buffers.
 
@@ -429,7 +413,8 @@ class PointToPoint:
         landing, nbytes = landing_for(recvbuf, source)
         send = new_send(self, rank, core, data, len(data), dest, sendtag, STANDARD)
         receive = new_receive(self, rank, core, landing, nbytes, source, recvtag)
-        self._exchanged(rank, send, receive, status)
+        exchange(rank.process, send, receive)
+        self._exchanged(send, receive, status)
         return unpickle(landing)
 
     @mpi.point_to_point("3.7.2")

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from typing import Any, Final, Optional
 
+from greenlet import getcurrent
+
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Receive, Request, Send
+from pysmpi.kernel.requests import STANDARD, Context, Receive, Request, Send
 from pysmpi.mpi.base.constants import (
     ANY_SOURCE,
     ANY_TAG,
@@ -32,7 +34,7 @@ from pysmpi.mpi.buffers import spellings
 from pysmpi.mpi.buffers.contiguous import MessageRegion, contiguous, copy_message
 from pysmpi.mpi.buffers.payload import PAYLOAD, move, snapshot
 from pysmpi.mpi.buffers.pickling import pickle
-from pysmpi.mpi.groups.communicator import Communicator, check_revoked
+from pysmpi.mpi.groups.communicator import WORLD, Communicator, check_revoked
 
 TAG_UB: Final = 0x7FFFFFFF
 # The buffer size of `irecv` without a buffer: as in mpi4py, a longer message fails.
@@ -147,18 +149,19 @@ def new_send(
     mode: int,
 ) -> Send | None:
     """The envelope of a message, with its payload; None for a message to PROC_NULL."""
-    remote = core.remote
+    context: Context = core.p2p
+    peer = context if context.peer is None else context.peer
     if not (
         isinstance(dest, int) and isinstance(tag, int)
-        and 0 <= dest < remote.size and 0 <= tag <= TAG_UB
+        and 0 <= dest < len(peer.members) and 0 <= tag <= TAG_UB
     ):
         check_destination(comm, core, dest, tag)
         dest, tag = cint(dest), cint(tag)
         if dest == PROC_NULL:
             return None
-    first = core.first
+    first = context.first
     me = rank.pid - first if first >= 0 else _place(comm, core, rank)
-    send = Send(remote.p2p, me, dest, tag, nbytes, mode)
+    send = Send(peer, me, dest, tag, nbytes, mode)
     send.payload = payload
     return send
 
@@ -174,25 +177,98 @@ def new_receive(
         tag = cint(tag)
         if tag == ANY_TAG:
             tag = ANY
-    if not (isinstance(source, int) and 0 <= source < core.remote.size):
+    context: Context = core.p2p
+    peer = context if context.peer is None else context.peer
+    if not (isinstance(source, int) and 0 <= source < len(peer.members)):
         check_source(comm, core, source, 0)
         source = cint(source)
         if source == PROC_NULL:
             return None
         if source == ANY_SOURCE:
             source = ANY
-    first = core.first
+    first = context.first
     me = rank.pid - first if first >= 0 else _place(comm, core, rank)
-    receive = Receive(core.p2p, source, me, tag, nbytes)
+    receive = Receive(context, source, me, tag, nbytes)
     receive.payload = payload
     return receive
 
 
-def exchange(process: Process, send: Send, receive: Receive) -> bool:
-    """Send and receive; return whether both messages arrived in full."""
-    send.immediate = True
-    both: list[Request] = [send, receive]
-    process.exchange(both, both)
+def calling_rank() -> Rank:
+    """The running rank, as `current()`, without a call in Python."""
+    try:
+        rank: Rank = getcurrent().rank  # type: ignore[attr-defined]
+    except (AttributeError, RuntimeError):
+        rank = current()
+    return rank
+
+
+def core_of(comm: Any, rank: Rank) -> Communicator:
+    """The core of a rank's communicator, as `comm._core()`."""
+    impl = comm._impl
+    if impl.__class__ is Communicator:
+        found: Communicator = impl
+        return found
+    if impl is WORLD:
+        found = rank.world.communicator
+        if found is not None:
+            return found
+    found = comm._core()
+    return found
+
+
+def send_buffer(comm: Any, spec: Any, dest: Any, tag: Any, mode: int) -> None:
+    """The body of a blocking send of memory."""
+    rank = calling_rank()
+    message = send_message(spec, dest)
+    core = core_of(comm, rank)
+    send = new_send(comm, rank, core, message, message.nbytes, dest, tag, mode)
+    if send is not None:
+        process: Process = rank.process
+        process.start_and_wait(send)
+        if core.revoked and withdrawn(send):
+            revoked(comm)
+
+
+def receive_buffer(comm: Any, spec: Any, source: Any, tag: Any) -> Receive | None:
+    """The body of a blocking receive into memory: the receive, None for PROC_NULL."""
+    rank = calling_rank()
+    message = receive_message(spec, source)
+    core = core_of(comm, rank)
+    receive = new_receive(comm, rank, core, message, message.nbytes, source, tag)
+    if receive is not None:
+        process: Process = rank.process
+        process.start_and_wait(receive)
+    return receive
+
+
+def exchange_buffers(
+    comm: Any, sent: Any, dest: Any, send_tag: Any, received: Any, source: Any, receive_tag: Any
+) -> tuple[Send | None, Receive | None, bool]:
+    """The body of a send and a receive of memory: both, and whether they arrived in full."""
+    rank = calling_rank()
+    core = core_of(comm, rank)
+    out = send_message(sent, dest)
+    into = receive_message(received, source)
+    send = new_send(comm, rank, core, out, out.nbytes, dest, send_tag, STANDARD)
+    receive = new_receive(comm, rank, core, into, into.nbytes, source, receive_tag)
+    return send, receive, exchange(rank.process, send, receive)
+
+
+def exchange(process: Process, send: Send | None, receive: Receive | None) -> bool:
+    """Send and receive; return whether both messages arrived in full.
+
+    None is a message to or from PROC_NULL.
+    """
+    both: list[Request] = []
+    if send is not None:
+        send.immediate = True
+        both.append(send)
+    if receive is not None:
+        both.append(receive)
+    if len(both) > 0:
+        process.exchange(both, both)
+    if send is None or receive is None:
+        return False
     return not receive.truncated and receive.message is not None and not withdrawn(send)
 
 
