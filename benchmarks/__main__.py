@@ -83,6 +83,23 @@ CASES = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Pattern:
+    """Messages of which the processor time is measured against the number of ranks."""
+
+    name: str
+    program: str
+    cores: int  # ranks of a node
+    messages: int  # of a rank in a repetition
+
+
+PATTERNS = (
+    Pattern("ring", "ring", 1, 1),
+    Pattern("halo", "halo", 1, 4),
+    Pattern("halo, 64 ranks a node", "halo", 64, 4),
+)
+
+
 @dataclass
 class Contest:
     """The two sides of a case after their runs."""
@@ -229,24 +246,38 @@ class Bench:
                     continue
                 yield case.op, nbytes, theirs.seconds, ours.seconds
 
-    def of_a_message(self) -> Iterator[tuple[int, float]]:
-        """Number of ranks of a ring, and microseconds of the processor that a message takes."""
-        for ranks, calls in ((16, 2000), (256, 200), (1024, 50)):
-            calls = 10 if self.quick else calls
-            pair = []
-            for repeats in (1, calls + 1):
-                words = ["-n", ranks, "--platform", self.machine, "--hostfile", self.hosts]
-                words += ["--cfg", "smpi/wtime:0", HERE / "programs" / "ring.py", repeats, 1000]
-                pair.append(Measurement(pysmpi(*words)))
-            take_turns(pair, self.repeats)
-            none, some = (statistics.median(side.processor) for side in pair)
-            yield ranks, (some - none) / (calls * ranks) * 1e6
+    def of_a_message(self) -> Iterator[tuple[str, int, float]]:
+        """Pattern, number of ranks, and microseconds of the processor that a message takes."""
+        for pattern in PATTERNS:
+            for ranks, calls in ((16, 2000), (256, 200), (4096, 20), (65536, 4)):
+                if ranks <= pattern.cores:
+                    continue
+                if self.quick:
+                    if ranks > 256:
+                        continue
+                    calls = 10
+                where = self.directory / f"{pattern.program}-{pattern.cores}-{ranks}"
+                where.mkdir()
+                machine, hosts = write_cluster(where, ranks // pattern.cores)
+                names = hosts.read_text().split()
+                hosts.write_text("".join(f"{name}\n" * pattern.cores for name in names))
+                pair = []
+                for repeats in (1, calls + 1):
+                    words = ["-n", ranks, "--platform", machine, "--hostfile", hosts]
+                    words += ["--cfg", "smpi/wtime:0"]
+                    words += [HERE / "programs" / f"{pattern.program}.py", repeats, 1000]
+                    pair.append(Measurement(pysmpi(*words)))
+                take_turns(pair, min(self.repeats, 3))
+                none, some = (statistics.median(side.processor) for side in pair)
+                messages = calls * ranks * pattern.messages
+                print(f"{pattern.name}, {ranks:,} ranks", file=sys.stderr, flush=True)
+                yield pattern.name, ranks, (some - none) / messages * 1e6
 
 
 def page(
     contests: list[Contest],
     operations: list[tuple[str, int, float, float]],
-    messages: list[tuple[int, float]],
+    messages: list[tuple[str, int, float]],
     repeats: int,
     missing: list[str],
 ) -> str:
@@ -295,12 +326,14 @@ def page(
             "",
             "## Processor time of a message",
             "",
-            "Sendrecv of 1,000 B around a ring, one rank a node:",
+            "Messages of 1,000 B: Sendrecv around a ring, and exchanges with four neighbours "
+            "(`halo`). A run with many repetitions less a run with one, for each message; one rank "
+            "a node if nothing else is said.",
             "",
-            "| ranks | us a message |",
-            "| --- | --- |",
+            "| pattern | ranks | us a message |",
+            "| --- | --- | --- |",
         ]
-        lines += [f"| {ranks:,} | {seconds:.1f} |" for ranks, seconds in messages]
+        lines += [f"| {name} | {ranks:,} | {us:.1f} |" for name, ranks, us in messages]
     lines += ["", "More comparisons: [benchmarks/README.md](../benchmarks/README.md).", ""]
     return "\n".join(lines)
 
@@ -364,7 +397,7 @@ def main() -> int:
     missing = []
     contests: list[Contest] = []
     operations: list[tuple[str, int, float, float]] = []
-    messages: list[tuple[int, float]] = []
+    messages: list[tuple[str, int, float]] = []
 
     if chosen.add and chosen.json is not None and chosen.json.exists():
         for row in json.loads(chosen.json.read_text())["rows"]:
@@ -374,7 +407,7 @@ def main() -> int:
                 figures = float(row["theirs"]), float(row["ours"])
                 operations.append((row["operation"], row["bytes"], *figures))
             elif row["case"] == "message" and "messages" not in chosen.only:
-                messages.append((row["ranks"], row["microseconds"]))
+                messages.append((row["pattern"], row["ranks"], row["microseconds"]))
         if not chosen.only:
             there = {contest.key for contest in contests}
             there |= {"collectives"} if operations else set()
@@ -421,7 +454,8 @@ def main() -> int:
         print(f"geometric mean {geometric(ratios):.2f}, largest {max(ratios):.2f}")
     if messages:
         print()
-        print(table(("ranks", "us a message"), [(f"{n:,}", f"{us:.1f}") for n, us in messages]))
+        rows = [(name, f"{ranks:,}", f"{us:.1f}") for name, ranks, us in messages]
+        print(table(("pattern", "ranks", "us a message"), rows))
     for reason in missing:
         print(reason, file=sys.stderr)
     there = {contest.key for contest in contests}
@@ -439,7 +473,10 @@ def main() -> int:
         {"case": "collective", "operation": op, "bytes": nbytes, "theirs": theirs, "ours": ours}
         for op, nbytes, theirs, ours in operations
     ]
-    records += [{"case": "message", "ranks": n, "microseconds": us} for n, us in messages]
+    records += [
+        {"case": "message", "pattern": name, "ranks": ranks, "microseconds": us}
+        for name, ranks, us in messages
+    ]
     write_json(chosen.json, "benchmarks", records)
     return 0
 
