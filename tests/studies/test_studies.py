@@ -127,3 +127,4 @@ def test_the_page_of_the_documentation_has_every_study() -> None:
     text = (ROOT / "docs" / "studies.md").read_text()
     for name, study in registry().items():
         assert f"### {name}\n\n{study.figure}. {study.finding}.\n" in text, name
+    assert "Not run" not in text
