@@ -49,7 +49,7 @@ def record(program: str, module: bool, output: str, speed: float) -> None:
     """Run a program and write its recording; none if the program fails with an exception."""
     from mpi4py import MPI
 
-    from pysmpi.record.clocks import Clock, offset
+    from pysmpi.record.clocks import RealClock, offset
     from pysmpi.record.gathering import gather
     from pysmpi.record.notes import Notes
     from pysmpi.record.wrapping import install
@@ -82,7 +82,7 @@ def record(program: str, module: bool, output: str, speed: float) -> None:
                      [["compute", end - notes.left]]])  # fmt: skip
         notes.world = world
         last = offset(world)
-        clock = Clock(begin, first, time.perf_counter(), last, zero)
+        clock = RealClock(begin, first, time.perf_counter(), last, zero)
         facts: dict[str, Any] = {
             "format": NAME, "version": VERSION, "pysmpi": __version__, "program": program,
             "nprocs": world.size, "platform": "",

@@ -31,7 +31,7 @@ def offset(comm: Any) -> float:
     return found
 
 
-class Clock:
+class RealClock:
     """Dates of this rank as seconds since the begin of the recording, on the clock of rank 0."""
 
     def __init__(self, begin: float, first: float, end: float, last: float, zero: float) -> None:

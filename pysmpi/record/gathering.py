@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import IO, Any
 
-from pysmpi.record.clocks import Clock
+from pysmpi.record.clocks import RealClock
 from pysmpi.record.notes import Notes
 
 # The notes of a rank come in pieces of so many records.
@@ -18,7 +18,7 @@ TAGS, CALLS = 1 << 10, 1 << 20
 
 
 def gather(
-    notes: Notes, clock: Clock, end: float, speed: float, facts: dict[str, Any], path: str
+    notes: Notes, clock: RealClock, end: float, speed: float, facts: dict[str, Any], path: str
 ) -> None:
     """Write the recording; all ranks call it. `end` is the local date of the end."""
     comm = notes.world
@@ -96,7 +96,7 @@ class _Translation:
     """Turns the notes of a rank into records with numbers of the whole run."""
 
     def __init__(
-        self, rank: int, size: int, order: dict[str, int], largest: dict[str, int], clock: Clock
+        self, rank: int, size: int, order: dict[str, int], largest: dict[str, int], clock: RealClock
     ) -> None:
         self.rank = rank
         self.size = size
