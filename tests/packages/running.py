@@ -325,7 +325,7 @@ def _message(side: Side) -> str | None:
     said = [line.strip() for line in side.errors.splitlines() if line.strip()]
     for line in said:
         if re.match(r"(pysmpi: |PSM\d+|Error: )", line):
-            return line[:300]
+            return re.sub(r" \(/[^)]*\)$", "", line)[:300]  # without the path of a file
     last = [line for line in said if re.match(r"[\w.]+(Error|Exception|Exit)\b", line)]
     return (last[-1] if last else said[-1])[:300] if said else None
 
