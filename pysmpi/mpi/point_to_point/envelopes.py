@@ -196,7 +196,8 @@ def new_receive(
 def calling_rank() -> Rank:
     """The running rank, as `current()`, without a call in Python."""
     try:
-        rank: Rank = getcurrent().rank  # type: ignore[attr-defined]
+        fiber: Any = getcurrent()
+        rank: Rank = fiber.rank
     except (AttributeError, RuntimeError):
         rank = current()
     return rank
