@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 from pysmpi.version import HOME
 
-_OWN = os.path.join(HOME, "")
+_COMPILED = "pysmpi" + os.sep  # prefix of the file names of compiled functions
+BOUNDARY = "<pysmpi boundary>"  # the file name of generated code; no source is looked for
+_OWN = (os.path.join(HOME, ""), _COMPILED, BOUNDARY)
 _MACHINERY = ("<frozen importlib", "<frozen runpy", "<frozen zipimport")
 # The code of calls of functions in the place of built-in functions: the local variable `self` has
 # the name of the built-in function as its `__dict__["replaces"]`.
@@ -44,6 +46,16 @@ def shorten(file: str) -> str:
     return file if relative.startswith(os.pardir) else relative
 
 
+def is_own(file: str) -> bool:
+    """Whether code of `file` is pysmpi's own, interpreted, compiled or generated."""
+    return file.startswith(_OWN)
+
+
+def is_compiled(file: str) -> bool:
+    """Whether code of `file` is pysmpi's own and compiled."""
+    return file.startswith(_COMPILED)
+
+
 def is_ours(file: str) -> bool:
     """Whether code of `file` is pysmpi's own or Python's machinery of imports."""
     return file.startswith(_OWN) or file.startswith(_MACHINERY)
@@ -53,7 +65,9 @@ def is_library(file: str) -> bool:
     """Whether code of `file` is installed: of Python, of a site directory or of pysmpi."""
     from pysmpi.installed import installed  # looks for directories: not for a plain program
 
-    return file.startswith("<frozen") or (not file.startswith("<") and installed(file))
+    if file.startswith("<"):
+        return file.startswith(("<frozen", BOUNDARY))
+    return is_own(file) or installed(file)
 
 
 def call_site(frame: FrameType | None) -> CallSite | None:

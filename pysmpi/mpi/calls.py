@@ -26,9 +26,9 @@ from typing import Any, TypeVar
 
 from greenlet import getcurrent
 
+from pysmpi.frames import BOUNDARY
 from pysmpi.mpi.base.docstrings import PUBLIC
 from pysmpi.mpi.base.procedures import (
-    BOUNDARY,
     VARARGS,
     VARKEYWORDS,
     CallKind,

@@ -13,13 +13,11 @@ from types import CodeType, TracebackType
 from typing import Any, TypeVar
 
 from pysmpi.errors import PysmpiError, PysmpiInternalError
-from pysmpi.version import HOME
+from pysmpi.frames import is_compiled, is_own
 
 F = TypeVar("F")
 E = TypeVar("E", bound=BaseException)
 
-_OWN = os.path.join(HOME, "")
-_COMPILED = "pysmpi" + os.sep  # prefix of the file names of compiled functions
 _RAISES = frozenset(dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE"))
 # The interpreter's own limits, and warnings that the program has made errors.
 _deliberate: tuple[type[BaseException], ...] = (
@@ -54,7 +52,7 @@ def is_internal(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if file.startswith((_OWN, _COMPILED)):
+        if is_own(file):
             found = trace
             inside.clear()
         else:
@@ -65,7 +63,7 @@ def is_internal(error: BaseException) -> bool:
     code = found.tb_frame.f_code
     if code in _touching:
         return False
-    if code.co_filename.startswith(_COMPILED):
+    if is_compiled(code.co_filename):
         return not isinstance(error, RuntimeError)  # the only one that the kernel raises
     if inside:
         return all(_is_library(file) for file in inside)

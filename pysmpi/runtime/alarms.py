@@ -17,7 +17,6 @@ from greenlet import getcurrent
 
 from pysmpi.frames import is_ours
 from pysmpi.mpi.base import ranks
-from pysmpi.mpi.base.procedures import BOUNDARY
 from pysmpi.mpi.base.ranks import Rank, fiber_of
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def _look(number: int, frame: FrameType | None) -> None:
     if frame is None or ranks.current().program is None:
         return
     file = frame.f_code.co_filename
-    if not is_ours(file) and file != BOUNDARY:
+    if not is_ours(file):
         deliver()
 
 

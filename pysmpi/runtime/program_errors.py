@@ -14,11 +14,8 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from pysmpi.errors import PysmpiInternalError
-from pysmpi.frames import CallSite, is_library, is_ours
-from pysmpi.version import HOME
+from pysmpi.frames import CallSite, is_library, is_ours, is_own
 
-_OWN = os.path.join(HOME, "")
-_COMPILED = "pysmpi" + os.sep  # prefix of the file names of compiled functions
 _RAISES = frozenset(dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE"))
 
 
@@ -106,7 +103,7 @@ def _is_own(error: BaseException) -> bool:
         return False
     while trace.tb_next is not None:
         trace = trace.tb_next
-    if not trace.tb_frame.f_code.co_filename.startswith((_OWN, _COMPILED)):
+    if not is_own(trace.tb_frame.f_code.co_filename):
         return False
     if not isinstance(error, AttributeError):
         return True

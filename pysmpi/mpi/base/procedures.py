@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from enum import Enum
 from typing import Any, Final
 
-from pysmpi.version import HOME
-
-BOUNDARY: Final = os.path.join(HOME, "mpi", "<boundary>")  # the file name of code of boundaries
 VARARGS: Final = 0x04  # flags of code
 VARKEYWORDS: Final = 0x08
 

@@ -17,12 +17,12 @@ from weakref import WeakValueDictionary
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from pysmpi.frames import CallSite, calling_code, current_site, greenlet_site
+from pysmpi.frames import BOUNDARY, CallSite, calling_code, current_site, greenlet_site
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.kernel.process import Core, Process
 from pysmpi.kernel.requests import Request
-from pysmpi.mpi.base.procedures import BOUNDARY, CallKind, Procedure, Role
+from pysmpi.mpi.base.procedures import CallKind, Procedure, Role
 from pysmpi.mpi.base.settings import CallSettings
 from pysmpi.mpi.base.state import Owner, forget
 
