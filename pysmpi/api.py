@@ -25,7 +25,6 @@ from pysmpi.runtime.job import Job
 from pysmpi.runtime.loader import FunctionProgram, RankProgram, find_program
 from pysmpi.runtime.options import (
     FIELDS,
-    MapBy,
     OnDeadlock,
     Options,
     Path,
@@ -85,7 +84,7 @@ def run(
     options: Options | None = None,
     platform: Path | Platform | None = None,
     hostfile: Path | None = None,
-    map_by: MapBy | None = None,
+    map_by: str | None = None,
     model: str | None = None,
     memory_model: str | None = None,
     selector: Path | None = None,

@@ -53,6 +53,7 @@ _OWN_VARIABLE = ("-x", "-env", "--env")
 _VARIABLE = (*_OWN_VARIABLE, "-genv", "--genv")
 _DIRECTORY = ("-wdir", "--wdir", "-wd", "--wd")
 _RANKS = ("-n", "-np", "--np")
+_PER_NODE = ("-ppn", "--ppn", "-npernode", "--npernode", "--ntasks-per-node")
 
 
 @dataclass
@@ -166,6 +167,12 @@ def _split(
             if not value:
                 raise UsageError(f"{name}: expected a directory after it")
             directory.append(value)
+        elif name in _PER_NODE:
+            taken = 1 if equals else 2
+            count = rest[0].partition("=")[2] if equals else rest[1] if len(rest) > 1 else ""
+            if not count.isdecimal() or int(count) < 1:
+                raise UsageError(f"{name}: expected at least 1 rank a node, got {count or 'nothing'}")
+            options += ["--map-by", f"ppr:{int(count)}:node"]
         else:
             _check_name(name, arity)
             taken = 1 if equals else 1 + arity.get(word, 0)

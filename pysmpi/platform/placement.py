@@ -3,7 +3,8 @@
 Without a host file, ranks fill a host's cores before the next host's (``--map-by core``), as with
 mpiexec and Slurm. ``--map-by node`` places ranks on the hosts round robin, as smpirun does; it is
 the default on SimGrid's own files. ``--map-by socket`` places them round robin on all sockets of
-the machine. If there are more ranks than cores, ranks share cores.
+the machine. ``--map-by ppr:N:node``, or ``--ppn N``, places N ranks on each host. If there are more
+ranks than cores, ranks share cores; N ranks a host are never exceeded.
 
 A host file names one host in each line, with its number of ranks::
 
@@ -25,9 +26,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pysmpi.errors import UsageError
+from pysmpi.mappings import EXPECTED, is_mapping, ranks_per_node
 from pysmpi.platform.model import Host, Platform
-
-MAPPINGS = ("core", "socket", "node")
 
 _LINE = re.compile(r"(?P<host>\S+?)(?:\s*:\s*(?P<n>\S*)|\s+slots\s*=\s*(?P<slots>\S*))?")
 
@@ -59,8 +59,11 @@ def place(
     """
     if nprocs < 1:
         raise UsageError(f"-n: expected at least 1 rank, got {nprocs}")
-    if map_by is not None and map_by not in MAPPINGS:
-        raise UsageError(f'--map-by: expected one of {", ".join(MAPPINGS)}, got "{map_by}"')
+    if map_by is not None and not is_mapping(map_by):
+        raise UsageError(f'--map-by: expected one of {", ".join(EXPECTED)}, got "{map_by}"')
+    each = None if map_by is None else ranks_per_node(map_by)
+    if each is not None:
+        return _each(platform, nprocs, hostfile, each)
     if hostfile is None:
         otherwise = "node" if platform.simgrid else "core"
         return list(islice(_whole_machine(platform, map_by or otherwise), nprocs))
@@ -72,6 +75,25 @@ def place(
             f"on {len({share.host.name for share in shares})} hosts"
         )
     return list(islice(_within(shares, map_by), nprocs))
+
+
+def _each(
+    platform: Platform, nprocs: int, hostfile: str | PathLike[str] | None, each: int
+) -> list[Slot]:
+    """The slots of `nprocs` ranks, `each` of them on a host."""
+    room = dict.fromkeys(platform.hosts, each)
+    if hostfile is not None:
+        room = {}
+        for host, ranks in read_hostfile(platform, hostfile):
+            room[host] = min(each, room.get(host, 0) + ranks)
+    allowed = sum(room.values())
+    if nprocs > allowed:
+        raise UsageError(
+            f"{'the machine' if hostfile is None else hostfile}: expected room for {nprocs} ranks, "
+            f"got {allowed} on {len(room)} hosts with at most {each} a host"
+        )
+    slots = (Slot(host, turn % host.cores) for host in room for turn in range(room[host]))
+    return list(islice(slots, nprocs))
 
 
 def read_hostfile(platform: Platform, path: str | PathLike[str]) -> list[_Share]:

@@ -16,12 +16,12 @@ from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from pysmpi.errors import UsageError
+from pysmpi.mappings import EXPECTED, is_mapping
 
 if TYPE_CHECKING:
     from pysmpi.platform.model import Platform
 
 Path: TypeAlias = str | PathLike[str]
-MapBy: TypeAlias = Literal["core", "socket", "node"]
 ReductionOrder: TypeAlias = Literal["rank", "algorithm"]
 OnDeadlock: TypeAlias = Literal["report", "raise"]
 
@@ -88,9 +88,12 @@ def _path_text(value: Any) -> Any:
     return fspath(value) if isinstance(value, PathLike) else value
 
 
+def _words(choices: Sequence[str]) -> str:
+    return f"{', '.join(choices[:-1])} or {choices[-1]}"
+
+
 def _choice(*choices: str) -> Kind:
-    words = f"{', '.join(choices[:-1])} or {choices[-1]}"
-    return Kind(words, lambda value: value in choices, choices=choices)
+    return Kind(_words(choices), lambda value: value in choices, choices=choices)
 
 
 _INTEGER = Kind("a whole number", _is_integer, index)
@@ -134,8 +137,8 @@ class Options:
         None, _FILE, "--hostfile -hostfile --machinefile -machinefile -f", "FILE",
         "Hosts of the machine to use, and the number of ranks on each.",
     )  # fmt: skip
-    map_by: MapBy | None = _option(
-        None, _choice(*get_args(MapBy)), "--map-by -map-by", None,
+    map_by: str | None = _option(
+        None, Kind(_words(EXPECTED), is_mapping, choices=EXPECTED), "--map-by -map-by", None,
         "Order in which ranks fill the machine (default: core).",
     )  # fmt: skip
     model: str | None = _option(

@@ -10,10 +10,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, get_args
+from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.runtime.options import FIELDS, OUTPUTS, MapBy, shown
+from pysmpi.mappings import is_mapping
+from pysmpi.runtime.options import FIELDS, OUTPUTS, shown
 
 # The axes of a study, with the column of each in the table. Later axes vary faster.
 AXES = {
@@ -28,7 +29,6 @@ AXES = {
 }
 # These are columns of every table.
 ALWAYS = ("platform", "model", "selector", "placement", "ranks")
-PLACEMENTS: tuple[str, ...] = get_args(MapBy)
 
 _OF_AXES = ("nprocs", "platform", "model", "memory_model", "selector", "map_by", "hostfile", "seed")
 # Options of a run that a study can set for all of its cases.
@@ -123,7 +123,7 @@ def _options(chosen: Mapping[str, Any]) -> dict[str, Any]:
             options[name] = chosen[axis]
     placement = chosen["placements"]
     if placement is not None:
-        options["map_by" if placement in PLACEMENTS else "hostfile"] = placement
+        options["map_by" if is_mapping(placement) else "hostfile"] = placement
     return options
 
 

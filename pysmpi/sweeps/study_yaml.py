@@ -11,6 +11,7 @@ from typing import Any
 
 from pysmpi.collectives.registry import find_selector, is_selector
 from pysmpi.errors import UsageError
+from pysmpi.mappings import EXPECTED, is_mapping
 from pysmpi.memory.transfer.models import find_memory_model
 from pysmpi.network.models import find as find_model
 from pysmpi.platform import loader
@@ -20,7 +21,6 @@ from pysmpi.runtime.options import FIELDS, check_value
 from pysmpi.sweeps.study import (
     AXES,
     OPTIONS,
-    PLACEMENTS,
     SweepPlot,
     SweepStudy,
     check_plot,
@@ -106,11 +106,11 @@ def _selector(node: Node, base: Path) -> str:
 
 def _placement(node: Node, base: Path) -> str:
     text = node.text()
-    if text in PLACEMENTS:
+    if is_mapping(text):
         return text
     if not (base / text).is_file():
         raise node.error(
-            f"expected {', '.join(PLACEMENTS)} or the path of a hostfile, got {text!r}"
+            f"expected {', '.join(EXPECTED)} or the path of a hostfile, got {text!r}"
         )
     return str(base / text)
 

@@ -9,13 +9,14 @@ from typing import Any
 
 from pysmpi.collectives.registry import find_selector, is_selector
 from pysmpi.errors import UsageError
+from pysmpi.mappings import EXPECTED, is_mapping
 from pysmpi.memory.transfer.models import find_memory_model
 from pysmpi.network.models import find as find_model
 from pysmpi.platform import loader
 from pysmpi.runtime.options import Path, check_value, shown
 from pysmpi.sweeps.journal import Journal
 from pysmpi.sweeps.scheduling import Report, execute
-from pysmpi.sweeps.study import OPTIONS, PLACEMENTS, SweepStudy, check_values
+from pysmpi.sweeps.study import OPTIONS, SweepStudy, check_values
 from pysmpi.sweeps.table import SweepTable
 
 
@@ -141,11 +142,11 @@ def _selector(value: Path) -> str:
 
 def _placement(value: Path) -> str:
     text = os.fspath(value)
-    if text in PLACEMENTS:
+    if is_mapping(text):
         return text
     if not os.path.isfile(text):
         raise UsageError(
-            f"pysmpi.sweep: placements: expected {', '.join(PLACEMENTS)} or the path of a "
+            f"pysmpi.sweep: placements: expected {', '.join(EXPECTED)} or the path of a "
             f"hostfile, got {text!r}"
         )
     return os.path.abspath(text)

@@ -53,7 +53,7 @@ WRONG = [
     (["--hostfile", "strangers", "ok.py"], "strangers:1"),
     (["--hostfile", "empty", "ok.py"], "empty: expected at least one host, got none"),
     (["--hostfile", "nope", "ok.py"], "nope: cannot be read"),
-    (["--map-by", "moon", "ok.py"], "--map-by: found 'moon', expected core, socket or node"),
+    (["--map-by", "moon", "ok.py"], "--map-by: found 'moon', expected core, socket, node or ppr:N:node"),
     (["--model", "newton", "ok.py"], "--model newton: no such model"),
     (["--selector", "best", "ok.py"], "no selector 'best'"),
     (["--coll", "bcast", "ok.py"], "--coll bcast: expected NAME=VALUE"),
@@ -78,6 +78,7 @@ WRONG = [
     (["--trace", "t.bin", "ok.py"], "--trace t.bin: found no known suffix"),
     (["-x"], "-x: expected the name of a variable after it"),
     (["-genv", "A"], "-genv A: expected a value after it"),
+    (["-ppn", "x", "ok.py"], "-ppn: expected at least 1 rank a node, got x"),
 ]
 
 

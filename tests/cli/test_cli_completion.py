@@ -14,7 +14,7 @@ from pysmpi.cli.main import status_of as status
     ("words", "begun", "found"),
     [
         (["run", "--platform"], "graph", {"graphene"}),
-        (["run", "--map-by"], "", {"core", "socket", "node"}),
+        (["run", "--map-by"], "", {"core", "socket", "node", "ppr:N:node"}),
         (["run", "--model"], "hyb", {"hybrid"}),
         (["run", "--selector"], "mpich", {"mpich", "mpich4"}),
         (["run", "--compute"], "n", {"native", "none"}),

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pysmpi.errors import UsageError
+from pysmpi.mappings import MAPPINGS
 from pysmpi.platform import load
-from pysmpi.platform.placement import MAPPINGS, place
+from pysmpi.platform.placement import place
 
 MACHINE = """\
 name: three
@@ -103,7 +104,7 @@ def test_other_usage_errors(machine, tmp_path):
     with pytest.raises(UsageError, match="-n: expected at least 1 rank, got 0"):
         place(machine, 0)
     with pytest.raises(
-        UsageError, match='--map-by: expected one of core, socket, node, got "rank"'
+        UsageError, match='--map-by: expected one of core, socket, node, ppr:N:node, got "rank"'
     ):
         place(machine, 1, map_by="rank")
     with pytest.raises(UsageError, match="missing: cannot be read: No such file"):
@@ -141,3 +142,18 @@ def test_simgrid_s_files_are_filled_as_smpirun_does(tmp_path):
     two = load(path)
     assert spelled(place(two, 4)) == "n00 n10 n01 n11"
     assert spelled(place(two, 4, map_by="core")) == "n00 n01 n10 n11"
+
+
+def test_so_many_ranks_on_each_host(machine, hostfile):
+    assert spelled(place(machine, 5, map_by="ppr:2:node")) == "a0 a1 b0 b1 c:00"
+    assert spelled(place(machine, 3, map_by="ppr:1:node")) == "a0 b0 c:00"
+    assert spelled(place(machine, 4, map_by="ppr:3:node")) == "a0 a1 a2 b0"
+    # A host file's own limit holds too.
+    assert spelled(place(machine, 3, hostfile("b:1\na:4\n"), map_by="ppr:2:node")) == "b0 a0 a1"
+    with pytest.raises(
+        UsageError, match="expected room for 7 ranks, got 6 on 3 hosts with at most 2 a host"
+    ):
+        place(machine, 7, map_by="ppr:2:node")
+    for wrong in ("ppr:0:node", "ppr:2", "ppr:x:node"):
+        with pytest.raises(UsageError, match="expected one of core, socket, node, ppr:N:node"):
+            place(machine, 1, map_by=wrong)

@@ -67,7 +67,7 @@ def barrier(comm: Any) -> Contribution:
     return Meeting(core, me, call_of(core, me, "barrier"))
 
 
-def bcast(comm: Any, buf: Any, root: int) -> Contribution:
+def bcast(comm: Any, buf: Any, root: Any) -> Contribution:
     """Bcast."""
     core, me, place = where(comm)
     root = cint(root)
@@ -79,7 +79,7 @@ def bcast(comm: Any, buf: Any, root: int) -> Contribution:
     return Broadcast(core, me, call, message, root == (ROOT if place.inter else me))
 
 
-def gather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: int) -> Contribution:
+def gather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: Any) -> Contribution:
     """Gather and Gatherv."""
     core, me, place = where(comm)
     root = cint(root)
@@ -109,7 +109,7 @@ def gather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: int) -> Contrib
     return Gather(core, me, call, send, blocks if receives else None)
 
 
-def scatter(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: int) -> Contribution:
+def scatter(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: Any) -> Contribution:
     """Scatter and Scatterv."""
     core, me, place = where(comm)
     root = cint(root)
@@ -194,7 +194,7 @@ def alltoallw(comm: Any, sendbuf: Any, recvbuf: Any) -> Contribution:
     return Alltoall(core, me, call, None if in_place else held(send), held(receive))
 
 
-def reduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any, root: int) -> Contribution:
+def reduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any, root: Any) -> Contribution:
     """Reduce."""
     core, me, place = where(comm)
     root = cint(root)
