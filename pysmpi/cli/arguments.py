@@ -171,7 +171,8 @@ def _split(
             taken = 1 if equals else 2
             count = rest[0].partition("=")[2] if equals else rest[1] if len(rest) > 1 else ""
             if not count.isdecimal() or int(count) < 1:
-                raise UsageError(f"{name}: expected at least 1 rank a node, got {count or 'nothing'}")
+                got = count or "nothing"
+                raise UsageError(f"{name}: expected at least 1 rank a node, got {got}")
             options += ["--map-by", f"ppr:{int(count)}:node"]
         else:
             _check_name(name, arity)

@@ -8,6 +8,7 @@ of the run is the last one: files that the program writes are then as before.
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import pickle
@@ -117,6 +118,7 @@ def _execute(job: Job, match: OtherMatch, source: int, limit: float) -> Trial | 
     pid = _fork()
     if not pid:
         try:
+            gc.freeze()  # a search for cycles would copy all that was there before
             os.close(mine)
             simulator.begin()
             calls.observe_no_more()

@@ -154,12 +154,12 @@ class Executor:
             try:
                 found.append(work(self))
             except _InChild:
-                return
+                return  # all that was there before stays frozen: a search in it would copy it
             except BaseException:
+                gc.unfreeze()
                 self.stop()
                 raise
-            finally:
-                gc.unfreeze()
+            gc.unfreeze()
             raise _Served
 
         job.untimed(self._make_control, MOST_POLLS)

@@ -53,7 +53,7 @@ WRONG = [
     (["--hostfile", "strangers", "ok.py"], "strangers:1"),
     (["--hostfile", "empty", "ok.py"], "empty: expected at least one host, got none"),
     (["--hostfile", "nope", "ok.py"], "nope: cannot be read"),
-    (["--map-by", "moon", "ok.py"], "--map-by: found 'moon', expected core, socket, node or ppr:N:node"),
+    (["--map-by", "moon", "ok.py"], "--map-by: found 'moon', expected core, socket, node or ppr:N"),
     (["--model", "newton", "ok.py"], "--model newton: no such model"),
     (["--selector", "best", "ok.py"], "no selector 'best'"),
     (["--coll", "bcast", "ok.py"], "--coll bcast: expected NAME=VALUE"),

@@ -37,6 +37,7 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.memory.primitives.steady": {"scipy": _EXTRA},
     "pysmpi.memory.transfer.choice": {
         "pysmpi.memory.transfer.models": "most machines describe no memory",
+        "pysmpi.memory.transfer.names": "most runs give no option of a memory model",
         "pysmpi.memory.transfer.transport": "most machines describe no memory",
     },
     "pysmpi.platform.drawing": {"networkx": _EXTRA},

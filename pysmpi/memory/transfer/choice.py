@@ -11,6 +11,8 @@ from pysmpi.network.middleware import MiddlewareTransport
 from pysmpi.platform.config import Settings
 from pysmpi.platform.placement import Slot
 
+_NAMES = ("memory/protocol", "memory/primitive", "memory/line-state")
+
 
 def over(
     network: Transport,
@@ -26,6 +28,11 @@ def over(
     Raises UsageError for wrong options, also if no node is described.
     """
     read_library(settings)
+    if not settings.said.keys().isdisjoint(_NAMES):
+        # These rooms take longer to import than most runs need them.
+        from pysmpi.memory.transfer.names import check_names
+
+        check_names(settings)
     name = settings.text("memory/model")
     if isinstance(network, MiddlewareTransport):
         network.places = places

@@ -12,20 +12,16 @@ from pysmpi.memory.lines.machine import line_costs
 from pysmpi.memory.lines.pingpong import multi_line, single_line
 from pysmpi.memory.transfer.channel import Channel
 from pysmpi.memory.transfer.models import Builder, memory_model
+from pysmpi.memory.transfer.names import LINE_STATES
 from pysmpi.memory.transfer.room import Room
 from pysmpi.memory.transfer.timed import TimedChannel, added_overhead
 from pysmpi.platform.config import Settings
-
-STATES = {"E": "exclusive", "I": "invalid"}
 
 
 @memory_model("lines", "one line takes T_1, N lines take o N + q - p / N (Ramos and Hoefler 2013)")
 def lines(settings: Settings) -> Builder:
     """The line model; buffers are in the state of memory/line-state."""
-    text = settings.text("memory/line-state") or "E"
-    if text not in STATES:
-        raise UsageError(f"memory/line-state: expected E or I, found {text!r}")
-    state = STATES[text]
+    state = LINE_STATES[settings.text("memory/line-state") or "E"]
     overhead = added_overhead(settings)
 
     def build(room: Room, source: int, destination: int, sender: int, receiver: int) -> Channel:
