@@ -190,6 +190,11 @@ def begin() -> None:
     _limit.spent = 0.0
 
 
+def _searches() -> list[int]:
+    """How often Python has looked for cycles among objects that are not young."""
+    return [found["collections"] for found in gc.get_stats()[1:]]
+
+
 class Silence:
     """Discards output to the standard streams, from `begin` to its end as a context.
 
@@ -200,6 +205,7 @@ class Silence:
     def __init__(self) -> None:
         self.entered = 0
         self._undo: list[Callable[[], Any]] = []
+        self._searches = _searches()
 
     def __enter__(self) -> Silence:
         self.entered += 1
@@ -208,7 +214,9 @@ class Silence:
     def __exit__(self, *exception: object) -> None:
         self.entered -= 1
         if self._undo and not self.entered:
-            gc.collect()
+            # Without an earlier search all objects of the run are still among the young ones, and
+            # the caller's, perhaps millions, need no look.
+            gc.collect(1 if _searches() == self._searches else 2)
             self.end()
 
     def begin(self) -> None:
