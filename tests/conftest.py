@@ -1,7 +1,14 @@
-"""What all tests share: the same drawn examples in every run, unless others are asked for."""
+"""What all tests share.
+
+Property tests draw the same examples in every run, unless others are asked for. The end of a run
+says how many tests of mpi4py's suite passed, and which suites are missing.
+"""
+
+from __future__ import annotations
 
 import os
 import signal
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -20,7 +27,36 @@ for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
             number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL
         )
 
+# A line for each number of ranks on which mpi4py's suite ran.
+SUMMARIES = pytest.StashKey[list[str]]()
+
 _missing: set[str] = set()  # why acceptance suites were skipped
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[SUMMARIES] = []
+
+
+@pytest.fixture(scope="session")
+def summaries(pytestconfig: pytest.Config) -> list[str]:
+    """Lines to show at the end."""
+    return pytestconfig.stash[SUMMARIES]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    output = getattr(session.config, "workeroutput", None)  # in a process of pytest-xdist
+    if output is not None:
+        output["summaries"] = session.config.stash[SUMMARIES]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[SUMMARIES] += getattr(node, "workeroutput", {}).get("summaries", [])
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    for line in config.stash[SUMMARIES]:
+        terminalreporter.write_line(line)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

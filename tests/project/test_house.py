@@ -39,7 +39,7 @@ def commands():
 def test_readme_has_its_two_commands():
     main, tests = commands()
     assert main.endswith("pysmpi run -n 16 --platform graphene apps/npb_cg.py --class S")
-    assert tests.endswith("python -m pytest")
+    assert tests.endswith("python -m pytest -n 2 --dist loadfile")
 
 
 def test_readme_job_verifies():

@@ -255,7 +255,7 @@ def test_a_journal_belongs_to_one_sweep_and_loses_only_what_a_kill_cut_off(tmp_p
     ("arguments", "message"),
     [
         ({"models": ["hybird"]}, "did you mean hybrid"),
-        ({"placements": ["rack"]}, "placements: expected core, socket, node, ppr:N:node or the path"),
+        ({"placements": ["rack"]}, "placements: expected core, socket, node, ppr:N:node or"),
         ({"ranks": [0]}, "pysmpi.sweep: ranks: found 0, expected at least 1 rank"),
         ({"ranks": [2, 2]}, r"pysmpi.sweep: ranks\[1\]: expected each value once"),
         ({"computed": "none"}, "pysmpi.sweep: found 'computed', expected an option among"),
