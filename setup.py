@@ -15,10 +15,6 @@ ROOMS = [
     "pysmpi/network/flows.py",
     "pysmpi/runtime/process/exchange.py",
     "pysmpi/mpi/buffers/contiguous.py",
-    *(
-        f"pysmpi/mpi/collective/{name}.py"
-        for name in ("arguments_to_parts", "data", "execution", "reductions")
-    ),
     "pysmpi/mpi/point_to_point/envelopes.py",
     *(
         f"pysmpi/memory/transfer/{name}.py"

@@ -25,6 +25,12 @@ APPS = {
     "pingpong.py": ["--max", "256", "--repeats", "2"],
 }
 
+# They take seconds a run even at their smallest; npb.py is their common module.
+LONG = {
+    "hpl.py", "npb.py", "npb_dt.py", "npb_ep.py", "npb_ft.py", "npb_is.py", "npb_lu.py",
+    "npb_mg.py", "sweep3d.py",
+}  # fmt: skip
+
 # Prints a line a run: digests of the output, the report and the timeline.
 RUNS = """
 import contextlib, hashlib, io, json, sys
@@ -59,7 +65,7 @@ def runs(tmp_path: Path, jobs: list[dict[str, object]], seed: int = 0) -> list[s
 
 
 def test_every_application_is_there() -> None:
-    assert set(APPS) == {path.name for path in (ROOT / "apps").glob("*.py")}
+    assert {*APPS, *LONG} == {path.name for path in (ROOT / "apps").glob("*.py")}
 
 
 def test_runs_of_applications_give_the_bytes_of_processes(tmp_path: Path) -> None:
