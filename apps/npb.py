@@ -1,4 +1,4 @@
-"""What the NAS Parallel Benchmarks here share: random numbers, options and the final report.
+"""The common part of the NAS Parallel Benchmarks: random numbers, options and the final report.
 
 Reference: D. Bailey et al., "The NAS Parallel Benchmarks", RNR-94-007; version 3 of the code.
 """

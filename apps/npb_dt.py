@@ -206,7 +206,7 @@ def send(comm, node, data):
 
 
 def combine(comm, problem, node):
-    """What a node in the middle makes of the arrays that arrive."""
+    """Combine the arrays that arrive at a node in the middle."""
     weight = (node.number + 1) / (node.number + 2)
     result = np.zeros(problem.samples * FIELDS)
     for data in receive(comm, node):
@@ -215,7 +215,7 @@ def combine(comm, problem, node):
 
 
 def reduce_arrays(comm, node):
-    """What a sink makes of the arrays that arrive: a number."""
+    """Reduce the arrays that arrive at a sink to a number."""
     total = 0
     for data in receive(comm, node):
         # The sum from the first to the last, as NPB takes it: the fraction is cut off.

@@ -153,7 +153,7 @@ class Field:
         return field
 
     def factors(self):
-        """What each wave is multiplied with in an iteration."""
+        """The factor of each wave in an iteration."""
         sizes = (self.problem.z, self.problem.y, self.problem.x)
         starts = (0, *self.wave_starts)
         squares = []

@@ -54,7 +54,7 @@ CLASSES = {
 
 @dataclass
 class Level:
-    """What a rank knows of one grid; lists are by axis (z, y, x).
+    """A rank's part of one grid; lists are by axis (z, y, x).
 
     `shape` is that of the rank's part with a layer of its neighbours' points around it; a rank
     without points of its own has a part that is 2 thick.  On the way down to the next coarser

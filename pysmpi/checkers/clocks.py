@@ -100,7 +100,7 @@ class ClockMeeting:
         self.joint: Stamp | None = None
 
     def together(self, size: int) -> list[Stamp]:
-        """What all know that have entered: one clock once these are all, `size` ranks."""
+        """The joint clock of the ranks that have entered; shared once all `size` ranks have."""
         if len(self.clocks) < size:
             return list(self.clocks.values())
         if self.joint is None:

@@ -135,7 +135,7 @@ class Regulator:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class AbstractPricing:
-    """What a plan knows of its pricing; `kernel.requests.Pricing` is the base of all pricings."""
+    """The interface of a pricing to a plan; `kernel.requests.Pricing` is the base of all."""
 
 
 # That of bytes which both ends see in shared memory.

@@ -61,7 +61,7 @@ class Request:
 
 
 class AbstractProcess(Event):
-    """What requests and the choices of a run use of a `kernel.process.Process`."""
+    """The part of `kernel.process.Process` that requests and choices use."""
 
     def __init__(self, engine: "AbstractEngine", pid: int, slot: int) -> None:
         self.engine: AbstractEngine = engine
@@ -93,7 +93,7 @@ class AbstractProcess(Event):
 
 
 class AbstractEngine:
-    """What requests, processes and the choices of a run use of the `kernel.engine.Engine`."""
+    """The part of `kernel.engine.Engine` that requests, processes and choices use."""
 
     def __init__(self, transport: Transport, slots: int) -> None:
         self.queue: EventQueue = EventQueue()
@@ -156,7 +156,7 @@ class AbstractEngine:
 
 
 class AbstractMailbox:
-    """What a context knows of its mailboxes; they are `kernel.matching.Mailbox`."""
+    """The part of `kernel.matching.Mailbox` that contexts use."""
 
 
 class Context:

@@ -62,7 +62,7 @@ class SiteCollective:
 
 @dataclass
 class RunActivity:
-    """What happened in a run, and when.
+    """The events of a run with their dates.
 
     `kind`, `process`, `date` (s), `a`, `b`, `x` are the columns of the events; in those of calls,
     `a` is the number of a site. `messages` has a row for each message, with the columns of

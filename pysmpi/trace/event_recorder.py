@@ -46,7 +46,7 @@ _MESSAGE_COLUMNS: Final = len(MessageRows._fields)
 
 
 class Stage(Protocol):
-    """What the recorder of events asks about the run."""
+    """The questions of the recorder of events about the run."""
 
     def kind_of(self, process: Process) -> int:
         """MAIN, THREAD or BACKGROUND."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from pysmpi.kernel.process import Process
@@ -120,10 +121,7 @@ class PersistentCollective(CollectiveOperation):
     def start(self) -> None:
         """Begin once more."""
         self.starts += 1
-        template = self.template
-        part = template.again()
-        part.label, part.context = template.label, template.context
-        self.begin(part, -(self.identity << 32 | self.starts))
+        self.begin(copy.copy(self.template), -(self.identity << 32 | self.starts))
 
     def release(self) -> None:
         """The rank will not start the call again; the last rank ends its context."""

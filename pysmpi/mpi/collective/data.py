@@ -95,9 +95,6 @@ class Broadcast(Contribution):
         self.message = message
         self.sends = sends
 
-    def again(self) -> Contribution:
-        return Broadcast(self.core, self.me, self.call, self.message, self.sends)
-
     def collect(self) -> None:
         """Copy the root's message."""
         if self.sends or self.call.root < 0 or self.message.nbytes == 0:
@@ -128,9 +125,6 @@ class Gather(Contribution):
         self.message = message
         self.blocks = blocks  # at the root
         self.delivered = False
-
-    def again(self) -> Contribution:
-        return Gather(self.core, self.me, self.call, self.message, self.blocks)
 
     def collect(self) -> None:
         """At the root: take the blocks that have not been delivered."""
@@ -196,9 +190,6 @@ class Scatter(Contribution):
         self.message = message
         self.kept: dict[int, Any] = {}
 
-    def again(self) -> Contribution:
-        return Scatter(self.core, self.me, self.call, self.blocks, self.message)
-
     def collect(self) -> None:
         """Copy the own block."""
         message = self.message
@@ -248,9 +239,6 @@ class Allgather(Contribution):
         self.message = message
         self.blocks = blocks
         self.exempt = False
-
-    def again(self) -> Contribution:
-        return Allgather(self.core, self.me, self.call, self.message, self.blocks)
 
     def collect(self) -> None:
         """Take all blocks."""
@@ -315,9 +303,6 @@ class Alltoall(Contribution):
         self.incoming = incoming
         self.kept: list[Any] | None = None
         self.folded = False  # its contribution
-
-    def again(self) -> Contribution:
-        return Alltoall(self.core, self.me, self.call, self.outgoing, self.incoming)
 
     def begin(self, number: int) -> None:
         """In place, the contribution would be overwritten: save it."""

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from mypy_extensions import mypyc_attr
-
 from pysmpi.collectives.cache import ready_after, schedule_for
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
@@ -77,7 +75,6 @@ _DETAILS = {
 }
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Contribution:
     """One rank's contribution to a collective call, and its results.
 
@@ -88,7 +85,6 @@ class Contribution:
 
     __slots__ = ("board", "call", "collected", "context", "core", "error", "label", "me",
                  "number", "other", "request", "values")  # fmt: skip
-    __deletable__ = ["board", "other", "values"]
 
     board: CollectiveState
     other: CollectiveState
@@ -106,10 +102,6 @@ class Contribution:
         self.request: KernelRequest | None = None  # of a non-blocking call
         self.collected = False
         self.error: int = SUCCESS
-
-    def again(self) -> Contribution:
-        """The part in another start of the same persistent call."""
-        raise NotImplementedError
 
     def begin(self, number: int) -> None:
         """Enter the call of this number."""
@@ -169,9 +161,6 @@ class Meeting(Contribution):
     """A barrier: no data."""
 
     __slots__ = ()
-
-    def again(self) -> Contribution:
-        return Meeting(self.core, self.me, self.call)
 
     def begin(self, number: int) -> None:
         """No contribution."""

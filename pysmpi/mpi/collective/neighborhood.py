@@ -107,11 +107,6 @@ class Neighborhood(Contribution):
         self.objects: list[Any] = []
         self.kept: dict[int, Any] | None = None
 
-    def again(self) -> Contribution:
-        return Neighborhood(
-            self.core, self.me, self.call, self.neighbors, self.outgoing, self.incoming
-        )
-
     def outgoing_at(self, position: int) -> Any:
         """The data of this rank for the target at a position."""
         if self.kept is not None:

@@ -72,12 +72,6 @@ class Reduction(Combining):
         self.stop = whole.nbytes if stop is None else stop
         self.whole = whole
 
-    def again(self) -> Contribution:
-        return Reduction(
-            self.core, self.me, self.call, self.operator, self.message, self.target, self.whole,
-            self.start, self.stop,
-        )  # fmt: skip
-
     def combined(self, board: CollectiveState) -> tuple[int, Any]:
         """The combined contributions of one board, after an error class.
 
@@ -171,12 +165,6 @@ class Prefix(Combining):
         self.record: Type = message.datatype._live()
         self.target = target
         self.exclusive = exclusive
-
-    def again(self) -> Contribution:
-        return Prefix(
-            self.core, self.me, self.call, self.operator, self.message, self.target,
-            self.exclusive,
-        )  # fmt: skip
 
     def begin(self, number: int) -> None:
         """In the order of an algorithm each rank combines separately, so its inputs are kept."""
