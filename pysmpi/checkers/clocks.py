@@ -12,7 +12,7 @@ from typing import Any
 
 from pysmpi.checkers.order import CallGroup, group_of
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import SYNCHRONOUS, Receive, Request, Send, Transfer
+from pysmpi.kernel.requests import SYNCHRONOUS, KernelRequest, Receive, Send, Transfer
 from pysmpi.mpi.base.constants import LOCK_EXCLUSIVE
 from pysmpi.mpi.calls import CallKind, MpiCall
 from pysmpi.mpi.rma.windows import Win
@@ -117,10 +117,10 @@ class Clocks:
     def __init__(self, session: Any) -> None:
         self.session = session
         self.of: dict[int, Clock] = {}
-        self.sent: dict[Request, Stamp] = {}
-        self.posted: dict[Request, Stamp] = {}  # of receives
-        self.known: dict[Request, Stamp] = {}  # by a complete request, what its rank learns
-        self.starts: dict[int, list[Request]] = {}  # by id of the call
+        self.sent: dict[KernelRequest, Stamp] = {}
+        self.posted: dict[KernelRequest, Stamp] = {}  # of receives
+        self.known: dict[KernelRequest, Stamp] = {}  # by a complete request, what its rank learns
+        self.starts: dict[int, list[KernelRequest]] = {}  # by id of the call
         self.awaited: dict[int, list[Any]] = {}
         self.inside: dict[int, tuple[CallGroup, int]] = {}
         self.counts: dict[tuple[Any, int], int] = {}
@@ -194,7 +194,7 @@ class Clocks:
         for table in tables:
             table.pop(id(call), None)
 
-    def _learn(self, clock: Clock, request: Request) -> None:
+    def _learn(self, clock: Clock, request: KernelRequest) -> None:
         if request.done:
             learnt = self.known.pop(request, None)
             if learnt is not None:
@@ -209,18 +209,18 @@ class Clocks:
         if name[0] == "I" and len(name) > 1:
             name = name[1:].capitalize()
         root = call.arguments.get("root")
-        core = group.core
-        rooted = isinstance(root, int) and 0 <= root < core.size and not core.inter
+        communicator = group.communicator
+        rooted = isinstance(root, int) and 0 <= root < communicator.size and not communicator.inter
         if name in _FROM_ROOT and rooted:
-            source = meeting.clocks.get(core.group[root])
+            source = meeting.clocks.get(communicator.group[root])
             if source is not None:
                 clock.learn(source)
         elif name in _TO_ROOT and rooted:
-            if core.group[root] == pid:
+            if communicator.group[root] == pid:
                 for other in meeting.together(len(group.pids)):
                     clock.learn(other)
         elif name in _PREFIX:
-            for other_pid in core.group[: core.rank_of(pid)]:
+            for other_pid in communicator.group[: communicator.rank_of(pid)]:
                 if other_pid in meeting.clocks:
                     clock.learn(meeting.clocks[other_pid])
         else:
@@ -232,7 +232,7 @@ class Clocks:
 
     # Messages.
 
-    def request_started(self, request: Request, process: Process, now: float) -> None:
+    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A message or a receive begins."""
         call = self.session.call_on(process)
         if call is None or isinstance(request, Transfer):
@@ -268,7 +268,7 @@ class Clocks:
         side = call.values[0]._impl
         if side is None:
             return
-        pid, key = call.rank.pid, side.window.core.p2p.number
+        pid, key = call.rank.pid, side.window.communicator.p2p.number
         name = call.name
         if name in ("Post", "Complete"):
             group = side.started if name == "Complete" else None
@@ -276,13 +276,13 @@ class Clocks:
                 members = getattr(getattr(call.values[1], "_impl", None), "members", ())
                 pids = list(members)
             else:
-                pids = [side.window.core.group[rank] for rank in group or ()]
+                pids = [side.window.communicator.group[rank] for rank in group or ()]
             for other in pids:
                 self.signals.setdefault((key, name, pid, other), []).append(self.stamp(pid))
         elif name in ("Unlock", "Unlock_all"):
             # Before the call returns, another rank may already have the lock.
-            core, clock = side.window.core, self.now(pid)
-            targets = range(core.size) if name == "Unlock_all" else [call.arguments["rank"]]
+            communicator, clock = side.window.communicator, self.now(pid)
+            targets = range(communicator.size) if name == "Unlock_all" else [call.arguments["rank"]]
             for target in targets:
                 exclusive = self.held.pop((key, pid, target), False)
                 known = self.locks.get((key, target))
@@ -298,18 +298,18 @@ class Clocks:
         side = call.values[0]._impl
         if side is None:
             return
-        core = side.window.core
-        pid, key, name = call.rank.pid, core.p2p.number, call.name
+        communicator = side.window.communicator
+        pid, key, name = call.rank.pid, communicator.p2p.number, call.name
         clock = self.now(pid)
         if name == "Start":
             for rank in side.started or ():
-                self._take((key, "Post", core.group[rank], pid), clock)
+                self._take((key, "Post", communicator.group[rank], pid), clock)
         elif name in ("Wait", "Test") and side.exposure is None:
-            for other in core.group:
+            for other in communicator.group:
                 self._take((key, "Complete", other, pid), clock)
         elif name in ("Lock", "Lock_all"):
             exclusive = name == "Lock" and call.arguments["lock_type"] == LOCK_EXCLUSIVE
-            targets = range(core.size) if name == "Lock_all" else [call.arguments["rank"]]
+            targets = range(communicator.size) if name == "Lock_all" else [call.arguments["rank"]]
             for target in targets:
                 if isinstance(target, int):
                     self.held[key, pid, target] = exclusive

@@ -57,14 +57,14 @@ def communicator_handle(call: MpiCall) -> Any:
     return None
 
 
-def core_of(rank: Rank, handle: Any) -> Communicator | None:
+def communicator_of(rank: Rank, handle: Any) -> Communicator | None:
     """The communicator to which a handle of a rank points; None for a null handle."""
     impl = getattr(handle, "_impl", None)
     if impl is None:
         return None
     find = getattr(impl, "find", None)
-    core = impl if find is None else find(rank)
-    return core if isinstance(core, Communicator) else None
+    communicator = impl if find is None else find(rank)
+    return communicator if isinstance(communicator, Communicator) else None
 
 
 def place(call: MpiCall, note: str = "") -> Place:

@@ -71,7 +71,7 @@ class WatchedRegion:
         last = np.concatenate((breaks, [len(offsets) - 1]))
         return cls(address + offsets[first], address + offsets[last] + 1)
 
-    def meets(self, other: WatchedRegion) -> bool:
+    def overlaps(self, other: WatchedRegion) -> bool:
         """Whether the two have a byte in common."""
         if self.high <= other.low or other.high <= self.low:
             return False
@@ -114,9 +114,9 @@ def regions_of(message: Any) -> list[WatchedRegion]:
     return [] if found is None else [found]
 
 
-def meet(some: Sequence[WatchedRegion], others: Sequence[WatchedRegion]) -> bool:
+def overlap(some: Sequence[WatchedRegion], others: Sequence[WatchedRegion]) -> bool:
     """Whether one of some regions has a byte in common with one of the others."""
-    return any(one.meets(other) for one in some for other in others)
+    return any(one.overlaps(other) for one in some for other in others)
 
 
 class Watched:
@@ -193,7 +193,7 @@ class MemoryWatch:
     ) -> None:
         region = WatchedRegion.of_array(memory)
         for one in list(watched.values()):
-            if meet(one.regions, (region,)):
+            if overlap(one.regions, (region,)):
                 code = frame.f_code
                 site = CallSite(code.co_filename, frame.f_lineno, code.co_qualname)
                 one.told(rank, writes, region, site)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pysmpi.checkers.describing import communicator_handle, core_of
+from pysmpi.checkers.describing import communicator_handle, communicator_of
 from pysmpi.mpi.calls import CallKind, MpiCall
 from pysmpi.mpi.files.files import File
 from pysmpi.mpi.groups.communicator import Communicator
@@ -33,7 +33,7 @@ class CallGroup(NamedTuple):
 
     key: Any
     pids: tuple[int, ...]
-    core: Communicator
+    communicator: Communicator
     noun: str  # of the object, if it is no communicator
 
 
@@ -47,17 +47,22 @@ def group_of(call: MpiCall) -> CallGroup | None:
         side = call.values[0]._impl if isinstance(call.values[0], Win) else None
         if side is None:
             return None
-        core = side.window.core
-        return CallGroup(("window", core.p2p.number), tuple(core.group), core, "the window")
+        communicator = side.window.communicator
+        return CallGroup(
+            ("window", communicator.p2p.number),
+            tuple(communicator.group),
+            communicator,
+            "the window",
+        )
     elif kind is CallKind.FILE and name in _FILE:
         impl = call.values[0]._impl if isinstance(call.values[0], File) else None
         if impl is None:
             return None
-        shared = impl.file.core
+        shared = impl.file.communicator
         return CallGroup(("file", shared.p2p.number), tuple(shared.group), shared, "the file")
     elif name not in _MADE_ON or kind is CallKind.LOCAL:
         return None
-    found = core_of(call.rank, communicator_handle(call))
+    found = communicator_of(call.rank, communicator_handle(call))
     if found is None or found.revoked or (found.size == 1 and not found.inter):
         return None
     if found.inter and name in _MADE_ON:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from pysmpi.checkers.clocks import Clocks
 from pysmpi.checkers.memory import MemoryWatch
-from pysmpi.kernel.requests import AbstractProcess, Request
+from pysmpi.kernel.requests import AbstractProcess, KernelRequest
 from pysmpi.mpi.calls import MpiCall
 from pysmpi.plugins import Registry
 from pysmpi.runtime.findings import Finding
@@ -20,7 +20,7 @@ class CheckContext(Protocol):
 
     clean: bool  # whether every rank came to its end
     deadlocked: bool  # whether the run ended by a deadlock
-    starts: dict[Request, MpiCall]  # the calls that started requests which are under way
+    starts: dict[KernelRequest, MpiCall]  # the calls that started requests which are under way
     clocks: Clocks
     memory: MemoryWatch
 
@@ -30,7 +30,7 @@ class CheckContext(Protocol):
     def call_on(self, process: AbstractProcess) -> MpiCall | None:
         """The call in which a process is."""
 
-    def prepared_by(self, call: MpiCall, request: Request | None) -> MpiCall:
+    def prepared_by(self, call: MpiCall, request: KernelRequest | None) -> MpiCall:
         """The call that made a persistent request which `call` starts; for others `call` itself."""
 
 

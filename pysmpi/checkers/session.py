@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from pysmpi.checkers.clocks import Clocks
 from pysmpi.checkers.memory import MemoryWatch
 from pysmpi.checkers.registry import Checker, listeners
-from pysmpi.kernel.requests import AbstractProcess, Request
+from pysmpi.kernel.requests import AbstractProcess, KernelRequest
 from pysmpi.mpi import calls
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import CallKind, MpiCall, Procedure
 from pysmpi.mpi.point_to_point.polling import MOST
-from pysmpi.mpi.point_to_point.requests import Request as RequestHandle
+from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.runtime.exit_status import MPI_ERROR
 from pysmpi.runtime.findings import Finding, joined, report
 from pysmpi.runtime.simulation import RankState, Simulation
@@ -48,7 +48,7 @@ class CheckSession:
         self.clean = False
         self.deadlocked = False
         self.simulation: Simulation | None = None
-        self.starts: dict[Request, MpiCall] = {}
+        self.starts: dict[KernelRequest, MpiCall] = {}
         self._calls: dict[AbstractProcess, MpiCall] = {}
         self._prepared: dict[int, tuple[Any, MpiCall]] = {}  # persistent operations, by id
         self.memory = MemoryWatch()
@@ -112,7 +112,7 @@ class CheckSession:
         """The call in which a process is."""
         return self._calls.get(process)
 
-    def prepared_by(self, call: MpiCall, request: Request | None) -> MpiCall:
+    def prepared_by(self, call: MpiCall, request: KernelRequest | None) -> MpiCall:
         """The call that made a persistent request which `call` starts; for others `call` itself."""
         if call.name in ("Start", "Startall"):
             for operation in call.operations:
@@ -124,13 +124,13 @@ class CheckSession:
 
     # Events of the kernel.
 
-    def request_started(self, request: Request, process: AbstractProcess, now: float) -> None:
+    def request_started(self, request: KernelRequest, process: AbstractProcess, now: float) -> None:
         """A call starts a request."""
         call = self._calls.get(process)
         if call is not None:
             self.starts[request] = call
 
-    def request_completed(self, request: Request, now: float) -> None:
+    def request_completed(self, request: KernelRequest, now: float) -> None:
         """A request is complete: its start is no longer needed, except for a message."""
         message = getattr(request, "message", None)
         if message is not None or not hasattr(request, "mode"):
@@ -138,7 +138,7 @@ class CheckSession:
             if message is not None:
                 self.starts.pop(message, None)
 
-    def _note(self, handle: RequestHandle, call: MpiCall) -> None:
+    def _note(self, handle: Request, call: MpiCall) -> None:
         """Remember the call that started a non-blocking collective operation."""
         operation = handle._impl
         if operation is not None and call.name.endswith("_init"):
@@ -184,7 +184,7 @@ class CheckSession:
                     raise
                 if not engine.stopped:
                     _quietly(rank, returned, call, result)
-                    if isinstance(result, RequestHandle):
+                    if isinstance(result, Request):
                         self._note(result, call)
                 return result
             finally:

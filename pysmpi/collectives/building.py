@@ -208,10 +208,10 @@ class Everybody:
         """All ranks have arrived."""
         return True
 
-    def tell(self, group: Sequence[int]) -> None:
+    def publish(self, group: Sequence[int]) -> None:
         """All ranks know the others."""
 
-    def told(self, rank: int) -> Sequence[int]:
+    def published(self, rank: int) -> Sequence[int]:
         """All but rank 0 are on one list."""
         return self.group
 

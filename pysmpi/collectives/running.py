@@ -2,7 +2,7 @@
 
 Such an algorithm is a generator `def name(c: Call, look: Lookout) -> Iterator[Builder]`. Each part
 that it begins (`look.begin`) and yields is executed before it continues. Between two parts it may
-check for messages. The lookout's board holds data that a message would carry between the ranks of a
+check for messages. The lookout's `notes` hold data that a message would carry between ranks of a
 call, such as the list of ranks that have arrived.
 """
 
@@ -40,18 +40,18 @@ class Patience:
 class Lookout:
     """The view of a rank while its algorithm runs.
 
-    `board` is shared by the ranks of the call; `tag` identifies the messages of the call.
+    `notes` are shared by the ranks of the call; `tag` identifies the messages of the call.
     """
 
-    __slots__ = ("board", "context", "patience", "rank", "tag")
+    __slots__ = ("notes", "context", "patience", "rank", "tag")
 
     def __init__(
-        self, context: Context, rank: int, tag: int, board: Notes, patience: Patience
+        self, context: Context, rank: int, tag: int, notes: Notes, patience: Patience
     ) -> None:
         self.context = context
         self.rank = rank
         self.tag = tag
-        self.board = board
+        self.notes = notes
         self.patience = patience
 
     def begin(self, c: Call) -> Builder:
@@ -74,27 +74,27 @@ class Lookout:
         self.patience.failures = 0 if found else self.patience.failures + 1
         return found
 
-    def tell(self, group: Sequence[int]) -> None:
-        """Put a list of ranks on the board, for each of them."""
+    def publish(self, group: Sequence[int]) -> None:
+        """Put a list of ranks into the notes, for each of them."""
         for rank in group:
-            self.board[self.tag, rank] = group
+            self.notes[self.tag, rank] = group
 
-    def told(self, rank: int) -> Sequence[int] | None:
+    def published(self, rank: int) -> Sequence[int] | None:
         """The list that contains `rank`, or None."""
-        return self.board.get((self.tag, rank))
+        return self.notes.get((self.tag, rank))
 
     def leave(self) -> None:
-        """Remove the entries of this rank from the board, at the end of the call."""
+        """Remove the entries of this rank from the notes, at the end of the call."""
         for tag in (self.tag, self.tag + REST):
-            self.board.pop((tag, self.rank), None)
+            self.notes.pop((tag, self.rank), None)
 
     def further(self) -> Lookout:
         """The view of a second part of the call; its messages have other tags."""
-        return Lookout(self.context, self.rank, self.tag + REST, self.board, self.patience)
+        return Lookout(self.context, self.rank, self.tag + REST, self.notes, self.patience)
 
     def before(self, rank: int) -> int:
         """The rank before `rank` on its list (0 for the first); `ANY` if it is not yet known."""
-        group = self.told(rank)
+        group = self.published(rank)
         if group is None:
             return ANY
         place = group.index(rank)

@@ -21,7 +21,7 @@ from pysmpi.kernel.matching import ANY, mailboxes_of
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.deadlock import describe
 from pysmpi.runtime.simulation import RankState, Simulation
-from pysmpi.runtime.waiting import Census
+from pysmpi.runtime.waiting import WaitFinder
 
 _MOST_MESSAGES = 50  # lines of `queue`
 
@@ -94,7 +94,7 @@ class Prompt(pdb.Pdb):
     def _places(self) -> Iterator[tuple[Rank, str, str]]:
         """Each rank with its state and its line."""
         simulation = self.simulation
-        census = Census(simulation)
+        finder = WaitFinder(simulation)
         for rank in simulation.universe.ranks:
             outcome = simulation.outcomes[rank.pid]
             if outcome.state is not RankState.RUNNING or rank.fiber is None:
@@ -104,7 +104,7 @@ class Prompt(pdb.Pdb):
                 frame, line = self.get_stack(*self.origin)[0][-1]
                 yield rank, "here", f"{shorten(frame.f_code.co_filename)}:{line}"
             else:
-                waits = census.waits(rank)
+                waits = finder.waits(rank)
                 if not waits:
                     yield rank, "has not begun", ""
                     continue
@@ -165,12 +165,12 @@ class Prompt(pdb.Pdb):
     def do_queue(self, arg: str) -> None:
         """queue
         List messages that were sent and have no receive, and receives without a message."""
-        census = Census(self.simulation)
+        finder = WaitFinder(self.simulation)
         lines: list[str] = []
-        for core in census.cores:
-            context = core.p2p
+        for communicator in finder.communicators:
+            context = communicator.p2p
             name = f" on communicator {context.number}" if context.number > 1 else ""
-            sources = census.sources(context)
+            sources = finder.sources(context)
             for destination, box in mailboxes_of(context).items():
                 pid = context.members[destination].pid
                 for send in box.waiting():

@@ -24,7 +24,7 @@ from pysmpi.explore.guide import StrategyGuide
 from pysmpi.explore.schedule import Decisions, Replayed
 from pysmpi.explore.strategy import TIME
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Receive, Request, Transfer
+from pysmpi.kernel.requests import KernelRequest, Receive, Transfer
 from pysmpi.mpi import calls
 from pysmpi.mpi.base.ranks import Universe
 from pysmpi.runtime import simulator
@@ -49,7 +49,7 @@ class ForcedMatch:
         self.source = source
         self.count = 0
 
-    def request_started(self, request: Request, process: Process, now: float) -> None:
+    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """Name the source of the receive before it is posted."""
         if not isinstance(request, Receive) or isinstance(request, Transfer):
             return

@@ -14,7 +14,7 @@ from pysmpi.explore.events import Decision, Offer, Trace, dependent, event_of
 from pysmpi.explore.schedule import Decisions, checksum
 from pysmpi.explore.strategy import Strategy
 from pysmpi.kernel.choices import ORDER, PROBE, SEND, TURN, Alternative, Control, Gate
-from pysmpi.kernel.requests import AbstractProcess, Receive, Request, Send
+from pysmpi.kernel.requests import AbstractProcess, KernelRequest, Receive, Send
 from pysmpi.mpi.base.ranks import Universe
 
 
@@ -56,10 +56,10 @@ class Observer:
         # Of each event, the lines of the program, if they are wanted.
         self.sites: list[str] | None = [] if located else None
         self.universe: Universe | None = None
-        self._lines: dict[Request, str] = {}
+        self._lines: dict[KernelRequest, str] = {}
         self._now = -1  # the event that is happening
         self._past: dict[AbstractProcess, int] = {}
-        self._of: dict[Request, int] = {}  # pasts of requests
+        self._of: dict[KernelRequest, int] = {}  # pasts of requests
         self._collective: dict[AbstractProcess, int] = {}
         self._places: dict[str, int] = {}
 
@@ -228,7 +228,7 @@ class Observer:
         elif not send.detached:
             self._of[send] = mine
 
-    def waited(self, process: AbstractProcess, requests: Sequence[Request]) -> None:
+    def waited(self, process: AbstractProcess, requests: Sequence[KernelRequest]) -> None:
         """A process has waited for requests, or has ended a collective operation."""
         past = self._past.get(process, 0)
         found = past | self._collective.pop(process, 0)

@@ -31,7 +31,7 @@ from pysmpi.platform.profiles import (
 from pysmpi.runtime.deadlock import group_waits, table
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.simulation import RankState, Simulation
-from pysmpi.runtime.waiting import Census
+from pysmpi.runtime.waiting import WaitFinder
 
 # Models in which a message is a flow through the links of its route.
 FLOWS = ("hybrid", "fluid", "cm02", "lv08", "ib")
@@ -317,8 +317,8 @@ class Injection:
         if self.report is not None:
             return
         simulation = self.simulation
-        census = Census(simulation)
-        waits = [wait for rank in simulation.waiting() for wait in census.waits(rank)]
+        finder = WaitFinder(simulation)
+        waits = [wait for rank in simulation.waiting() for wait in finder.waits(rank)]
         lost = {rank.pid for rank in ranks}
         groups = group_waits([wait for wait in waits if wait.pid in lost], True)
         for group in groups:

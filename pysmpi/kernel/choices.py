@@ -29,8 +29,8 @@ from pysmpi.kernel.requests import (
     AbstractEngine,
     AbstractProcess,
     Context,
+    KernelRequest,
     Receive,
-    Request,
     Send,
 )
 from pysmpi.kernel.sharing import INFINITY
@@ -92,7 +92,7 @@ class Gate:
         self.free: Any = None
         self.answer: str = ""
         self.order: int = 0
-        self.request: Request = Request()
+        self.request: KernelRequest = KernelRequest()
 
 
 class Control:
@@ -117,7 +117,7 @@ class Control:
         self.labels: dict[Context, str] = {}
         self.groups: dict[int, int] = {}  # contexts by the checksum of their members
         self.serials: dict[tuple[str, int, int], int] = {}
-        self.numbers: dict[Request, int] = {}
+        self.numbers: dict[KernelRequest, int] = {}
         self.refused: dict[int, int] = {}
         self.deciding: bool = False  # whether a decision takes effect
         self.naps: int = 0  # sleeps since the last decision
@@ -174,7 +174,7 @@ class Control:
         If none does, a standard send is buffered, or it waits.
         """
         if box.wild > 0 or len(box.probes) > 0:
-            self.settled(box)
+            self.match_forced(box)
             if not send.unexpected:
                 return True
         if send.mode == STANDARD and send.payload is not None:
@@ -197,7 +197,7 @@ class Control:
         self.numbers[receive] = self.serial(label, -1, receive.destination)
         self.boxes[box] = f"{label}:{receive.destination}"
 
-    def settled(self, box: Mailbox) -> None:
+    def match_forced(self, box: Mailbox) -> None:
         """Match all that has no choice in a mailbox with wildcards."""
         while True:
             receives = box.posted()
@@ -243,7 +243,7 @@ class Control:
         picked: int = self.pick(kind, options)
         return picked
 
-    def waited(self, process: AbstractProcess, requests: "list[Request]") -> None:
+    def waited(self, process: AbstractProcess, requests: "list[KernelRequest]") -> None:
         """A process knows that some requests are complete."""
         if self.observer is not None:
             self.observer.waited(process, requests)
@@ -266,7 +266,7 @@ class Control:
                 least = place
         return best
 
-    def settle(self) -> bool:
+    def decide(self) -> bool:
         """No process can continue: decide something; False if there is nothing to decide."""
         engine = self.engine
         if not engine.queue.empty() and self.naps < NAPS and not engine.only_timeouts():
@@ -356,7 +356,7 @@ class Control:
             box.cancel(receive)
             box.cancel(send)
             self.engine.join(send, receive)
-        self.settled(box)
+        self.match_forced(box)
 
     def _show(self, box: Mailbox, send: Send) -> None:
         """From now on wildcards prefer this message: its receiver has seen it."""
@@ -392,7 +392,7 @@ class Control:
 
     def wait(self, gate: Gate) -> str:
         """Have the running process wait; return the answer."""
-        gate.process.settle()
+        gate.process.finish_compute()
         engine = self.engine
         engine.order += 1
         gate.order = engine.order

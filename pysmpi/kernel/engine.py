@@ -14,8 +14,8 @@ from pysmpi.kernel.plan import Gap, Port, Transport
 from pysmpi.kernel.requests import (
     AbstractEngine,
     AbstractProcess,
+    KernelRequest,
     Receive,
-    Request,
     Send,
     Transfer,
     pricing_of,
@@ -140,7 +140,7 @@ class Alarm(Event):
 
     def __init__(self, engine: "Engine") -> None:
         self.engine: Engine = engine
-        self.request: Request = Request()
+        self.request: KernelRequest = KernelRequest()
 
     def fire(self) -> None:
         """Ring."""
@@ -187,7 +187,7 @@ class Engine(AbstractEngine):
         self.control = control
         self.controlled = True
 
-    def waited(self, process: AbstractProcess, requests: "list[Request]") -> None:
+    def waited(self, process: AbstractProcess, requests: "list[KernelRequest]") -> None:
         """A process knows that some requests are complete."""
         if self.control is not None:
             self.control.waited(process, requests)
@@ -214,7 +214,7 @@ class Engine(AbstractEngine):
                     self.meter.enter(SOLVER)
                     self.system.share()
                     self.meter.enter(KERNEL)
-            if self.control is not None and self.control.settle():
+            if self.control is not None and self.control.decide():
                 continue
             if queue.empty():
                 if self.idle is not None and self.idle():
@@ -294,19 +294,19 @@ class Engine(AbstractEngine):
                 return False
         return True
 
-    def alarm(self, date: float) -> Request:
+    def alarm(self, date: float) -> KernelRequest:
         """Return a request that completes at `date` (s)."""
         alarm = Alarm(self)
         self.queue.push(date, alarm)
         return alarm.request
 
-    def complete_at(self, date: float, request: Request) -> None:
+    def complete_at(self, date: float, request: KernelRequest) -> None:
         """Complete `request` at `date` (s), unless it completes before."""
         alarm = Alarm(self)
         alarm.request = request
         self.queue.push(date, alarm)
 
-    def call_off(self, date: float, request: Request) -> None:
+    def call_off(self, date: float, request: KernelRequest) -> None:
         """Cancel an event of `alarm` or `complete_at`."""
         for event in self.queue.at(date):
             if isinstance(event, Alarm) and event.request is request:
@@ -379,7 +379,7 @@ class Engine(AbstractEngine):
                 for coming in box.coming(receive, self.now):
                     coming.awaited = True
             if box.wild > 0:
-                self.control.settled(box)
+                self.control.match_forced(box)
         elif box.unexpected > 0 and is_wild(receive):
             for coming in box.coming(receive, self.now):
                 self._await(coming)
@@ -397,7 +397,7 @@ class Engine(AbstractEngine):
             box.watch(receive)
             if self.control is not None:
                 self.control.received(receive, box)
-                self.control.settled(box)
+                self.control.match_forced(box)
             elif box.unexpected > 0:
                 for coming in box.coming(receive, self.now):
                     self._await(coming)

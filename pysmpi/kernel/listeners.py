@@ -84,7 +84,7 @@ class Listeners:
         self.all = [other for other in self.all if other is not listener]
         self._gather()
 
-    def tell(self, event: str, *arguments: Any) -> None:
+    def notify(self, event: str, *arguments: Any) -> None:
         """Notify the listeners of an event that is not frequent."""
         methods = getattr(self, event)
         if methods is not None:

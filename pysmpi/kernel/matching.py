@@ -14,7 +14,7 @@ not change any time.
 from heapq import heappop, heappush
 from typing import Final, Optional
 
-from pysmpi.kernel.requests import AbstractMailbox, Context, Envelope, Receive, Request, Send
+from pysmpi.kernel.requests import AbstractMailbox, Context, Envelope, KernelRequest, Receive, Send
 from pysmpi.kernel.sharing import INFINITY
 
 ANY: Final = -1_000_000_007  # wildcard for a source or a tag; no rank or tag has this value
@@ -37,7 +37,7 @@ ANY_MESSAGE: Final = 4
 STALE: Final = 64
 
 # The shared empty contents of mailboxes: a million ranks have two mailboxes each.
-NO_CHAINS: Final[dict[int, Request]] = {}
+NO_CHAINS: Final[dict[int, KernelRequest]] = {}
 NO_PROBES: Final[list[Receive]] = []
 NO_DATES: Final[dict[int, float]] = {}
 
@@ -78,17 +78,17 @@ class Mailbox(AbstractMailbox):
 
     def __init__(self) -> None:
         # First and last of the short lists (through `next`), and their lengths.
-        self.first_receive: Optional[Request] = None
-        self.last_receive: Optional[Request] = None
+        self.first_receive: Optional[KernelRequest] = None
+        self.last_receive: Optional[KernelRequest] = None
         self.short_receives: int = 0
-        self.first_send: Optional[Request] = None
-        self.last_send: Optional[Request] = None
+        self.first_send: Optional[KernelRequest] = None
+        self.last_send: Optional[KernelRequest] = None
         self.short_sends: int = 0
         self.indexed: bool = False
         # First of a chain of requests (through `next`) with the same source and tag; those of
         # receives may be wildcards.
-        self.receives: dict[int, Request] = NO_CHAINS
-        self.sends: dict[int, Request] = NO_CHAINS
+        self.receives: dict[int, KernelRequest] = NO_CHAINS
+        self.sends: dict[int, KernelRequest] = NO_CHAINS
         self.wild: int = 0  # receives with a wildcard
         self.unexpected: int = 0  # sends
         # By pattern, for the kinds that were requested while there were many sends.
@@ -157,9 +157,9 @@ class Mailbox(AbstractMailbox):
         if self.kinds != 0:
             self._line_up(send, self.kinds)
 
-    def _unlink_receive(self, request: Request) -> bool:
+    def _unlink_receive(self, request: KernelRequest) -> bool:
         """Take a receive out of the short list; False if it is not there."""
-        before: Optional[Request] = None
+        before: Optional[KernelRequest] = None
         found = self.first_receive
         while found is not None:
             if found is request:
@@ -176,9 +176,9 @@ class Mailbox(AbstractMailbox):
             found = found.next
         return False
 
-    def _unlink_send(self, request: Request) -> bool:
+    def _unlink_send(self, request: KernelRequest) -> bool:
         """Take a send out of the short list; False if it is not there."""
-        before: Optional[Request] = None
+        before: Optional[KernelRequest] = None
         found = self.first_send
         while found is not None:
             if found is request:
@@ -197,7 +197,7 @@ class Mailbox(AbstractMailbox):
 
     def _first_for(self, send: Send) -> Optional[Receive]:
         """The earliest posted receive that accepts `send`."""
-        found: Optional[Request] = None
+        found: Optional[KernelRequest] = None
         if not self.indexed:
             found = self.first_receive
             while found is not None:
@@ -219,7 +219,7 @@ class Mailbox(AbstractMailbox):
 
     def _first_of(self, source: int, tag: int) -> Optional[Send]:
         """The earliest unexpected send with a source and a tag."""
-        found: Optional[Request] = None
+        found: Optional[KernelRequest] = None
         if self.indexed:
             found = self.sends.get(key_of(source, tag))
             if found is None:
@@ -521,7 +521,7 @@ def accepts(receive: Receive, send: Send) -> bool:
     )
 
 
-def append(chains: "dict[int, Request]", key: int, request: Request) -> None:
+def append(chains: "dict[int, KernelRequest]", key: int, request: KernelRequest) -> None:
     """Add to the end of a chain; its head refers to its last member."""
     head = chains.get(key)
     request.next = None
@@ -535,7 +535,7 @@ def append(chains: "dict[int, Request]", key: int, request: Request) -> None:
         head.last = request
 
 
-def pop(chains: "dict[int, Request]", key: int, head: Request) -> None:
+def pop(chains: "dict[int, KernelRequest]", key: int, head: KernelRequest) -> None:
     """Take the head off a chain."""
     following = head.next
     if following is None:
@@ -547,7 +547,7 @@ def pop(chains: "dict[int, Request]", key: int, head: Request) -> None:
     head.last = None
 
 
-def unlink(chains: "dict[int, Request]", key: int, request: Request) -> bool:
+def unlink(chains: "dict[int, KernelRequest]", key: int, request: KernelRequest) -> bool:
     """Take a request out of the middle of a chain; False if it is not there."""
     head = chains.get(key)
     if head is None:
@@ -567,10 +567,10 @@ def unlink(chains: "dict[int, Request]", key: int, request: Request) -> bool:
     return False
 
 
-def chained(first: Request) -> "dict[int, Request]":
+def chained(first: KernelRequest) -> "dict[int, KernelRequest]":
     """The chains of the requests of a list."""
-    chains: dict[int, Request] = {}
-    request: Optional[Request] = first
+    chains: dict[int, KernelRequest] = {}
+    request: Optional[KernelRequest] = first
     while request is not None:
         following = request.next
         assert isinstance(request, Envelope)

@@ -13,8 +13,8 @@ from pysmpi.kernel.requests import (
     AbstractEngine,
     AbstractProcess,
     Context,
+    KernelRequest,
     Receive,
-    Request,
     Send,
 )
 from pysmpi.kernel.schedule import (
@@ -29,7 +29,7 @@ from pysmpi.kernel.schedule import (
 )
 from pysmpi.kernel.sharing import Activity, Constraint
 
-NOTHING: Final[list[Request]] = []
+NOTHING: Final[list[KernelRequest]] = []
 NO_SENDS: Final[list[Send]] = []
 
 # Stages of one step of a schedule.
@@ -83,13 +83,13 @@ class Process(AbstractProcess):
         self.finished: bool = False
         self.inline: bool = False
         # For a process in the background: the request that completes when it is done.
-        self.purpose: Optional[Request] = None
+        self.purpose: Optional[KernelRequest] = None
 
         self.debt: float = 0.0  # seconds of the core that the next call must let pass first
-        self.starts: list[Request] = NOTHING
+        self.starts: list[KernelRequest] = NOTHING
         self.next_start: int = 0
         self.paid: bool = False
-        self.waits: list[Request] = NOTHING
+        self.waits: list[KernelRequest] = NOTHING
         self.waiting: bool = False
         # Messages whose data must be saved if the running call ends before they are matched.
         self.lent: list[Send] = NO_SENDS
@@ -103,9 +103,9 @@ class Process(AbstractProcess):
         self.tag: int = 0
         self.step: int = 0
         self.stage: int = FRESH
-        self.slots: list[Optional[Request]] = []
+        self.slots: list[Optional[KernelRequest]] = []
         self.next_slot: int = 0
-        self.blocked: Optional[Request] = None  # request of a blocking step
+        self.blocked: Optional[KernelRequest] = None  # request of a blocking step
 
         self.compute_seconds: float = 0.0
         self.comm_seconds: float = 0.0
@@ -114,20 +114,20 @@ class Process(AbstractProcess):
 
     # Operations of a program. Each call returns when it is complete, in virtual time.
 
-    def start(self, request: Request) -> None:
+    def start(self, request: KernelRequest) -> None:
         """Start one request: pay its start cost and post it."""
         self.starts = [request]
         request.expect(self)
         self._call()
 
-    def start_and_wait(self, request: Request) -> None:
+    def start_and_wait(self, request: KernelRequest) -> None:
         """Start one request and wait for it."""
         self.starts = self.waits = [request]
         self.all = True
         request.expect(self)
         self._call()
 
-    def exchange(self, starts: "list[Request]", waits: "list[Request]") -> None:
+    def exchange(self, starts: "list[KernelRequest]", waits: "list[KernelRequest]") -> None:
         """Start requests in order, then wait for all of `waits`."""
         for request in starts:
             request.expect(self)
@@ -136,13 +136,13 @@ class Process(AbstractProcess):
         self.all = True
         self._call()
 
-    def wait(self, requests: "list[Request]") -> None:
+    def wait(self, requests: "list[KernelRequest]") -> None:
         """Wait until all requests are complete, and pay their finish costs."""
         self.waits = requests
         self.all = True
         self._call()
 
-    def wait_any(self, requests: "list[Request]") -> None:
+    def wait_any(self, requests: "list[KernelRequest]") -> None:
         """Wait until one request is complete; its finish cost is still to be paid."""
         for request in requests:
             if request.done:
@@ -155,7 +155,7 @@ class Process(AbstractProcess):
         self.all = False
         self._call()
 
-    def finish(self, request: Request) -> None:
+    def finish(self, request: KernelRequest) -> None:
         """Pay the finish cost of a request that is complete."""
         if request.finish_cost > 0.0:
             self.wait([request])
@@ -170,7 +170,7 @@ class Process(AbstractProcess):
 
     def wait_until(self, date: float) -> None:
         """Let time pass up to a date (s)."""
-        self.settle()
+        self.finish_compute()
         engine = self.engine
         if date <= engine.now:
             return
@@ -181,11 +181,11 @@ class Process(AbstractProcess):
             tell = engine.listeners.wait_ended
             if tell is not None:
                 for method in tell:
-                    method(self, Request(), date)
+                    method(self, KernelRequest(), date)
         else:
             self.wait([engine.alarm(date)])
 
-    def settle(self) -> None:
+    def finish_compute(self) -> None:
         """Let the compute that is still owed pass."""
         if self.debt > 0.0:
             self._call()
@@ -227,7 +227,7 @@ class Process(AbstractProcess):
             self.blocked = None
         self.stage = FRESH
 
-    def pending(self) -> "list[Request]":
+    def pending(self) -> "list[KernelRequest]":
         """The requests that the process waits for."""
         found = [request for request in self.waits if not request.done]
         for started in self.slots:
@@ -237,7 +237,7 @@ class Process(AbstractProcess):
             found.append(self.blocked)
         return found
 
-    def follow(self, requests: "list[Request]") -> None:
+    def follow(self, requests: "list[KernelRequest]") -> None:
         """Wait for all requests in the background; `resume` is called when they are complete."""
         self.waits = requests
         self.all = True
@@ -313,7 +313,7 @@ class Process(AbstractProcess):
         """The time that was let pass is over."""
         self.engine.ready.append(self)
 
-    def notify(self, request: Request) -> None:
+    def notify(self, request: KernelRequest) -> None:
         """A request that the process waits for is complete."""
         now = self.engine.now
         if self.busy < now:
@@ -392,7 +392,7 @@ class Process(AbstractProcess):
         self.engine.system.add(Execution(self, seconds * self.core.speed))
         return False
 
-    def _pay(self, request: Request) -> None:
+    def _pay(self, request: KernelRequest) -> None:
         """Stay busy for as long as the completion of a request takes."""
         self.overhead_seconds += request.finish_cost
         self.busy += request.finish_cost
@@ -542,7 +542,7 @@ class Process(AbstractProcess):
             return self._awaited(1)
         return True
 
-    def _tell_started(self, request: Request) -> None:
+    def _tell_started(self, request: KernelRequest) -> None:
         """Notify listeners before the request is posted: its match may follow at once."""
         engine = self.engine
         request.listeners = engine.listeners
@@ -551,7 +551,7 @@ class Process(AbstractProcess):
         for method in tell:
             method(request, self, engine.now)
 
-    def _tell_waiting(self, requests: "list[Request]", all: bool) -> None:
+    def _tell_waiting(self, requests: "list[KernelRequest]", all: bool) -> None:
         tell = self.engine.listeners.wait_begun
         assert tell is not None
         for method in tell:

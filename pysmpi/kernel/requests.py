@@ -20,7 +20,7 @@ SYNCHRONOUS: Final = 1  # completes once matched and transferred
 BUFFERED: Final = 2  # completes at once
 
 
-class Request:
+class KernelRequest:
     """An operation that a process starts and that completes at a date.
 
     `payload` belongs to the layer that moves data; the kernel only passes it on.
@@ -35,8 +35,8 @@ class Request:
         self.payload: Any = None
         self.listeners: Optional[Listeners] = None  # notified of the end, if the start was reported
         self.order: int = 0  # of posting, over the whole simulation
-        self.next: Optional[Request] = None
-        self.last: Optional[Request] = None
+        self.next: Optional[KernelRequest] = None
+        self.last: Optional[KernelRequest] = None
 
     def post(self, process: "AbstractProcess") -> None:
         """Post the request; called after its start cost is paid."""
@@ -71,7 +71,7 @@ class AbstractProcess(Event):
         # Whether its program stands in a call, so that the memory of its messages cannot change.
         self.calling: bool = False
 
-    def notify(self, request: Request) -> None:
+    def notify(self, request: KernelRequest) -> None:
         """A request that the process waits for is complete."""
         raise RuntimeError("a process must define what a completion does")
 
@@ -79,11 +79,11 @@ class AbstractProcess(Event):
         """Save the data of an unmatched message when the running call ends, not before."""
         raise RuntimeError("a process must define how it saves messages")
 
-    def settle(self) -> None:
+    def finish_compute(self) -> None:
         """Let the compute that is still owed pass."""
         raise RuntimeError("a process must define how it computes")
 
-    def wait(self, requests: "list[Request]") -> None:
+    def wait(self, requests: "list[KernelRequest]") -> None:
         """Wait until all requests are complete, and pay their finish costs."""
         raise RuntimeError("a process must define how it waits")
 
@@ -130,11 +130,11 @@ class AbstractEngine:
         """Whether the next events only end waits that may also end before."""
         raise RuntimeError("an engine must know its next event")
 
-    def alarm(self, date: float) -> Request:
+    def alarm(self, date: float) -> KernelRequest:
         """Return a request that completes at `date` (s)."""
         raise RuntimeError("an engine must complete requests at dates")
 
-    def waited(self, process: AbstractProcess, requests: "list[Request]") -> None:
+    def waited(self, process: AbstractProcess, requests: "list[KernelRequest]") -> None:
         """A process knows that some requests are complete; called if `controlled`."""
         raise RuntimeError("an engine must tell its control of waits")
 
@@ -176,7 +176,7 @@ class Context:
         self.closed: Optional[set[int]] = None
 
 
-class Envelope(Request):
+class Envelope(KernelRequest):
     """A send or a receive; `source` and `destination` are ranks in the context."""
 
     def __init__(
@@ -213,7 +213,7 @@ class Send(Envelope):
         self.flowing: bool = False
         self.arrived: bool = False
         self.receive: Optional[Receive] = None
-        self.arrival: Optional[Request] = None  # completes once the message is transferred
+        self.arrival: Optional[KernelRequest] = None  # completes once the message is transferred
         self.immediate: bool = False  # started by a non-blocking call: pays ois, not os
 
     def expect(self, process: "AbstractProcess") -> None:

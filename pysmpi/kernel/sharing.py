@@ -206,7 +206,7 @@ class Bundle(Event):
         self.stamp: int = 0
         self.share: float = -1.0  # the rate being solved; negative while open
 
-    def settle(self, now: float) -> None:
+    def advance(self, now: float) -> None:
         """Bring the progress up to a date (s)."""
         self.progress += self.rate * (now - self.updated)
         self.updated = now
@@ -421,7 +421,7 @@ class System:
             if bundle is None:
                 left = activity.work - activity.limit * (self.queue.now - activity.begun)
             else:
-                bundle.settle(self.queue.now)
+                bundle.advance(self.queue.now)
                 left = activity.goal - bundle.progress
             self.remove(activity)
             activity.work = left if left > 0.0 else 0.0
@@ -444,7 +444,7 @@ class System:
             if bundle is None:
                 left = member.work - member.limit * (now - member.begun)
             else:
-                bundle.settle(now)
+                bundle.advance(now)
                 left = member.goal - bundle.progress
                 self._leave(member, bundle)
             limit = member.bound
@@ -459,7 +459,7 @@ class System:
 
     def _join(self, activity: Activity, work: float, contended: int) -> None:
         bundle = self._bundle_for(activity, contended)
-        bundle.settle(self.queue.now)
+        bundle.advance(self.queue.now)
         activity.bundle = bundle
         activity.goal = bundle.progress + work
         self.order += 1
@@ -618,7 +618,7 @@ class System:
         now = self.queue.now
         joined = self.fresh
         for bundle in self.solve():
-            bundle.settle(now)
+            bundle.advance(now)
             bundle.rate = bundle.share
             self._schedule(bundle)
         for bundle in joined:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from pysmpi.kernel.requests import Request
+from pysmpi.kernel.requests import KernelRequest
 from pysmpi.kernel.sharing import Activity, Constraint
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Work(Activity):
         self.latency: float = latency
         self.latent: bool = True
         self.ended: Any = ended
-        self.request: Request = Request()
+        self.request: KernelRequest = KernelRequest()
 
     def start(self) -> None:
         """Begin now."""

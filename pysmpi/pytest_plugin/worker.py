@@ -41,7 +41,7 @@ class RanksWorld(Protocol):
     def rest(self, index: int) -> None:
         """Wait until no rank can go on."""
 
-    def meet(self, index: int, report: pytest.TestReport | None) -> bool:
+    def synchronize(self, index: int, report: pytest.TestReport | None) -> bool:
         """Wait until all ranks have ended a phase; returns whether the test goes on."""
 
     def debug(self, error: BaseException) -> None:
@@ -136,15 +136,15 @@ class Worker:
         if hasattr(request, "_request") and not request._request:
             request._initrequest()
         setup = call_and_report(item, "setup", log=False)
-        together = world.meet(index, setup)
+        together = world.synchronize(index, setup)
         report = None
         if setup.passed and together:
             with applied(item, world.example):
                 report = call_and_report(item, "call", log=False)
-        together = world.meet(index, report)
+        together = world.synchronize(index, report)
         # After a failure, the ranks end: nothing is kept for other tests.
         after = nextitem if together else None
-        world.meet(index, call_and_report(item, "teardown", log=False, nextitem=after))
+        world.synchronize(index, call_and_report(item, "teardown", log=False, nextitem=after))
         if hasattr(request, "_request"):
             request._request = False
             request.funcargs = None

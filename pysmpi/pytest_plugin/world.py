@@ -270,7 +270,7 @@ class LivingWorld:
 
     # Called in ranks
 
-    def meet(self, index: int, report: pytest.TestReport | None) -> bool:
+    def synchronize(self, index: int, report: pytest.TestReport | None) -> bool:
         """Wait until all ranks have ended a phase; returns whether the test goes on."""
         stage = self.stage
         if report is not None:

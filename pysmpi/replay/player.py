@@ -19,7 +19,7 @@ from pysmpi.collectives.selection import Selection
 from pysmpi.errors import UsageError
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import STANDARD, Context, Receive, Request
+from pysmpi.kernel.requests import STANDARD, Context, KernelRequest, Receive
 from pysmpi.kernel.schedule import (
     COMPUTE,
     IRECV,
@@ -90,7 +90,7 @@ class Instance:
         # callers.
         self._met: dict[int, tuple[str, Player, str, int]] = {}
 
-    def meet(self, number: int, operation: str, player: Player) -> None:
+    def check_collective(self, number: int, operation: str, player: Player) -> None:
         """A rank makes a collective call; UsageError if others make a different call."""
         first = self._met.get(number)
         if first is None:
@@ -143,7 +143,7 @@ class Player:
         self._at = 0  # the next of them
         self._known: dict[bytes, Entry] = {}  # lines that were read before
         self._open: dict[tuple[int, int, int], deque[int]] = {}  # slots of requests, by key
-        self._slots: list[Request | None] = []  # of the schedule that is executed
+        self._slots: list[KernelRequest | None] = []  # of the schedule that is executed
         self._numbers: list[int] = []  # line of each of its steps
         self._schedule = Schedule()
         self._next = 0  # slot
@@ -154,7 +154,7 @@ class Player:
         self._call_name = ""
         self._call_number = 0
         self._call_operation: Operation | None = None
-        self._requests: list[Request | None] = []
+        self._requests: list[KernelRequest | None] = []
         self._before: list[Operation] = []
         self._began = 0.0
 
@@ -359,7 +359,7 @@ class Player:
         for code, peer, nbytes, tag in zip(
             schedule.codes, schedule.peers, schedule.sizes, schedule.tags
         ):
-            awaited: list[Request | None] = []
+            awaited: list[KernelRequest | None] = []
             if code in (SEND, ISEND, RECV, IRECV):
                 request = next(started)
                 if code in (SEND, ISEND):
@@ -394,8 +394,8 @@ class Player:
 
     def _renew(self) -> Schedule:
         """A new schedule, in which the open requests have the first slots."""
-        kept: list[Request | None] = []
-        requests: list[Request | None] = []
+        kept: list[KernelRequest | None] = []
+        requests: list[KernelRequest | None] = []
         for slots in self._open.values():
             for i, slot in enumerate(slots):
                 slots[i] = len(kept)
@@ -555,7 +555,7 @@ class Player:
         number = self.calls
         self.calls += 1
         self._numbers = []
-        instance.meet(number, operation, self)
+        instance.check_collective(number, operation, self)
         tag = (number * len(OPERATIONS) + CODES[operation]) * MOST_TAGS
         call = replace(
             call, selection=instance.selection, nodes=instance.nodes, slots=instance.slots,

@@ -20,7 +20,7 @@ from pysmpi.collectives.call import Call, fields_of
 from pysmpi.collectives.layout import Nodes
 from pysmpi.errors import UsageError
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import STANDARD, Context, Receive, Request, Send, Transfer
+from pysmpi.kernel.requests import STANDARD, Context, KernelRequest, Receive, Send, Transfer
 from pysmpi.kernel.schedule import COMPUTE as COMPUTE_STEP
 from pysmpi.kernel.schedule import (
     COPY,
@@ -257,20 +257,20 @@ class RecordedPlayer:
         self._left: list[Any] = []  # operations of the current call
         self._next = 0
         self._skip = 0.0  # seconds of the first time that passes, before the thread was started
-        self._open: dict[int, Request] = {}  # requests that nobody has waited for, by number
+        self._open: dict[int, KernelRequest] = {}  # requests that nobody has waited for, by number
         # The schedule that is being built, the context of its messages, the rank in it, and the
         # slots of open requests by number.
         self._schedule = Schedule()
         self._context: Context | None = None
         self._place = 0
         self._slots: dict[int, int] = {}
-        self._executed: list[Request | None] | None = None  # its slots, once it is loaded
+        self._executed: list[KernelRequest | None] | None = None  # its slots, once it is loaded
         # If the replay is recorded: the record of the call, the number of its new one, the date
         # at which it began, and the requests with the numbers that they have in the recording.
         self._record: list[Any] = _NO_RECORD
         self._number = 0
         self._began = 0.0
-        self._requests: dict[int, Request] = {}
+        self._requests: dict[int, KernelRequest] = {}
 
     def start(self, seconds: float, skip: float = 0.0) -> None:
         """Begin at a date."""
@@ -540,7 +540,7 @@ class RecordedPlayer:
         self._begin(number, Transfer(fitting, source, destination, nbytes, _landed))
         return False
 
-    def _begin(self, number: int, request: Request) -> None:
+    def _begin(self, number: int, request: KernelRequest) -> None:
         """Load the process with the start of one request."""
         self._next += 1
         self._open[number] = request
@@ -575,7 +575,7 @@ class RecordedPlayer:
             self.process.prepare(schedule, kind, me, tag)
             return False
         main = self.process
-        request = self._open[-number] = Request()
+        request = self._open[-number] = KernelRequest()
         follower = Process(main.engine, main.pid, main.slot, main.core)
         follower.resume = lambda: request.complete(main.engine.now)
         follower.prepare(schedule, kind, me, tag)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pysmpi.kernel.matching import is_wild
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Context, Receive, Request, Send
+from pysmpi.kernel.requests import Context, KernelRequest, Receive, Send
 from pysmpi.trace.event_recorder import EventRecorder
 from pysmpi.trace.events import (
     BACKGROUND,
@@ -36,7 +36,7 @@ class ReplayRecorder:
 
     def __init__(self, format: Format) -> None:
         self.format = format
-        self.started: dict[Process, list[Request]] = {}  # by the messages of each call
+        self.started: dict[Process, list[KernelRequest]] = {}  # by the messages of each call
         self._sink = listener_of(format)
         self._events = EventRecorder(self._sink, self) if self._sink is not None else None
         self._match = getattr(format, "match", None)
@@ -169,7 +169,7 @@ class ReplayRecorder:
 
     # What the kernel tells.
 
-    def request_started(self, request: Request, process: Process, now: float) -> None:
+    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A process starts a message."""
         if process in self.started and process not in self._collectives:
             self.started[process].append(request)

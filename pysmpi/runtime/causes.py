@@ -19,13 +19,13 @@ from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.rma.accesses import LATE
 from pysmpi.mpi.rma.locks import LockClaim
 from pysmpi.runtime.waiting import (
-    Census,
     Collective,
     Piece,
     Wait,
+    WaitFinder,
     accepts,
     decode,
-    describe_core,
+    describe_communicator,
     posted_receives,
     unmatched_sends,
 )
@@ -36,8 +36,8 @@ _REASONS = 4  # lines at most
 class Causes:
     """The reasons of a deadlock, from the waits of ranks and the ranks that have finished."""
 
-    def __init__(self, census: Census, waits: Sequence[Wait], finished: set[int]) -> None:
-        self.census = census
+    def __init__(self, finder: WaitFinder, waits: Sequence[Wait], finished: set[int]) -> None:
+        self.finder = finder
         self.waits = list(waits)
         self.finished = finished
         self.of: dict[int, Wait] = {}  # waits of the main thread of a rank
@@ -99,7 +99,7 @@ class Causes:
     ) -> list[tuple[int, str]]:
         me = wait.pid
         lines: list[tuple[int, str]] = []
-        sources = self.census.sources(receive.context)
+        sources = self.finder.sources(receive.context)
         for send in unmatched_sends(receive.context):
             if receive.source not in (ANY, send.source):
                 if send.destination == receive.destination and receive.tag in (ANY, send.tag):
@@ -133,13 +133,13 @@ class Causes:
     ) -> list[tuple[int, str]]:
         """Messages that would fit, in other communicators."""
         me = wait.pid
-        here = self.census.core_of(receive.context)
+        here = self.finder.communicator_of(receive.context)
         lines = []
-        for core in self.census.cores:
-            context = core.p2p
-            if context.number == receive.context.number or me not in core.group:
+        for communicator in self.finder.communicators:
+            context = communicator.p2p
+            if context.number == receive.context.number or me not in communicator.group:
                 continue
-            senders = core.remote.group
+            senders = communicator.remote.group
             for send in unmatched_sends(context):
                 sender = senders[send.source]
                 if context.members[send.destination].pid != me:
@@ -148,8 +148,8 @@ class Causes:
                     continue
                 if receive.source != ANY and sources[receive.source] != sender:
                     continue
-                sent = describe_core(wait.rank, core)
-                expected = "another" if here is None else describe_core(wait.rank, here)
+                sent = describe_communicator(wait.rank, communicator)
+                expected = "another" if here is None else describe_communicator(wait.rank, here)
                 lines.append((2, (
                     f"rank {sender}'s unmatched message to rank {me} with this tag"
                     f"{self._sent(send)} is in {sent}, "
@@ -166,7 +166,7 @@ class Causes:
                 f"rank {me} sends to itself and has posted no receive that fits: the call waits "
                 "for one that comes after it"
             ))]  # fmt: skip
-        sources = self.census.sources(send.context)
+        sources = self.finder.sources(send.context)
         for receive in posted_receives(send.context, send.destination):
             if receive.source in (ANY, send.source):
                 lines.append((1, (
@@ -219,8 +219,8 @@ class Causes:
     def _explain_collective(
         self, wait: Wait, collective: Collective
     ) -> list[tuple[int, str]]:
-        core = collective.core
-        name = describe_core(wait.rank, core)
+        communicator = collective.communicator
+        name = describe_communicator(wait.rank, communicator)
         lines: list[tuple[int, str]] = []
         call = _collective_name(wait)
         here = f"{call} of {name}"
@@ -236,19 +236,22 @@ class Causes:
             )
             lines.append((1, f"roots differ in {call}: {said}"))
         others: dict[str, list[int]] = {}
-        for pid in core.group:
+        for pid in communicator.group:
             peer = self.of.get(pid)
             if peer is None or peer.collective is None or pid in same:
                 continue
-            if peer.collective.core is core and peer.collective.number == collective.number:
+            if (
+                peer.collective.communicator is communicator
+                and peer.collective.number == collective.number
+            ):
                 others.setdefault(_collective_name(peer), []).append(pid)
         for other, pids in sorted(others.items()):
             if pids[0] < same[0] and other != call:
                 continue  # said from the other side
             lines.append((1, (
                 f"{text.ranks(same)} {_is(same)} in {call}, {text.ranks(pids)} in {other}, "
-                f"as call number {_ordinal(core, wait)} of {name}: every rank must make the same "
-                "collective calls in the same order"
+                f"as call number {_ordinal(communicator, wait)} of {name}: every rank must make "
+                "the same collective calls in the same order"
             )))  # fmt: skip
         missing = self.missing(collective)
         gone = sorted(pid for pid in missing if pid in self.finished)
@@ -272,33 +275,33 @@ class Causes:
         self, wait: Wait, collective: Collective, away: Sequence[int]
     ) -> list[tuple[int, str]]:
         """Ranks that make the same call on another communicator."""
-        core = collective.core
+        communicator = collective.communicator
         lines = []
         for pid in away:
             peer = self.of.get(pid)
             if peer is None or peer.collective is None or pid < wait.pid:
                 continue
-            other = peer.collective.core
-            if other not in (core, core.remote) and wait.pid in other.group:
+            other = peer.collective.communicator
+            if other not in (communicator, communicator.remote) and wait.pid in other.group:
                 lines.append((1, (
                     f"rank {wait.pid} is in {_collective_name(wait)} of "
-                    f"{describe_core(wait.rank, core)}{_place(wait)}, rank {pid} in "
-                    f"{_collective_name(peer)} of {describe_core(peer.rank, other)}"
+                    f"{describe_communicator(wait.rank, communicator)}{_place(wait)}, rank {pid} "
+                    f"in {_collective_name(peer)} of {describe_communicator(peer.rank, other)}"
                     f"{_place(peer)}: communicators differ"
                 )))  # fmt: skip
         return lines
 
     def _stray(self, wait: Wait, collective: Collective) -> list[tuple[int, str]]:
         """Messages of another collective call that arrived instead of this one."""
-        core = collective.core
+        communicator = collective.communicator
         lines = []
-        for send in unmatched_sends(core.coll):
+        for send in unmatched_sends(communicator.coll):
             number, operation = decode(send.tag)
-            target = core.coll.members[send.destination].pid
+            target = communicator.coll.members[send.destination].pid
             if target == wait.pid and operation != collective.operation and (
                 number == decode(tag_of(collective.number, operation))[0]
             ):
-                sender = core.group[send.source]
+                sender = communicator.group[send.source]
                 peer = self.of.get(sender)
                 there = "" if peer is None else _place(peer)
                 lines.append((1, (
@@ -312,13 +315,16 @@ class Causes:
 
     def missing(self, collective: Collective) -> frozenset[int]:
         """The ranks that a collective call waits for, by pid."""
-        key = (collective.core.coll.number, collective.number, collective.operation)
+        key = (collective.communicator.coll.number, collective.number, collective.operation)
         known = self._missing.get(key)
         if known is None:
-            core = collective.core
+            communicator = collective.communicator
             same = set(self._same(collective))
             found = set()
-            for side in {id(core): core, id(core.remote): core.remote}.values():
+            for side in {
+                id(communicator): communicator,
+                id(communicator.remote): communicator.remote,
+            }.values():
                 for rank, pid in enumerate(side.group):
                     if pid in same:
                         continue
@@ -328,7 +334,7 @@ class Causes:
                     other = (
                         peer is not None
                         and peer.collective is not None
-                        and peer.collective.core in (core, core.remote)
+                        and peer.collective.communicator in (communicator, communicator.remote)
                         and peer.collective.number == collective.number
                     )
                     if behind or other:
@@ -342,7 +348,8 @@ class Causes:
             pid
             for pid, wait in self.of.items()
             if wait.collective is not None
-            and wait.collective.core in (collective.core, collective.core.remote)
+            and wait.collective.communicator
+            in (collective.communicator, collective.communicator.remote)
             and wait.collective.number == collective.number
             and wait.collective.operation == collective.operation
         ]
@@ -431,7 +438,7 @@ class Causes:
         if standard and len(standard) == len(sends):
             most = text.count(min(sends), "byte")
             return f"hangs, unless it buffers messages of {most} (most do so up to some kB)."
-        late = LATE.peek(self.census.universe)
+        late = LATE.peek(self.finder.universe)
         if late:
             return (
                 f"hangs, unless it depends on what {text.ranks(sorted(late))} read under a lock "
@@ -448,7 +455,7 @@ class Causes:
             for piece in wait.pieces:
                 if piece.request is send:
                     call, place = piece.name, _place(wait)
-        made = self.census.started_by(send)
+        made = self.finder.started_by(send)
         if made is not None:
             call = made.name
             if made.site is not None:
@@ -458,7 +465,7 @@ class Causes:
 
     def _sent(self, send: Send) -> str:
         """The call that sent a message, if it is known."""
-        made = self.census.started_by(send)
+        made = self.finder.started_by(send)
         if made is None or made.site is None:
             return ""
         return f" by {made.name} at {shorten(made.site.file)}:{made.site.line}"
@@ -487,9 +494,9 @@ def _public(operation: str) -> str:
     return f"I{operation[1:]}" if operation in _NONBLOCKING else operation
 
 
-def _ordinal(core: Communicator, wait: Wait) -> int:
-    if wait.pid in core.group:
-        return core.calls.get(core.rank_of(wait.pid), 1)
+def _ordinal(communicator: Communicator, wait: Wait) -> int:
+    if wait.pid in communicator.group:
+        return communicator.calls.get(communicator.rank_of(wait.pid), 1)
     return 1
 
 

@@ -18,7 +18,7 @@ from pysmpi.mpi.base.constants import ERR_PENDING
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.runtime.causes import Causes
-from pysmpi.runtime.waiting import Census, Piece, Wait
+from pysmpi.runtime.waiting import Piece, Wait, WaitFinder
 
 if TYPE_CHECKING:
     from pysmpi.runtime.simulation import Simulation
@@ -167,16 +167,16 @@ def _exits(simulation: Simulation, pids: Iterable[int]) -> dict[int, Exit]:
 def find_deadlock(simulation: Simulation) -> DeadlockReport:
     """The outcome of a simulation in which no event is left."""
     universe = simulation.universe
-    census = Census(simulation)
+    finder = WaitFinder(simulation)
     polling = simulation.polling
     waiting = simulation.waiting()
-    waits = [wait for rank in waiting for wait in census.waits(rank)]
+    waits = [wait for rank in waiting for wait in finder.waits(rank)]
     tests = [wait for wait in waits if wait.pid in polling and not wait.thread]
     if tests:
         waits = [wait for wait in waits if wait not in tests]
     alive = {rank.pid for rank in waiting}
     finished = [rank.pid for rank in universe.ranks if rank.pid not in alive]
-    causes = Causes(census, waits, set(finished))
+    causes = Causes(finder, waits, set(finished))
     groups = group_waits(waits, bool(finished or tests))
     reasons = causes.reasons([group.waits[0] for group in sorted(groups, key=_size)])
     outlook = causes.outlook()
@@ -249,7 +249,7 @@ def describe(members: Sequence[Wait]) -> str:
         inner = _piece_arguments([wait.pieces[0] for wait in members], members)
         return f"{first.call}({inner}){comm}{thread}"
     inner = ", ".join(
-        f"{name}={_merge([wait.arguments[name] for wait in members], members, first.core)}"
+        f"{name}={_merge([wait.arguments[name] for wait in members], members, first.communicator)}"
         for name in first.arguments
     )
     named = [i for i, piece in enumerate(first.pieces[:_PIECES]) if piece.name]
@@ -278,7 +278,7 @@ def _started(piece: Piece) -> str:
 def _piece_arguments(pieces: Sequence[Piece], members: Sequence[Wait]) -> str:
     first = pieces[0]
     parts = [
-        f"{name}={_merge([piece.arguments[name] for piece in pieces], members, first.core)}"
+        f"{name}={_merge([piece.arguments[name] for piece in pieces], members, first.communicator)}"
         for name in first.arguments
     ]
     sizes = {piece.nbytes for piece in pieces}
@@ -287,14 +287,18 @@ def _piece_arguments(pieces: Sequence[Piece], members: Sequence[Wait]) -> str:
     return ", ".join(parts)
 
 
-def _merge(values: Sequence[Any], members: Sequence[Wait], core: Communicator | None) -> str:
+def _merge(
+    values: Sequence[Any], members: Sequence[Wait], communicator: Communicator | None
+) -> str:
     """One value for all, one that follows from the rank, or that they differ."""
     if all(value == values[0] for value in values):
         return str(values[0])
-    if core is not None and all(isinstance(value, int) for value in values):
-        ranks = [core.rank_of(wait.pid) for wait in members if wait.pid in core.group]
+    if communicator is not None and all(isinstance(value, int) for value in values):
+        ranks = [
+            communicator.rank_of(wait.pid) for wait in members if wait.pid in communicator.group
+        ]
         if len(ranks) == len(values):
-            size = core.remote.size
+            size = communicator.remote.size
             shifts = {(value - rank) % size for value, rank in zip(values, ranks, strict=True)}
             if len(shifts) == 1 and all(0 <= value < size for value in values):
                 shift = shifts.pop()

@@ -18,7 +18,7 @@ from pysmpi.frames import CallSite, current_site
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import PlanBook, Transport
 from pysmpi.kernel.process import Core, Process
-from pysmpi.kernel.requests import Request
+from pysmpi.kernel.requests import KernelRequest
 from pysmpi.machine import UNKNOWN_SPEED
 from pysmpi.mpi.base.options import ENVIRONMENT
 from pysmpi.mpi.base.ranks import (
@@ -101,9 +101,9 @@ class Simulation:
         WATCH.put(self.universe, self.watch)
         self.command = ""  # the command of the run, for reports
         # The call that started a request of the kernel, if checkers follow the run.
-        self.started_by: Callable[[Request], MpiCall | None] = lambda request: None
+        self.started_by: Callable[[KernelRequest], MpiCall | None] = lambda request: None
         # The call that made a persistent request, by the call that started it.
-        self.prepared_by: Callable[[MpiCall, Request], MpiCall] = lambda call, request: call
+        self.prepared_by: Callable[[MpiCall, KernelRequest], MpiCall] = lambda call, request: call
         self.hub = getcurrent()
         self.shared_state: SharedState | None = None
         self.door = Door(self.hub.switch, getcurrent)
@@ -495,7 +495,7 @@ def _compute_to_the_end(rank: Rank, outcome: Outcome) -> None:
     if process.core.residents > 1:
         outcome.state = RankState.RUNNING
         try:
-            process.settle()
+            process.finish_compute()
         except GreenletExit:
             pass  # the job ends before
         outcome.state = RankState.FINISHED

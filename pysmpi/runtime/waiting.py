@@ -14,7 +14,7 @@ from pysmpi import text
 from pysmpi.frames import CallSite, innermost_call, is_suspended
 from pysmpi.kernel.matching import ANY, mailbox_at, mailboxes_of
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Context, Envelope, Receive, Request, Send
+from pysmpi.kernel.requests import Context, Envelope, KernelRequest, Receive, Send
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG
 from pysmpi.mpi.base.ranks import Fiber, Rank
 from pysmpi.mpi.calls import Role, call_of
@@ -44,8 +44,8 @@ class Piece:
     name: str
     arguments: dict[str, Any] = field(default_factory=dict)
     nbytes: int | None = None
-    request: Request | None = None
-    core: Communicator | None = None
+    request: KernelRequest | None = None
+    communicator: Communicator | None = None
     pids: frozenset[int] = frozenset()
     any: bool = False
     site: CallSite | None = None  # where it was started, if that is known
@@ -59,7 +59,7 @@ class Collective:
     `peers` are the processes whose messages its algorithm currently waits for.
     """
 
-    core: Communicator
+    communicator: Communicator
     number: int
     operation: str
     peers: frozenset[int]
@@ -76,7 +76,7 @@ class Wait:
     call: str
     site: CallSite | None
     comm: str = ""
-    core: Communicator | None = None
+    communicator: Communicator | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
     pieces: list[Piece] = field(default_factory=list)
     collective: Collective | None = None
@@ -89,7 +89,7 @@ class Wait:
         return self.rank.pid
 
 
-class Census:
+class WaitFinder:
     """The communicators of a simulation, and the waits of its suspended threads."""
 
     def __init__(self, simulation: Simulation) -> None:
@@ -98,17 +98,19 @@ class Census:
         self.prepared_by = simulation.prepared_by
         self._threads = simulation.threads
         self.by_context: dict[int, Communicator] = dict(self.universe.communicators)
-        self.cores = sorted(set(self.by_context.values()), key=lambda core: core.p2p.number)
+        self.communicators = sorted(
+            set(self.by_context.values()), key=lambda communicator: communicator.p2p.number
+        )
 
-    def core_of(self, context: Context | None) -> Communicator | None:
+    def communicator_of(self, context: Context | None) -> Communicator | None:
         """The communicator that a context belongs to; None for contexts of MPI's own."""
         return None if context is None else self.by_context.get(context.number)
 
     def sources(self, context: Context) -> list[int]:
         """The processes whose messages arrive in a context, by rank."""
-        core = self.core_of(context)
-        if core is not None:
-            return list(core.remote.group)
+        communicator = self.communicator_of(context)
+        if communicator is not None:
+            return list(communicator.remote.group)
         return [member.pid for member in context.members]
 
     def waits(self, rank: Rank) -> list[Wait]:
@@ -137,15 +139,15 @@ class Census:
             )
         wait.own = fiber.gate is not None
         process = fiber.process
-        pending: list[Request] = list(process.pending())
+        pending: list[KernelRequest] = list(process.pending())
         if call is not None and _tests(call.name):
             pending = [op.request for op in operations if op.request and not op.request.done]
             for name, value in (call.having(Role.PEER) | call.having(Role.TAG)).items():
                 if isinstance(value, int):
                     wait.arguments[name] = _WILDCARDS.get((name, int(value)), value)
         if process.schedule is not None and process.context is not None:
-            core = self.core_of(process.context)
-            wait.collective = self._collective(core, process, pending)
+            communicator = self.communicator_of(process.context)
+            wait.collective = self._collective(communicator, process, pending)
             if wait.collective is None:
                 wait.pieces = [self._piece(request, wait.call) for request in pending]
         else:
@@ -160,29 +162,34 @@ class Census:
                 part = parts[0]
                 if part.number >= 0:
                     wait.collective = Collective(
-                        part.core, part.number, part.call.op, frozenset()
+                        part.communicator, part.number, part.call.op, frozenset()
                     )
         if handle is not None:
-            wait.core, wait.comm = name_comm(rank, handle)
+            wait.communicator, wait.comm = name_comm(rank, handle)
         else:
-            cores = [piece.core for piece in wait.pieces if piece.core is not None]
-            if cores:
-                wait.core, wait.comm = cores[0], describe_core(rank, cores[0])
-        if call is not None and wait.core is not None:
+            communicators = [
+                piece.communicator for piece in wait.pieces if piece.communicator is not None
+            ]
+            if communicators:
+                wait.communicator, wait.comm = (
+                    communicators[0],
+                    describe_communicator(rank, communicators[0]),
+                )
+        if call is not None and wait.communicator is not None:
             for root in call.having(Role.ROOT).values():
                 if isinstance(root, int):
                     wait.arguments["root"] = root
         return wait
 
     def _collective(
-        self, core: Communicator | None, process: Process, pending: list[Request]
+        self, communicator: Communicator | None, process: Process, pending: list[KernelRequest]
     ) -> Collective | None:
         """The collective call whose schedule a process executes."""
-        if core is None:
+        if communicator is None:
             return None
         number, operation = decode(process.tag)
         # Tags hold the low bits of the number; the rank has begun no later call than this.
-        latest = core.calls.get(process.rank, 1) - 1
+        latest = communicator.calls.get(process.rank, 1) - 1
         number = latest - (latest - number) % agreement._CALLS
         peers: set[int] = set()
         for request in pending:
@@ -190,10 +197,10 @@ class Census:
                 peers.add(request.context.members[request.destination].pid)
             elif isinstance(request, Receive) and request.source != ANY:
                 peers.add(request.context.members[request.source].pid)
-        return Collective(core, number, operation, frozenset(peers))
+        return Collective(communicator, number, operation, frozenset(peers))
 
     def _piece(
-        self, request: Request, call: str, operation: RequestOperation | None = None
+        self, request: KernelRequest, call: str, operation: RequestOperation | None = None
     ) -> Piece:
         piece = self._kind_of(request, call, operation)
         made = self.started_by(request)
@@ -208,7 +215,7 @@ class Census:
         return piece
 
     def _kind_of(
-        self, request: Request, call: str, operation: RequestOperation | None = None
+        self, request: KernelRequest, call: str, operation: RequestOperation | None = None
     ) -> Piece:
         if isinstance(request, Send):
             name = call if call in _SENDS else "Isend" if _waits(call) else "send"
@@ -218,7 +225,7 @@ class Census:
                 {"dest": request.destination, "tag": request.tag},
                 request.nbytes,
                 request,
-                self.core_of(context),
+                self.communicator_of(context),
                 frozenset({context.members[request.destination].pid}),
             )
         if isinstance(request, Receive):
@@ -234,7 +241,7 @@ class Census:
                 },
                 request.nbytes if 0 < request.nbytes < _UNLIMITED else None,
                 request,
-                self.core_of(request.context),
+                self.communicator_of(request.context),
                 frozenset(awaited),
                 wild,
             )
@@ -242,13 +249,13 @@ class Census:
             return _lock(request, request.payload)
         part = getattr(operation, "part", None)
         if part is not None:
-            return Piece(f"I{part.call.op}", request=request, core=part.core)
+            return Piece(f"I{part.call.op}", request=request, communicator=part.communicator)
         if operation is not None:
             return Piece(type(operation).__name__.removesuffix("Operation"), request=request)
         return Piece("", request=request)
 
 
-def _lock(request: Request, claim: LockClaim) -> Piece:
+def _lock(request: KernelRequest, claim: LockClaim) -> Piece:
     """A lock of a window that others hold or have requested before."""
     locks = claim.locks
     name = "Lock_all" if claim.target < 0 else "Lock"
@@ -270,27 +277,29 @@ def name_comm(rank: Rank, handle: Any) -> tuple[Communicator | None, str]:
     impl = handle._impl
     if impl is None:
         return None, "COMM_NULL"
-    core = impl.find(rank) if isinstance(impl, PredefinedCommunicator) else impl
-    if not isinstance(core, Communicator):
+    communicator = impl.find(rank) if isinstance(impl, PredefinedCommunicator) else impl
+    if not isinstance(communicator, Communicator):
         return None, ""
     name = local(rank, impl).name
-    return core, name.removeprefix("MPI_COMM_") if name else describe_core(rank, core)
+    return communicator, name.removeprefix("MPI_COMM_") if name else describe_communicator(
+        rank, communicator
+    )
 
 
-def describe_core(rank: Rank, core: Communicator) -> str:
+def describe_communicator(rank: Rank, communicator: Communicator) -> str:
     """The name in reports of a communicator, which may have no name."""
-    if core is rank.world.communicator:
+    if communicator is rank.world.communicator:
         return "WORLD"
-    if core is rank.self_communicator:
+    if communicator is rank.self_communicator:
         return "SELF"
     name = ""
     for impl, said in LOCALS.of(rank).items():
-        if impl is core:
+        if impl is communicator:
             name = said.name
     if name:
         return name
-    kind = "intercomm" if core.inter else core.kind
-    return f"{kind} {core.p2p.number} of ranks {text.ranges(core.group)}"
+    kind = "intercomm" if communicator.inter else communicator.kind
+    return f"{kind} {communicator.p2p.number} of ranks {text.ranges(communicator.group)}"
 
 
 def unmatched_sends(context: Context) -> Iterator[Send]:
@@ -306,15 +315,15 @@ def unreceived(simulation: Simulation) -> str | None:
     """A remark on the messages of the program that nobody has received; None if there are none."""
     universe = simulation.universe
     left: list[tuple[Communicator, Send]] = []
-    for number, core in universe.communicators.items():
-        if core.kind != "window" and core.p2p.number == number:
-            sends = unmatched_sends(core.p2p)
-            left += [(core, send) for send in sends if send.payload is not None]
+    for number, communicator in universe.communicators.items():
+        if communicator.kind != "window" and communicator.p2p.number == number:
+            sends = unmatched_sends(communicator.p2p)
+            left += [(communicator, send) for send in sends if send.payload is not None]
     if not left:
         return None
-    core, send = left[0]
+    communicator, send = left[0]
     target = send.context.members[send.destination].pid
-    which = f"rank {core.remote.group[send.source]} to rank {target}"
+    which = f"rank {communicator.remote.group[send.source]} to rank {target}"
     if len(left) == 1:
         said = f"1 message was never received: {which}, tag {send.tag}"
     else:

@@ -11,7 +11,7 @@ from pysmpi import text
 from pysmpi.frames import call_site
 from pysmpi.mpi.base.ranks import Fiber, fiber_of
 from pysmpi.runtime.deadlock import WaitingGroup, group_waits, table
-from pysmpi.runtime.waiting import Census
+from pysmpi.runtime.waiting import WaitFinder
 
 if TYPE_CHECKING:
     from pysmpi.runtime.simulation import Simulation
@@ -22,10 +22,10 @@ def whereabouts(simulation: Simulation, frame: FrameType | None) -> str:
 
     `frame` is the frame that the interpreter is executing.
     """
-    census = Census(simulation)
+    finder = WaitFinder(simulation)
     running = fiber_of(getcurrent())
     ranks = simulation.waiting()
-    waits = [wait for rank in ranks for wait in census.waits(rank)]
+    waits = [wait for rank in ranks for wait in finder.waits(rank)]
     groups = group_waits(waits)
     for group in groups:
         group.odd = False

@@ -12,7 +12,7 @@ from pysmpi.errors import UsageError
 from pysmpi.frames import shorten
 from pysmpi.kernel.matching import is_wild
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Context, Receive, Request, Send, Transfer
+from pysmpi.kernel.requests import Context, KernelRequest, Receive, Send, Transfer
 from pysmpi.kernel.schedule import IRECV, RECV
 from pysmpi.mpi.calls import MpiCall, Role
 from pysmpi.mpi.datatypes.datatypes import Datatype
@@ -94,15 +94,15 @@ class CallRecorder:
         self._threads: dict[Process, _Thread] = {}
         self._counts: dict[int, int] = {}  # threads of each rank
         self._calls = 0
-        self._owed: dict[Request, list[int]] = {}  # bytes sent and received, until it is complete
-        self._counting: dict[Request, TracedCall | Request] = {}  # of posted receives
-        self._wild: set[Request] = set()  # receives with wildcards that have no message yet
+        self._owed: dict[KernelRequest, list[int]] = {}  # bytes, until it is complete
+        self._counting: dict[KernelRequest, TracedCall | KernelRequest] = {}  # of posted receives
+        self._wild: set[KernelRequest] = set()  # receives with wildcards that have no message yet
         self._known = 0  # ranks that the format has heard of
         self._contexts: dict[int, int] = {}  # communicators by context
         self._collectives: dict[tuple[int, str, int], list[int]] = {}
         self._entered = 0  # the collective call that was entered last
-        self._background: dict[Request, tuple[int, int]] = {}  # collective call, MPI call
-        self._parts: dict[Contribution, tuple[Request, int]] = {}
+        self._background: dict[KernelRequest, tuple[int, int]] = {}  # collective call, MPI call
+        self._parts: dict[Contribution, tuple[KernelRequest, int]] = {}
         self._algorithms: dict[tuple[Any, ...], str] = {}
         self._live: dict[str, bool] = {}
         # What the format wants to hear.
@@ -165,11 +165,11 @@ class CallRecorder:
         if known is None:
             if len(self.simulation.universe.ranks) > self._known:
                 self.meet_ranks()
-            core = self.simulation.universe.communicators.get(context.number)
-            number = context.number if core is None else core.p2p.number
+            communicator = self.simulation.universe.communicators.get(context.number)
+            number = context.number if communicator is None else communicator.p2p.number
             known = self._contexts[context.number] = number
             if self._communicator is not None:
-                name = _name_of(core, context)
+                name = _name_of(communicator, context)
                 members = tuple(member.pid for member in context.members)
                 self._communicator(TracedCommunicator(context.number, number, name, members))
         return known
@@ -424,34 +424,37 @@ class CallRecorder:
 
     def collective_entered(self, part: Contribution, rank: Rank) -> None:
         """A rank enters a collective operation."""
-        core, call = part.core, part.call
+        communicator, call = part.communicator, part.call
         thread = self._thread(rank.process)
         record = thread.call
-        context = part.context or core.coll
+        context = part.context or communicator.coll
         key = context.number, part.label, part.number
         known = self._collectives.get(key)
         if known is None:
             self._calls += 1
-            known = self._collectives[key] = [self._calls, core.size + core.remote.size]
-            if core.remote is core:
-                known[1] = core.size
+            known = self._collectives[key] = [
+                self._calls,
+                communicator.size + communicator.remote.size,
+            ]
+            if communicator.remote is communicator:
+                known[1] = communicator.size
         known[1] -= 1
         if known[1] == 0:
             del self._collectives[key]
         number = self._entered = known[0]
-        if core.remote is not core:
+        if communicator.remote is not communicator:
             return  # recorded by its steps
         if self._decides(call):
             return
         arguments = arguments_of(call)
         background = part.request is not None
-        communicator = self.communicator(context)
+        number_of = self.communicator(context)
         if record is None:
             return
-        record.communicator = record.communicator or communicator
+        record.communicator = record.communicator or number_of
         record.algorithm = self._algorithm(call, context)
         if not background:
-            if core.size > 1 or call.op.startswith("neighbor"):
+            if communicator.size > 1 or call.op.startswith("neighbor"):
                 thread.entered = number, arguments
             return
         assert part.request is not None
@@ -520,7 +523,7 @@ class CallRecorder:
 
     # What the kernel tells of messages.
 
-    def request_started(self, request: Request, process: Process, now: float) -> None:
+    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A call, or an operation in the background, starts a message."""
         owner = process.purpose
         call: TracedCall | None = None
@@ -550,7 +553,7 @@ class CallRecorder:
                 if process.schedule is not None or request in process.waits:
                     self._counting[request] = call
 
-    def request_completed(self, request: Request, now: float) -> None:
+    def request_completed(self, request: KernelRequest, now: float) -> None:
         """A send or receive is complete, perhaps without a message."""
         self._counting.pop(request, None)
         self._wild.discard(request)
@@ -636,16 +639,16 @@ def _peers(call: MpiCall) -> Iterator[tuple[str, int]]:
             yield name, value
 
 
-def _name_of(core: Any, context: Context) -> str:
+def _name_of(communicator: Any, context: Context) -> str:
     """A name for people of a communicator."""
-    if core is None:
+    if communicator is None:
         return f"context {context.number}"
-    first = core.universe.ranks[core.group[0]].world
-    if first.communicator is core:
+    first = communicator.universe.ranks[communicator.group[0]].world
+    if first.communicator is communicator:
         return "COMM_WORLD"
-    if core.size == 1 and core.remote is core:
+    if communicator.size == 1 and communicator.remote is communicator:
         return "COMM_SELF"
-    return f"{core.kind} {core.p2p.number}"
+    return f"{communicator.kind} {communicator.p2p.number}"
 
 
 def arguments_of(call: Call) -> dict[str, Any]:

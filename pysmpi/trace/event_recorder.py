@@ -10,7 +10,7 @@ import numpy as np
 from greenlet import getcurrent
 
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Context, Envelope, Receive, Request, Send, Transfer
+from pysmpi.kernel.requests import Context, Envelope, KernelRequest, Receive, Send, Transfer
 from pysmpi.mpi.base.ranks import Fiber
 from pysmpi.trace.events import (
     ARRIVE,
@@ -76,7 +76,7 @@ class EventRecorder:
         self._rows = array("d")
         self._messages = array("q")
         self._processes: dict[Process, int] = {}
-        self._purposes: dict[Request, int] = {}  # requests of processes in the background
+        self._purposes: dict[KernelRequest, int] = {}  # requests of processes in the background
         self._routes: dict[tuple[int, ...], int] = {}
         self._resources: list[Any] = []  # of routes: their identities have to stay theirs
         self._collectives: dict[Send, int] = {}  # of messages that have not left
@@ -154,8 +154,8 @@ class EventRecorder:
 
     def collective_entered(self, contribution: Any, rank: Any) -> None:
         """A rank enters a collective operation."""
-        core = contribution.core
-        context = min(core.coll.number, core.remote.coll.number)
+        communicator = contribution.communicator
+        context = min(communicator.coll.number, communicator.remote.coll.number)
         self.enter(rank.process, self.stage.entered(), context)
 
     def sleep(self, process: Process) -> None:
@@ -175,7 +175,7 @@ class EventRecorder:
 
     # What the kernel tells.
 
-    def request_started(self, request: Request, process: Process, now: float) -> None:
+    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A process starts a message; its number is that of its posting, which follows."""
         number = self._processes.get(process) or self._meet(process, now)
         order = process.engine.order + 1
@@ -227,13 +227,13 @@ class EventRecorder:
         self._arrived = send.order, now
         self._add(ARRIVE, 0, now, send.order, 0, 0)
 
-    def request_completed(self, request: Request, now: float) -> None:
+    def request_completed(self, request: KernelRequest, now: float) -> None:
         """A message or a receive is complete."""
         if isinstance(request, Envelope):
             self._add(COMPLETE, 0, now, request.order, 0, 0)
 
     def wait_begun(
-        self, process: Process, requests: list[Request], all: bool, now: float
+        self, process: Process, requests: list[KernelRequest], all: bool, now: float
     ) -> None:
         """A process waits."""
         number = self._processes.get(process) or self._meet(process, now)
@@ -252,7 +252,7 @@ class EventRecorder:
         if len(rows) >= ROWS * _COLUMNS:
             self.flush()
 
-    def wait_ended(self, process: Process, request: Request, now: float) -> None:
+    def wait_ended(self, process: Process, request: KernelRequest, now: float) -> None:
         """A process may continue."""
         number = self._processes.get(process) or self._meet(process, now)
         cause, by, message = 0, -1, 0

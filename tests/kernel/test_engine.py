@@ -39,7 +39,7 @@ def simulate(programs, transport, speed=10.0, one_core=False):
 
     def body(i):
         programs[i](processes[i], context)
-        processes[i].settle()
+        processes[i].finish_compute()
         ends[i] = engine.now
 
     for i, process in enumerate(processes):

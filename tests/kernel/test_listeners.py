@@ -150,9 +150,9 @@ def test_an_event_that_is_not_of_the_kernel_is_told_by_name():
             self.arguments = arguments
 
     listeners, files = Listeners(), Files()
-    listeners.tell("file_accessed", 1)
+    listeners.notify("file_accessed", 1)
     listeners.add(files)
-    listeners.tell("file_accessed", "f", 0, "read", 10, 20)
+    listeners.notify("file_accessed", "f", 0, "read", 10, 20)
     assert files.arguments == ("f", 0, "read", 10, 20)
 
 

@@ -54,7 +54,7 @@ BUGS = {KeyError: wrong_key, AttributeError: wrong_attribute, TypeError: wrong_c
 
 
 @pytest.mark.parametrize("kind", BUGS)
-@pytest.mark.parametrize("place", ["new_receive", "landing_for"])
+@pytest.mark.parametrize("place", ["new_receive", "object_buffer"])
 def test_a_bug_in_a_receive_is_found(
     monkeypatch: pytest.MonkeyPatch, kind: type[BaseException], place: str
 ) -> None:

@@ -12,10 +12,10 @@ from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import BUFFERED, Receive, Request, Send, Transfer
+from pysmpi.kernel.requests import BUFFERED, KernelRequest, Receive, Send, Transfer
 from pysmpi.mpi.base.ranks import Universe
 from pysmpi.mpi.calls import CallKind, MpiCall
-from pysmpi.mpi.point_to_point.requests import Request as RequestHandle
+from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.runtime.findings import Finding, Place
 from pysmpi.runtime.simulation import Simulation
 
@@ -63,7 +63,7 @@ class BufferingStep:
 
     def __init__(self, call: MpiCall) -> None:
         self.call = call
-        self.starts: list[Request] = []
+        self.starts: list[KernelRequest] = []
         self.needs: list[Any] = []  # requests of messages, or meetings of collective calls
         self.meets: Any = None  # the collective call that it enters
         self.entered = False
@@ -81,12 +81,12 @@ class BufferingChecks(Checker):
     def __init__(self) -> None:
         self.streams: dict[Process, list[BufferingStep]] = {}
         self.steps: dict[int, BufferingStep] = {}  # by id of the call
-        self.awaited: dict[int, list[Request]] = {}
+        self.awaited: dict[int, list[KernelRequest]] = {}
         self.counts: dict[tuple[Any, int], int] = {}
         self.sizes: dict[Any, int] = {}
         self.begun: dict[int, Any] = {}  # collective calls by the id of their operation
-        self.owners: dict[Request, MpiCall] = {}  # the calls that started them
-        self.matched: dict[Request, Request] = {}  # messages and receives of the run, both ways
+        self.owners: dict[KernelRequest, MpiCall] = {}  # the calls that started them
+        self.matched: dict[KernelRequest, KernelRequest] = {}  # messages and receives, both ways
         self.count = 0
         self.universe: Universe
 
@@ -122,15 +122,19 @@ class BufferingChecks(Checker):
                     ]  # fmt: skip
             self.awaited[id(call)] = found
 
-    def request_started(self, request: Request, process: Process, now: float) -> None:
+    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A message belongs to the call that starts it."""
         call = self.session.call_on(process)
         step = None if call is None else self.steps.get(id(call))
         if call is None or step is None or step.call.kind is not CallKind.POINT_TO_POINT:
             return
         if isinstance(request, Send | Receive) and not isinstance(request, Transfer):
-            core = self.universe.communicators.get(request.context.number)
-            if core is not None and core.kind != "window" and core.coll is not request.context:
+            communicator = self.universe.communicators.get(request.context.number)
+            if (
+                communicator is not None
+                and communicator.kind != "window"
+                and communicator.coll is not request.context
+            ):
                 self.owners[request] = call
                 step.starts.append(request)
 
@@ -152,7 +156,7 @@ class BufferingChecks(Checker):
         if step is None:
             return
         handles = result if isinstance(result, tuple) else (result,)
-        started = [one for one in handles if isinstance(one, RequestHandle)]
+        started = [one for one in handles if isinstance(one, Request)]
         if step.meets is not None and started and call.name.startswith("I"):
             step.leaves = True
             for handle in started:
@@ -198,7 +202,7 @@ class BufferingChecks(Checker):
             one.ranks = sorted(step.call.rank.pid for step in steps)
             places.append(one)
             for need in steps[0].needs:
-                owner = self.owners.get(need) if isinstance(need, Request) else None
+                owner = self.owners.get(need) if isinstance(need, KernelRequest) else None
                 if owner is not None and owner is not steps[0].call:
                     started = place(owner, f"started, waits in {steps[0].call.name}")
                     if started.site not in [known.site for known in places]:
@@ -233,7 +237,7 @@ class Play:
         self,
         streams: list[list[BufferingStep]],
         sizes: dict[Any, int],
-        matched: dict[Request, Request],
+        matched: dict[KernelRequest, KernelRequest],
         exact: bool,
     ) -> None:
         self.matched = matched
@@ -241,8 +245,8 @@ class Play:
         self.at = [0] * len(streams)
         self.exact = exact
         self.sizes = sizes
-        self.started: set[Request] = set()
-        self.partner: dict[Request, Request] = {}
+        self.started: set[KernelRequest] = set()
+        self.partner: dict[KernelRequest, KernelRequest] = {}
         self.entered: dict[Any, int] = defaultdict(int)
         self.waiting: dict[Any, list[int]] = {}
         self.sends: dict[Any, list[Send | Receive]] = defaultdict(list)
@@ -303,7 +307,7 @@ class Play:
                 return
         (self.sends if sending else self.receives)[key].append(request)
 
-    def _match(self, request: Request, other: Request) -> None:
+    def _match(self, request: KernelRequest, other: KernelRequest) -> None:
         self.partner[request], self.partner[other] = other, request
         self._wake(request)
         self._wake(other)

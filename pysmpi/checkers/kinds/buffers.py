@@ -6,7 +6,7 @@ import zlib
 from typing import Any
 
 from pysmpi.checkers.describing import call_text, place, places
-from pysmpi.checkers.memory import WatchedRegion, meet, regions_of
+from pysmpi.checkers.memory import WatchedRegion, overlap, regions_of
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.frames import CallSite
@@ -159,7 +159,7 @@ class BufferChecks(Checker):
                 message = None
             if message is not None:
                 found[name] = regions_of(message)
-        if pair and meet(found.get("sendbuf", []), found.get("recvbuf", [])):
+        if pair and overlap(found.get("sendbuf", []), found.get("recvbuf", [])):
             self.session.report(
                 Finding(
                     BuffersOverlap,
@@ -174,7 +174,7 @@ class BufferChecks(Checker):
         for name, pieces in found.items():
             writes = _receives(call, name)
             for owned in list(mine.values()) if mine else ():
-                if meet(pieces, owned.writes) or (writes and meet(pieces, owned.reads)):
+                if overlap(pieces, owned.writes) or (writes and overlap(pieces, owned.reads)):
                     self._reportmeet(call, owned)
 
     def _reportmeet(self, call: MpiCall, owned: Owned) -> None:
@@ -224,7 +224,7 @@ class BufferChecks(Checker):
         def touched(
             rank: Rank, writing: bool, memory: WatchedRegion, site: CallSite, owned: Owned = owned
         ) -> None:
-            if writing or meet([memory], owned.writes):
+            if writing or overlap([memory], owned.writes):
                 self._touched(rank, owned, site, writing)
 
         self.session.memory.watch(rank, (self, key), [*reads, *writes], touched)
@@ -364,6 +364,6 @@ def _apart(
     reads: list[WatchedRegion], writes: list[WatchedRegion]
 ) -> tuple[list[WatchedRegion], list[WatchedRegion]]:
     """In place, a buffer is written."""
-    return [piece for piece in reads if not meet([piece], writes)], writes
+    return [piece for piece in reads if not overlap([piece], writes)], writes
 
 

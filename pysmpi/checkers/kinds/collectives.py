@@ -20,7 +20,7 @@ from pysmpi.mpi.collective.reductions import Prefix, Reduction
 from pysmpi.mpi.operators.operators import Op
 from pysmpi.runtime.findings import Finding, Place
 from pysmpi.runtime.simulation import Simulation
-from pysmpi.runtime.waiting import describe_core
+from pysmpi.runtime.waiting import describe_communicator
 
 
 @register
@@ -176,8 +176,8 @@ class CollectiveChecks(Checker):
             return None
         found = self.histories.get(group.key)
         if found is None:
-            name = group.noun or describe_core(call.rank, group.core)
-            found = History(group.pids, name, group.core.inter)
+            name = group.noun or describe_communicator(call.rank, group.communicator)
+            found = History(group.pids, name, group.communicator.inter)
             self.histories[group.key] = found
         return found
 
@@ -223,10 +223,10 @@ class CollectiveChecks(Checker):
         shape = _shape(part)
         if shape is None:
             return
-        core = part.core
-        if core.inter:
+        communicator = part.communicator
+        if communicator.inter:
             return
-        key = core.coll.number, part.number, part.label
+        key = communicator.coll.number, part.number, part.label
         known = self.parts.setdefault(key, {})
         mine = (call, part, shape)
         for theirs in known.values():
@@ -235,7 +235,7 @@ class CollectiveChecks(Checker):
                 self._unequal(mine, theirs, problem)
                 break
         known[part.me] = mine
-        if len(known) == core.size:
+        if len(known) == communicator.size:
             del self.parts[key]
 
     def _unequal(

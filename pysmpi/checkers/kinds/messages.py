@@ -12,7 +12,7 @@ from pysmpi.checkers.signatures import Signature
 from pysmpi.diagnostics import Diagnostic, Truncated, register
 from pysmpi.kernel.matching import mailbox_at
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Receive, Request, Send, Transfer
+from pysmpi.kernel.requests import KernelRequest, Receive, Send, Transfer
 from pysmpi.mpi.buffers.spellings import MessageRegion
 from pysmpi.mpi.calls import CallKind, MpiCall
 from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
@@ -186,10 +186,14 @@ class MessageChecks(Checker):
         self.universe = simulation.universe
 
     def _of_program(self, send: Send | Receive) -> bool:
-        core = self.universe.communicators.get(send.context.number)
-        return core is not None and core.kind != "window" and core.coll is not send.context
+        communicator = self.universe.communicators.get(send.context.number)
+        return (
+            communicator is not None
+            and communicator.kind != "window"
+            and communicator.coll is not send.context
+        )
 
-    def request_started(self, request: Request, process: Process, now: float) -> None:
+    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A message begins."""
         if isinstance(request, Send) and not isinstance(request, Transfer):
             call = self.session.call_on(process)

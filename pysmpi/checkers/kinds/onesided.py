@@ -7,7 +7,7 @@ from typing import Any
 from pysmpi import text
 from pysmpi.checkers.clocks import Clock, Stamp
 from pysmpi.checkers.describing import op_name, place
-from pysmpi.checkers.memory import WatchedRegion, meet, regions_of
+from pysmpi.checkers.memory import WatchedRegion, overlap, regions_of
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.frames import CallSite
@@ -185,7 +185,7 @@ class OneSidedChecks(Checker):
         self.names: dict[int, Any] = {}
 
     def _state(self, side: WindowSide) -> SideState:
-        key = side.window.core.p2p.number, side.rank.pid
+        key = side.window.communicator.p2p.number, side.rank.pid
         found = self.sides.get(key)
         if found is None:
             found = self.sides[key] = SideState()
@@ -343,10 +343,10 @@ class OneSidedChecks(Checker):
         access = WindowUse(
             pid, call, call.site, kind, pieces, clocks.stamp(pid), other.rank.pid, op
         )  # fmt: skip
-        self._enter(side.window.core.p2p.number, access, state)
+        self._enter(side.window.communicator.p2p.number, access, state)
         state.pending.append(access)
         for _, _, known_reads, known_writes in state.buffers:
-            if meet(writes, known_writes) or meet(writes, known_reads) or meet(
+            if overlap(writes, known_writes) or overlap(writes, known_reads) or overlap(
                 reads, known_writes
             ):
                 self._buffer_reused(call, state)
@@ -357,7 +357,7 @@ class OneSidedChecks(Checker):
         rank = call.rank
 
         def touched(rank: Rank, writing: bool, memory: WatchedRegion, site: CallSite) -> None:
-            if writing or meet([memory], writes):
+            if writing or overlap([memory], writes):
                 self._touched(call, writing, site)
 
         self.session.memory.watch(rank, (self, key), [*reads, *writes], touched)
@@ -408,7 +408,7 @@ class OneSidedChecks(Checker):
                 continue
             if other.call is None and access.call is None:
                 continue
-            if meet(other.pieces, access.pieces):
+            if overlap(other.pieces, access.pieces):
                 self._report(other, access)
         if len(known) > _MANY:
             clocks = self.session.clocks
@@ -448,7 +448,7 @@ class OneSidedChecks(Checker):
     ) -> None:
         pid = call.rank.pid
         count = self.session.clocks.now(pid).count
-        group = side.window.core.group
+        group = side.window.communicator.group
         kept = []
         for access in state.pending:
             if target is None or access.target == group[int(target)]:
@@ -476,7 +476,7 @@ class OneSidedChecks(Checker):
     # The memory of windows.
 
     def _watch(self, call: MpiCall, side: WindowSide) -> None:
-        number = side.window.core.p2p.number
+        number = side.window.communicator.p2p.number
         self.windows[number] = call
         self._state(side)
         if side.memory.nbytes == 0 or side.window.flavor == WIN_FLAVOR_SHARED:

@@ -12,7 +12,7 @@ from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.frames import shorten
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Receive, Request, Send, Transfer
+from pysmpi.kernel.requests import KernelRequest, Receive, Send, Transfer
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG
 from pysmpi.mpi.base.ranks import Universe
 from pysmpi.mpi.buffers.spellings import MessageRegion
@@ -124,9 +124,9 @@ class RaceChecks(Checker):
 
     def __init__(self) -> None:
         self.boxes: dict[tuple[int, int], Box] = {}
-        self.sent: dict[Request, Sent] = {}
-        self.posted: dict[Request, Posted] = {}
-        self.found: dict[Request, Posted] = {}  # by message, those of Mprobe
+        self.sent: dict[KernelRequest, Sent] = {}
+        self.posted: dict[KernelRequest, Posted] = {}
+        self.found: dict[KernelRequest, Posted] = {}  # by message, those of Mprobe
         self.starts: dict[int, list[Posted]] = {}
         self.awaited: dict[int, list[Any]] = {}
         self.universe: Universe
@@ -137,8 +137,8 @@ class RaceChecks(Checker):
 
     def _box(self, request: Send | Receive) -> Box | None:
         context = request.context
-        core = self.universe.communicators.get(context.number)
-        if core is None or core.kind == "window" or core.coll is context:
+        communicator = self.universe.communicators.get(context.number)
+        if communicator is None or communicator.kind == "window" or communicator.coll is context:
             return None
         key = context.number, request.destination
         found = self.boxes.get(key)
@@ -146,7 +146,7 @@ class RaceChecks(Checker):
             found = self.boxes[key] = Box(context.members[request.destination].pid)
         return found
 
-    def request_started(self, request: Request, process: Process, now: float) -> None:
+    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A message or a receive begins."""
         call = self.session.call_on(process)
         if call is None or call.kind is not CallKind.POINT_TO_POINT:

@@ -53,7 +53,7 @@ def take_header(c: Call, look: Lookout, s: Builder, numbers: int = LIST) -> None
 
 def neighbours(c: Call, look: Lookout) -> tuple[int, int]:
     """The ranks before and after this one on its list; -1 after the last."""
-    group = look.told(c.rank)
+    group = look.published(c.rank)
     assert group is not None
     place = group.index(c.rank)
     following = group[place + 1] if place + 1 < len(group) else -1
@@ -132,7 +132,7 @@ def serve_chains(c: Call, look: Lookout, pieces: list[int]) -> Parts:
         if not arrived:
             unsigned += group
         waiting = [rank for rank in waiting if rank not in group]
-        look.tell(group)
+        look.publish(group)
         s.send(group[0], header(c, LIST), NOTHING)
         place = c.output
         for piece in pieces:
@@ -162,7 +162,7 @@ def bcast_aware_wait(c: Call, look: Lookout) -> Parts:
             yield from look_patiently(c, look, waiting, 3)
             group = [rank for rank in before if rank not in waiting]
             if group:
-                look.tell(group)
+                look.publish(group)
                 s = look.begin(c)
                 s.send(group[0], header(c, LIST), NOTHING)
                 for i in range(pieces):
@@ -202,7 +202,7 @@ def bcast_scatter(c: Call, look: Lookout) -> Parts:
             group = [rank for rank in before if rank not in waiting]
             if not group:
                 continue
-            look.tell(group)
+            look.publish(group)
             s = look.begin(c)
             for rank in group:
                 s.send(rank, header(c, SHORT_LIST), NOTHING)
@@ -215,7 +215,7 @@ def bcast_scatter(c: Call, look: Lookout) -> Parts:
     s.send(0, 1, NOTHING)
     s.recv(0, header(c, SHORT_LIST), NOTHING)
     yield s
-    found = look.told(c.rank)
+    found = look.published(c.rank)
     assert found is not None
     n, me = len(found), found.index(c.rank)
     sizes = ring_pieces(c, n)
@@ -249,7 +249,7 @@ def reduce_aware(c: Call, look: Lookout) -> Parts:
             yield from (look_slowly if whole else look_once)(c, look, waiting)
             group = [rank for rank in before if rank not in waiting]
             if group:
-                look.tell(group)
+                look.publish(group)
                 s = look.begin(c)
                 s.send(group[0], header(c, LIST), NOTHING)
                 for i in range(pieces):

@@ -21,7 +21,7 @@ from pysmpi.frames import BOUNDARY, CallSite, calling_code, current_site, greenl
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.kernel.process import Core, Process
-from pysmpi.kernel.requests import Request
+from pysmpi.kernel.requests import KernelRequest
 from pysmpi.mpi.base.procedures import CallKind, Procedure, Role
 from pysmpi.mpi.base.settings import CallSettings
 from pysmpi.mpi.base.state import Owner, forget
@@ -127,7 +127,7 @@ class CallTeller:
     def __init__(self) -> None:
         self.calls: dict[Process, list[MpiCall]] = {}  # those that have begun, innermost last
 
-    def request_started(self, request: Request, process: Process, now: float) -> None:
+    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A process has started a request."""
         calls = self.calls.get(process)
         if calls:
@@ -302,7 +302,7 @@ class Fiber(greenlet):
 
     rank: Rank
     process: Process
-    gate: Request | None
+    gate: KernelRequest | None
     trace_number: int | None  # of the thread in its rank, once a trace has asked
     pace: Any  # how fast it looks at what is outside, see runtime/outside/reactor.py
     record: Any  # the call it is in, while another thread of its rank runs
@@ -313,7 +313,7 @@ class Fiber(greenlet):
         """Wait for `wake`, at most `timeout` (simulated s); return whether it was called."""
         rank = self.rank
         process = rank.enter()
-        gate = self.gate = Request()
+        gate = self.gate = KernelRequest()
         try:
             waits = [gate]
             if timeout is not None:
@@ -332,7 +332,7 @@ class Fiber(greenlet):
             return
         waker = current()
         if waker is self.rank:
-            waker.enter().settle()
+            waker.enter().finish_compute()
             waker.leave()
         if not gate.done:
             gate.complete(self.rank.engine.now)
@@ -360,7 +360,7 @@ class MpiCall:
         self.handles: list[Any] | None = None
         # The sends, receives and other requests of the kernel that it has started, in this order.
         # They are noted only in runs with a listener of calls.
-        self.started: list[Request] = []
+        self.started: list[KernelRequest] = []
         self._site: CallSite | None = None
 
     @property

@@ -39,19 +39,19 @@ from pysmpi.mpi.operators.operators import operator_of
 
 
 def where(comm: Any) -> tuple[Communicator, int, RankPosition]:
-    """The calling rank's core and its place in it; an error if the communicator is null."""
-    core = comm._usable()
-    me = core.rank_of(current().pid)
-    remote = core.remote
-    return core, me, RankPosition(me, remote.size, remote is not core)
+    """The calling rank's communicator and its place in it; an error if the communicator is null."""
+    communicator = comm._usable()
+    me = communicator.rank_of(current().pid)
+    remote = communicator.remote
+    return communicator, me, RankPosition(me, remote.size, remote is not communicator)
 
 
-def check_root(comm: Any, core: Communicator, root: int) -> None:
+def check_root(comm: Any, communicator: Communicator, root: int) -> None:
     """Refuse a root that the communicator does not have."""
-    if 0 <= root < core.remote.size or (core.inter and root in (ROOT, PROC_NULL)):
+    if 0 <= root < communicator.remote.size or (communicator.inter and root in (ROOT, PROC_NULL)):
         return
-    expected = f"0 to {core.remote.size - 1}"
-    if core.inter:
+    expected = f"0 to {communicator.remote.size - 1}"
+    if communicator.inter:
         expected += ", ROOT or PROC_NULL"
     fail(ERR_ROOT, f"root is {root}, expected {expected}", comm)
 
@@ -63,29 +63,29 @@ def units_of(part: MessageRegion | Blocks) -> tuple[int, int]:
 
 def barrier(comm: Any) -> Contribution:
     """Barrier."""
-    core, me, _ = where(comm)
-    return Meeting(core, me, call_of(core, me, "barrier"))
+    communicator, me, _ = where(comm)
+    return Meeting(communicator, me, call_of(communicator, me, "barrier"))
 
 
 def bcast(comm: Any, buf: Any, root: Any) -> Contribution:
     """Bcast."""
-    core, me, place = where(comm)
+    communicator, me, place = where(comm)
     root = cint(root)
     message = arguments.broadcast(buf, root, place)
     if not 0 <= root < place.size:
-        check_root(comm, core, root)
+        check_root(comm, communicator, root)
     count, unit = units_of(message)
-    call = call_of(core, me, "bcast", count, unit, root)
-    return Broadcast(core, me, call, message, root == (ROOT if place.inter else me))
+    call = call_of(communicator, me, "bcast", count, unit, root)
+    return Broadcast(communicator, me, call, message, root == (ROOT if place.inter else me))
 
 
 def gather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: Any) -> Contribution:
     """Gather and Gatherv."""
-    core, me, place = where(comm)
+    communicator, me, place = where(comm)
     root = cint(root)
     send, blocks, in_place = arguments.gather(v, sendbuf, recvbuf, root, place)
     if not 0 <= root < place.size:
-        check_root(comm, core, root)
+        check_root(comm, communicator, root)
     assert isinstance(blocks, Blocks)
     receives = root == (ROOT if place.inter else me)
     if receives:
@@ -103,19 +103,19 @@ def gather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: Any) -> Contrib
         counts = counts_of(record, blocks.counts)
         count, unit = count_of(record, 0 if place.inter else blocks.counts[me])
     call = call_of(
-        core, me, "gatherv" if v else "gather", count, unit, root, in_place=in_place,
+        communicator, me, "gatherv" if v else "gather", count, unit, root, in_place=in_place,
         recv_counts=counts,
     )  # fmt: skip
-    return Gather(core, me, call, send, blocks if receives else None)
+    return Gather(communicator, me, call, send, blocks if receives else None)
 
 
 def scatter(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: Any) -> Contribution:
     """Scatter and Scatterv."""
-    core, me, place = where(comm)
+    communicator, me, place = where(comm)
     root = cint(root)
     blocks, receive, in_place = arguments.scatter(v, sendbuf, recvbuf, root, place)
     if not 0 <= root < place.size:
-        check_root(comm, core, root)
+        check_root(comm, communicator, root)
     assert isinstance(blocks, Blocks)
     sends = root == (ROOT if place.inter else me)
     counts = None
@@ -129,16 +129,16 @@ def scatter(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: Any) -> Contri
         if v:
             counts = counts_of(record, blocks.counts)
     call = call_of(
-        core, me, "scatterv" if v else "scatter", count, unit, root, in_place=in_place,
+        communicator, me, "scatterv" if v else "scatter", count, unit, root, in_place=in_place,
         send_counts=counts,
     )  # fmt: skip
     takes = not in_place and not (place.inter and root < 0)
-    return Scatter(core, me, call, blocks if sends else None, receive if takes else None)  # type: ignore[arg-type]
+    return Scatter(communicator, me, call, blocks if sends else None, receive if takes else None)  # type: ignore[arg-type]
 
 
 def allgather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
     """Allgather and Allgatherv."""
-    core, me, place = where(comm)
+    communicator, me, place = where(comm)
     send, blocks, in_place = arguments.allgather(v, sendbuf, recvbuf, place)
     assert isinstance(blocks, Blocks)
     held(blocks)
@@ -152,15 +152,15 @@ def allgather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
         if not place.inter:
             count, unit = count_of(record, blocks.counts[me])
     call = call_of(
-        core, me, "allgatherv" if v else "allgather", count, unit, in_place=in_place,
+        communicator, me, "allgatherv" if v else "allgather", count, unit, in_place=in_place,
         recv_counts=counts,
     )  # fmt: skip
-    return Allgather(core, me, call, send, blocks)
+    return Allgather(communicator, me, call, send, blocks)
 
 
 def alltoall(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
     """Alltoall and Alltoallv."""
-    core, me, place = where(comm)
+    communicator, me, place = where(comm)
     send, receive, in_place = arguments.alltoall(v, sendbuf, recvbuf, place)
     assert isinstance(send, Blocks) and isinstance(receive, Blocks)
     outgoing = receive if in_place else send
@@ -172,60 +172,60 @@ def alltoall(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
         else:
             unit, sends, receives = 1, tuple(outgoing.sizes()), tuple(receive.sizes())
         call = call_of(
-            core, me, "alltoallv", 0, unit, in_place=in_place, send_counts=sends,
+            communicator, me, "alltoallv", 0, unit, in_place=in_place, send_counts=sends,
             recv_counts=receives,
         )  # fmt: skip
     else:
         count, unit = units_of(outgoing)
-        call = call_of(core, me, "alltoall", count, unit, in_place=in_place)
-    return Alltoall(core, me, call, None if in_place else held(send), held(receive))
+        call = call_of(communicator, me, "alltoall", count, unit, in_place=in_place)
+    return Alltoall(communicator, me, call, None if in_place else held(send), held(receive))
 
 
 def alltoallw(comm: Any, sendbuf: Any, recvbuf: Any) -> Contribution:
     """Alltoallw."""
-    core, me, place = where(comm)
+    communicator, me, place = where(comm)
     send, receive, in_place = arguments.alltoallw(sendbuf, recvbuf, place)
     assert isinstance(send, Blocks) and isinstance(receive, Blocks)
     outgoing = receive if in_place else send
     call = call_of(
-        core, me, "alltoallw", in_place=in_place, send_counts=tuple(outgoing.sizes()),
+        communicator, me, "alltoallw", in_place=in_place, send_counts=tuple(outgoing.sizes()),
         recv_counts=tuple(receive.sizes()),
     )  # fmt: skip
-    return Alltoall(core, me, call, None if in_place else held(send), held(receive))
+    return Alltoall(communicator, me, call, None if in_place else held(send), held(receive))
 
 
 def reduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any, root: Any) -> Contribution:
     """Reduce."""
-    core, me, place = where(comm)
+    communicator, me, place = where(comm)
     root = cint(root)
     send, receive, in_place = arguments.reduce(sendbuf, recvbuf, root, place)
     if not 0 <= root < place.size:
-        check_root(comm, core, root)
+        check_root(comm, communicator, root)
     assert isinstance(send, MessageRegion) and isinstance(receive, MessageRegion)
     takes = root == (ROOT if place.inter else me)
     brings = not place.inter or root >= 0
     whole = receive if takes else send
     message = receive if in_place else send
     return _reduction(
-        comm, core, me, "reduce", op, message if brings else None,
+        comm, communicator, me, "reduce", op, message if brings else None,
         receive if takes else None, whole, root, in_place,
     )  # fmt: skip
 
 
 def allreduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any) -> Contribution:
     """Allreduce."""
-    core, me, place = where(comm)
+    communicator, me, place = where(comm)
     send, receive, in_place = arguments.allreduce(sendbuf, recvbuf, place)
     assert isinstance(send, MessageRegion) and isinstance(receive, MessageRegion)
     message = receive if in_place else send
     return _reduction(
-        comm, core, me, "allreduce", op, message, receive, receive, 0, in_place
+        comm, communicator, me, "allreduce", op, message, receive, receive, 0, in_place
     )
 
 
 def _reduction(
     comm: Any,
-    core: Communicator,
+    communicator: Communicator,
     me: int,
     name: str,
     op: Any,
@@ -244,16 +244,16 @@ def _reduction(
     operator = operator_of(op, None if idle or root == PROC_NULL else record)
     count, unit = count_of(record, whole.count)
     call = call_of(
-        core, me, name, count // blocks, unit, root, operator.commutative, in_place,
+        communicator, me, name, count // blocks, unit, root, operator.commutative, in_place,
         recv_counts=None if counts is None else counts_of(record, counts),
     )  # fmt: skip
-    return Reduction(core, me, call, operator, message, target, whole)
+    return Reduction(communicator, me, call, operator, message, target, whole)
 
 
 def reduce_scatter_block(comm: Any, sendbuf: Any, recvbuf: Any, op: Any) -> Contribution:
     """Reduce_scatter_block."""
-    core, me, place = where(comm)
-    place = place._replace(size=core.size)
+    communicator, me, place = where(comm)
+    place = place._replace(size=communicator.size)
     send, receive, in_place = arguments.reduce_scatter_block(sendbuf, recvbuf, place)
     blocks = receive if in_place else send
     assert isinstance(blocks, Blocks)
@@ -262,9 +262,19 @@ def reduce_scatter_block(comm: Any, sendbuf: Any, recvbuf: Any, op: Any) -> Cont
     target = whole if in_place else receive
     assert isinstance(target, MessageRegion)
     part = _reduction(
-        comm, core, me, "reduce_scatter_block", op, whole, target, whole, 0, in_place, core.size
+        comm,
+        communicator,
+        me,
+        "reduce_scatter_block",
+        op,
+        whole,
+        target,
+        whole,
+        0,
+        in_place,
+        communicator.size,
     )
-    nbytes = whole.nbytes // core.size
+    nbytes = whole.nbytes // communicator.size
     part.start = me * nbytes
     part.stop = part.start + nbytes
     return part
@@ -272,8 +282,8 @@ def reduce_scatter_block(comm: Any, sendbuf: Any, recvbuf: Any, op: Any) -> Cont
 
 def reduce_scatter(comm: Any, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: Any) -> Contribution:
     """Reduce_scatter."""
-    core, me, place = where(comm)
-    place = place._replace(size=core.size)
+    communicator, me, place = where(comm)
+    place = place._replace(size=communicator.size)
     buffers = arguments.reduce_scatter(sendbuf, recvbuf, place)
     send, target, in_place = buffers
     assert isinstance(send, MessageRegion) and isinstance(target, MessageRegion)
@@ -282,7 +292,17 @@ def reduce_scatter(comm: Any, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: A
     counts = arguments.reduce_scatter_counts(buffers, recvcounts, place)
     whole = target if in_place else send
     part = _reduction(
-        comm, core, me, "reduce_scatter", op, whole, target, whole, 0, in_place, counts=counts
+        comm,
+        communicator,
+        me,
+        "reduce_scatter",
+        op,
+        whole,
+        target,
+        whole,
+        0,
+        in_place,
+        counts=counts,
     )
     size = whole.datatype._live().layout.size
     part.start = sum(counts[:me]) * size
@@ -302,12 +322,12 @@ def all_counts(comm: Any, count: int) -> list[int]:
 
 def scan(comm: Any, sendbuf: Any, recvbuf: Any, op: Any, exclusive: bool) -> Contribution:
     """Scan and Exscan."""
-    core, me, _ = where(comm)
+    communicator, me, _ = where(comm)
     send, target, in_place = arguments.scan(sendbuf, recvbuf)
     assert isinstance(send, MessageRegion) and isinstance(target, MessageRegion)
     message = target if in_place else send
     operator = operator_of(op, target.datatype._live())
     count, unit = units_of(target)
     name = "exscan" if exclusive else "scan"
-    call = call_of(core, me, name, count, unit, 0, operator.commutative, in_place)
-    return Prefix(core, me, call, operator, message, target, exclusive)
+    call = call_of(communicator, me, name, count, unit, 0, operator.commutative, in_place)
+    return Prefix(communicator, me, call, operator, message, target, exclusive)

@@ -6,8 +6,7 @@ import copy
 from typing import Any
 
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Context
-from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.kernel.requests import Context, KernelRequest
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, SUCCESS
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.collective.execution import (
@@ -38,27 +37,27 @@ class CollectiveOperation(RequestOperation):
     def __init__(self, rank: Rank, subject: Any, part: Contribution) -> None:
         super().__init__(rank, subject)
         part.label = f"i{part.label}"
-        part.call = in_background(part.core, part.call)
+        part.call = in_background(part.communicator, part.call)
         self.part = part
         self.finished = True
         self.error: int = SUCCESS
 
     def start(self) -> None:
         """Begin; only a persistent call begins more than once."""
-        self.begin(self.part, self.part.core.next_call(self.part.me))
+        self.begin(self.part, self.part.communicator.next_call(self.part.me))
 
     def begin(self, part: Contribution, number: int) -> None:
         """Enter the call of this number and let its schedule run."""
         rank = self.rank
         main = rank.process
-        main.settle()
+        main.finish_compute()
         self.part = part
         self.finished = False
         part.begin(number)
         request = self.request = part.request = KernelRequest()
         engine = rank.engine
         if engine.listeners.collective_entered is not None:
-            engine.listeners.tell("collective_entered", part, rank)
+            engine.listeners.notify("collective_entered", part, rank)
         if alone(part):
             request.complete(engine.now)
             return
@@ -89,10 +88,12 @@ class CollectiveOperation(RequestOperation):
         if not self.finished:
             self.finished = True
             part = self.part
-            self.error = part.finish() if not part.core.revoked else part.interrupted(self.rank)
+            self.error = (
+                part.finish() if not part.communicator.revoked else part.interrupted(self.rank)
+            )
             listeners = self.rank.engine.listeners
             if listeners.collective_left is not None:
-                listeners.tell("collective_left", part, self.rank)
+                listeners.notify("collective_left", part, self.rank)
         if status is not None:
             status._fill(ANY_SOURCE, ANY_TAG, 0)
             status.error = self.error
@@ -112,9 +113,9 @@ class PersistentCollective(CollectiveOperation):
 
     def __init__(self, rank: Rank, subject: Any, part: Contribution) -> None:
         super().__init__(rank, subject, part)
-        core = part.core
-        self.identity = core.next_call(part.me)
-        part.context = _private_context(core, self.identity)
+        communicator = part.communicator
+        self.identity = communicator.next_call(part.me)
+        part.context = _private_context(communicator, self.identity)
         self.template = part
         self.starts = 0
 
@@ -125,24 +126,24 @@ class PersistentCollective(CollectiveOperation):
 
     def release(self) -> None:
         """The rank will not start the call again; the last rank ends its context."""
-        contexts = _private_contexts(self.template.core)
+        contexts = _private_contexts(self.template.communicator)
         entry = contexts[self.identity]
         entry.holders -= 1
         if entry.holders == 0:
             del contexts[self.identity]
 
 
-def _private_contexts(core: Communicator) -> dict[int, PrivateContext]:
+def _private_contexts(communicator: Communicator) -> dict[int, PrivateContext]:
     """The contexts of persistent calls by identity."""
-    return PERSISTENT.of(joint(core)[2] if core.inter else core)
+    return PERSISTENT.of(joint(communicator)[2] if communicator.inter else communicator)
 
 
-def _private_context(core: Communicator, identity: int) -> Context:
+def _private_context(communicator: Communicator, identity: int) -> Context:
     """A context for one persistent call, the same for all its ranks."""
-    contexts = _private_contexts(core)
+    contexts = _private_contexts(communicator)
     entry = contexts.get(identity)
     if entry is None:
-        shared = joint(core)[0] if core.inter else core.coll
-        context = Context(core.universe.next_context(), shared.members)
+        shared = joint(communicator)[0] if communicator.inter else communicator.coll
+        context = Context(communicator.universe.next_context(), shared.members)
         entry = contexts[identity] = PrivateContext(context, len(shared.members))
     return entry.context

@@ -90,8 +90,10 @@ class Broadcast(Contribution):
 
     __slots__ = ("message", "sends")
 
-    def __init__(self, core: Communicator, me: int, call: Call, message: Any, sends: bool) -> None:
-        super().__init__(core, me, call)
+    def __init__(
+        self, communicator: Communicator, me: int, call: Call, message: Any, sends: bool
+    ) -> None:
+        super().__init__(communicator, me, call)
         self.message = message
         self.sends = sends
 
@@ -119,9 +121,9 @@ class Gather(Contribution):
     __slots__ = ("blocks", "delivered", "message")
 
     def __init__(
-        self, core: Communicator, me: int, call: Call, message: Any, blocks: Blocks | None
+        self, communicator: Communicator, me: int, call: Call, message: Any, blocks: Blocks | None
     ) -> None:
-        super().__init__(core, me, call)
+        super().__init__(communicator, me, call)
         self.message = message
         self.blocks = blocks  # at the root
         self.delivered = False
@@ -179,13 +181,13 @@ class Scatter(Contribution):
 
     def __init__(
         self,
-        core: Communicator,
+        communicator: Communicator,
         me: int,
         call: Call,
         blocks: Blocks | None,
         message: MessageRegion | None,
     ) -> None:
-        super().__init__(core, me, call)
+        super().__init__(communicator, me, call)
         self.blocks = blocks  # at the root
         self.message = message
         self.kept: dict[int, Any] = {}
@@ -233,9 +235,9 @@ class Allgather(Contribution):
     __slots__ = ("blocks", "exempt", "message")
 
     def __init__(
-        self, core: Communicator, me: int, call: Call, message: Any, blocks: Blocks
+        self, communicator: Communicator, me: int, call: Call, message: Any, blocks: Blocks
     ) -> None:
-        super().__init__(core, me, call)
+        super().__init__(communicator, me, call)
         self.message = message
         self.blocks = blocks
         self.exempt = False
@@ -286,7 +288,7 @@ class Allgather(Contribution):
 
     def release(self) -> None:
         """Leave a copy, unless it is in the joined one."""
-        if self.board.result is None:
+        if self.shared.result is None:
             self.message = saved(self.message)
 
 
@@ -296,9 +298,14 @@ class Alltoall(Contribution):
     __slots__ = ("folded", "incoming", "kept", "outgoing")
 
     def __init__(
-        self, core: Communicator, me: int, call: Call, outgoing: Blocks | None, incoming: Blocks
+        self,
+        communicator: Communicator,
+        me: int,
+        call: Call,
+        outgoing: Blocks | None,
+        incoming: Blocks,
     ) -> None:
-        super().__init__(core, me, call)
+        super().__init__(communicator, me, call)
         self.outgoing = outgoing  # None: in place
         self.incoming = incoming
         self.kept: list[Any] | None = None
@@ -368,7 +375,7 @@ class Alltoall(Contribution):
             lengths = {-1 if area is None else len(area) for area in found}
             other.result = (found, lengths.pop() if len(lengths) == 1 else -1)
         areas, length = other.result
-        if length != nbytes * len(self.board.values):
+        if length != nbytes * len(self.shared.values):
             return False
         first = self.me * nbytes
         last = first + nbytes
@@ -394,11 +401,11 @@ class Alltoall(Contribution):
             # From now on no rank needs the contributions.
             for part in parts.values():
                 part.deliver()
-            for part in self.board.values.values():
+            for part in self.shared.values.values():
                 part.kept = _NOTHING
             return
         kept: list[Any] = []
-        for rank in range(self.core.remote.size):
+        for rank in range(self.communicator.remote.size):
             part = parts.get(rank)
             if part is not None and part.collected:
                 kept.append(b"")

@@ -18,8 +18,7 @@ from pysmpi.collectives.cache import ready_after, schedule_for
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
 from pysmpi.collectives.running import Lookout, Patience, find_live
-from pysmpi.kernel.requests import Context
-from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.kernel.requests import Context, KernelRequest
 from pysmpi.kernel.schedule import REDUCE, Schedule
 from pysmpi.mpi.base.constants import ERR_INTERN, ERR_REVOKED, ERR_TRUNCATE, SUCCESS
 from pysmpi.mpi.base.exceptions import fail
@@ -83,16 +82,16 @@ class Contribution:
     parts of the ranks that have entered; for an intercommunicator, those of the other side.
     """
 
-    __slots__ = ("board", "call", "collected", "context", "core", "error", "label", "me",
+    __slots__ = ("shared", "call", "collected", "context", "communicator", "error", "label", "me",
                  "number", "other", "request", "values")  # fmt: skip
 
-    board: CollectiveState
+    shared: CollectiveState
     other: CollectiveState
     values: dict[int, Any]
     number: int
 
-    def __init__(self, core: Communicator, me: int, call: Call) -> None:
-        self.core = core
+    def __init__(self, communicator: Communicator, me: int, call: Call) -> None:
+        self.communicator = communicator
         self.me = me
         self.call = call
         # Calls of different labels never match: blocking calls match only blocking ones (MPI 4.1,
@@ -106,8 +105,8 @@ class Contribution:
     def begin(self, number: int) -> None:
         """Enter the call of this number."""
         self.number = number
-        board = self.board = self.core.enter(number, self.label, self.me, self)
-        other = self.other = board.remote or board
+        shared = self.shared = self.communicator.enter(number, self.label, self.me, self)
+        other = self.other = shared.remote or shared
         self.values = other.values
 
     def finish(self) -> int:
@@ -116,19 +115,19 @@ class Contribution:
             self.collected = True
             self.collect()
         other = self.other
-        if other.left + (other is self.board) < self.core.remote.size:
+        if other.left + (other is self.shared) < self.communicator.remote.size:
             self.release()  # a rank may still have to read this rank's data
-        self.core.exit(self.number, self.board)
+        self.communicator.exit(self.number, self.shared)
         self.forget()
         return self.error
 
     def forget(self) -> None:
-        """Release the board, which refers to the part: without a cycle both are freed at once."""
-        del self.board, self.other, self.values
+        """Release the shared state, which refers to the part: both are freed at once."""
+        del self.shared, self.other, self.values
 
     def interrupted(self, rank: Rank) -> int:
         """The schedule has ended on a revoked communicator: as it should, or because of that."""
-        return ERR_REVOKED if rank.pid in self.core.revoked else self.finish()
+        return ERR_REVOKED if rank.pid in self.communicator.revoked else self.finish()
 
     def deliver(self) -> None:
         """Take the data before the own schedule has ended, because its source is leaving."""
@@ -144,9 +143,10 @@ class Contribution:
 
     def complete(self) -> bool:
         """Whether all ranks have entered."""
-        core = self.core
+        communicator = self.communicator
         return (
-            len(self.values) == core.remote.size and len(self.board.values) == core.size
+            len(self.values) == communicator.remote.size
+            and len(self.shared.values) == communicator.size
         )
 
     def source(self, rank: int) -> Any:
@@ -190,7 +190,7 @@ def units(record: Type) -> tuple[int, int]:
 
 
 def call_of(
-    core: Communicator,
+    communicator: Communicator,
     me: int,
     op: str,
     count: int = 0,
@@ -204,36 +204,36 @@ def call_of(
     destinations: tuple[int, ...] = (),
 ) -> Call:
     """The call of rank `me` on a communicator, which caches its latest calls of equal blocks."""
-    universe = core.universe
+    universe = communicator.universe
     if send_counts is not None or recv_counts is not None or sources or destinations:
-        nodes, slots = _places(core)
+        nodes, slots = _places(communicator)
         return Call(
-            op, me, core.size, root, count, type_size, send_counts, recv_counts, commutative,
-            in_place, False, nodes, slots, universe.selection,
+            op, me, communicator.size, root, count, type_size, send_counts, recv_counts,
+            commutative, in_place, False, nodes, slots, universe.selection,
             sources=sources, destinations=destinations,
         )  # fmt: skip
-    kept = SCHEDULES.of(core)
+    kept = SCHEDULES.of(communicator)
     key = (op, count, type_size, root, commutative, in_place)
     same = kept.calls.get(key)
     if same is None:
-        if len(kept.calls) >= min(LATEST, 1 + KEPT // core.size):
+        if len(kept.calls) >= min(LATEST, 1 + KEPT // communicator.size):
             kept.calls.clear()
             kept.background.clear()
             kept.latest.clear()
         same = kept.calls[key] = {}
     call = same.get(me)
     if call is None:
-        nodes, slots = _places(core)
+        nodes, slots = _places(communicator)
         call = same[me] = Call(
-            op, me, core.size, root, count, type_size, None, None, commutative, in_place, False,
-            nodes, slots, universe.selection,
+            op, me, communicator.size, root, count, type_size, None, None, commutative, in_place,
+            False, nodes, slots, universe.selection,
         )  # fmt: skip
     return call
 
 
-def in_background(core: Communicator, call: Call) -> Call:
+def in_background(communicator: Communicator, call: Call) -> Call:
     """The non-blocking form of a call."""
-    kept = SCHEDULES.of(core)
+    kept = SCHEDULES.of(communicator)
     found = kept.background.get(call)
     if found is None:
         found = replace(call, nonblocking=True)
@@ -242,13 +242,13 @@ def in_background(core: Communicator, call: Call) -> Call:
     return found
 
 
-def _places(core: Communicator) -> tuple[Nodes | None, Nodes | None]:
+def _places(communicator: Communicator) -> tuple[Nodes | None, Nodes | None]:
     """The nodes of the ranks, and their slots if the selection needs them."""
-    if core.remote is not core:
+    if communicator.remote is not communicator:
         return None, None
-    selection = core.universe.selection
+    selection = communicator.universe.selection
     tries = selection is not None and selection.tuner is not None
-    return nodes_of(core), slots_of(core) if tries else None
+    return nodes_of(communicator), slots_of(communicator) if tries else None
 
 
 def count_of(record: Type, count: int) -> tuple[int, int]:
@@ -266,28 +266,28 @@ def counts_of(record: Type, counts: Any) -> tuple[int, ...]:
     return tuple(counts) if per == 1 else tuple(n * per for n in counts)
 
 
-def nodes_of(core: Communicator) -> Nodes | None:
+def nodes_of(communicator: Communicator) -> Nodes | None:
     """The node of each rank; None where every rank has one for itself."""
-    known = core.nodes
+    known = communicator.nodes
     if known is None:
-        ranks = core.universe.ranks
-        hosts = [ranks[pid].host for pid in core.group]
+        ranks = communicator.universe.ranks
+        hosts = [ranks[pid].host for pid in communicator.group]
         nodes = None
         if None not in hosts:
             numbers = [host.index for host in hosts]
             if len(set(numbers)) < len(numbers):
                 nodes = Nodes(numbers)
-        known = core.nodes = (nodes,)
+        known = communicator.nodes = (nodes,)
     found: Nodes | None = known[0]
     return found
 
 
-def slots_of(core: Communicator) -> Nodes:
+def slots_of(communicator: Communicator) -> Nodes:
     """The place of each rank on the machine."""
-    kept = SCHEDULES.of(core)
+    kept = SCHEDULES.of(communicator)
     if kept.slots is None:
-        processes = core.universe.processes
-        kept.slots = Nodes(processes[pid].slot for pid in core.group)
+        processes = communicator.universe.processes
+        kept.slots = Nodes(processes[pid].slot for pid in communicator.group)
     return kept.slots
 
 
@@ -296,15 +296,15 @@ def schedule_of(part: Contribution) -> tuple[Schedule, Context, int]:
 
     The communicator caches the schedules of its latest calls: all its ranks will need them.
     """
-    core, call = part.core, part.call
-    if core.remote is not core:
-        context, first, _ = joint(core)
-        schedule = schedule_between(core, call)
+    communicator, call = part.communicator, part.call
+    if communicator.remote is not communicator:
+        context, first, _ = joint(communicator)
+        schedule = schedule_between(communicator, call)
         return schedule, part.context or context, first + call.rank
-    schedules = SCHEDULES.of(core)
+    schedules = SCHEDULES.of(communicator)
     # A persistent call counts at its creation.
     order = part.number if part.number >= 0 else -part.number >> 32
-    before = ready_before(core, order) if schedules.levels else _NO_LEVELS
+    before = ready_before(communicator, order) if schedules.levels else _NO_LEVELS
     key: object = (call, before) if before else call
     known = schedules.latest.get(key)
     if known is None:
@@ -321,7 +321,7 @@ def schedule_of(part: Contribution) -> tuple[Schedule, Context, int]:
                 history.append((order, after))
         elif call.send_counts is None and call.recv_counts is None and not call.destinations:
             schedules.latest[key] = known
-    return known, part.context or core.coll, call.rank
+    return known, part.context or communicator.coll, call.rank
 
 
 def reduced(part: Contribution) -> list[float]:
@@ -336,27 +336,27 @@ def reduced(part: Contribution) -> list[float]:
 
 def decided(part: Contribution, context: Context, me: int, tag: int) -> Iterator[Schedule]:
     """The schedules of an algorithm that decides while it runs, one after another."""
-    core, call = part.core, part.call
+    communicator, call = part.communicator, part.call
     live = find_live(call)
     assert live is not None
-    universe = core.universe
+    universe = communicator.universe
     patience = PATIENCE.peek(universe)
     if patience is None:
         settings = universe.settings
         patience = Patience(settings.iprobe, settings.grow_injected_times)
         PATIENCE.put(universe, patience)
-    look = Lookout(context, me, tag, SCHEDULES.of(core).arrivals, patience)
+    look = Lookout(context, me, tag, SCHEDULES.of(communicator).arrivals, patience)
     yield from live(call, look)
     look.leave()
 
 
-def ready_before(core: Communicator, order: int) -> frozenset[str]:
+def ready_before(communicator: Communicator, order: int) -> frozenset[str]:
     """The node-level communicators that calls before this one have created.
 
     Those of a later call of a faster rank do not count.
     """
     ready: frozenset[str] = _NO_LEVELS
-    for number, levels in SCHEDULES.of(core).levels:
+    for number, levels in SCHEDULES.of(communicator).levels:
         if number < order:
             ready = levels
     return ready
@@ -364,20 +364,24 @@ def ready_before(core: Communicator, order: int) -> frozenset[str]:
 
 def alone(part: Contribution) -> bool:
     """Whether the call takes no messages because its rank is the only one."""
-    core = part.core
-    return core.size == 1 and core.remote is core and not part.call.op.startswith("neighbor")
+    communicator = part.communicator
+    return (
+        communicator.size == 1
+        and communicator.remote is communicator
+        and not part.call.op.startswith("neighbor")
+    )
 
 
 def run(rank: Rank, subject: Any, part: Contribution) -> None:
     """Do a blocking call."""
     process = rank.process
-    core = part.core
-    number = core.next_call(part.me)
+    communicator = part.communicator
+    number = communicator.next_call(part.me)
     part.begin(number)
     listeners = rank.engine.listeners
     if listeners.collective_entered is not None:
-        listeners.tell("collective_entered", part, rank)
-    if core.size != 1 or not alone(part):
+        listeners.notify("collective_entered", part, rank)
+    if communicator.size != 1 or not alone(part):
         schedule, context, me = schedule_of(part)
         tag = tag_of(number, part.label)
         if schedule is not UNDECIDED:
@@ -385,8 +389,8 @@ def run(rank: Rank, subject: Any, part: Contribution) -> None:
         else:
             for piece in decided(part, context, me, tag):
                 process.execute(piece, context, me, tag)
-    error = part.finish() if not core.revoked else part.interrupted(rank)
+    error = part.finish() if not communicator.revoked else part.interrupted(rank)
     if listeners.collective_left is not None:
-        listeners.tell("collective_left", part, rank)
+        listeners.notify("collective_left", part, rank)
     if error:
         fail(error, _DETAILS.get(error, ""), subject)

@@ -72,9 +72,9 @@ class Neighbors:
 NEIGHBORS: StateSlot[Communicator, dict[int, Neighbors]] = StateSlot(Communicator, dict)  # by rank
 
 
-def neighbors_of(comm: Any, core: Communicator, me: int) -> Neighbors:
+def neighbors_of(comm: Any, communicator: Communicator, me: int) -> Neighbors:
     """The neighbours of the calling rank."""
-    table = NEIGHBORS.of(core)
+    table = NEIGHBORS.of(communicator)
     found = table.get(me)
     if found is None:
         found = table[me] = Neighbors(*comm.inoutedges)
@@ -92,16 +92,16 @@ class Neighborhood(Contribution):
 
     def __init__(
         self,
-        core: Communicator,
+        communicator: Communicator,
         me: int,
         call: Call,
         neighbors: Neighbors,
         outgoing: Any,
         incoming: Blocks | None,
     ) -> None:
-        super().__init__(core, me, call)
+        super().__init__(communicator, me, call)
         self.neighbors = neighbors
-        self.grid = core.topology.kind == CART
+        self.grid = communicator.topology.kind == CART
         self.outgoing = outgoing
         self.incoming = incoming
         self.objects: list[Any] = []
@@ -160,8 +160,8 @@ class Neighborhood(Contribution):
 
 def _part(comm: Any, op: str, parse: Any) -> Neighborhood:
     """The part of the calling rank; `parse(sources, targets)` understands its buffers."""
-    core, me, _ = where(comm)
-    neighbors = neighbors_of(comm, core, me)
+    communicator, me, _ = where(comm)
+    neighbors = neighbors_of(comm, communicator, me)
     buffers = parse(len(neighbors.sources), len(neighbors.targets))
     outgoing, incoming = buffers.send, held(buffers.receive)
     if outgoing.__class__ is Blocks:
@@ -183,12 +183,12 @@ def _part(comm: Any, op: str, parse: Any) -> Neighborhood:
                 count, unit = count * unit, 1
                 receives = incoming.sizes()
                 sends = outgoing.sizes() if blocks else None
-    call = _call_among(core, me, neighbors, op, count, unit, sends, receives)
-    return Neighborhood(core, me, call, neighbors, outgoing, incoming)
+    call = _call_among(communicator, me, neighbors, op, count, unit, sends, receives)
+    return Neighborhood(communicator, me, call, neighbors, outgoing, incoming)
 
 
 def _call_among(
-    core: Communicator,
+    communicator: Communicator,
     me: int,
     neighbors: Neighbors,
     op: str,
@@ -200,7 +200,7 @@ def _call_among(
     """The call of a rank, without the neighbours that do not exist."""
     heard, told = neighbors.heard, neighbors.told
     return call_of(
-        core, me, op, count, unit,
+        communicator, me, op, count, unit,
         send_counts=None if sends is None else tuple(sends[i] for i in told),
         recv_counts=None if receives is None else tuple(receives[i] for i in heard),
         sources=tuple(neighbors.sources[i] for i in heard),
@@ -241,18 +241,18 @@ def _alltoallw(comm: Any, sendbuf: Any, recvbuf: Any) -> Contribution:
 
 def _objects(comm: Any, op: str, dump: Any) -> list[Any]:
     """Exchange pickled objects: their sizes, then their bytes."""
-    core, me, _ = where(comm)
-    neighbors = neighbors_of(comm, core, me)
+    communicator, me, _ = where(comm)
+    neighbors = neighbors_of(comm, communicator, me)
     data = dump(len(neighbors.targets))
-    call = _call_among(core, me, neighbors, op, 1, SIZE_BYTES)
-    part = Neighborhood(core, me, call, neighbors, data, None)
+    call = _call_among(communicator, me, neighbors, op, 1, SIZE_BYTES)
+    part = Neighborhood(communicator, me, call, neighbors, data, None)
     run(current(), comm, part)
     sizes = list(map(len, part.objects))
     if data.__class__ is list:
-        call = _call_among(core, me, neighbors, op + "v", 0, 1, list(map(len, data)), sizes)
+        call = _call_among(communicator, me, neighbors, op + "v", 0, 1, list(map(len, data)), sizes)
     else:
-        call = _call_among(core, me, neighbors, op + "v", len(data), 1, None, sizes)
-    run(current(), comm, Meeting(core, me, call))
+        call = _call_among(communicator, me, neighbors, op + "v", len(data), 1, None, sizes)
+    run(current(), comm, Meeting(communicator, me, call))
     return [pickle.loads(item) if item else None for item in part.objects]
 
 

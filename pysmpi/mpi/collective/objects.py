@@ -54,8 +54,10 @@ class Objects(Contribution):
 
     __slots__ = ("data",)
 
-    def __init__(self, core: Communicator, me: int, op: str, data: Any, root: int = 0) -> None:
-        super().__init__(core, me, call_of(core, me, op, 1, SIZE_BYTES, root))
+    def __init__(
+        self, communicator: Communicator, me: int, op: str, data: Any, root: int = 0
+    ) -> None:
+        super().__init__(communicator, me, call_of(communicator, me, op, 1, SIZE_BYTES, root))
         self.data = data
 
     def forget(self) -> None:
@@ -64,8 +66,8 @@ class Objects(Contribution):
 
 def _exchange(comm: Any, op: str, data: Any, root: int = 0) -> Objects:
     """Execute the sizes' collective; `values` of the part then has the others' contributions."""
-    core, me, _ = where(comm)
-    part = Objects(core, me, op, data, root)
+    communicator, me, _ = where(comm)
+    part = Objects(communicator, me, op, data, root)
     run(current(), comm, part)
     return part
 
@@ -74,8 +76,8 @@ def _carry(comm: Any, sizes: Objects, op: str, count: int, **counts: Any) -> Non
     """Do the collective of the pickled bytes, as far as time is concerned, and forget the rest."""
     Contribution.forget(sizes)
     first = sizes.call
-    call = call_of(sizes.core, sizes.me, op, count, root=first.root, **counts)
-    run(current(), comm, Meeting(sizes.core, sizes.me, call))
+    call = call_of(sizes.communicator, sizes.me, op, count, root=first.root, **counts)
+    run(current(), comm, Meeting(sizes.communicator, sizes.me, call))
 
 
 def _load(data: bytes) -> Any:
@@ -92,7 +94,7 @@ def dump_each(items: Any, count: int) -> list[bytes]:
 
 def _roles(comm: Any, root: int) -> tuple[bool, bool]:
     """Whether the rank is at the rooted end of the call, and whether at the other."""
-    core, me, place = where(comm)
+    communicator, me, place = where(comm)
     if place.inter:
         return root == ROOT, root not in (ROOT, PROC_NULL)
     return root == me, True
@@ -103,8 +105,8 @@ def gathered(comm: Any, sendobj: Any, root: int) -> list[bytes] | None:
     """The pickled objects of all ranks, at the root."""
     receives, sends = _roles(comm, root)
     data = pickle.dumps(sendobj) if sends else b""
-    core, _, _ = where(comm)
-    check_root(comm, core, root)
+    communicator, _, _ = where(comm)
+    check_root(comm, communicator, root)
     part = _exchange(comm, "gather", data, root)
     if not receives:
         _carry(comm, part, "gatherv", len(data))
@@ -118,8 +120,8 @@ def gathered(comm: Any, sendobj: Any, root: int) -> list[bytes] | None:
 def scattered(comm: Any, items: list[bytes] | None, root: int) -> bytes:
     """The bytes that the root has for this rank."""
     _, receives = _roles(comm, root)
-    core, me, _ = where(comm)
-    check_root(comm, core, root)
+    communicator, me, _ = where(comm)
+    check_root(comm, communicator, root)
     part = _exchange(comm, "scatter", items, root)
     data = part.values[root].data[me] if receives else b""
     counts = None if items is None else tuple(map(len, items))
@@ -131,8 +133,8 @@ def scattered(comm: Any, items: list[bytes] | None, root: int) -> bytes:
 def spread(comm: Any, data: bytes, root: int) -> bytes:
     """The root's bytes, at all ranks."""
     _, receives = _roles(comm, root)
-    core, _, _ = where(comm)
-    check_root(comm, core, root)
+    communicator, _, _ = where(comm)
+    check_root(comm, communicator, root)
     part = _exchange(comm, "bcast", data, root)
     if receives:
         data = part.values[root].data
@@ -174,40 +176,40 @@ class Tree:
     """
 
     def __init__(self, comm: Any) -> None:
-        core, me, _ = where(comm)
+        communicator, me, _ = where(comm)
         self.comm = comm
-        self.core = core
+        self.communicator = communicator
         self.me = me
-        self.size = core.size
-        self.number = core.next_call(me)
+        self.size = communicator.size
+        self.number = communicator.next_call(me)
         self.tag = tag_of(self.number, "reduction of objects")
-        self.board = core.enter(self.number, "reduction of objects", me, {})
-        self.remote_board = self.board.remote or self.board
-        self.context = core.coll
+        self.shared = communicator.enter(self.number, "reduction of objects", me, {})
+        self.remote_shared = self.shared.remote or self.shared
+        self.context = communicator.coll
         self.first = self.remote_first = 0
-        if core.inter:
-            self.context, self.first, _ = joint(core)
-            _, self.remote_first, _ = joint(core.remote)
+        if communicator.inter:
+            self.context, self.first, _ = joint(communicator)
+            _, self.remote_first, _ = joint(communicator.remote)
 
     def _execute(self, schedule: Schedule) -> None:
         rank = current()
         rank.process.execute(schedule, self.context, self.first + self.me, self.tag)
-        if self.core.revoked:
-            check_revoked(self.comm, self.core)
+        if self.communicator.revoked:
+            check_revoked(self.comm, self.communicator)
 
     def _side(self, remote: bool) -> tuple[int, Any]:
-        return (self.remote_first, self.remote_board) if remote else (self.first, self.board)
+        return (self.remote_first, self.remote_shared) if remote else (self.first, self.shared)
 
     def _leave_for(self, obj: Any, target: int, remote: bool) -> int:
         """Pickle an object for a rank; return its size."""
         data = pickle.dumps(obj)
-        self.board.values[self.me][remote, target] = data
+        self.shared.values[self.me][remote, target] = data
         return len(data)
 
     def _arrived(self, source: int, remote: bool) -> Any:
         """The object that a rank has sent to this one."""
-        _, board = self._side(remote)
-        return _load(board.values[source].pop((remote, self.me)))
+        _, shared = self._side(remote)
+        return _load(shared.values[source].pop((remote, self.me)))
 
     def send(self, obj: Any, target: int, remote: bool = False) -> None:
         """Send an object: its size, then its bytes."""
@@ -286,7 +288,7 @@ class Tree:
 
     def leave(self) -> None:
         """The rank is done."""
-        self.core.exit(self.number, self.board)
+        self.communicator.exit(self.number, self.shared)
 
 
 def _fast() -> bool:
@@ -324,8 +326,8 @@ class ObjectCollectives:
 
         .. note:: This method is equivalent to `Comm.Barrier`.
         """
-        core, me, _ = where(self)
-        run(current(), self, Meeting(core, me, call_of(core, me, "barrier")))
+        communicator, me, _ = where(self)
+        run(current(), self, Meeting(communicator, me, call_of(communicator, me, "barrier")))
 
     @mpi.collective("6.4")
     def bcast(self, obj: Any, root: int = 0) -> Any:
@@ -348,9 +350,9 @@ class ObjectCollectives:
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
         """Scatter."""
         root = cint(root)
-        core, _, _ = where(self)
+        communicator, _, _ = where(self)
         sends, receives = _roles(self, root)
-        items = dump_each(sendobj, core.remote.size) if sends else None
+        items = dump_each(sendobj, communicator.remote.size) if sends else None
         data = scattered(self, items, root)
         return _load(data) if receives else None
 
@@ -362,8 +364,8 @@ class ObjectCollectives:
     @mpi.collective("6.8")
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
         """All to All Scatter/Gather."""
-        core, _, _ = where(self)
-        return [_load(item) for item in traded(self, dump_each(sendobj, core.remote.size))]
+        communicator, _, _ = where(self)
+        return [_load(item) for item in traded(self, dump_each(sendobj, communicator.remote.size))]
 
     @mpi.collective("6.9.1")
     def reduce(
@@ -371,11 +373,11 @@ class ObjectCollectives:
     ) -> Any | None:
         """Reduce to Root."""
         root = cint(root)
-        core, me, place = where(self)
+        communicator, me, place = where(self)
         if not _fast():
             data = gathered(self, sendobj, root)
             return None if data is None else _folded([_load(item) for item in data], op)
-        check_root(self, core, root)
+        check_root(self, communicator, root)
         tree = Tree(self)
         if not place.inter:
             result = tree.reduce(sendobj, op, root)
@@ -398,7 +400,7 @@ class ObjectCollectives:
             return _folded([_load(item) for item in allgathered(self, sendobj)], op)
         tree = Tree(self)
         result = tree.reduce(sendobj, op, 0)
-        if tree.core.inter:
+        if tree.communicator.inter:
             if tree.me == 0:
                 result = tree.swap(result, 0, remote=True)
             result = _spread_locally(tree, result)
@@ -435,7 +437,7 @@ def _scanned(comm: Any, sendobj: Any, op: Callable[[Any, Any], Any], exclusive: 
 
 
 def _is_intra(comm: Any) -> bool:
-    return not comm._core().inter
+    return not comm._communicator().inter
 
 
 def _spread_locally(tree: Tree, obj: Any) -> Any:

@@ -16,20 +16,22 @@ from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.operators.arithmetic import Operator, check, reduce
 
 
-def by_algorithm(core: Communicator) -> bool:
+def by_algorithm(communicator: Communicator) -> bool:
     """Whether the order of the algorithm is used; intercommunicators use that of ranks."""
-    if core.remote is not core or core.size == 1:
+    if communicator.remote is not communicator or communicator.size == 1:
         return False
-    return core.universe.settings.reduction_order == "algorithm"
+    return communicator.universe.settings.reduction_order == "algorithm"
 
 
-def order_for(core: Communicator, call: Call, operator: Operator, record: Type) -> Order | None:
+def order_for(
+    communicator: Communicator, call: Call, operator: Operator, record: Type
+) -> Order | None:
     """The combining order of a call's algorithm; None for the order of ranks.
 
     The order of ranks also applies to an operator that does not commute if the algorithm does not
     keep this order, and to algorithms that cut through elements.
     """
-    if not by_algorithm(core):
+    if not by_algorithm(communicator):
         return None
     order = order_of(call)
     if not operator.commutative and not order.in_order():

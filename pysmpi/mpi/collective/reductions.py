@@ -52,7 +52,7 @@ class Reduction(Combining):
 
     def __init__(
         self,
-        core: Communicator,
+        communicator: Communicator,
         me: int,
         call: Call,
         operator: Operator,
@@ -62,7 +62,7 @@ class Reduction(Combining):
         start: int = 0,
         stop: int | None = None,
     ) -> None:
-        super().__init__(core, me, call)
+        super().__init__(communicator, me, call)
         self.operator = operator
         self.message = message
         self.target = target
@@ -72,20 +72,20 @@ class Reduction(Combining):
         self.stop = whole.nbytes if stop is None else stop
         self.whole = whole
 
-    def combined(self, board: CollectiveState) -> tuple[int, Any]:
-        """The combined contributions of one board, after an error class.
+    def combined(self, shared: CollectiveState) -> tuple[int, Any]:
+        """The combined contributions of one group, after an error class.
 
         In the order of an algorithm, a result for each rank; else a result for all.
         """
-        found: tuple[int, Any] | None = board.result
+        found: tuple[int, Any] | None = shared.result
         if found is None:
-            parts = board.values
+            parts = shared.values
             streams = [packed(parts[rank].message) for rank in range(len(parts))]
             nbytes = len(streams[0])
             if any(len(stream) != nbytes for stream in streams):
                 found = (ERR_TRUNCATE, b"")
             else:
-                order = order_for(self.core, self.call, self.operator, self.record)
+                order = order_for(self.communicator, self.call, self.operator, self.record)
                 result: Any
                 if order is None:
                     result = reduce(self.operator, streams, self.count, self.record)
@@ -93,7 +93,7 @@ class Reduction(Combining):
                     trees = Evaluation(order, self.operator, streams, self.record)
                     result = [trees.of_rank(rank) for rank in range(len(streams))]
                 found = (SUCCESS, result)
-            board.result = found
+            shared.result = found
         return found
 
     def collect(self) -> None:
@@ -102,7 +102,7 @@ class Reduction(Combining):
         if target is None or self.stop == self.start or (PAYLOAD.active and self._stays(target)):
             return
         other = self.other
-        if other.result is None and len(other.values) < self.core.remote.size:
+        if other.result is None and len(other.values) < self.communicator.remote.size:
             self.error = ERR_INTERN
             return
         error, result = self.combined(other)
@@ -128,14 +128,14 @@ class Reduction(Combining):
 
     def release(self) -> None:
         """Combine if all have entered, else save a copy."""
-        board = self.board
+        shared = self.shared
         message = self.message
-        if message is None or board.result is not None:
+        if message is None or shared.result is not None:
             return
         if PAYLOAD.active and self._stays(message):
             return
-        if len(board.values) == self.core.size:
-            self.combined(board)
+        if len(shared.values) == self.communicator.size:
+            self.combined(shared)
         else:
             self.message = saved(self.message)
 
@@ -151,7 +151,7 @@ class Prefix(Combining):
 
     def __init__(
         self,
-        core: Communicator,
+        communicator: Communicator,
         me: int,
         call: Call,
         operator: Operator,
@@ -159,7 +159,7 @@ class Prefix(Combining):
         target: MessageRegion,
         exclusive: bool,
     ) -> None:
-        super().__init__(core, me, call)
+        super().__init__(communicator, me, call)
         self.operator = operator
         self.message = message
         self.record: Type = message.datatype._live()
@@ -169,13 +169,13 @@ class Prefix(Combining):
     def begin(self, number: int) -> None:
         """In the order of an algorithm each rank combines separately, so its inputs are kept."""
         self.kept = None
-        if by_algorithm(self.core):
+        if by_algorithm(self.communicator):
             self.kept = snapshot(self.message)
         super().begin(number)
 
     def combine_as_algorithm(self, order: Order) -> None:
         """The result of this rank in the order of its algorithm."""
-        parts = self.board.values
+        parts = self.shared.values
         streams = []
         for rank in range(self.me + (not self.exclusive)):
             if rank not in parts:
@@ -190,21 +190,21 @@ class Prefix(Combining):
 
     def collect(self) -> None:
         """Combine at least up to this rank, and further if possible."""
-        board = self.board
+        shared = self.shared
         message = self.message
         nbytes = message.nbytes
         if nbytes == 0 or nbytes > PAYLOAD.most:
             return
-        order = order_for(self.core, self.call, self.operator, self.record)
+        order = order_for(self.communicator, self.call, self.operator, self.record)
         if order is not None:
             self.combine_as_algorithm(order)
             return
         following: int = 0
         last: bytes | None = None  # the latest running result
-        if board.result is not None:
-            following, last = board.result
+        if shared.result is not None:
+            following, last = shared.result
         most = max(1, CHUNK // nbytes)
-        parts = board.values
+        parts = shared.values
         while following <= self.me:
             chunk: list[Any] = []
             while len(chunk) < most and following + len(chunk) in parts:
@@ -225,7 +225,7 @@ class Prefix(Combining):
                 part.store(exclusive if part.exclusive else inclusive)
             last = results[-1]
             following += len(chunk)
-            board.result = (following, last)
+            shared.result = (following, last)
 
     def store(self, result: bytes | None) -> None:
         """Copy the result; rank 0 of Exscan has none."""

@@ -84,8 +84,8 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         self._copy(comm, "comm")
         return self
 
-    def _core(self) -> Communicator:
-        """The core of the calling rank's communicator."""
+    def _communicator(self) -> Communicator:
+        """The communicator of the calling rank."""
         impl = self._impl
         if impl.__class__ is Communicator:
             return impl
@@ -99,11 +99,11 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         return found
 
     def _usable(self) -> Communicator:
-        """The core, for a call that communicates: an error if the communicator is revoked."""
-        core = self._core()
-        if core.revoked:
-            check_revoked(self, core)
-        return core
+        """The communicator, for a call that communicates: an error if it is revoked."""
+        communicator = self._communicator()
+        if communicator.revoked:
+            check_revoked(self, communicator)
+        return communicator
 
     @classmethod
     def _wrap(cls, impl: Any) -> Any:
@@ -117,7 +117,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     @mpi.local("7.3.2")
     def Get_group(self) -> Group:
         """Access the group associated with a communicator."""
-        return Group._with(self._core().group)
+        return Group._with(self._communicator().group)
 
     @property
     def group(self) -> Group:
@@ -127,30 +127,30 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     @mpi.local("7.4.1")
     def Get_size(self) -> int:
         """Return the number of processes in a communicator."""
-        return self._core().size
+        return self._communicator().size
 
     @property
     def size(self) -> int:
         """Number of processes."""
-        return self._core().size
+        return self._communicator().size
 
     @mpi.local("7.4.1")
     def Get_rank(self) -> int:
         """Return the rank of this process in a communicator."""
-        return self._core().rank_of(current().pid)
+        return self._communicator().rank_of(current().pid)
 
     @property
     def rank(self) -> int:
         """Rank of this process."""
-        return self._core().rank_of(current().pid)
+        return self._communicator().rank_of(current().pid)
 
     @mpi.local("7.4.1")
     def Compare(self, comm: Comm) -> int:
         """Compare two communicators."""
-        mine = self._core()
+        mine = self._communicator()
         if not isinstance(comm, Comm):
             raise wrong_type("comm", Comm, comm)
-        other = comm._core()
+        other = comm._communicator()
         if mine is other:
             return IDENT
         if mine.inter != other.inter:
@@ -175,9 +175,17 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     def Dup(self, info: Info | None = None) -> Any:
         """Duplicate a communicator."""
         rank = current()
-        core = self._usable()
+        communicator = self._usable()
         hints = _hints(rank, self, info)
-        made = agree(rank, core, "comm_dup", None, CONTEXT_BYTES, lambda *_: _twin(core), self)
+        made = agree(
+            rank,
+            communicator,
+            "comm_dup",
+            None,
+            CONTEXT_BYTES,
+            lambda *_: _twin(communicator),
+            self,
+        )
         new = self._of(side_of(rank, made))
         _describe(rank, new, hints)
         attributes.copied(self, new)
@@ -194,10 +202,10 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     def Idup(self, info: Info | None = None) -> tuple[Any, Request]:
         """Nonblocking duplicate a communicator."""
         rank = current()
-        core = self._usable()
+        communicator = self._usable()
         hints = _hints(rank, self, info)
         made, request = share_later(
-            rank, core, "comm_idup", CONTEXT_BYTES, lambda: _twin(core)
+            rank, communicator, "comm_idup", CONTEXT_BYTES, lambda: _twin(communicator)
         )
         new = self._of(side_of(rank, made))
         _describe(rank, new, hints)
@@ -217,15 +225,17 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     def Create(self, group: Group) -> Comm:
         """Create communicator from group."""
         rank = current()
-        core = self._usable()
+        communicator = self._usable()
         if not isinstance(group, Group):
             raise wrong_type("group", Group, group)
         members = group._live().members
         for pid in members:
-            if pid not in core.group:
+            if pid not in communicator.group:
                 fail(ERR_GROUP, f"process {pid} of the group is not in the communicator", self)
-        make = _create_between if core.inter else _create_all
-        made = agree(rank, core, "comm_create", (core, members), CONTEXT_BYTES, make, self)
+        make = _create_between if communicator.inter else _create_all
+        made = agree(
+            rank, communicator, "comm_create", (communicator, members), CONTEXT_BYTES, make, self
+        )
         new = made.get(rank.pid)
         return self._derived(rank, new)
 
@@ -233,15 +243,17 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     def Split(self, color: int = 0, key: int = 0) -> Comm:
         """Split communicator by color and key."""
         rank = current()
-        core = self._usable()
+        communicator = self._usable()
         color, key = cint(color), cint(key)
         if color < 0 and color != UNDEFINED:
             fail(ERR_ARG, f"color is {color}, expected one that is not negative or UNDEFINED", self)
 
         def make(*values: Colored) -> dict[int, tuple[Communicator, Communicator]]:
-            return _split_all(core, *values)
+            return _split_all(communicator, *values)
 
-        made = agree(rank, core, "comm_split", (color, key), CONTEXT_BYTES, make, self, True)
+        made = agree(
+            rank, communicator, "comm_split", (color, key), CONTEXT_BYTES, make, self, True
+        )
         sides = made.get(color)
         new = None if sides is None else side_of(rank, sides)
         return self._derived(rank, new)
@@ -261,11 +273,11 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         """The class of communicators made from this one."""
         return Comm
 
-    def _derived(self, rank: Rank, core: Communicator | None) -> Comm:
+    def _derived(self, rank: Rank, communicator: Communicator | None) -> Comm:
         """The handle of a communicator made from this one, or COMM_NULL."""
-        if core is None:
+        if communicator is None:
             return self._plain()._of(None)
-        new: Comm = Comm._wrap(core)
+        new: Comm = Comm._wrap(communicator)
         errhandlers.inherit(self, new)
         return new
 
@@ -289,13 +301,13 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         """Return the parent intercommunicator for this process."""
         # One handle for each rank: freeing it makes it null wherever the program has stored it.
         rank = current()
-        core = parent_of(rank)
+        communicator = parent_of(rank)
         parent = PARENT.of(rank)
         handle: Any = parent.handle
         if handle is None:
-            handle = parent.handle = parent_class()._of(core)
-        elif handle._sync() is not core:
-            handle._set(core)
+            handle = parent.handle = parent_class()._of(communicator)
+        elif handle._sync() is not communicator:
+            handle._set(communicator)
         return handle  # type: ignore[no-any-return]
 
     @classmethod
@@ -308,11 +320,11 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     def Disconnect(self) -> None:
         """Disconnect from a communicator."""
         rank = current()
-        core = self._core()
+        communicator = self._communicator()
         if self._is_predefined():
             fail(ERR_COMM, "a predefined communicator cannot be disconnected", self)
-        if not core.revoked:
-            agree(rank, core, "comm_disconnect", None, 0, lambda *values: True, self)
+        if not communicator.revoked:
+            agree(rank, communicator, "comm_disconnect", None, 0, lambda *values: True, self)
         self.Free()
 
     # Names and hints.
@@ -364,7 +376,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     @mpi.local("7.6.1")
     def Is_inter(self) -> bool:
         """Return whether the communicator is an intercommunicator."""
-        return self._core().inter
+        return self._communicator().inter
 
     @property
     def is_inter(self) -> bool:
@@ -374,7 +386,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     @mpi.local("7.6.1")
     def Is_intra(self) -> bool:
         """Return whether the communicator is an intracommunicator."""
-        return not self._core().inter
+        return not self._communicator().inter
 
     @property
     def is_intra(self) -> bool:
@@ -384,7 +396,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     @mpi.local("8.5.5")
     def Get_topology(self) -> int:
         """Return the type of topology (if any) associated with a communicator."""
-        topology = self._core().topology
+        topology = self._communicator().topology
         return UNDEFINED if topology is None else topology.kind
 
     @property
@@ -397,7 +409,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         """Is a topology."""
         if self._sync() is None:
             return False
-        return self._core().topology is not None
+        return self._communicator().topology is not None
 
     # Attributes and error handlers.
 
@@ -460,7 +472,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
 
 COMM_NULL = Comm._define("COMM_NULL", None, 0x04000000)
 
-# The class of a handle depends on the kind of core. Chapters that follow add theirs.
+# The class of a handle depends on the kind of communicator. Chapters that follow add theirs.
 _classes: list[tuple[Any, type[Comm]]] = []
 
 
@@ -495,25 +507,25 @@ def side_of(rank: Rank, made: tuple[Communicator, Communicator]) -> Communicator
     return one if rank.pid in one.group else other
 
 
-def _twin(core: Communicator) -> tuple[Communicator, Communicator]:
+def _twin(communicator: Communicator) -> tuple[Communicator, Communicator]:
     """A new communicator of the same processes, with the same topology."""
-    new = Communicator(core.universe, core.group)
-    new.topology = core.topology
-    if not core.inter:
+    new = Communicator(communicator.universe, communicator.group)
+    new.topology = communicator.topology
+    if not communicator.inter:
         return new, new
-    other = Communicator(core.universe, core.remote.group)
+    other = Communicator(communicator.universe, communicator.remote.group)
     connect(new, other)
     return new, other
 
 
 def _create_all(values: dict[int, tuple[Communicator, Members]]) -> dict[int, Communicator]:
-    """The new core of each process that is in the group that it has brought."""
+    """The new communicator of each process that is in the group that it has brought."""
     made: dict[int, Communicator] = {}
-    for rank, (core, members) in values.items():
-        pid = core.group[rank]
+    for rank, (communicator, members) in values.items():
+        pid = communicator.group[rank]
         if pid in made or pid not in members:
             continue
-        new = Communicator(core.universe, members)
+        new = Communicator(communicator.universe, members)
         for member in members:
             made[member] = new
     return made
@@ -528,8 +540,8 @@ def _create_between(
     """
     sides = []
     for values in (mine, theirs):
-        core, members = values[0]
-        sides.append((core.universe, members))
+        communicator, members = values[0]
+        sides.append((communicator.universe, members))
     if not all(len(members) for _, members in sides):
         return {}
     one, other = (Communicator(universe, members) for universe, members in sides)
@@ -543,7 +555,7 @@ Colored = dict[int, tuple[int, int]]  # rank -> color, key
 
 
 def _split_all(
-    core: Communicator, mine: Colored, theirs: Colored | None = None
+    communicator: Communicator, mine: Colored, theirs: Colored | None = None
 ) -> dict[int, tuple[Communicator, Communicator]]:
     """The sides of the new communicator of each color; one and the same without a remote group.
 
@@ -551,17 +563,21 @@ def _split_all(
     """
     near = _by_color(mine)
     if theirs is None:
-        cores = {
-            color: Communicator(core.universe, [core.group[rank] for rank in ranks])
+        whole = {
+            color: Communicator(communicator.universe, [communicator.group[rank] for rank in ranks])
             for color, ranks in near.items()
         }
-        return {color: (new, new) for color, new in cores.items()}
+        return {color: (new, new) for color, new in whole.items()}
     far = _by_color(theirs)
     made = {}
     for color in near:
         if color in far:
-            one = Communicator(core.universe, [core.group[rank] for rank in near[color]])
-            other = Communicator(core.universe, [core.remote.group[rank] for rank in far[color]])
+            one = Communicator(
+                communicator.universe, [communicator.group[rank] for rank in near[color]]
+            )
+            other = Communicator(
+                communicator.universe, [communicator.remote.group[rank] for rank in far[color]]
+            )
             connect(one, other)
             made[color] = one, other
     return made

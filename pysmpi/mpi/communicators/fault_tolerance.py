@@ -46,33 +46,33 @@ class FaultTolerance:
 
     __slots__ = ()
 
-    _core: Any
+    _communicator: Any
     _plain: Any
 
     @mpi.collective()
     def Revoke(self) -> None:
         """Revoke a communicator."""
         rank = current()
-        core: Communicator = self._core()
+        communicator: Communicator = self._communicator()
         process = rank.process
-        process.settle()
-        revoke(rank, core)
+        process.finish_compute()
+        revoke(rank, communicator)
 
     @mpi.local()
     def Is_revoked(self) -> bool:
         """Indicate whether the communicator has been revoked."""
-        return current().pid in self._core().revoked
+        return current().pid in self._communicator().revoked
 
     @mpi.local()
     def Get_failed(self) -> Group:
         """Extract the group of failed processes."""
-        self._core()
+        self._communicator()
         return Group._with(EMPTY)
 
     @mpi.collective()
     def Ack_failed(self, num_to_ack: int | None = None) -> int:
         """Acknowledge failures on a communicator."""
-        self._core()
+        self._communicator()
         if num_to_ack is not None:
             cint(num_to_ack)
         return 0
@@ -81,27 +81,27 @@ class FaultTolerance:
     def Agree(self, flag: int) -> int:
         """Blocking agreement."""
         rank = current()
-        core = shadow(self._core())
+        communicator = shadow(self._communicator())
         value = cint(flag)
-        made = agree(rank, core, "comm_agree", (rank.pid, value), FLAG_BYTES, _both)
-        return _seen(core, made)
+        made = agree(rank, communicator, "comm_agree", (rank.pid, value), FLAG_BYTES, _both)
+        return _seen(communicator, made)
 
     @mpi.collective()
     def Iagree(self, flag: Buffer) -> RequestHandle:
         """Nonblocking agreement."""
         rank = current()
-        core = shadow(self._core())
+        communicator = shadow(self._communicator())
         memory = acquire(flag, True).memory
         if memory.nbytes != FLAG_BYTES:
             raise ValueError("flag: expecting int buffer of length one")
         cell = memory.cast("B").cast("i")
 
         def done(made: Any) -> None:
-            cell[0] = _seen(core, made)
+            cell[0] = _seen(communicator, made)
 
         operation = RequestOperation(rank, self)
         operation.request = agree_later(
-            rank, core, "comm_agree", (rank.pid, cell[0]), FLAG_BYTES, _both, done
+            rank, communicator, "comm_agree", (rank.pid, cell[0]), FLAG_BYTES, _both, done
         )
         request: Any = RequestHandle._of(operation)
         request.ob_buf = memory
@@ -111,9 +111,14 @@ class FaultTolerance:
     def Shrink(self) -> Comm:
         """Shrink a communicator to remove all failed processes."""
         rank = current()
-        core = shadow(self._core())
+        communicator = shadow(self._communicator())
         made = agree(
-            rank, core, "comm_shrink", None, CONTEXT_BYTES, lambda *values: _twin(core)
+            rank,
+            communicator,
+            "comm_shrink",
+            None,
+            CONTEXT_BYTES,
+            lambda *values: _twin(communicator),
         )
         return self._survivors(rank, made)
 
@@ -121,9 +126,9 @@ class FaultTolerance:
     def Ishrink(self) -> tuple[Comm, RequestHandle]:
         """Nonblocking shrink a communicator to remove all failed processes."""
         rank = current()
-        core = shadow(self._core())
+        communicator = shadow(self._communicator())
         made, request = share_later(
-            rank, core, "comm_shrink", CONTEXT_BYTES, lambda: _twin(core)
+            rank, communicator, "comm_shrink", CONTEXT_BYTES, lambda: _twin(communicator)
         )
         operation = RequestOperation(rank, self)
         operation.request = request
@@ -152,22 +157,22 @@ class Revocation:
 REVOCATION = StateSlot(Communicator, Revocation)
 
 
-def shadow(core: Communicator) -> Communicator:
+def shadow(communicator: Communicator) -> Communicator:
     """A communicator of the same processes that cannot be revoked."""
-    kept = REVOCATION.of(core)
+    kept = REVOCATION.of(communicator)
     if kept.shadow is None:
-        kept.shadow, other = _twin(core)
-        if core.inter:
-            REVOCATION.of(core.remote).shadow = other
+        kept.shadow, other = _twin(communicator)
+        if communicator.inter:
+            REVOCATION.of(communicator.remote).shadow = other
     return kept.shadow
 
 
-def _twin(core: Communicator) -> tuple[Communicator, Communicator]:
+def _twin(communicator: Communicator) -> tuple[Communicator, Communicator]:
     """Both sides of a new communicator of the same processes, without a topology."""
-    new = Communicator(core.universe, core.group)
-    if not core.inter:
+    new = Communicator(communicator.universe, communicator.group)
+    if not communicator.inter:
         return new, new
-    other = Communicator(core.universe, core.remote.group)
+    other = Communicator(communicator.universe, communicator.remote.group)
     connect(new, other)
     return new, other
 
@@ -184,38 +189,46 @@ def _both(*groups: Flags) -> list[tuple[int, int]]:
     return found
 
 
-def _seen(core: Communicator, made: list[tuple[int, int]]) -> int:
+def _seen(communicator: Communicator, made: list[tuple[int, int]]) -> int:
     """The result for a rank: the remote group's flags, if there is one."""
-    if core.inter:
-        made = [entry for entry in made if entry[0] not in core.group]
+    if communicator.inter:
+        made = [entry for entry in made if entry[0] not in communicator.group]
     return made[0][1]
 
 
 # Revocation.
 
 
-def revoke(rank: Rank, core: Communicator) -> None:
+def revoke(rank: Rank, communicator: Communicator) -> None:
     """Notify all members that a communicator is revoked; the calling rank knows it at once.
 
     Only the first rank that revokes it sends notices.
     """
-    pids = [*core.group, *core.remote.group] if core.inter else list(core.group)
-    me = core.rank_of(rank.pid)
-    if rank.pid in core.revoked:
+    pids = (
+        [*communicator.group, *communicator.remote.group]
+        if communicator.inter
+        else list(communicator.group)
+    )
+    me = communicator.rank_of(rank.pid)
+    if rank.pid in communicator.revoked:
         return
-    if not core.revoked and not core.remote.revoked and not REVOCATION.of(core).told:
-        REVOCATION.of(core).told = REVOCATION.of(core.remote).told = True
-        universe = core.universe
+    if (
+        not communicator.revoked
+        and not communicator.remote.revoked
+        and not REVOCATION.of(communicator).told
+    ):
+        REVOCATION.of(communicator).told = REVOCATION.of(communicator.remote).told = True
+        universe = communicator.universe
         members: list[AbstractProcess] = [universe.processes[pid] for pid in pids]
         notices = Context(universe.next_context(), members)
         for i in range(len(pids)):
-            _notify(universe, core, pids, notices, (me + i) % len(pids), me)
-    learn(core, rank.pid)
+            _notify(universe, communicator, pids, notices, (me + i) % len(pids), me)
+    learn(communicator, rank.pid)
 
 
 def _notify(
     universe: Universe,
-    core: Communicator,
+    communicator: Communicator,
     pids: list[int],
     notices: Context,
     member: int,
@@ -236,14 +249,14 @@ def _notify(
     pid = pids[member]
     main = universe.processes[pid]
     messenger = Process(universe.engine, pid, main.slot, main.core)
-    messenger.resume = lambda: learn(core, pid)
+    messenger.resume = lambda: learn(communicator, pid)
     messenger.prepare(schedule, notices, member, 0)
     messenger.launch()
 
 
-def learn(core: Communicator, pid: int) -> None:
+def learn(communicator: Communicator, pid: int) -> None:
     """A member gets the notice of a revocation: its waits on the communicator end."""
-    side = core if pid in core.group else core.remote
+    side = communicator if pid in communicator.group else communicator.remote
     if pid in side.revoked:
         return
     if not side.revoked:
@@ -252,7 +265,7 @@ def learn(core: Communicator, pid: int) -> None:
     # Calls no longer use the short path to their rank, which checks nothing.
     side.first = side.p2p.first = -1
     me = side.group.rank_of(pid)
-    now = core.universe.engine.now
+    now = communicator.universe.engine.now
     withdraw(side.p2p, me, None, now)
     withdraw(side.remote.p2p, None, me, now)
     for operation in list(STARTED.of(side)):

@@ -1,6 +1,6 @@
 """Intercommunicators: two groups that communicate with each other (MPI 4.1, section 7.6).
 
-The core that a handle points to is the calling rank's side; `core.remote` is the other one.
+A handle points to the calling rank's side; `communicator.remote` is the other one.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Intercomm(Comm):
     @mpi.local("7.6.1")
     def Get_remote_group(self) -> Group:
         """Access the remote group associated with the inter-communicator."""
-        return Group._with(self._core().remote.group)
+        return Group._with(self._communicator().remote.group)
 
     @property
     def remote_group(self) -> Group:
@@ -93,7 +93,7 @@ class Intercomm(Comm):
     @mpi.local("7.6.1")
     def Get_remote_size(self) -> int:
         """Intercommunicator remote size."""
-        return self._core().remote.size
+        return self._communicator().remote.size
 
     @property
     def remote_size(self) -> int:
@@ -104,14 +104,14 @@ class Intercomm(Comm):
     def Merge(self, high: bool = False) -> Intracomm:
         """Merge intercommunicator into an intracommunicator."""
         rank = current()
-        core = self._usable()
+        communicator = self._usable()
         new = agree(
             rank,
-            core,
+            communicator,
             "intercomm_merge",
             bool(high),
             CONTEXT_BYTES,
-            lambda mine, theirs: join(core, mine, theirs),
+            lambda mine, theirs: join(communicator, mine, theirs),
             self,
         )
         if new is None:

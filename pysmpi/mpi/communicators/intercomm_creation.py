@@ -50,17 +50,17 @@ class IntercommCreation:
         """Create intercommunicator."""
         rank = current()
         comm: Any = self
-        core = comm._usable()
+        communicator = comm._usable()
         leader, remote, tag = cint(local_leader), cint(remote_leader), cint(tag)
         if not isinstance(peer_comm, IntercommCreation):
             raise TypeError(
                 "Argument 'peer_comm' has incorrect type (expected mpi4py.MPI.Intracomm, got "
                 f"{type_name(peer_comm)})"
             )
-        if not 0 <= leader < core.size:
-            fail(ERR_RANK, f"local_leader is {leader}, expected 0 to {core.size - 1}", comm)
+        if not 0 <= leader < communicator.size:
+            fail(ERR_RANK, f"local_leader is {leader}, expected 0 to {communicator.size - 1}", comm)
         half = None
-        if core.rank_of(rank.pid) == leader:
+        if communicator.rank_of(rank.pid) == leader:
             peers = peer_comm._usable()
             if not 0 <= remote < peers.size:
                 fail(
@@ -68,10 +68,10 @@ class IntercommCreation:
                 )
             if tag < 0:
                 fail(ERR_TAG, f"tag is {tag}, expected one that is not negative", comm)
-            half = Half(core.group)
+            half = Half(communicator.group)
         if half is not None:
             _introduce(rank, peer_comm, peers, remote, tag, half)
-        new = _told(rank, comm, core, leader, half)
+        new = _told(rank, comm, communicator, leader, half)
         if new is None:
             fail(ERR_COMM, "a process is in both groups", comm)
         handle = comm._wrap(new)
@@ -113,40 +113,47 @@ def _swap(
     send.immediate = True
     send.payload = half
     receive = Receive(context, remote, me, tag, back)
-    landing = receive.payload = ObjectBuffer()
+    buffer = receive.payload = ObjectBuffer()
     rank.process.exchange([send, receive], [send, receive])
-    found: Half | None = landing.data
+    found: Half | None = buffer.data
     return found
 
 
 def _told(
-    rank: Rank, comm: Any, core: Communicator, leader: int, half: Half | None
+    rank: Rank, comm: Any, communicator: Communicator, leader: int, half: Half | None
 ) -> Communicator | None:
     """The leader sends the remote members to its group, first their number."""
-    me = core.rank_of(rank.pid)
-    number = core.next_call(me)
-    board = core.enter(number, "intercomm_create", me, None)
+    me = communicator.rank_of(rank.pid)
+    number = communicator.next_call(me)
+    shared = communicator.enter(number, "intercomm_create", me, None)
     if half is not None:
-        board.result = (half.side,)
-    broadcast(rank, core, me, leader, HEAD_BYTES, tag_of(number, "intercomm_create"))
-    if core.revoked:
-        check_revoked(comm, core)
-    new: Communicator | None = board.result[0]
+        shared.result = (half.side,)
+    broadcast(rank, communicator, me, leader, HEAD_BYTES, tag_of(number, "intercomm_create"))
+    if communicator.revoked:
+        check_revoked(comm, communicator)
+    new: Communicator | None = shared.result[0]
     if new is not None:
         others = new.remote.size * PROCESS_BYTES
-        broadcast(rank, core, me, leader, others, tag_of(number, "intercomm_members"))
-    core.exit(number, board)
+        broadcast(rank, communicator, me, leader, others, tag_of(number, "intercomm_members"))
+    communicator.exit(number, shared)
     return new
 
 
-def broadcast(rank: Rank, core: Communicator, me: int, root: int, nbytes: int, tag: int) -> None:
+def broadcast(
+    rank: Rank, communicator: Communicator, me: int, root: int, nbytes: int, tag: int
+) -> None:
     """Take part in the messages of a broadcast without data."""
-    call = Call("bcast", me, core.size, root, nbytes, selection=rank.universe.selection)
-    rank.process.execute(schedule_for(call), core.coll, me, tag)
+    call = Call("bcast", me, communicator.size, root, nbytes, selection=rank.universe.selection)
+    rank.process.execute(schedule_for(call), communicator.coll, me, tag)
 
 
-def _pair(core: Communicator, mine: Members, theirs: Members) -> tuple[Communicator, Communicator]:
-    one, other = Communicator(core.universe, mine), Communicator(core.universe, theirs)
+def _pair(
+    communicator: Communicator, mine: Members, theirs: Members
+) -> tuple[Communicator, Communicator]:
+    one, other = (
+        Communicator(communicator.universe, mine),
+        Communicator(communicator.universe, theirs),
+    )
     connect(one, other)
     return one, other
 
@@ -173,7 +180,9 @@ def communicator_of_groups(
     return side
 
 
-def join(core: Communicator, mine: dict[int, bool], theirs: dict[int, bool]) -> Communicator | None:
+def join(
+    communicator: Communicator, mine: dict[int, bool], theirs: dict[int, bool]
+) -> Communicator | None:
     """One communicator of both groups; the group with `high` comes last.
 
     If both pass the same value, the group that is first in the machine comes first. None if the
@@ -183,8 +192,8 @@ def join(core: Communicator, mine: dict[int, bool], theirs: dict[int, bool]) -> 
     if len(one) > 1 or len(other) > 1:
         return None
     (high,), (remote_high,) = one, other
-    near, far = core.group, core.remote.group
+    near, far = communicator.group, communicator.remote.group
     if high == remote_high:
         high = near[0] > far[0]
     pids = [*far, *near] if high else [*near, *far]
-    return Communicator(core.universe, pids)
+    return Communicator(communicator.universe, pids)

@@ -45,15 +45,15 @@ class Intracomm(
     def Create_group(self, group: Group, tag: int = 0) -> Intracomm:
         """Create communicator from group."""
         rank = current()
-        core = self._usable()
+        communicator = self._usable()
         members = _members(group)
         for pid in members:
-            if pid not in core.group:
+            if pid not in communicator.group:
                 fail(ERR_GROUP, f"process {pid} of the group is not in the communicator", self)
         number = cint(tag)
         if number < 0:
             fail(ERR_TAG, f"tag is {number}, expected one that is not negative", self)
-        new = _gather(rank, (core, number), members)
+        new = _gather(rank, (communicator, number), members)
         made: Any = self._derived(rank, new)
         return cast(Intracomm, made)
 

@@ -30,10 +30,10 @@ TAGS = 1 << 30  # after this number of calls tags repeat
 class Hidden:
     """One rank's side of the duplicate of a communicator, and of its local group."""
 
-    __slots__ = ("core", "local", "first", "tag")
+    __slots__ = ("communicator", "local", "first", "tag")
 
-    def __init__(self, core: Communicator, local: Communicator, first: bool) -> None:
-        self.core = core
+    def __init__(self, communicator: Communicator, local: Communicator, first: bool) -> None:
+        self.communicator = communicator
         self.local = local
         self.first = first
         self.tag = 0
@@ -59,27 +59,33 @@ def _hidden(comm: Any) -> Hidden:
     """The duplicate of a communicator, which all ranks make at their first call."""
     with lock_of(comm, "@commctx"):
         rank = current()
-        core: Communicator = comm._usable()
+        communicator: Communicator = comm._usable()
         tables = HIDDEN.of(rank)
         found = tables.get(comm._impl)
         if found is None:
             made = agree(
-                rank, core, "commctx", None, CONTEXT_BYTES, lambda *_: _duplicate(core), comm
+                rank,
+                communicator,
+                "commctx",
+                None,
+                CONTEXT_BYTES,
+                lambda *_: _duplicate(communicator),
+                comm,
             )
             new, local = next(pair for pair in made if rank.pid in pair[0].group)
-            first = core.inter and joint(core)[1] == 0
+            first = communicator.inter and joint(communicator)[1] == 0
             found = tables[comm._impl] = Hidden(new, local, first)
         return found
 
 
-def _duplicate(core: Communicator) -> list[tuple[Communicator, Communicator]]:
+def _duplicate(communicator: Communicator) -> list[tuple[Communicator, Communicator]]:
     """For each group, its side of the duplicate, and a separate communicator."""
-    new = Communicator(core.universe, core.group)
-    if not core.inter:
+    new = Communicator(communicator.universe, communicator.group)
+    if not communicator.inter:
         return [(new, new)]
-    other = Communicator(core.universe, core.remote.group)
+    other = Communicator(communicator.universe, communicator.remote.group)
     connect(new, other)
-    return [(side, Communicator(core.universe, side.group)) for side in (new, other)]
+    return [(side, Communicator(communicator.universe, side.group)) for side in (new, other)]
 
 
 def _comm_lock(comm: Comm, key: Hashable | None = None) -> Any:
@@ -99,7 +105,7 @@ def _commctx_intra(comm: Intracomm) -> tuple[Intracomm, int]:
     """Create/get intracommunicator duplicate."""
     _check(comm, Intracomm)
     hidden = _hidden(comm)
-    return comm._wrap(hidden.core), hidden.next_tag()
+    return comm._wrap(hidden.communicator), hidden.next_tag()
 
 
 @mpi.collective()
@@ -107,7 +113,12 @@ def _commctx_inter(comm: Intercomm) -> tuple[Intercomm, int, Intracomm, bool]:
     """Create/get intercommunicator duplicate."""
     _check(comm, Intercomm)
     hidden = _hidden(comm)
-    return comm._wrap(hidden.core), hidden.next_tag(), comm._wrap(hidden.local), hidden.first
+    return (
+        comm._wrap(hidden.communicator),
+        hidden.next_tag(),
+        comm._wrap(hidden.local),
+        hidden.first,
+    )
 
 
 def _check(comm: Any, expected: type[Comm]) -> None:

@@ -51,7 +51,7 @@ class IrregularBlocks(NamedTuple):
     dims: tuple[Dimension, ...]
 
 
-Part = Run | IrregularBlocks
+RunOrBlocks = Run | IrregularBlocks
 
 
 class Layout:
@@ -67,7 +67,7 @@ class Layout:
                  "true_lb", "true_ub", "ub")
 
     def __init__(self, size: int, lb: int, ub: int, true_lb: int, true_ub: int, align: int,
-                 parts: tuple[Part, ...], signature: Signature) -> None:
+                 parts: tuple[RunOrBlocks, ...], signature: Signature) -> None:
         self.size = size
         self.lb = lb
         self.ub = ub
@@ -129,7 +129,7 @@ def join(items: Iterable[tuple[int, Layout]]) -> Layout:
             return EMPTY
         ((displacement, layout),) = items
         return layout if displacement == 0 else _moved(layout, displacement)
-    parts: list[Part] = []
+    parts: list[RunOrBlocks] = []
     signature: list[tuple[int, Any]] = []
     size = 0
     for displacement, layout in items:
@@ -215,13 +215,13 @@ def _extend(signature: list[tuple[int, Any]], more: Signature) -> None:
             signature.append((n, what))
 
 
-def _shift(part: Part, offset: int, packed: int) -> Part:
+def _shift(part: RunOrBlocks, offset: int, packed: int) -> RunOrBlocks:
     return part._replace(offset=part.offset + offset, packed=part.packed + packed) \
         if isinstance(part, Run) \
         else part._replace(offsets=part.offsets + offset, packed=part.packed + packed)
 
 
-def _tidy(part: Part, outer: Dimension) -> Part:
+def _tidy(part: RunOrBlocks, outer: Dimension) -> RunOrBlocks:
     """`part` repeated along one more outermost dimension, in its shortest form."""
     count, stride, packed_stride = outer
     if count == 1:
@@ -236,11 +236,11 @@ def _tidy(part: Part, outer: Dimension) -> Part:
     return part._replace(dims=(outer, *dims))
 
 
-def _merge(parts: list[Part]) -> tuple[Part, ...]:
+def _merge(parts: list[RunOrBlocks]) -> tuple[RunOrBlocks, ...]:
     """Neighbouring parts, joined if they are contiguous or regular."""
     if len(parts) < 2:
         return tuple(parts)
-    joined: list[Part] = [parts[0]]
+    joined: list[RunOrBlocks] = [parts[0]]
     for part in parts[1:]:
         last = joined[-1]
         if (isinstance(part, Run) and isinstance(last, Run) and not part.dims and not last.dims
@@ -249,7 +249,7 @@ def _merge(parts: list[Part]) -> tuple[Part, ...]:
             joined[-1] = last._replace(length=last.length + part.length)
         else:
             joined.append(part)
-    merged: list[Part] = []
+    merged: list[RunOrBlocks] = []
     for dims, group in groupby(joined, key=lambda p: p.dims if isinstance(p, Run) else None):
         runs = list(group)
         if dims is None or len(runs) < 2:
@@ -259,7 +259,7 @@ def _merge(parts: list[Part]) -> tuple[Part, ...]:
     return tuple(merged)
 
 
-def _sequence(runs: list[Run], dims: tuple[Dimension, ...]) -> list[Part]:
+def _sequence(runs: list[Run], dims: tuple[Dimension, ...]) -> list[RunOrBlocks]:
     """Runs of equal dimensions as one part, if that is shorter."""
     first, second = runs[0], runs[1]
     step, packed_step = second.offset - first.offset, second.packed - first.packed
@@ -275,7 +275,7 @@ def _sequence(runs: list[Run], dims: tuple[Dimension, ...]) -> list[Part]:
 
 
 def _blocks(offsets: np.ndarray, packed: np.ndarray, lengths: np.ndarray,
-            dims: tuple[Dimension, ...]) -> Part:
+            dims: tuple[Dimension, ...]) -> RunOrBlocks:
     """Scattered blocks, or the run that they are when they are regular."""
     first = Run(int(offsets[0]), int(packed[0]), int(lengths[0]), dims)
     if len(offsets) == 1:

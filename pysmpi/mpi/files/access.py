@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from pysmpi.collectives.cache import schedule_for
 from pysmpi.collectives.call import Call
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.kernel.requests import KernelRequest
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_FILE, SUCCESS
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers.spellings import MessageRegion
@@ -39,7 +39,7 @@ class FileAccess(RequestOperation):
     """
 
     __slots__ = (
-        "claim", "detail", "error", "got", "message", "nbytes", "pieces", "settled",
+        "claim", "detail", "error", "got", "message", "nbytes", "pieces", "finished",
         "side", "steps", "stream", "write",
     )  # fmt: skip
 
@@ -56,7 +56,7 @@ class FileAccess(RequestOperation):
         self.got = 0
         self.error: int = SUCCESS
         self.detail = ""
-        self.settled = False
+        self.finished = False
         self.stream: Any = None
         self.steps: list[DiskStep] = []
         self.claim: RangeClaim | None = None
@@ -113,7 +113,7 @@ class FileAccess(RequestOperation):
             if listeners.file_accessed is not None:
                 kind = "write" if self.write else "read"
                 file = self.side.file
-                listeners.tell(
+                listeners.notify(
                     "file_accessed", file, self.rank, kind, self.pieces.low, self.got
                 )
         if self.claim is not None:
@@ -153,8 +153,8 @@ class FileAccess(RequestOperation):
     def fill(self, status: Status | None) -> int:
         """Store the data that was read, once; describe it in `status`."""
         representation = self.side.representation
-        if not self.settled:
-            self.settled = True
+        if not self.finished:
+            self.finished = True
             if not self.write and self.stream is not None:
                 try:
                     representation.decode(self.message, self.stream)
@@ -177,7 +177,7 @@ class NamedCollective(NamedTuple):
 class AccessGroup(NamedTuple):
     """The collective call of an access, and its group of processes."""
 
-    core: Communicator
+    communicator: Communicator
     number: int
     call: NamedCollective
 
@@ -208,7 +208,7 @@ class CollectiveAccess(FileAccess):
         """Start with the others, in the background."""
         self.request = KernelRequest()
         side = self.side
-        core = side.file.core
+        communicator = side.file.communicator
         value: Any
         make: Any = self.order
         if make is None:
@@ -220,10 +220,12 @@ class CollectiveAccess(FileAccess):
             value = (self.pieces.low, self.pieces.high, self.nbytes, hint)
         else:
             value = self.nbytes // side.view.unit
-        agree_later(self.rank, core, self.name, value, RANGE_BYTES, make, self.agreed)
+        agree_later(self.rank, communicator, self.name, value, RANGE_BYTES, make, self.agreed)
         # All processes count the exchange, whether or not there will be one.
-        self.number = core.next_call(side.me)
-        self.part = AccessGroup(core, self.number - 1, NamedCollective(self.name.removeprefix("i")))
+        self.number = communicator.next_call(side.me)
+        self.part = AccessGroup(
+            communicator, self.number - 1, NamedCollective(self.name.removeprefix("i"))
+        )
 
     def agreed(self, made: Any) -> None:
         """All processes have entered the call."""
@@ -253,13 +255,13 @@ class CollectiveAccess(FileAccess):
     def exchange(self, then: Callable[[], Any]) -> None:
         """Move data between the processes that want it and the processes that access it."""
         rank, side = self.rank, self.side
-        core = side.file.core
-        call = Call("alltoall", side.me, core.size, count=self.block,
+        communicator = side.file.communicator
+        call = Call("alltoall", side.me, communicator.size, count=self.block,
                     selection=rank.universe.selection)  # fmt: skip
         main = rank.process
         process = Process(rank.engine, rank.pid, main.slot, main.core)
         tag = tag_of(self.number, "file_exchange")
-        process.prepare(schedule_for(call), core.coll, side.me, tag)
+        process.prepare(schedule_for(call), communicator.coll, side.me, tag)
         process.resume = then
         process.launch()
 

@@ -84,7 +84,7 @@ def new_access(
     if where is SHARED:
         control = rank.engine.control
         if control is not None:
-            control.turn(rank.process, f"pointer {control.label(side.file.core.p2p)}", "")
+            control.turn(rank.process, f"pointer {control.label(side.file.communicator.p2p)}", "")
         # A call that moves the shared pointer must read and write it in its place.
         rank.process.wait_until(rank.engine.now + side.disk.latency)
         position = side.file.pointer
@@ -110,7 +110,7 @@ def start(file: Any, write: bool, where: Any, buf: Any, name: str | None) -> Fil
     """Begin an access in the background; the process's own pointer moves at once."""
     rank = current()
     process = rank.process
-    process.settle()
+    process.finish_compute()
     access, position = new_access(file, rank, write, where, buf, name)
     unit = access.side.view.unit
     access.begin(position * unit)

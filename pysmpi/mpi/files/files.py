@@ -78,7 +78,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
                 return error
             return None
 
-        error = agree(rank, side.file.core, f"file_{call}", value, WORD, decide)
+        error = agree(rank, side.file.communicator, f"file_{call}", value, WORD, decide)
         if error is not None:
             self._raise(error)
 
@@ -87,7 +87,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         side = self._live()
         rank = current()
         process = rank.process
-        process.settle()
+        process.finish_compute()
         process.wait_until(rank.engine.now + side.disk.latency)
 
     # Opening and closing.
@@ -108,11 +108,11 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         mode = cint(amode)
         hints = pairs(check_info(info))
         rank = current()
-        core = comm._usable()
-        universe, members = rank.universe, core.group
+        communicator = comm._usable()
+        universe, members = rank.universe, communicator.group
         process = rank.process
         made = agree(
-            rank, core, "file_open", (path, mode, _permissions(hints)), NAME,
+            rank, communicator, "file_open", (path, mode, _permissions(hints)), NAME,
             lambda values: _opened(universe, members, values),
         )  # fmt: skip
         disk = disk_of(rank)
@@ -143,7 +143,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
                 return error
             return None
 
-        error = agree(rank, side.file.core, "file_close", None, 0, decide)
+        error = agree(rank, side.file.communicator, "file_close", None, 0, decide)
         errhandlers.forget(self)
         self._retire()
         if error is not None:
@@ -157,7 +157,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         check_info(info)
         rank = current()
         process = rank.process
-        process.settle()
+        process.finish_compute()
         process.wait_until(rank.engine.now + disk_of(rank).latency)
         try:
             delete(path)
@@ -220,7 +220,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
     @mpi.local("14.2.7")
     def Get_group(self) -> Group:
         """Access the group of processes that opened the file."""
-        return Group._with(self._live().file.core.group)
+        return Group._with(self._live().file.communicator.group)
 
     @property
     def group(self) -> Group:
@@ -230,7 +230,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
     @property
     def group_size(self) -> int:
         """Group size."""
-        return self._live().file.core.size
+        return self._live().file.communicator.size
 
     @property
     def group_rank(self) -> int:

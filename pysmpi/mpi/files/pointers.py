@@ -76,13 +76,13 @@ class Claims:
 class OpenFile:
     """A file as all processes that opened it share it.
 
-    `pointer` is the shared file pointer, `core` a communicator for the file's own messages.
+    `pointer` is the shared file pointer, `communicator` a communicator for the file's own messages.
     """
 
-    __slots__ = ("amode", "atomic", "claims", "core", "pointer", "storage")
+    __slots__ = ("amode", "atomic", "claims", "communicator", "pointer", "storage")
 
-    def __init__(self, core: Communicator, storage: Storage, amode: int) -> None:
-        self.core = core
+    def __init__(self, communicator: Communicator, storage: Storage, amode: int) -> None:
+        self.communicator = communicator
         self.storage = storage
         self.amode = amode
         self.pointer = 0
@@ -104,7 +104,7 @@ class FileSide:
     def __init__(self, rank: Rank, file: OpenFile, disk: Disk) -> None:
         self.rank = rank
         self.file = file
-        self.me = file.core.rank_of(rank.pid)
+        self.me = file.communicator.rank_of(rank.pid)
         self.disk = disk
         self.pointer = 0
         self.split: tuple[str, Any] | None = None

@@ -17,8 +17,7 @@ from pysmpi.collectives.building import build
 from pysmpi.collectives.cache import schedule_for
 from pysmpi.collectives.call import Call
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Context
-from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.kernel.requests import Context, KernelRequest
 from pysmpi.kernel.schedule import MOST_TAGS, Schedule
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.groups.between_groups import Sides, joint
@@ -50,7 +49,7 @@ def tag_of(number: int, operation: str) -> int:
 
 def agree(
     rank: Rank,
-    core: Communicator,
+    communicator: Communicator,
     operation: str,
     value: Any,
     nbytes: int,
@@ -58,43 +57,45 @@ def agree(
     subject: Any = None,
     gathers: bool = False,
 ) -> Any:
-    """Wait until every rank of `core` has contributed its `value`; return the result of `make`.
+    """Wait until every rank has contributed its `value`; return the result of `make`.
 
     `make` gets the values by rank and runs once for all; for an intercommunicator it gets those of
     the local group, then those of the remote one. Each rank contributes `nbytes`, which are
     combined, or all kept if the call `gathers`. `subject` is the handle for errors.
     """
-    me = core.rank_of(rank.pid)
-    number = core.next_call(me)
-    board = core.enter(number, operation, me, value)
-    schedule, context, place = _steps(rank, core, me, nbytes, gathers)
+    me = communicator.rank_of(rank.pid)
+    number = communicator.next_call(me)
+    shared = communicator.enter(number, operation, me, value)
+    schedule, context, place = _steps(rank, communicator, me, nbytes, gathers)
     rank.process.execute(schedule, context, place, tag_of(number, operation))
-    if core.revoked and board.result is None:
-        check_revoked(subject, core)
-    return _leave(core, number, board, make)
+    if communicator.revoked and shared.result is None:
+        check_revoked(subject, communicator)
+    return _leave(communicator, number, shared, make)
 
 
 def share_later(
-    rank: Rank, core: Communicator, operation: str, nbytes: int, make: Callable[[], Any]
+    rank: Rank, communicator: Communicator, operation: str, nbytes: int, make: Callable[[], Any]
 ) -> tuple[Any, KernelRequest]:
     """What `make` returns, the same for all ranks, and a request that completes for each rank
     once all have asked.
 
     The first rank calls `make`, so `make` must not need the values of others.
     """
-    me = core.rank_of(rank.pid)
-    number = core.next_call(me)
-    board = core.enter(number, operation, me, None)
-    if board.result is None:
-        _settle(board, make())
-    made = board.result[0]
-    request = later(rank, core, number, operation, nbytes, lambda: core.exit(number, board))
+    me = communicator.rank_of(rank.pid)
+    number = communicator.next_call(me)
+    shared = communicator.enter(number, operation, me, None)
+    if shared.result is None:
+        _set_result(shared, make())
+    made = shared.result[0]
+    request = later(
+        rank, communicator, number, operation, nbytes, lambda: communicator.exit(number, shared)
+    )
     return made, request
 
 
 def agree_later(
     rank: Rank,
-    core: Communicator,
+    communicator: Communicator,
     operation: str,
     value: Any,
     nbytes: int,
@@ -102,17 +103,22 @@ def agree_later(
     done: Callable[[Any], None],
 ) -> KernelRequest:
     """Agree in the background; `done` gets the result before the request completes."""
-    me = core.rank_of(rank.pid)
-    number = core.next_call(me)
-    board = core.enter(number, operation, me, value)
+    me = communicator.rank_of(rank.pid)
+    number = communicator.next_call(me)
+    shared = communicator.enter(number, operation, me, value)
     return later(
-        rank, core, number, operation, nbytes, lambda: done(_leave(core, number, board, make))
+        rank,
+        communicator,
+        number,
+        operation,
+        nbytes,
+        lambda: done(_leave(communicator, number, shared, make)),
     )
 
 
 def later(
     rank: Rank,
-    core: Communicator,
+    communicator: Communicator,
     number: int,
     operation: str,
     nbytes: int,
@@ -121,7 +127,7 @@ def later(
     """Execute the messages of an agreement in the background, then call `finish`."""
     main = rank.process
     process = Process(rank.engine, rank.pid, main.slot, main.core)
-    schedule, context, place = _steps(rank, core, core.rank_of(rank.pid), nbytes)
+    schedule, context, place = _steps(rank, communicator, communicator.rank_of(rank.pid), nbytes)
     process.prepare(schedule, context, place, tag_of(number, operation))
     request = process.purpose = KernelRequest()
 
@@ -135,41 +141,41 @@ def later(
 
 
 def _steps(
-    rank: Rank, core: Communicator, me: int, nbytes: int, gathers: bool = False
+    rank: Rank, communicator: Communicator, me: int, nbytes: int, gathers: bool = False
 ) -> tuple[Schedule, Context, int]:
     """The schedule of a rank, its context, and its rank in the context."""
-    call = Call("allreduce", me, core.size, count=nbytes, selection=rank.universe.selection)
-    if core.inter:
+    call = Call("allreduce", me, communicator.size, count=nbytes, selection=rank.universe.selection)
+    if communicator.inter:
         # Each group agrees separately, the ranks 0 exchange the results, and broadcast them.
-        context, first, _ = joint(core)
-        sides = Sides(core, call)
-        size = max(core.size, core.remote.size) if gathers else 1
+        context, first, _ = joint(communicator)
+        sides = Sides(communicator, call)
+        size = max(communicator.size, communicator.remote.size) if gathers else 1
         sides.among_us("gather" if gathers else "reduce")
         sides.swap(nbytes * size)
         sides.among_us("bcast", count=nbytes * size)
         return sides.schedule, context, first + me
     if not gathers:
-        return schedule_for(call if nbytes else replace(call, op="barrier")), core.coll, me
+        return schedule_for(call if nbytes else replace(call, op="barrier")), communicator.coll, me
     schedule = Schedule()
     build(schedule, replace(call, op="gather"))
-    build(schedule, replace(call, op="bcast", count=nbytes * core.size))
-    return schedule, core.coll, me
+    build(schedule, replace(call, op="bcast", count=nbytes * communicator.size))
+    return schedule, communicator.coll, me
 
 
 def _leave(
-    core: Communicator, number: int, board: CollectiveState, make: Callable[..., Any]
+    communicator: Communicator, number: int, shared: CollectiveState, make: Callable[..., Any]
 ) -> Any:
-    if board.result is None:
-        other = board.remote
-        _settle(
-            board, make(board.values) if other is None else make(board.values, other.values)
+    if shared.result is None:
+        other = shared.remote
+        _set_result(
+            shared, make(shared.values) if other is None else make(shared.values, other.values)
         )
-    core.exit(number, board)
-    return board.result[0]
+    communicator.exit(number, shared)
+    return shared.result[0]
 
 
-def _settle(board: CollectiveState, made: Any) -> None:
+def _set_result(shared: CollectiveState, made: Any) -> None:
     """Both groups of an intercommunicator share the result."""
-    board.result = (made,)
-    if board.remote is not None:
-        board.remote.result = board.result
+    shared.result = (made,)
+    if shared.remote is not None:
+        shared.remote.result = shared.result

@@ -37,17 +37,17 @@ class Joint(NamedTuple):
 JOINT: StateSlot[Communicator, Joint] = StateSlot(Communicator)
 
 
-def joint(core: Communicator) -> Joint:
+def joint(communicator: Communicator) -> Joint:
     """The context of both sides, the first rank in it of this side, and the side that is first."""
-    known = JOINT.peek(core)
+    known = JOINT.peek(communicator)
     if known is None:
-        sides = sorted((core, core.remote), key=lambda side: side.coll.number)
+        sides = sorted((communicator, communicator.remote), key=lambda side: side.coll.number)
         members = [*sides[0].coll.members, *sides[1].coll.members]
-        context = Context(core.universe.next_context(), members)
+        context = Context(communicator.universe.next_context(), members)
         places = Joint(context, 0, sides[0]), Joint(context, sides[0].size, sides[0])
         for side, place in zip(sides, places):
             JOINT.put(side, place)
-        known = places[sides.index(core)]
+        known = places[sides.index(communicator)]
     return known
 
 
@@ -56,11 +56,11 @@ class Sides:
 
     __slots__ = ("call", "leads", "local", "remote", "schedule")
 
-    def __init__(self, core: Communicator, call: Call) -> None:
-        _, mine, _ = joint(core)
-        _, theirs, _ = joint(core.remote)
-        self.local = range(mine, mine + core.size)
-        self.remote = range(theirs, theirs + core.remote.size)
+    def __init__(self, communicator: Communicator, call: Call) -> None:
+        _, mine, _ = joint(communicator)
+        _, theirs, _ = joint(communicator.remote)
+        self.local = range(mine, mine + communicator.size)
+        self.remote = range(theirs, theirs + communicator.remote.size)
         self.leads = call.rank == 0
         self.call = call
         self.schedule = Schedule()
@@ -98,9 +98,9 @@ class Sides:
         return [n * self.call.type_size for n in counts or ()]
 
 
-def schedule_between(core: Communicator, call: Call) -> Schedule:
+def schedule_between(communicator: Communicator, call: Call) -> Schedule:
     """The steps of one rank in a call on an intercommunicator."""
-    sides = Sides(core, call)
+    sides = Sides(communicator, call)
     _BUILDERS[call.op](sides)
     return sides.schedule
 

@@ -1,9 +1,9 @@
 """Communicators, shared by all their ranks.
 
 A `Communicator` is one communicator: its members, the two contexts of its messages (point-to-point
-and collective), and the boards of its collective calls. Handles of all ranks point to the same
-core. The core of an intercommunicator is one side of it, `remote` the other; for an
-intracommunicator, `remote` is the core itself.
+and collective), and the states of its collective calls. Handles of all ranks point to the same
+`Communicator`. That of an intercommunicator is one side of it, `remote` the other; for an
+intracommunicator, `remote` is the object itself.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Communicator(Owner):
         "p2p",
         "coll",
         "topology",
-        "boards",
+        "collective_states",
         "calls",
         "nodes",
         "kind",
@@ -77,7 +77,7 @@ class Communicator(Owner):
         self.coll = Context(universe.next_context(), members)
         universe.communicators[self.p2p.number] = universe.communicators[self.coll.number] = self
         self.topology: Any = None
-        self.boards: dict[tuple[int, str], CollectiveState] = {}
+        self.collective_states: dict[tuple[int, str], CollectiveState] = {}
         self.calls: dict[int, int] = {}  # collective calls begun, by rank
         self.nodes: Any = None  # the node of each rank, after an algorithm has used it
         self.state = []
@@ -103,28 +103,28 @@ class Communicator(Owner):
         return number
 
     def enter(self, number: int, operation: str, me: int, value: Any) -> CollectiveState:
-        """Contribute `value` to the collective call of this number; return its board.
+        """Contribute `value` to the collective call of this number; return its state.
 
-        Ranks in different operations at the same point of the program have no common board, and
+        Ranks in different operations at the same point of the program share no state, and
         wait for each other without end, as in a real library.
         """
         key = (number, operation)
-        board = self.boards.get(key)
-        if board is None:
-            board = self.boards[key] = CollectiveState(operation)
+        shared = self.collective_states.get(key)
+        if shared is None:
+            shared = self.collective_states[key] = CollectiveState(operation)
             if self.remote is not self:
-                other = self.remote.boards.get(key)
+                other = self.remote.collective_states.get(key)
                 if other is None:
-                    other = self.remote.boards[key] = CollectiveState(operation)
-                board.remote, other.remote = other, board
-        board.values[me] = value
-        return board
+                    other = self.remote.collective_states[key] = CollectiveState(operation)
+                shared.remote, other.remote = other, shared
+        shared.values[me] = value
+        return shared
 
-    def exit(self, number: int, board: CollectiveState) -> None:
-        """Leave a collective call; the last one takes the board away."""
-        board.left += 1
-        if board.left == self.size:
-            self.boards.pop((number, board.operation), None)
+    def exit(self, number: int, shared: CollectiveState) -> None:
+        """Leave a collective call; the last one removes its state."""
+        shared.left += 1
+        if shared.left == self.size:
+            self.collective_states.pop((number, shared.operation), None)
 
 
 class PrivateContext:
@@ -143,14 +143,14 @@ PERSISTENT: StateSlot[Communicator, dict[int, PrivateContext]] = StateSlot(Commu
 MEETINGS: StateSlot[Universe, dict[object, Communicator]] = StateSlot(Universe, dict)
 
 
-def check_revoked(comm: object, core: Communicator) -> None:
+def check_revoked(comm: object, communicator: Communicator) -> None:
     """Raise an error if the calling rank knows that a communicator is revoked."""
-    if current().pid in core.revoked:
+    if current().pid in communicator.revoked:
         fail(ERR_REVOKED, "the communicator is revoked", comm)
 
 
 def connect(one: Communicator, other: Communicator) -> None:
-    """Make two cores the sides of an intercommunicator."""
+    """Make two communicators the sides of an intercommunicator."""
     one.remote = other
     other.remote = one
     one.p2p.peer = other.p2p
@@ -158,25 +158,27 @@ def connect(one: Communicator, other: Communicator) -> None:
 
 
 def world_communicator(world: World) -> Communicator:
-    """The core of `COMM_WORLD`."""
-    core: Communicator | None = world.communicator
-    if core is None:
-        core = world.communicator = Communicator(
+    """The communicator of `COMM_WORLD`."""
+    communicator: Communicator | None = world.communicator
+    if communicator is None:
+        communicator = world.communicator = Communicator(
             world.universe, range(world.first, world.first + world.size)
         )
-    return core
+    return communicator
 
 
 def self_communicator(rank: Rank) -> Communicator:
-    """The core of `COMM_SELF`."""
-    core: Communicator | None = rank.self_communicator
-    if core is None:
-        core = rank.self_communicator = Communicator(rank.universe, range(rank.pid, rank.pid + 1))
-    return core
+    """The communicator of `COMM_SELF`."""
+    communicator: Communicator | None = rank.self_communicator
+    if communicator is None:
+        communicator = rank.self_communicator = Communicator(
+            rank.universe, range(rank.pid, rank.pid + 1)
+        )
+    return communicator
 
 
 class PredefinedCommunicator:
-    """The object of a predefined communicator: its core depends on the rank."""
+    """The object of a predefined communicator: its communicator depends on the rank."""
 
     __slots__ = ("name", "find", "__weakref__")
 

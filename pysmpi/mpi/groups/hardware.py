@@ -49,7 +49,7 @@ def resources(rank: Rank) -> dict[str, int]:
     return own | {kind: host.index * _MOST + number for kind, number in found.items()}
 
 
-def split_color(rank: Rank, core: Communicator, split_type: int, info: Info) -> int | None:
+def split_color(rank: Rank, communicator: Communicator, split_type: int, info: Info) -> int | None:
     """The color of a rank in `Split_type`; None for an unknown type of split."""
     if split_type == UNDEFINED:
         return UNDEFINED
@@ -62,7 +62,7 @@ def split_color(rank: Rank, core: Communicator, split_type: int, info: Info) -> 
             return _process_set(rank, info.Get(PSET))
         return own.get(MACHINE if wanted == SHARED else str(wanted), UNDEFINED)
     if split_type == COMM_TYPE_HW_UNGUIDED:
-        kind = _next_level([core.universe.ranks[pid] for pid in core.group])
+        kind = _next_level([communicator.universe.ranks[pid] for pid in communicator.group])
         if kind is None:
             return UNDEFINED
         if info:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pysmpi.kernel.requests import BUFFERED, Send
-from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.kernel.requests import BUFFERED, KernelRequest, Send
 from pysmpi.mpi.base.constants import BSEND_OVERHEAD, ERR_BUFFER, PROC_NULL
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.exporting import acquire
@@ -121,7 +120,7 @@ class BufferedSends:
 
     if TYPE_CHECKING:  # the class that this one is mixed into has them
 
-        def _core(self) -> Communicator: ...
+        def _communicator(self) -> Communicator: ...
         def _live(self) -> Any: ...
 
     @mpi.point_to_point("3.6")
@@ -170,14 +169,14 @@ class BufferedSends:
     def Bsend_init(self, buf: Any, dest: int, tag: int = 0) -> Request:
         """Persistent request for a send in buffered mode."""
         rank = current()
-        core = self._core()
+        communicator = self._communicator()
         message = send_message(buf, dest)
-        check_destination(self, core, dest, tag)
+        check_destination(self, communicator, dest, tag)
         if dest == PROC_NULL:
             return Prequest._of(NoOperation(rank, self, False, persistent=True))
 
         def make() -> Any:
-            send = new_send(self, rank, core, message, message.nbytes, dest, tag, BUFFERED)
+            send = new_send(self, rank, communicator, message, message.nbytes, dest, tag, BUFFERED)
             assert send is not None
             send.immediate = True
             reserve(rank, self, send)
@@ -190,7 +189,7 @@ class BufferedSends:
     def _bsend(self, payload: Any, dest: int, tag: int, later: bool) -> Any:
         rank = current()
         nbytes = len(payload) if isinstance(payload, bytes) else payload.nbytes
-        send = new_send(self, rank, self._core(), payload, nbytes, dest, tag, BUFFERED)
+        send = new_send(self, rank, self._communicator(), payload, nbytes, dest, tag, BUFFERED)
         if send is None:
             return Request._of(NoOperation(rank, self, False)) if later else None
         process = rank.process

@@ -20,9 +20,9 @@ from pysmpi.mpi.point_to_point.envelopes import (
     check_source,
     exchange,
     exchange_buffers,
-    landing_for,
     new_receive,
     new_send,
+    object_buffer,
     receive_buffer,
     receive_message,
     revoked,
@@ -56,7 +56,7 @@ class PointToPoint:
 
     __slots__ = ()
 
-    def _core(self) -> Communicator:
+    def _communicator(self) -> Communicator:
         fail(ERR_COMM)
 
     # The bodies that the two forms share: a payload is a message, or pickled bytes.
@@ -64,17 +64,17 @@ class PointToPoint:
     def _blocking(
         self, rank: Rank, payload: Any, nbytes: int, dest: int, tag: int, mode: int
     ) -> None:
-        core = self._core()
-        send = new_send(self, rank, core, payload, nbytes, dest, tag, mode)
+        communicator = self._communicator()
+        send = new_send(self, rank, communicator, payload, nbytes, dest, tag, mode)
         if send is not None:
             rank.process.start_and_wait(send)
-            if core.revoked and withdrawn(send):
+            if communicator.revoked and withdrawn(send):
                 revoked(self)
 
     def _started(
         self, rank: Rank, payload: Any, nbytes: int, dest: int, tag: int, mode: int
     ) -> Request:
-        send = new_send(self, rank, self._core(), payload, nbytes, dest, tag, mode)
+        send = new_send(self, rank, self._communicator(), payload, nbytes, dest, tag, mode)
         if send is None:
             return Request._of(NoOperation(rank, self, False))
         send.immediate = True
@@ -168,11 +168,11 @@ class PointToPoint:
         if status is not None:
             check_status(status)
         rank = current()
-        core = self._core()
+        communicator = self._communicator()
         into = receive_message(buf, dest if source == PROC_NULL else source)
         out = snapshot(into)
-        send = new_send(self, rank, core, out, into.nbytes, dest, sendtag, STANDARD)
-        receive = new_receive(self, rank, core, into, into.nbytes, source, recvtag)
+        send = new_send(self, rank, communicator, out, into.nbytes, dest, sendtag, STANDARD)
+        receive = new_receive(self, rank, communicator, into, into.nbytes, source, recvtag)
         exchange(rank.process, send, receive)
         self._exchanged(send, receive, status)
 
@@ -212,7 +212,7 @@ class PointToPoint:
     def _irecv(
         self, rank: Rank, payload: Any, nbytes: int, source: int, tag: int, unpickle: Any
     ) -> Request:
-        receive = new_receive(self, rank, self._core(), payload, nbytes, source, tag)
+        receive = new_receive(self, rank, self._communicator(), payload, nbytes, source, tag)
         if receive is None:
             return Request._of(NoOperation(rank, self, True))
         operation = ReceiveOperation(rank, self, None, unpickle)
@@ -253,9 +253,9 @@ class PointToPoint:
         self, out: Any, nbytes: int, dest: int, sendtag: int, into: Any, source: int, recvtag: int
     ) -> Request:
         rank = current()
-        core = self._core()
-        send = new_send(self, rank, core, out, nbytes, dest, sendtag, STANDARD)
-        receive = new_receive(self, rank, core, into, into.nbytes, source, recvtag)
+        communicator = self._communicator()
+        send = new_send(self, rank, communicator, out, nbytes, dest, sendtag, STANDARD)
+        receive = new_receive(self, rank, communicator, into, into.nbytes, source, recvtag)
         process = rank.process
         starts: list[Any] = [request for request in (send, receive) if request is not None]
         if send is not None:
@@ -267,14 +267,14 @@ class PointToPoint:
 
     def _send_init(self, buf: Any, dest: int, tag: int, mode: int) -> Prequest:
         rank = current()
-        core = self._core()
+        communicator = self._communicator()
         message = send_message(buf, dest)
-        check_destination(self, core, dest, tag)
+        check_destination(self, communicator, dest, tag)
         if dest == PROC_NULL:
             return Prequest._of(NoOperation(rank, self, False, persistent=True))
 
         def make() -> Any:
-            send = new_send(self, rank, core, message, message.nbytes, dest, tag, mode)
+            send = new_send(self, rank, communicator, message, message.nbytes, dest, tag, mode)
             assert send is not None
             send.immediate = True
             return send
@@ -302,14 +302,14 @@ class PointToPoint:
     def Recv_init(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Prequest:
         """Create a persistent request for a receive."""
         rank = current()
-        core = self._core()
+        communicator = self._communicator()
         message = receive_message(buf, source)
-        check_source(self, core, source, tag)
+        check_source(self, communicator, source, tag)
         if source == PROC_NULL:
             return Prequest._of(NoOperation(rank, self, True, persistent=True))
 
         def make() -> Any:
-            return new_receive(self, rank, core, message, message.nbytes, source, tag)
+            return new_receive(self, rank, communicator, message, message.nbytes, source, tag)
 
         request = Prequest._of(PersistentReceive(rank, self, make))
         request.ob_buf = message
@@ -384,12 +384,12 @@ class PointToPoint:
             _deprecated()
         rank = current()
         process = rank.process
-        landing, nbytes = landing_for(buf, source)
-        receive = new_receive(self, rank, self._core(), landing, nbytes, source, tag)
+        buffer, nbytes = object_buffer(buf, source)
+        receive = new_receive(self, rank, self._communicator(), buffer, nbytes, source, tag)
         if receive is not None:
             process.start_and_wait(receive)
         self._received(receive, status)
-        return unpickle(landing)
+        return unpickle(buffer)
 
     @mpi.point_to_point("3.2.7")
     def sendrecv(
@@ -409,13 +409,13 @@ class PointToPoint:
             _deprecated()
         data = _dumps(sendobj, dest)
         rank = current()
-        core = self._core()
-        landing, nbytes = landing_for(recvbuf, source)
-        send = new_send(self, rank, core, data, len(data), dest, sendtag, STANDARD)
-        receive = new_receive(self, rank, core, landing, nbytes, source, recvtag)
+        communicator = self._communicator()
+        buffer, nbytes = object_buffer(recvbuf, source)
+        send = new_send(self, rank, communicator, data, len(data), dest, sendtag, STANDARD)
+        receive = new_receive(self, rank, communicator, buffer, nbytes, source, recvtag)
         exchange(rank.process, send, receive)
         self._exchanged(send, receive, status)
-        return unpickle(landing)
+        return unpickle(buffer)
 
     @mpi.point_to_point("3.7.2")
     def isend(self, obj: Any, dest: int, tag: int = 0) -> Request:
@@ -435,10 +435,10 @@ class PointToPoint:
     def irecv(self, buf: Any = None, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
         """Non-blocking receive."""
         rank = current()
-        landing, nbytes = landing_for(buf, source)
+        buffer, nbytes = object_buffer(buf, source)
         if buf is None:
             nbytes = IRECV_BYTES
-        return self._irecv(rank, landing, nbytes, source, tag, unpickle)
+        return self._irecv(rank, buffer, nbytes, source, tag, unpickle)
 
     @mpi.point_to_point("3.8.1")
     def probe(

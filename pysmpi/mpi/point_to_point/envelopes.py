@@ -17,7 +17,7 @@ from greenlet import getcurrent
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import STANDARD, Context, Receive, Request, Send
+from pysmpi.kernel.requests import STANDARD, Context, KernelRequest, Receive, Send
 from pysmpi.mpi.base.constants import (
     ANY_SOURCE,
     ANY_TAG,
@@ -96,29 +96,30 @@ def receive_message(spec: Any, source: Any) -> MessageRegion:
     return spellings.receive(spec, source) if found is None else found
 
 
-def check_destination(comm: Any, core: Communicator, dest: Any, tag: Any) -> None:
+def check_destination(comm: Any, communicator: Communicator, dest: Any, tag: Any) -> None:
     """Refuse a destination or tag that no message can have, and a revoked communicator."""
-    if core.revoked:
-        check_revoked(comm, core)
+    if communicator.revoked:
+        check_revoked(comm, communicator)
     dest, tag = cint(dest), cint(tag)
-    if not 0 <= dest < core.remote.size and dest != PROC_NULL:
-        fail(ERR_RANK, f"dest is {dest}, expected 0 to {core.remote.size - 1} or PROC_NULL", comm)
+    if not 0 <= dest < communicator.remote.size and dest != PROC_NULL:
+        fail(
+            ERR_RANK,
+            f"dest is {dest}, expected 0 to {communicator.remote.size - 1} or PROC_NULL",
+            comm,
+        )
     if tag < 0:
         name = _tag_of("send")
         fail(ERR_TAG, f"{name} is {tag}, expected 0 to {TAG_UB}", comm)
 
 
-def check_source(comm: Any, core: Communicator, source: Any, tag: Any) -> None:
+def check_source(comm: Any, communicator: Communicator, source: Any, tag: Any) -> None:
     """Refuse a source or tag that no receive can have, and a revoked communicator."""
-    if core.revoked:
-        check_revoked(comm, core)
+    if communicator.revoked:
+        check_revoked(comm, communicator)
     source, tag = cint(source), cint(tag)
-    if not 0 <= source < core.remote.size and source not in (ANY_SOURCE, PROC_NULL):
-        fail(
-            ERR_RANK,
-            f"source is {source}, expected 0 to {core.remote.size - 1}, ANY_SOURCE or PROC_NULL",
-            comm,
-        )
+    if not 0 <= source < communicator.remote.size and source not in (ANY_SOURCE, PROC_NULL):
+        last = communicator.remote.size - 1
+        fail(ERR_RANK, f"source is {source}, expected 0 to {last}, ANY_SOURCE or PROC_NULL", comm)
     if tag < 0 and tag != ANY_TAG:
         name = _tag_of("recv")
         fail(ERR_TAG, f"{name} is {tag}, expected 0 to {TAG_UB} or ANY_TAG", comm)
@@ -131,17 +132,17 @@ def _tag_of(direction: str) -> str:
     return name if call is not None and name in call.procedure.parameters else "tag"
 
 
-def _place(comm: Any, core: Communicator, rank: Rank) -> int:
+def _place(comm: Any, communicator: Communicator, rank: Rank) -> int:
     """The calling rank's place in a communicator; an error if it is revoked."""
-    if core.revoked:
-        check_revoked(comm, core)
-    return core.group.rank_of(rank.pid)
+    if communicator.revoked:
+        check_revoked(comm, communicator)
+    return communicator.group.rank_of(rank.pid)
 
 
 def new_send(
     comm: Any,
     rank: Rank,
-    core: Communicator,
+    communicator: Communicator,
     payload: Any,
     nbytes: int,
     dest: Any,
@@ -149,45 +150,51 @@ def new_send(
     mode: int,
 ) -> Send | None:
     """The envelope of a message, with its payload; None for a message to PROC_NULL."""
-    context: Context = core.p2p
+    context: Context = communicator.p2p
     peer = context if context.peer is None else context.peer
     if not (
         isinstance(dest, int) and isinstance(tag, int)
         and 0 <= dest < len(peer.members) and 0 <= tag <= TAG_UB
     ):
-        check_destination(comm, core, dest, tag)
+        check_destination(comm, communicator, dest, tag)
         dest, tag = cint(dest), cint(tag)
         if dest == PROC_NULL:
             return None
     first = context.first
-    me = rank.pid - first if first >= 0 else _place(comm, core, rank)
+    me = rank.pid - first if first >= 0 else _place(comm, communicator, rank)
     send = Send(peer, me, dest, tag, nbytes, mode)
     send.payload = payload
     return send
 
 
 def new_receive(
-    comm: Any, rank: Rank, core: Communicator, payload: Any, nbytes: int, source: Any, tag: Any
+    comm: Any,
+    rank: Rank,
+    communicator: Communicator,
+    payload: Any,
+    nbytes: int,
+    source: Any,
+    tag: Any,
 ) -> Receive | None:
     """The envelope of a receive; `payload` is a message or a `ObjectBuffer`. None for PROC_NULL."""
     if isinstance(tag, int) and tag == ANY_TAG:
         tag = ANY
     elif not (isinstance(tag, int) and 0 <= tag <= TAG_UB):
-        check_source(comm, core, source, tag)
+        check_source(comm, communicator, source, tag)
         tag = cint(tag)
         if tag == ANY_TAG:
             tag = ANY
-    context: Context = core.p2p
+    context: Context = communicator.p2p
     peer = context if context.peer is None else context.peer
     if not (isinstance(source, int) and 0 <= source < len(peer.members)):
-        check_source(comm, core, source, 0)
+        check_source(comm, communicator, source, 0)
         source = cint(source)
         if source == PROC_NULL:
             return None
         if source == ANY_SOURCE:
             source = ANY
     first = context.first
-    me = rank.pid - first if first >= 0 else _place(comm, core, rank)
+    me = rank.pid - first if first >= 0 else _place(comm, communicator, rank)
     receive = Receive(context, source, me, tag, nbytes)
     receive.payload = payload
     return receive
@@ -203,8 +210,8 @@ def calling_rank() -> Rank:
     return rank
 
 
-def core_of(comm: Any, rank: Rank) -> Communicator:
-    """The core of a rank's communicator, as `comm._core()`."""
+def communicator_of(comm: Any, rank: Rank) -> Communicator:
+    """The communicator of a rank's handle, as `comm._communicator()`."""
     impl = comm._impl
     if impl.__class__ is Communicator:
         found: Communicator = impl
@@ -213,7 +220,7 @@ def core_of(comm: Any, rank: Rank) -> Communicator:
         found = rank.world.communicator
         if found is not None:
             return found
-    found = comm._core()
+    found = comm._communicator()
     return found
 
 
@@ -221,12 +228,12 @@ def send_buffer(comm: Any, spec: Any, dest: Any, tag: Any, mode: int) -> None:
     """The body of a blocking send of memory."""
     rank = calling_rank()
     message = send_message(spec, dest)
-    core = core_of(comm, rank)
-    send = new_send(comm, rank, core, message, message.nbytes, dest, tag, mode)
+    communicator = communicator_of(comm, rank)
+    send = new_send(comm, rank, communicator, message, message.nbytes, dest, tag, mode)
     if send is not None:
         process: Process = rank.process
         process.start_and_wait(send)
-        if core.revoked and withdrawn(send):
+        if communicator.revoked and withdrawn(send):
             revoked(comm)
 
 
@@ -234,8 +241,8 @@ def receive_buffer(comm: Any, spec: Any, source: Any, tag: Any) -> Receive | Non
     """The body of a blocking receive into memory: the receive, None for PROC_NULL."""
     rank = calling_rank()
     message = receive_message(spec, source)
-    core = core_of(comm, rank)
-    receive = new_receive(comm, rank, core, message, message.nbytes, source, tag)
+    communicator = communicator_of(comm, rank)
+    receive = new_receive(comm, rank, communicator, message, message.nbytes, source, tag)
     if receive is not None:
         process: Process = rank.process
         process.start_and_wait(receive)
@@ -247,11 +254,11 @@ def exchange_buffers(
 ) -> tuple[Send | None, Receive | None, bool]:
     """The body of a send and a receive of memory: both, and whether they arrived in full."""
     rank = calling_rank()
-    core = core_of(comm, rank)
+    communicator = communicator_of(comm, rank)
     out = send_message(sent, dest)
     into = receive_message(received, source)
-    send = new_send(comm, rank, core, out, out.nbytes, dest, send_tag, STANDARD)
-    receive = new_receive(comm, rank, core, into, into.nbytes, source, receive_tag)
+    send = new_send(comm, rank, communicator, out, out.nbytes, dest, send_tag, STANDARD)
+    receive = new_receive(comm, rank, communicator, into, into.nbytes, source, receive_tag)
     return send, receive, exchange(rank.process, send, receive)
 
 
@@ -260,7 +267,7 @@ def exchange(process: Process, send: Send | None, receive: Receive | None) -> bo
 
     None is a message to or from PROC_NULL.
     """
-    both: list[Request] = []
+    both: list[KernelRequest] = []
     if send is not None:
         send.immediate = True
         both.append(send)
@@ -278,20 +285,20 @@ def withdrawn(send: Send) -> bool:
     return not (send.arrived or send.detached)
 
 
-def unpickle(landing: ObjectBuffer) -> Any:
+def unpickle(buffer: ObjectBuffer) -> Any:
     """The object that arrived."""
-    data = landing.data
-    landing.data = None
+    data = buffer.data
+    buffer.data = None
     if data is None or len(data) == 0:
         return None
-    if landing.buffer is not None:
-        view = memoryview(landing.buffer).cast("B")
+    if buffer.buffer is not None:
+        view = memoryview(buffer.buffer).cast("B")
         view[: len(data)] = data
         data = view[: len(data)]
     return pickle.loads(data)
 
 
-def landing_for(buf: Any, source: Any) -> tuple[ObjectBuffer, int]:
+def object_buffer(buf: Any, source: Any) -> tuple[ObjectBuffer, int]:
     """The buffer of a lower-case receive, and its size.
 
     A program may pass the memory, or an integer for the size.

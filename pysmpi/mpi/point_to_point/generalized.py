@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.kernel.requests import KernelRequest
 from pysmpi.mpi.base.attributes import reported
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_REQUEST, SUCCESS
 from pysmpi.mpi.base.exceptions import fail, listed

@@ -150,10 +150,12 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
             self._drop()
             return Request._of(NoOperation(rank, None, True))
         process = rank.process
-        process.settle()
+        process.finish_compute()
         send = match.send
         comm = match.comm
-        receive = new_receive(comm, rank, comm._core(), payload, nbytes, send.source, send.tag)
+        receive = new_receive(
+            comm, rank, comm._communicator(), payload, nbytes, send.source, send.tag
+        )
         assert receive is not None
         operation = ReceiveOperation(rank, comm, None, unpickle)
         operation.request = receive

@@ -7,8 +7,7 @@ from typing import Any
 
 from pysmpi.kernel.matching import mailbox_at
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Receive, Send
-from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.kernel.requests import KernelRequest, Receive, Send
 from pysmpi.mpi.base.constants import (
     ANY_SOURCE,
     ANY_TAG,

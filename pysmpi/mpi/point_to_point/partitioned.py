@@ -18,8 +18,7 @@ from weakref import WeakSet
 
 from pysmpi.kernel.matching import mailbox_at
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Context, Receive, Send
-from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.kernel.requests import Context, KernelRequest, Receive, Send
 from pysmpi.mpi.base.constants import (
     ANY_SOURCE,
     ANY_TAG,
@@ -56,8 +55,8 @@ class PartitionedChannel:
     def __init__(self, sender: PartitionedSend, receiver: PartitionedReceive) -> None:
         self.sender = sender
         self.receiver = receiver
-        core = receiver.core
-        self.context = Context(core.universe.next_context(), core.p2p.members)
+        communicator = receiver.communicator
+        self.context = Context(communicator.universe.next_context(), communicator.p2p.members)
         self.source = sender.me
         self.destination = receiver.me
         # If the sizes differ, only the whole can be compared.
@@ -72,18 +71,18 @@ class Partitioned(RequestOperation):
     `peer` and `tag` identify the other side.
     """
 
-    __slots__ = ("blocks", "channel", "core", "interrupted", "kept", "me", "nbytes",
+    __slots__ = ("blocks", "channel", "communicator", "interrupted", "kept", "me", "nbytes",
                  "partitions", "peer", "pieces", "tag")  # fmt: skip
 
     persistent = True
 
     def __init__(
-        self, rank: Rank, subject: Any, core: Communicator, blocks: Blocks, partitions: int,
+        self, rank: Rank, subject: Any, communicator: Communicator, blocks: Blocks, partitions: int,
         peer: int, tag: int,
     ) -> None:  # fmt: skip
         super().__init__(rank, subject)
-        self.core = core
-        self.me = core.rank_of(rank.pid)
+        self.communicator = communicator
+        self.me = communicator.rank_of(rank.pid)
         self.blocks = held(blocks)
         self.nbytes = sum(blocks.sizes())
         self.partitions = partitions
@@ -94,11 +93,11 @@ class Partitioned(RequestOperation):
         self.pieces: list[Any] = []
         self.interrupted = False
         # A revocation of the communicator must find active operations.
-        STARTED.of(core).add(self)
+        STARTED.of(communicator).add(self)
 
     def start(self) -> None:
         """Begin once more."""
-        self.rank.process.settle()
+        self.rank.process.finish_compute()
         self.request = KernelRequest()
         self.pieces = []
         if self.channel is not None:
@@ -200,8 +199,8 @@ class PartitionedSend(Partitioned):
         return send
 
     def ready(self, partitions: Sequence[int]) -> None:
-        if self.core.revoked:
-            check_revoked(self.subject, self.core)
+        if self.communicator.revoked:
+            check_revoked(self.subject, self.communicator)
         if self.request is None:
             fail(ERR_REQUEST, "Pready on a request that is not started", self.subject)
         fresh: set[int] = set()
@@ -320,18 +319,18 @@ def _init(
     comm: Any, buf: Any, partitions: int, peer: int, tag: int, info: Info, sends: bool
 ) -> Prequest:
     rank = current()
-    core = comm._usable()
+    communicator = comm._usable()
     count, peer, tag = cint(partitions), cint(peer), cint(tag)
     check_info(info)
     if count <= 0:
         fail(ERR_ARG, f"partitions is {count}, expected at least 1", comm)
     blocks = partitioned(buf, not sends, peer, count)
-    if peer != PROC_NULL and not 0 <= peer < core.remote.size:
-        name = "dest" if sends else "source"
+    if peer != PROC_NULL and not 0 <= peer < communicator.remote.size:
+        name, last = "dest" if sends else "source", communicator.remote.size - 1
         fail(
             ERR_RANK,
-            f"{name} is {peer}, expected 0 to {core.remote.size - 1} or PROC_NULL: partitioned "
-            "communication has no wildcards",
+            f"{name} is {peer}, expected 0 to {last} or PROC_NULL: partitioned communication has "
+            "no wildcards",
             comm,
         )
     if tag < 0 and peer != PROC_NULL:
@@ -341,7 +340,7 @@ def _init(
         operation = PartitionedNothing(rank, comm, not sends, count)
     else:
         side = PartitionedSend if sends else PartitionedReceive
-        operation = side(rank, comm, core, blocks, count, peer, tag)
+        operation = side(rank, comm, communicator, blocks, count, peer, tag)
         _meet(operation)
     request: Any = Prequest._of(operation)
     request.ob_buf = blocks
@@ -356,13 +355,13 @@ WAITING: StateSlot[Communicator, dict[Envelope, Queue]] = StateSlot(Communicator
 
 
 def _queue(operation: Partitioned) -> tuple[dict[Envelope, Queue], Envelope]:
-    core = operation.core
+    communicator = operation.communicator
     if isinstance(operation, PartitionedSend):
         key = (operation.me, operation.peer, operation.tag)
-        core = core.remote
+        communicator = communicator.remote
     else:
         key = (operation.peer, operation.me, operation.tag)
-    return WAITING.of(core), key
+    return WAITING.of(communicator), key
 
 
 def _meet(operation: Partitioned) -> None:

@@ -23,7 +23,7 @@ def wait_for_message(
     probe = _new_probe(comm, rank, source, tag, status)
     if probe is not None:
         process = rank.process
-        process.settle()
+        process.finish_compute()
         rank.engine.post_probe(probe)
         process.wait([probe])
         describe(probe, status, False)
@@ -52,7 +52,7 @@ def look_for_message(
 def _new_probe(
     comm: Any, rank: Rank, source: int, tag: int, status: Status | None
 ) -> Receive | None:
-    probe = new_receive(comm, rank, comm._core(), None, UNLIMITED, source, tag)
+    probe = new_receive(comm, rank, comm._communicator(), None, UNLIMITED, source, tag)
     if probe is None and status is not None:
         status._fill(PROC_NULL, ANY_TAG, 0)
     return probe

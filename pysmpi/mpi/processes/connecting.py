@@ -53,10 +53,10 @@ class Connecting:
 
     def _meet_at_port(self, port_name: str, info: Info, root: int, accepts: bool) -> Intercomm:
         rank = current()
-        core = self._usable()
+        communicator = self._usable()
         check_info(info)
-        root = check_root(self, core, root)
-        leads = core.rank_of(rank.pid) == root
+        root = check_root(self, communicator, root)
+        leads = communicator.rank_of(rank.pid) == root
         name = cstring(port_name) if leads else ""
         found: Any = None
         if leads:
@@ -67,8 +67,8 @@ class Connecting:
                 ours, theirs = port.accepting, port.connecting
                 if not accepts:
                     ours, theirs = theirs, ours
-                found = (SUCCESS, _meet(rank, Half(core.group), ours, theirs))
-        code, made = tell(rank, core, root, "comm_connect", found)
+                found = (SUCCESS, _meet(rank, Half(communicator.group), ours, theirs))
+        code, made = broadcast_result(rank, communicator, root, "comm_connect", found)
         if code:
             fail(code, made, self)
         handle: Intercomm = self._wrap(made)
@@ -76,32 +76,32 @@ class Connecting:
         return handle
 
 
-def check_root(comm: object, core: Communicator, root: Any) -> int:
+def check_root(comm: object, communicator: Communicator, root: Any) -> int:
     """The root of a call, which must be a rank of the communicator."""
     number = cint(root)
-    if not 0 <= number < core.size:
-        fail(ERR_ROOT, f"root is {number}, expected 0 to {core.size - 1}", comm)
+    if not 0 <= number < communicator.size:
+        fail(ERR_ROOT, f"root is {number}, expected 0 to {communicator.size - 1}", comm)
     return number
 
 
-def tell(
-    rank: Rank, core: Communicator, root: int, operation: str, found: tuple[int, Any] | None
+def broadcast_result(
+    rank: Rank, communicator: Communicator, root: int, operation: str, found: tuple[int, Any] | None
 ) -> tuple[int, Any]:
     """The root sends the result to its group: an error class with a text, or (0, its side).
 
     If there is a remote group, its members are included.
     """
-    me = core.rank_of(rank.pid)
-    number = core.next_call(me)
-    board = core.enter(number, operation, me, None)
+    me = communicator.rank_of(rank.pid)
+    number = communicator.next_call(me)
+    shared = communicator.enter(number, operation, me, None)
     if found is not None:
-        board.result = found
-    broadcast(rank, core, me, root, HEAD_BYTES, tag_of(number, operation))
-    code, made = board.result
+        shared.result = found
+    broadcast(rank, communicator, me, root, HEAD_BYTES, tag_of(number, operation))
+    code, made = shared.result
     if not code:
         nbytes = made.remote.size * PROCESS_BYTES
-        broadcast(rank, core, me, root, nbytes, tag_of(number, f"{operation}_members"))
-    core.exit(number, board)
+        broadcast(rank, communicator, me, root, nbytes, tag_of(number, f"{operation}_members"))
+    communicator.exit(number, shared)
     return code, made
 
 
@@ -166,7 +166,7 @@ def join(fd: int) -> Communicator:
     rank = current()
     number = cint(fd)
     meetings = JOINS.of(rank.universe)
-    rank.process.settle()
+    rank.process.finish_compute()
     key, first = _pairing(number, meetings)
     waiting = meetings.setdefault(key, (deque(), deque()))
     half = Half(Members((range(rank.pid, rank.pid + 1),)))

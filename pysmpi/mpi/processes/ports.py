@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.kernel.requests import KernelRequest
 from pysmpi.mpi.base.constants import ERR_NAME, ERR_PORT, ERR_SERVICE
 from pysmpi.mpi.base.exceptions import cstring, fail
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info

@@ -30,7 +30,7 @@ from pysmpi.mpi.communicators.intercomm_creation import broadcast
 from pysmpi.mpi.groups.communicator import Communicator, connect
 from pysmpi.mpi.groups.handle_types import IntercommHandle as Intercomm
 from pysmpi.mpi.internal_errors import touches_program
-from pysmpi.mpi.processes.connecting import ORIGIN, check_root, tell
+from pysmpi.mpi.processes.connecting import ORIGIN, broadcast_result, check_root
 
 COMMAND_BYTES = 256  # data of a launcher besides the words of the command
 _LAUNCH = 0  # tag of the broadcast of the command, the only one in its communicator
@@ -74,15 +74,15 @@ class Spawning:
         errcodes: list[int] | None = None,
     ) -> Intercomm:
         """Spawn instances of a single MPI application."""
-        core = self._usable()
+        communicator = self._usable()
         count = cint(maxprocs)
         check_info(info)
-        root = check_root(self, core, root)
+        root = check_root(self, communicator, root)
         commands = None
-        if core.rank_of(current().pid) == root:
+        if communicator.rank_of(current().pid) == root:
             words = _words(args)
             commands = [Command(os.fsdecode(command), words, count, pairs(info))]
-        handle = self._spawn(core, root, commands)
+        handle = self._spawn(communicator, root, commands)
         if errcodes is not None:
             errcodes[:] = [SUCCESS] * count
         return handle
@@ -98,11 +98,11 @@ class Spawning:
         errcodes: list[list[int]] | None = None,
     ) -> Intercomm:
         """Spawn instances of multiple MPI applications."""
-        core = self._usable()
-        root = check_root(self, core, root)
+        communicator = self._usable()
+        root = check_root(self, communicator, root)
         commands = None
         counts: list[int] = []
-        if core.rank_of(current().pid) == root:
+        if communicator.rank_of(current().pid) == root:
             names = _commands(command)
             counts = _counts(maxprocs, len(names))
             commands = [
@@ -117,18 +117,20 @@ class Spawning:
             ]
         elif errcodes is not None:
             counts = _counts(maxprocs, len(maxprocs or ()))
-        handle = self._spawn(core, root, commands)
+        handle = self._spawn(communicator, root, commands)
         if errcodes is not None:
             errcodes[:] = [[SUCCESS] * count for count in counts]
         return handle
 
-    def _spawn(self, core: Communicator, root: int, commands: list[Command] | None) -> Intercomm:
+    def _spawn(
+        self, communicator: Communicator, root: int, commands: list[Command] | None
+    ) -> Intercomm:
         rank = current()
         found: tuple[int, Any] | None = None
         if commands is not None:
-            rank.process.settle()
-            found = _started(rank, core, commands)
-        code, made = tell(rank, core, root, "comm_spawn", found)
+            rank.process.finish_compute()
+            found = _started(rank, communicator, commands)
+        code, made = broadcast_result(rank, communicator, root, "comm_spawn", found)
         if code:
             fail(code, made, self)
         handle: Intercomm = self._wrap(made)
@@ -140,7 +142,7 @@ class Spawning:
 SPAWN: StateSlot[Universe, Callable[[Rank, list[Command]], World]] = StateSlot(Universe)
 
 
-def _started(rank: Rank, core: Communicator, commands: list[Command]) -> tuple[int, Any]:
+def _started(rank: Rank, communicator: Communicator, commands: list[Command]) -> tuple[int, Any]:
     """Start processes; return the parents' side of the new communicator, or the error."""
     for command in commands:
         if command.maxprocs < 0:
@@ -153,7 +155,10 @@ def _started(rank: Rank, core: Communicator, commands: list[Command]) -> tuple[i
     except CannotSpawn as error:
         return ERR_SPAWN, str(error)
     children = range(world.first, world.first + world.size)
-    ours, theirs = Communicator(rank.universe, core.group), Communicator(rank.universe, children)
+    ours, theirs = (
+        Communicator(rank.universe, communicator.group),
+        Communicator(rank.universe, children),
+    )
     connect(ours, theirs)
     origin = ORIGIN.of(world)
     origin.parent = theirs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pysmpi.kernel.requests import Request as KernelRequest
+from pysmpi.kernel.requests import KernelRequest
 from pysmpi.mpi.base.constants import (
     ERR_OP,
     ERR_RMA_SYNC,

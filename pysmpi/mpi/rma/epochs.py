@@ -69,10 +69,10 @@ class Synchronization:
             side.complete_accesses(rank, [*side.incoming, *fetching])
         side.barrier(rank)
         if side.fenced:
-            _tell("epoch_closed", side, rank, "fence", range(side.window.core.size))
+            _tell("epoch_closed", side, rank, "fence", range(side.window.communicator.size))
         side.fenced = not given & MODE_NOSUCCEED
         if side.fenced:
-            _tell("epoch_opened", side, rank, "fence", range(side.window.core.size))
+            _tell("epoch_opened", side, rank, "fence", range(side.window.communicator.size))
         side.used = False
 
     # Post, Start, Complete, Wait.
@@ -84,7 +84,7 @@ class Synchronization:
         targets = self._ranks(side, group)
         given = self._assertion(assertion, MODE_NOCHECK)
         side.idle(self, "Start")
-        context = side.window.core.p2p
+        context = side.window.communicator.p2p
         receives: list[Any] = []
         if not given:
             receives = [Receive(context, t, side.me, POSTED, 0) for t in targets if t != side.me]
@@ -117,7 +117,7 @@ class Synchronization:
         given = self._assertion(assertion, MODE_NOCHECK | MODE_NOSTORE | MODE_NOPUT)
         if side.exposure is not None:
             fail(ERR_RMA_SYNC, "Post, but the epoch of an earlier Post has not ended", self)
-        context = side.window.core.p2p
+        context = side.window.communicator.p2p
         others = [origin for origin in origins if origin != side.me]
         receives: list[Any] = [Receive(context, o, side.me, COMPLETED, 0) for o in others]
         signals: list[Any] = []
@@ -205,7 +205,7 @@ class Synchronization:
         side.idle(self, "Lock_all")
         side.lock_all = (self._claim(side, ALL, False, given),)
         side.fenced = False
-        _tell("epoch_opened", side, current(), "lock_all", range(side.window.core.size))
+        _tell("epoch_opened", side, current(), "lock_all", range(side.window.communicator.size))
 
     @mpi.one_sided("12.5.3")
     def Unlock_all(self) -> None:
@@ -219,7 +219,7 @@ class Synchronization:
         side.lock_all = None
         if claim is not None:
             side.window.locks.release(claim, rank.engine.now)
-        _tell("epoch_closed", side, rank, "lock_all", range(side.window.core.size))
+        _tell("epoch_closed", side, rank, "lock_all", range(side.window.communicator.size))
 
     # Flush and Sync.
 
@@ -274,12 +274,12 @@ class Synchronization:
         """The ranks in the window of the processes of a group."""
         if not isinstance(group, Group):
             raise wrong_type("group", Group, group)
-        core = side.window.core
+        communicator = side.window.communicator
         ranks = []
         for pid in group._live().members:
-            if pid not in core.group:
+            if pid not in communicator.group:
                 fail(ERR_GROUP, f"process {pid} of the group is not in the window", self)
-            ranks.append(core.rank_of(pid))
+            ranks.append(communicator.rank_of(pid))
         return ranks
 
     def _exposure(self, call: str) -> tuple[WindowSide, Exposure]:
@@ -296,11 +296,11 @@ class Synchronization:
             return None
         rank = current()
         process = rank.process
-        process.settle()
+        process.finish_compute()
         locks = side.window.locks
         control = rank.engine.control
         if control is not None:
-            place = f"lock {control.label(side.window.core.p2p)}"
+            place = f"lock {control.label(side.window.communicator.p2p)}"
             control.turn(process, place, "", "", lambda: locks.grantable(target, exclusive))
         claim = locks.claim(side.me, target, exclusive, rank.engine.now)
         if not claim.request.done:
@@ -331,7 +331,7 @@ class Synchronization:
 
 def _tell(event: str, side: WindowSide, rank: Rank, kind: str, peers: Sequence[int]) -> None:
     """Tell listeners of an epoch with some ranks of the window."""
-    rank.engine.listeners.tell(event, side.window, rank, kind, tuple(peers))
+    rank.engine.listeners.notify(event, side.window, rank, kind, tuple(peers))
 
 
 def _outgoing(side: WindowSide) -> list[RemoteAccess]:
@@ -346,7 +346,7 @@ def _accesses_of(side: WindowSide, exposure: Exposure) -> list[RemoteAccess]:
 
 def _signal(side: WindowSide, rank: int, tag: int) -> Send:
     """An empty message that does not block its sender."""
-    signal = Send(side.window.core.p2p, side.me, rank, tag, 0, BUFFERED)
+    signal = Send(side.window.communicator.p2p, side.me, rank, tag, 0, BUFFERED)
     signal.immediate = True
     return signal
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from pysmpi.kernel.requests import Request
+from pysmpi.kernel.requests import KernelRequest
 
 ALL = -1  # the target of a lock on every process
 
@@ -28,7 +28,7 @@ class LockClaim:
         self.target = target
         self.exclusive = exclusive
         self.order = order
-        self.request = Request()
+        self.request = KernelRequest()
         self.request.payload = self
 
     def grant(self, now: float) -> None:

@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from pysmpi.kernel.requests import Request as KernelRequest
-from pysmpi.kernel.requests import Transfer
+from pysmpi.kernel.requests import KernelRequest, Transfer
 from pysmpi.mpi.base.constants import (
     ERR_COUNT,
     ERR_DISP,
@@ -58,14 +57,14 @@ class Exposure:
 class Window:
     """The shared state of the processes of a window: their communicator, their sides, the locks."""
 
-    __slots__ = ("core", "flavor", "sides", "locks")
+    __slots__ = ("communicator", "flavor", "sides", "locks")
 
-    def __init__(self, core: Communicator, flavor: int, sides: list[WindowSide]) -> None:
-        self.core = core
+    def __init__(self, communicator: Communicator, flavor: int, sides: list[WindowSide]) -> None:
+        self.communicator = communicator
         self.flavor = flavor
         self.sides = sides
-        self.locks = Locks(core.group)
-        core.kind = "window"
+        self.locks = Locks(communicator.group)
+        communicator.kind = "window"
 
 
 class WindowSide:
@@ -216,9 +215,9 @@ class WindowSide:
 
     def barrier(self, rank: Rank) -> None:
         """Wait in a barrier of all processes of the window."""
-        core = self.window.core
-        part = Meeting(core, self.me, call_of(core, self.me, "barrier"))
-        part.begin(core.next_call(self.me))
+        communicator = self.window.communicator
+        part = Meeting(communicator, self.me, call_of(communicator, self.me, "barrier"))
+        part.begin(communicator.next_call(self.me))
         if not alone(part):
             schedule, context, me = schedule_of(part)
             rank.process.execute(schedule, context, me, tag_of(part.number, "barrier"))
@@ -258,15 +257,15 @@ class RemoteAccess:
         process = rank.process
         control = rank.engine.control
         if control is not None and (self.ordered or not self.exposed):
-            place = f"{control.label(origin.window.core.p2p)}/{target.me}"
+            place = f"{control.label(origin.window.communicator.p2p)}/{target.me}"
             control.turn(process, place, type(self).__name__, self.effect())
         if target is origin:
-            process.settle()
+            process.finish_compute()
             self.take_effect()
             self.done = True
             return
         if self.returns and not self.exposed and origin.rank.host is target.rank.host:
-            process.settle()
+            process.finish_compute()
             for access in origin.outgoing.get(target.me, ()):
                 access.take_effect()
             self.take_effect()
@@ -288,7 +287,7 @@ class RemoteAccess:
         """A flow to the target, or back to the origin."""
         ends = (self.origin.me, self.target.me)
         source, destination = ends[::-1] if back else ends
-        return Transfer(self.origin.window.core.p2p, source, destination, nbytes, landed)
+        return Transfer(self.origin.window.communicator.p2p, source, destination, nbytes, landed)
 
     def land(self, transfer: Transfer) -> None:
         """The first flow has arrived: take effect, after preceding accesses."""

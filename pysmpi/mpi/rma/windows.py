@@ -93,7 +93,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
     ) -> Self:
         """Create an window object for one-sided communication."""
         unit = whole(disp_unit)
-        core = _arguments(info, comm)
+        communicator = _arguments(info, comm)
         if is_bottom(memory):
             view, address = NOTHING, 0
         else:
@@ -102,7 +102,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
             _check_base(view, comm)
         _check_unit(unit, comm)
         side = WindowSide(current(), view, memory, address, unit)
-        return cls._made(core, side, info, WIN_FLAVOR_CREATE)
+        return cls._made(communicator, side, info, WIN_FLAVOR_CREATE)
 
     @classmethod
     @mpi.one_sided("12.2.2")
@@ -115,12 +115,12 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
     ) -> Self:
         """Create an window object for one-sided communication."""
         nbytes, unit = whole(size), whole(disp_unit)
-        core = _arguments(info, comm)
+        communicator = _arguments(info, comm)
         _check_size(nbytes, comm)
         _check_unit(unit, comm)
         side = WindowSide(current(), NOTHING, None, 0, unit)
         _own(side, _storage(nbytes), 0, nbytes)
-        return cls._made(core, side, info, WIN_FLAVOR_ALLOCATE)
+        return cls._made(communicator, side, info, WIN_FLAVOR_ALLOCATE)
 
     @classmethod
     @mpi.one_sided("12.2.3")
@@ -133,30 +133,37 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
     ) -> Self:
         """Create an window object for one-sided communication."""
         nbytes, unit = whole(size), whole(disp_unit)
-        core = _arguments(info, comm)
+        communicator = _arguments(info, comm)
         _check_size(nbytes, comm)
         _check_unit(unit, comm)
         rank = current()
-        for pid in core.group:
-            if not _together(rank, core.universe.ranks[pid]):
+        for pid in communicator.group:
+            if not _together(rank, communicator.universe.ranks[pid]):
                 fail(ERR_RMA_SHARED, "the processes of comm are on different hosts", comm)
         side = WindowSide(rank, NOTHING, None, nbytes, unit)
-        return cls._made(core, side, info, WIN_FLAVOR_SHARED)
+        return cls._made(communicator, side, info, WIN_FLAVOR_SHARED)
 
     @classmethod
     @mpi.one_sided("12.2.4")
     def Create_dynamic(cls, info: Info = INFO_NULL, comm: Intracomm = COMM_SELF) -> Self:
         """Create an window object for one-sided communication."""
-        core = _arguments(info, comm)
-        return cls._made(core, WindowSide(current(), NOTHING, None, 0, 1), info, WIN_FLAVOR_DYNAMIC)
+        communicator = _arguments(info, comm)
+        return cls._made(
+            communicator, WindowSide(current(), NOTHING, None, 0, 1), info, WIN_FLAVOR_DYNAMIC
+        )
 
     @classmethod
-    def _made(cls, core: Communicator, side: WindowSide, info: Info, flavor: int) -> Self:
+    def _made(cls, communicator: Communicator, side: WindowSide, info: Info, flavor: int) -> Self:
         """The window that all processes of a communicator make together."""
         _hint(side, info)
         rank = side.rank
         agree(
-            rank, core, "win_create", (side, flavor), POINTER, lambda values: _join(core, values)
+            rank,
+            communicator,
+            "win_create",
+            (side, flavor),
+            POINTER,
+            lambda values: _join(communicator, values),
         )
         return cls._of(side)
 
@@ -259,7 +266,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
     @mpi.local("12.2.6")
     def Get_group(self) -> Group:
         """Access the group of processes that created the window."""
-        return Group._with(self._live().window.core.group)
+        return Group._with(self._live().window.communicator.group)
 
     @property
     def group(self) -> Group:
@@ -269,7 +276,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
     @property
     def group_size(self) -> int:
         """Group size."""
-        return self._live().window.core.size
+        return self._live().window.communicator.size
 
     @property
     def group_rank(self) -> int:
@@ -376,11 +383,11 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
 
 
 def _arguments(info: Any, comm: object) -> Communicator:
-    """Check the common arguments of window constructors; return the core of the communicator."""
+    """Check the common arguments of window constructors; return the communicator."""
     check_info(info)
     if not isinstance(comm, Intracomm):
         raise wrong_type("comm", Intracomm, comm)
-    return comm._core()
+    return comm._communicator()
 
 
 def _check_size(size: int, comm: Intracomm) -> None:
@@ -426,10 +433,10 @@ def _hint(side: WindowSide, info: Info) -> None:
     side.ordered = side.info.get("accumulate_ordering", "").strip() != "none"
 
 
-def _join(core: Communicator, values: dict[int, tuple[WindowSide, int]]) -> Window:
+def _join(communicator: Communicator, values: dict[int, tuple[WindowSide, int]]) -> Window:
     """Make one window of the sides that the processes of a communicator bring."""
-    sides = [values[me][0] for me in range(core.size)]
-    window = Window(Communicator(core.universe, core.group), values[0][1], sides)
+    sides = [values[me][0] for me in range(communicator.size)]
+    window = Window(Communicator(communicator.universe, communicator.group), values[0][1], sides)
     if window.flavor == WIN_FLAVOR_SHARED:
         _share(sides)
     for me, side in enumerate(sides):

@@ -45,7 +45,7 @@ class TopologyCreation:
     __slots__ = ()
 
     _usable: Callable[[], Communicator]
-    _core: Callable[[], Communicator]
+    _communicator: Callable[[], Communicator]
 
     @mpi.collective("8.5.1")
     def Create_cart(
@@ -55,10 +55,10 @@ class TopologyCreation:
         reorder: bool = False,
     ) -> Cartcomm:
         """Create cartesian communicator."""
-        core = self._usable()
+        communicator = self._usable()
         grid = _grid(dims, periods)
-        _check_grid(self, core, grid, ERR_ARG)
-        made: Cartcomm = _create(self, core, "cart_create", grid, reorder)
+        _check_grid(self, communicator, grid, ERR_ARG)
+        made: Cartcomm = _create(self, communicator, "cart_create", grid, reorder)
         return made
 
     @mpi.collective("8.5.3")
@@ -66,10 +66,10 @@ class TopologyCreation:
         self, index: Sequence[int], edges: Sequence[int], reorder: bool = False
     ) -> Graphcomm:
         """Create graph communicator."""
-        core = self._usable()
+        communicator = self._usable()
         graph = _graph(index, edges)
-        _check_graph(self, core, graph)
-        made: Graphcomm = _create(self, core, "graph_create", graph, reorder)
+        _check_graph(self, communicator, graph)
+        made: Graphcomm = _create(self, communicator, "graph_create", graph, reorder)
         return made
 
     @mpi.collective("8.5.4")
@@ -84,7 +84,7 @@ class TopologyCreation:
     ) -> Distgraphcomm:
         """Create distributed graph communicator."""
         rank = current()
-        core = self._usable()
+        communicator = self._usable()
         edges = Edges()
         edges.sources = [] if sources is None else integers(sources)
         weights = _weights(sourceweights, len(edges.sources))
@@ -93,8 +93,8 @@ class TopologyCreation:
         other = _weights(destweights, len(edges.destinations))
         edges.destination_weights = other or []
         check_info(info)
-        _check_ranks(self, core, "sources", edges.sources)
-        _check_ranks(self, core, "destinations", edges.destinations)
+        _check_ranks(self, communicator, "sources", edges.sources)
+        _check_ranks(self, communicator, "destinations", edges.destinations)
         weighted = weights is not None or other is not None
         if weighted:
             # Weights on one side only: the other side's edges count once.
@@ -102,11 +102,11 @@ class TopologyCreation:
             edges.destination_weights = other or [1] * len(edges.destinations)
 
         def make(values: dict[int, tuple[Edges, bool]]) -> Communicator:
-            known = [values[i] for i in range(core.size)]
+            known = [values[i] for i in range(communicator.size)]
             graph = DistGraph([edges for edges, _ in known], any(w for _, w in known))
-            return _equip(core, graph, bool(reorder))
+            return _equip(communicator, graph, bool(reorder))
 
-        new = agree(rank, core, "dist_graph", (edges, weighted), CONTEXT_BYTES, make, self)
+        new = agree(rank, communicator, "dist_graph", (edges, weighted), CONTEXT_BYTES, make, self)
         made: Distgraphcomm = _handle(self, new, rank)
         return made
 
@@ -122,7 +122,7 @@ class TopologyCreation:
     ) -> Distgraphcomm:
         """Create distributed graph communicator."""
         rank = current()
-        core = self._usable()
+        communicator = self._usable()
         nodes = integers(sources)
         counts = integers(degrees, len(nodes))
         peers = integers(destinations, sum(counts))
@@ -130,35 +130,35 @@ class TopologyCreation:
         check_info(info)
         if any(count < 0 for count in counts):
             fail(ERR_ARG, f"degrees {counts}: a degree is negative", self)
-        _check_ranks(self, core, "sources", nodes)
-        _check_ranks(self, core, "destinations", peers)
+        _check_ranks(self, communicator, "sources", nodes)
+        _check_ranks(self, communicator, "destinations", peers)
         tails = [node for node, count in zip(nodes, counts) for _ in range(count)]
         declared = (list(zip(tails, peers, known or [1] * len(peers))), known is not None)
 
         def make(values: dict[int, Any]) -> tuple[Communicator, Traffic]:
-            graph, traffic = _gathered(core.size, values)
-            return _equip(core, graph, bool(reorder)), traffic
+            graph, traffic = _gathered(communicator.size, values)
+            return _equip(communicator, graph, bool(reorder)), traffic
 
-        new, traffic = agree(rank, core, "dist_graph", declared, CONTEXT_BYTES, make, self)
-        _exchange(rank, core, traffic)
+        new, traffic = agree(rank, communicator, "dist_graph", declared, CONTEXT_BYTES, make, self)
+        _exchange(rank, communicator, traffic)
         made: Distgraphcomm = _handle(self, new, rank)
         return made
 
     @mpi.collective("8.5.8")
     def Cart_map(self, dims: Sequence[int], periods: Sequence[bool] | None = None) -> int:
         """Determine optimal process placement on a Cartesian topology."""
-        core = self._core()
+        communicator = self._communicator()
         grid = _grid(dims, periods)
-        _check_grid(self, core, grid, ERR_DIMS)
-        return _mapped(core, grid)
+        _check_grid(self, communicator, grid, ERR_DIMS)
+        return _mapped(communicator, grid)
 
     @mpi.collective("8.5.8")
     def Graph_map(self, index: Sequence[int], edges: Sequence[int]) -> int:
         """Determine optimal process placement on a graph topology."""
-        core = self._core()
+        communicator = self._communicator()
         graph = _graph(index, edges)
-        _check_graph(self, core, graph)
-        return _mapped(core, graph)
+        _check_graph(self, communicator, graph)
+        return _mapped(communicator, graph)
 
 
 # From each rank to each other one: the number of edges in its message.
@@ -180,14 +180,14 @@ def _grid(dims: Sequence[int], periods: Any) -> Grid:
     return Grid(sides, [bool(period) for period in integers(periods, len(sides))])
 
 
-def _check_grid(comm: object, core: Communicator, grid: Grid, code: int) -> None:
+def _check_grid(comm: object, communicator: Communicator, grid: Grid, code: int) -> None:
     if any(dim < 0 for dim in grid.dims):
         fail(ERR_DIMS, f"dims {list(grid.dims)}: a dimension is negative", comm)
-    if grid.size > core.size:
+    if grid.size > communicator.size:
         fail(
             code,
             f"dims {list(grid.dims)} make a grid of {grid.size} processes, the communicator has "
-            f"{core.size}",
+            f"{communicator.size}",
             comm,
         )
 
@@ -200,10 +200,14 @@ def _graph(index: Sequence[int], edges: Sequence[int]) -> Graph:
     return Graph(sums, ends)
 
 
-def _check_graph(comm: object, core: Communicator, graph: Graph) -> None:
+def _check_graph(comm: object, communicator: Communicator, graph: Graph) -> None:
     size, index, edges = graph.size, graph.index, graph.edges
-    if size > core.size:
-        fail(ERR_ARG, f"index: {size} nodes, the communicator has {core.size} processes", comm)
+    if size > communicator.size:
+        fail(
+            ERR_ARG,
+            f"index: {size} nodes, the communicator has {communicator.size} processes",
+            comm,
+        )
     before = 0
     for node, end in enumerate(index):
         if end < before:
@@ -216,10 +220,10 @@ def _check_graph(comm: object, core: Communicator, graph: Graph) -> None:
             fail(ERR_ARG, f"edges: {edge} is no node, there are {size}", comm)
 
 
-def _check_ranks(comm: object, core: Communicator, argument: str, ranks: list[int]) -> None:
+def _check_ranks(comm: object, communicator: Communicator, argument: str, ranks: list[int]) -> None:
     for rank in ranks:
-        if not 0 <= rank < core.size:
-            fail(ERR_RANK, f"{argument}: {rank}, expected 0 to {core.size - 1}", comm)
+        if not 0 <= rank < communicator.size:
+            fail(ERR_RANK, f"{argument}: {rank}, expected 0 to {communicator.size - 1}", comm)
 
 
 def _weights(weights: Any, count: int) -> list[int] | None:
@@ -233,29 +237,31 @@ def _weights(weights: Any, count: int) -> list[int] | None:
     return integers(weights, count)
 
 
-def _create(comm: Any, core: Communicator, operation: str, topology: Any, reorder: Any) -> Any:
+def _create(
+    comm: Any, communicator: Communicator, operation: str, topology: Any, reorder: Any
+) -> Any:
     rank = current()
     new = agree(
         rank,
-        core,
+        communicator,
         operation,
         None,
         CONTEXT_BYTES,
-        lambda values: _equip(core, topology, bool(reorder)),
+        lambda values: _equip(communicator, topology, bool(reorder)),
         comm,
     )
     return _handle(comm, new, rank)
 
 
-def _equip(core: Communicator, topology: Any, reorder: bool) -> Communicator:
-    """A new core with a topology."""
+def _equip(communicator: Communicator, topology: Any, reorder: bool) -> Communicator:
+    """A new communicator with a topology."""
     if reorder:
-        members = core.group.take(_order(core, topology))
-    elif topology.size == core.size:
-        members = core.group
+        members = communicator.group.take(_order(communicator, topology))
+    elif topology.size == communicator.size:
+        members = communicator.group
     else:
-        members = core.group.take(range(topology.size))
-    new = Communicator(core.universe, members)
+        members = communicator.group.take(range(topology.size))
+    new = Communicator(communicator.universe, members)
     new.topology = topology
     return new
 
@@ -264,25 +270,25 @@ def _equip(core: Communicator, topology: Any, reorder: bool) -> Communicator:
 ORDERS: StateSlot[Communicator, dict[object, list[int]]] = StateSlot(Communicator, dict)
 
 
-def _order(core: Communicator, topology: Any) -> list[int]:
+def _order(communicator: Communicator, topology: Any) -> list[int]:
     """The reordering of a topology's ranks, the same in every call."""
-    orders = ORDERS.of(core)
+    orders = ORDERS.of(communicator)
     if isinstance(topology, Grid):
         key: Any = (topology.kind, topology.dims, topology.periods)
     elif isinstance(topology, Graph):
         key = (topology.kind, topology.index, topology.edges)
     else:
-        return order_for(core, topology)
+        return order_for(communicator, topology)
     order = orders.get(key)
     if order is None:
-        order = orders[key] = order_for(core, topology)
+        order = orders[key] = order_for(communicator, topology)
     return order
 
 
-def _mapped(core: Communicator, topology: Any) -> int:
+def _mapped(communicator: Communicator, topology: Any) -> int:
     """The rank that the calling process would get in a topology."""
-    me = core.rank_of(current().pid)
-    order = _order(core, topology)
+    me = communicator.rank_of(current().pid)
+    order = _order(communicator, topology)
     return order.index(me) if me in order else UNDEFINED
 
 
@@ -312,10 +318,10 @@ def _gathered(size: int, values: dict[int, Any]) -> tuple[DistGraph, Traffic]:
     return DistGraph(table, any(values[i][1] for i in range(size))), traffic
 
 
-def _exchange(rank: Rank, core: Communicator, traffic: Traffic) -> None:
+def _exchange(rank: Rank, communicator: Communicator, traffic: Traffic) -> None:
     """Let the time pass in which ranks exchange their declared edges."""
-    me = core.rank_of(rank.pid)
-    number = core.next_call(me)
+    me = communicator.rank_of(rank.pid)
+    number = communicator.next_call(me)
     schedule = Schedule()
     for teller, told in traffic.items():
         if me in told:
@@ -323,4 +329,4 @@ def _exchange(rank: Rank, core: Communicator, traffic: Traffic) -> None:
     for peer, count in traffic.get(me, {}).items():
         schedule.isend(peer, count * EDGE_BYTES)
     schedule.waitall()
-    rank.process.execute(schedule, core.coll, me, tag_of(number, "dist_graph_edges"))
+    rank.process.execute(schedule, communicator.coll, me, tag_of(number, "dist_graph_edges"))

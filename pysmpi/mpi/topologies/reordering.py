@@ -32,20 +32,20 @@ MANY_HOSTS = 256  # beyond this, hosts are taken in their order instead of by di
 class Places:
     """The hosts of the first ranks of a communicator, and their distances."""
 
-    def __init__(self, core: Communicator, size: int) -> None:
-        ranks = core.universe.ranks
-        self.engine = core.universe.engine
+    def __init__(self, communicator: Communicator, size: int) -> None:
+        ranks = communicator.universe.ranks
+        self.engine = communicator.universe.engine
         self.host: list[int] = []  # of each rank, numbered in order
         self.ranks: list[list[int]] = []  # of each host
         numbers: dict[Any, int] = {}
         for rank in range(size):
-            place = ranks[core.group[rank]].host
+            place = ranks[communicator.group[rank]].host
             number = numbers.setdefault(place, len(numbers))
             self.host.append(number)
             if number == len(self.ranks):
                 self.ranks.append([])
             self.ranks[number].append(rank)
-        self.slots = [core.p2p.members[members[0]].slot for members in self.ranks]
+        self.slots = [communicator.p2p.members[members[0]].slot for members in self.ranks]
         self._distances: dict[int, float] = {}
 
     def distance(self, one: int, other: int) -> float:
@@ -70,10 +70,10 @@ class Places:
         return total
 
 
-def order_for(core: Communicator, topology: Any) -> list[int]:
+def order_for(communicator: Communicator, topology: Any) -> list[int]:
     """The rank in the old communicator of each rank of a topology."""
     size = topology.size
-    places = Places(core, size)
+    places = Places(communicator, size)
     best = list(range(size))
     if len(places.ranks) < 2:
         return best

@@ -61,11 +61,11 @@ class Topocomm(NeighborhoodCollectives, Intracomm):
     @property
     def inoutedges(self) -> tuple[list[int], list[int]]:
         """Incoming and outgoing neighbors."""
-        core = self._core()
-        if core.topology is None:
+        communicator = self._communicator()
+        if communicator.topology is None:
             raise TypeError("expecting a topology communicator")
-        me = core.rank_of(current().pid)
-        return core.topology.sources(me), core.topology.destinations(me)
+        me = communicator.rank_of(current().pid)
+        return communicator.topology.sources(me), communicator.topology.destinations(me)
 
     @property
     def inedges(self) -> list[int]:
@@ -88,7 +88,7 @@ class Cartcomm(Topocomm):
         return _checked(self, CART, "a Cartesian")
 
     def _grid(self) -> Grid:
-        grid: Grid = self._core().topology
+        grid: Grid = self._communicator().topology
         return grid
 
     @mpi.local("8.5.5")
@@ -109,9 +109,9 @@ class Cartcomm(Topocomm):
     @mpi.local("8.5.5")
     def Get_topo(self) -> tuple[list[int], list[int], list[int]]:
         """Return information on the cartesian topology."""
-        core = self._core()
-        grid: Grid = core.topology
-        coords = grid.coords(core.rank_of(current().pid))
+        communicator = self._communicator()
+        grid: Grid = communicator.topology
+        coords = grid.coords(communicator.rank_of(current().pid))
         return list(grid.dims), [int(period) for period in grid.periods], coords
 
     @property
@@ -156,8 +156,8 @@ class Cartcomm(Topocomm):
     @mpi.local("8.5.6")
     def Shift(self, direction: int, disp: int) -> tuple[int, int]:
         """Return a process ranks for data shifting with `Sendrecv`."""
-        core = self._core()
-        grid: Grid = core.topology
+        communicator = self._communicator()
+        grid: Grid = communicator.topology
         dimension, distance = cint(direction), cint(disp)
         if not 0 <= dimension < len(grid.dims):
             fail(
@@ -165,40 +165,42 @@ class Cartcomm(Topocomm):
                 f"direction is {dimension}, the grid has {len(grid.dims)} dimensions",
                 self,
             )
-        return grid.shift(core.rank_of(current().pid), dimension, distance)
+        return grid.shift(communicator.rank_of(current().pid), dimension, distance)
 
     @mpi.collective("8.5.7")
     def Sub(self, remain_dims: Sequence[bool]) -> Cartcomm:
         """Return a lower-dimensional Cartesian topology."""
         rank = current()
-        core = self._usable()
-        grid: Grid = core.topology
+        communicator = self._usable()
+        grid: Grid = communicator.topology
         remain = [bool(keep) for keep in integers(remain_dims, len(grid.dims))]
         made = agree(
             rank,
-            core,
+            communicator,
             "cart_sub",
             remain,
             CONTEXT_BYTES,
-            lambda _: _slices(core, remain),
+            lambda _: _slices(communicator, remain),
             self,
         )
-        new = made[grid.slice_of(core.rank_of(rank.pid), remain)]
+        new = made[grid.slice_of(communicator.rank_of(rank.pid), remain)]
         handle = Cartcomm._of(new)
         errhandlers.inherit(self, handle)
         return handle
 
 
-def _slices(core: Communicator, remain: Sequence[bool]) -> dict[tuple[int, ...], Communicator]:
+def _slices(
+    communicator: Communicator, remain: Sequence[bool]
+) -> dict[tuple[int, ...], Communicator]:
     """The lower-dimensional grids, by the coordinates that are constant in them."""
-    grid: Grid = core.topology
+    grid: Grid = communicator.topology
     members: dict[tuple[int, ...], list[int]] = {}
     for rank in range(grid.size):
-        members.setdefault(grid.slice_of(rank, remain), []).append(core.group[rank])
+        members.setdefault(grid.slice_of(rank, remain), []).append(communicator.group[rank])
     lower = grid.keep(remain)
     made = {}
     for where, pids in members.items():
-        new = made[where] = Communicator(core.universe, pids)
+        new = made[where] = Communicator(communicator.universe, pids)
         new.topology = lower
     return made
 
@@ -237,7 +239,7 @@ class Graphcomm(Topocomm):
         return _checked(self, GRAPH, "a general graph")
 
     def _graph(self) -> Graph:
-        graph: Graph = self._core().topology
+        graph: Graph = self._communicator().topology
         return graph
 
     @mpi.local("8.5.5")
@@ -319,9 +321,9 @@ class Distgraphcomm(Topocomm):
     @mpi.local("8.5.5")
     def Get_dist_neighbors_count(self) -> tuple[int, int, bool]:
         """Return adjacency information for a distributed graph topology."""
-        core = self._core()
-        graph: DistGraph = core.topology
-        edges = graph.edges[core.rank_of(current().pid)]
+        communicator = self._communicator()
+        graph: DistGraph = communicator.topology
+        edges = graph.edges[communicator.rank_of(current().pid)]
         return len(edges.sources), len(edges.destinations), graph.weighted
 
     @mpi.local("8.5.5")
@@ -329,9 +331,9 @@ class Distgraphcomm(Topocomm):
         self,
     ) -> tuple[list[int], list[int], tuple[list[int], list[int]] | None]:
         """Return adjacency information for a distributed graph topology."""
-        core = self._core()
-        graph: DistGraph = core.topology
-        edges = graph.edges[core.rank_of(current().pid)]
+        communicator = self._communicator()
+        graph: DistGraph = communicator.topology
+        edges = graph.edges[communicator.rank_of(current().pid)]
         weights = None
         if graph.weighted:
             weights = list(edges.source_weights), list(edges.destination_weights)

@@ -23,7 +23,7 @@ from typing import Any
 from greenlet import getcurrent
 
 from pysmpi.kernel.engine import Engine
-from pysmpi.kernel.requests import Request
+from pysmpi.kernel.requests import KernelRequest
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.ranks import Fiber, fiber_of
 from pysmpi.mpi.base.state import StateSlot
@@ -61,7 +61,7 @@ class OutsideWait:
         side: PeerSide | None,
     ) -> None:
         self.fiber = fiber
-        self.gate: Request | None = None
+        self.gate: KernelRequest | None = None
         self.fds = fds
         self.look = look
         self.known = side is not None
@@ -142,11 +142,11 @@ class Reactor:
             else:
                 alarm = None  # the wait is over before
         process = rank.enter()
-        process.settle()
+        process.finish_compute()
         wait = OutsideWait(fiber, list(fds), look, side)
         if not wait.known:
             wait.side = self.side([fd for fd, _ in wait.fds])
-        gate = wait.gate = fiber.gate = Request()
+        gate = wait.gate = fiber.gate = KernelRequest()
         waits = [gate]
         date = 0.0
         if timeout is not None:
@@ -189,7 +189,7 @@ class Reactor:
             return
         rank = fiber.rank
         process = rank.enter()
-        process.settle()
+        process.finish_compute()
         now = monotonic()
         pace = getattr(fiber, "pace", None)
         if pace is None:
@@ -208,7 +208,7 @@ class Reactor:
     def now(self) -> float:
         """The clock of the rank that is running, its compute up to here included (s)."""
         rank = ranks.current()
-        rank.enter().settle()
+        rank.enter().finish_compute()
         rank.leave()
         return self.engine.now
 
@@ -224,7 +224,7 @@ class Reactor:
         """
         if self.waits and not rank.program.importing:
             process = rank.enter()
-            process.settle()
+            process.finish_compute()
             rank.leave()
 
     def side(self, fds: Iterable[int]) -> PeerSide:

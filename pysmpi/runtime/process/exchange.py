@@ -22,7 +22,7 @@ MISSING: Final[Any] = object()
 
 
 class State:
-    """The state of one rank. `owner` is the rank's `Surroundings`, None for the caller's.
+    """The state of one rank. `owner` is the rank's `RankEnvironment`, None for the caller's.
 
     `first` holds the values of names that are separate for each rank from the start. `values` holds
     the values of other names that differ from the common ones, by their numbers; `facets` holds
@@ -40,7 +40,7 @@ class State:
         self.begun: bool = False
 
 
-class Group:
+class NameGroup:
     """The names of one dictionary."""
 
     def __init__(self, space: dict[str, Any], view: Any) -> None:
@@ -86,8 +86,8 @@ class Exchange:
         self.names: list[str] = []
         self.base: list[Any] = []  # the common value of each name
         self.now: list[Any] = []  # the value that was put there, or seen there last
-        self.groups: list[Group] = []  # of names, a dictionary each
-        self.homes: list[Group] = []  # of each name
+        self.groups: list[NameGroup] = []  # of names, a dictionary each
+        self.homes: list[NameGroup] = []  # of each name
         self.growing: list[dict[str, Any]] = []  # where names that are added are exchanged
         self.sizes: list[int] = []  # number of names at the last exchange
         self.contents: list[dict[str, Any]] = []  # known entries
@@ -116,7 +116,7 @@ class Exchange:
             if group.space is space:
                 break
         else:
-            group = Group(space, self.version_of(space))
+            group = NameGroup(space, self.version_of(space))
             self.groups.append(group)
         group.numbers.append(number)
         self.homes.append(group)

@@ -115,7 +115,7 @@ class Automatic:
 
         return call
 
-    def settled(self, place: str) -> bool:
+    def excluded(self, place: str) -> bool:
         """Whether a function is certain not to be sampled, so that it can go back."""
         return self.candidates[place].why_not is not None
 

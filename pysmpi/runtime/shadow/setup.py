@@ -163,7 +163,7 @@ class Shadowing:
             watched = automatic.replace(place, function)
 
             def call(rank: Rank, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-                if automatic.settled(place):
+                if automatic.excluded(place):
                     put_back(place, function, replaced)
                     return function(*args, **kwargs)
                 return watched(rank, args, kwargs)
