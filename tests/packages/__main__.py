@@ -118,7 +118,8 @@ def run(chosen: list[Entry], environments: Environments, given: argparse.Namespa
         ready += [(entry, path) for entry in members]
     if given.install:
         return failures
-    print(f"{'package':24} {'version':12} {'':8} {'MPICH':>6} {'pysmpi':>6} ratio", flush=True)
+    print(f"{'package':24} {'version':12} {'':8} {'MPICH':>6} {'pysmpi':>6} ratio processor",
+          flush=True)  # fmt: skip
     pairs: list[tuple[Entry, Result]] = []
     with ThreadPoolExecutor(max(1, given.jobs)) as pool:
         started = {
@@ -154,6 +155,7 @@ def results(cache: Path) -> dict[str, Result]:
     for path in sorted((cache / "results").glob("*.json")):
         data = json.loads(path.read_text(encoding="utf-8"))
         data["seconds"] = tuple(data["seconds"])
+        data["processor"] = tuple(data.get("processor", (0.0, 0.0)))
         found[path.stem] = Result(**data)
     return found
 

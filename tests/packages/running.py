@@ -59,6 +59,7 @@ class Side:
     reports: int = 0
     files: dict[str, str] = field(default_factory=dict)
     disturbed: bool = False  # whether others used the machine meanwhile
+    processor: float = 0.0  # seconds of all its processes; 0: unknown
 
 
 @dataclass
@@ -76,6 +77,8 @@ class Result:
     invalid: str | None = None  # why MPICH's run cannot be compared with
     reused: bool = False  # MPICH's run is an earlier one: its seconds compare with nothing
     disturbed: bool = False  # others used the machine meanwhile: nor do these
+    # Seconds that the processors have worked for each side; 0: unknown.
+    processor: tuple[float, float] = (0.0, 0.0)
 
     def data(self) -> dict[str, Any]:
         """For JSON."""
@@ -90,7 +93,7 @@ def run_entry(
     With `reuse`, what MPICH gave for the same run before is taken; with `only`, pysmpi is left
     out.
     """
-    seconds = [0.0, 0.0]
+    seconds, processor = [0.0, 0.0], [0.0, 0.0]
     summaries: tuple[list[str], list[str]] = ([], [])
     difference: str | None = None
     message: str | None = None
@@ -109,6 +112,7 @@ def run_entry(
             _keep(entry, run, environments, number, mpich)
         disturbed = disturbed or mpich.disturbed
         seconds[0] += mpich.seconds
+        processor[0] += mpich.processor
         summaries[0].append(_summary(run, mpich))
         problem = _invalid(run, mpich)
         if problem is not None:
@@ -120,6 +124,7 @@ def run_entry(
         pysmpi = _side(entry, run, environments, path, folder, simulated=True)
         disturbed = disturbed or pysmpi.disturbed
         seconds[1] += pysmpi.seconds
+        processor[1] += pysmpi.processor
         summaries[1].append(_summary(run, pysmpi))
         found = _difference(run, mpich, pysmpi)
         if found is not None and difference is None:
@@ -128,7 +133,7 @@ def run_entry(
     return Result(
         entry.package, entry.version, difference is None and invalid is None,
         _together(summaries[0]), _together(summaries[1]), (seconds[0], seconds[1]),
-        difference, message, invalid, reused, disturbed,
+        difference, message, invalid, reused, disturbed, (processor[0], processor[1]),
     )  # fmt: skip
 
 
@@ -198,10 +203,7 @@ def _side(
             command(run, path, simulated), cwd=place, env=environ(run, path, home),
             stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
         )  # fmt: skip
-        try:
-            status: int | None = process.wait(run.timeout)
-        except subprocess.TimeoutExpired:
-            status = None
+        status, processor = _wait(process, run.timeout)
         seconds = time.perf_counter() - begun
         _end(process)
     disturbed = _busy_with_others() - busy > OTHERS * seconds
@@ -209,7 +211,7 @@ def _side(
     for rank in range(run.ranks):
         output += _text(place / f".stdout.{rank}")
         errors += _text(place / f".stderr.{rank}")
-    side = Side(status, seconds, output, errors, disturbed=disturbed)
+    side = Side(status, seconds, output, errors, disturbed=disturbed, processor=processor)
     if run.pytest is not None:
         _read_reports(place, run, side)
     for pattern in run.files:
@@ -229,6 +231,21 @@ def _busy_with_others() -> float:
     busy = sum(map(int, [*words[1:4], *words[6:9]])) / os.sysconf("SC_CLK_TCK")
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return busy - sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float) -> tuple[int | None, float]:
+    """The exit status, and the processor time (s) of the process and of all its descendants.
+
+    The status is None if the process does not end within `timeout` seconds.
+    """
+    end = time.perf_counter() + timeout
+    while time.perf_counter() < end:
+        ended, status, used = os.wait4(process.pid, os.WNOHANG)
+        if ended:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return process.returncode, used.ru_utime + used.ru_stime
+        time.sleep(0.02)
+    return None, 0.0
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
