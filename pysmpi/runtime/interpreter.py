@@ -100,6 +100,8 @@ class Interpreter:
         self.shadowing = shadowing
         self.threads: threads.Threads | None = None
         self.patches = Patches()
+        # A notebook's, for example: it gets the error of the run, not those of ranks.
+        self.callers_hook: Any = sys.excepthook
         simulator.begin()
         self.exchange: Exchange | None = None
         self.shared_state: SharedState | None = None
@@ -210,7 +212,7 @@ class Interpreter:
             raise
         except BaseException as error:
             hook: Any = sys.excepthook
-            if hook in (None, sys.__excepthook__):
+            if hook in (None, sys.__excepthook__) or hook is self.callers_hook:
                 self.finish(rank_environment)
                 raise
             hook(type(error), error, strip(error.__traceback__))

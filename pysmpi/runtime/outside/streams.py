@@ -2,7 +2,8 @@
 
 Code outside the program passes on the output of a rank: in a notebook, the stream waits for a real
 thread. Such waits are real and are not charged. Methods of streams that are not files therefore run
-outside of the rank and its clock.
+outside of the rank and its clock. So does the function that sends the messages of a notebook's
+kernel, such as figures: it sends none for a process that is not the kernel's.
 """
 
 from __future__ import annotations
@@ -54,6 +55,10 @@ def install(patches: Patches, stopwatch: Stopwatch | None) -> None:
                 real = vars(kind).get(name)
                 if callable(real):
                     patches.set(kind, name, _outside(real, clock))
+    # A kernel of the caller has loaded it; a program that starts kernels loads it in its ranks.
+    session = getattr(sys.modules.get("jupyter_client.session"), "Session", None)
+    if session is not None:
+        patches.set(session, "send", _outside(session.send, clock))
 
 
 _IS_HEAP_TYPE = 1 << 9
