@@ -7,8 +7,10 @@ from the literature, for the algorithms that Open MPI 5 chooses (`coll_tuned_dec
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +28,27 @@ LATENCY, BANDWIDTH = 1.5e-6, 12.5e9  # between nodes
 LOCAL_LATENCY, LOCAL_BANDWIDTH = 300e-9, 10e9  # inside a node, as docs/platform.md states
 NODES, CORES = 4, 32
 ENVELOPE = 16  # bytes that travel with each message
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "platform.md"
+
+
+def printed(title: str) -> dict[int, tuple[str, str]]:
+    """Rows of the table of docs/platform.md: (predicted, given) by bytes."""
+    page = PAGE.read_text(encoding="utf-8")
+    table = page.partition("<!-- table: first predictions -->")[2].partition("<!-- end")[0]
+    found, rows = "", {}
+    for line in table.strip().splitlines()[2:]:
+        name, nbytes, predicted, given = (cell.strip() for cell in line.strip("|").split("|"))
+        found = re.sub(r"`| \(.*\)", "", name) or found
+        if found == title:
+            rows[int(nbytes.replace(",", ""))] = predicted, given
+    assert rows, title
+    return rows
+
+
+def microseconds(seconds: float) -> str:
+    return f"{seconds * 1e6:.2f} us"
 
 
 @pytest.fixture
@@ -88,6 +111,12 @@ def test_osu_prints_what_was_given_for_the_route(tmp_path, key):
     assert found[largest][1] == pytest.approx(BANDWIDTH, rel=0.02)
     assert largest / found[largest][0] == pytest.approx(BANDWIDTH, rel=0.02)
     assert (result.model, result.preset, result.selector) == ("hybrid", "neutral", "ompi5")
+    if key == "network":
+        for size, row in printed("latency").items():
+            formula = given + (size + ENVELOPE) / BANDWIDTH
+            assert row == (microseconds(found[size][0]), microseconds(formula)), size
+        for size, row in printed("bandwidth").items():
+            assert row == (f"{found[size][1] / 1e9:.2f} GB/s", f"{BANDWIDTH / 1e9:.2f} GB/s"), size
 
 
 # Closed forms. A collective is a sequence of rounds; in each, some ranks send a message of the same
@@ -185,6 +214,10 @@ def test_allreduce_takes_what_open_mpi_s_choice_takes(lab, ranks):
         allreduce, ranks, args=(sizes,), platform=lab, compute="none", data="none"
     )
     assert result.selector == "ompi5"
+    rows = printed(f"Allreduce, {ranks:,} ranks")
+    assert set(rows) < set(sizes)
     for i, size in enumerate(sizes):
         took = max(times[i] for times in result.returns)
         assert took == pytest.approx(open_mpi(ranks, size), rel=0.1), size
+        if size in rows:
+            assert rows[size] == (microseconds(took), microseconds(open_mpi(ranks, size))), size

@@ -145,6 +145,10 @@ def _split(spec: Any, nested: tuple[type, ...]) -> tuple[Any, Any, Any, Any]:
     displacements: Any = None
     if isinstance(counts, nested):
         pair: Any = counts
+        if len(pair) != 2:
+            raise ValueError(
+                f"{_where()}expecting (counts, displacements), got {len(pair)} values in {pair!r}"
+            )
         counts, displacements = pair
     return obj, counts, displacements, datatype
 
