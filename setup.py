@@ -16,6 +16,7 @@ ROOMS = [
     "pysmpi/runtime/process/exchange.py",
     "pysmpi/mpi/buffers/contiguous.py",
     "pysmpi/mpi/point_to_point/envelopes.py",
+    "pysmpi/replay/executor.py",
     *(
         f"pysmpi/memory/transfer/{name}.py"
         for name in (

@@ -472,18 +472,36 @@ class Process(AbstractProcess):
         return True
 
     def _send_step(self, schedule: Schedule, code: int) -> bool:
+        step = self.step
+        tag = self.tag + schedule.tags[step]
+        if not self._send(code == ISEND, schedule.peers[step], schedule.sizes[step], tag):
+            return False
+        if code == ISEND:
+            self._keep_slot()
+        return True
+
+    def _receive_step(self, schedule: Schedule, code: int) -> bool:
+        step = self.step
+        tag = self.tag + schedule.tags[step]
+        if not self._receive(code == IRECV, schedule.peers[step], schedule.sizes[step], tag):
+            return False
+        if code == IRECV:
+            self._keep_slot()
+        return True
+
+    def _keep_slot(self) -> None:
+        """Have the request that was just started in the next slot."""
+        self.slots[self.next_slot] = self.blocked
+        self.next_slot += 1
+        self.blocked = None
+
+    def _send(self, immediate: bool, peer: int, nbytes: int, tag: int) -> bool:
+        """Go on with a step that sends; its request is `blocked`. True when the step is done."""
         if self.stage == FRESH:
-            step = self.step
             context = self.context
             assert context is not None
-            send = Send(
-                context,
-                self.rank,
-                schedule.peers[step],
-                self.tag + schedule.tags[step],
-                schedule.sizes[step],
-            )
-            if code == ISEND:
+            send = Send(context, self.rank, peer, tag, nbytes)
+            if immediate:
                 send.immediate = True
             send.expect(self)
             self.blocked = send
@@ -496,9 +514,7 @@ class Process(AbstractProcess):
             if self.engine.listeners.request_started is not None:
                 self._tell_started(request)
             request.post(self)
-            if code == ISEND:
-                self.slots[self.next_slot] = request
-                self.next_slot += 1
+            if immediate:
                 return True
             self.stage = POSTED
             if self.engine.listeners.wait_begun is not None:
@@ -510,24 +526,17 @@ class Process(AbstractProcess):
                 return self._awaited(1)
         return True
 
-    def _receive_step(self, schedule: Schedule, code: int) -> bool:
+    def _receive(self, immediate: bool, peer: int, nbytes: int, tag: int) -> bool:
+        """Go on with a step that receives, as `_send`."""
         if self.stage == FRESH:
-            step = self.step
             context = self.context
             assert context is not None
-            receive = Receive(
-                context,
-                schedule.peers[step],
-                self.rank,
-                self.tag + schedule.tags[step],
-                schedule.sizes[step],
-            )
+            receive = Receive(context, peer, self.rank, tag, nbytes)
             if self.engine.listeners.request_started is not None:
                 self._tell_started(receive)
+            self.blocked = receive
             receive.post(self)
-            if code == IRECV:
-                self.slots[self.next_slot] = receive
-                self.next_slot += 1
+            if immediate:
                 return True
             self.stage = POSTED
             if self.engine.listeners.wait_begun is not None:
@@ -538,7 +547,6 @@ class Process(AbstractProcess):
                 self._pay(receive)
                 return self._awaited(0)
             receive.waiter = self
-            self.blocked = receive
             return self._awaited(1)
         return True
 

@@ -206,5 +206,3 @@ class ReplayRecorder:
     def source(self, send: Send) -> int:
         """The rank of the run that has sent a message."""
         return send.context.members[send.source].pid
-
-

@@ -17,7 +17,9 @@ from pysmpi.kernel.process import Core, Process
 from pysmpi.kernel.requests import AbstractProcess, Context
 from pysmpi.machine import UNKNOWN_SPEED, Machine
 from pysmpi.platform.model import Host
-from pysmpi.replay.player import Instance, Player
+from pysmpi.platform.placement import Slot
+from pysmpi.replay.executor import Common, TracedProcess
+from pysmpi.replay.player import OPERATIONS, Instance, Player
 from pysmpi.replay.recorded import RecordedInstance, RecordedTrace
 from pysmpi.replay.recorder import ReplayRecorder
 from pysmpi.replay.sources import Source, sources
@@ -136,10 +138,7 @@ class Replay:
                 instances.append(recorded)
                 first += trace.nprocs
             else:
-                independent = Instance(name, begin, len(trace), machine.selection)
-                independent.recorder = recorder
-                self._cast(engine, independent, trace, first, cores)
-                instances.append(independent)
+                instances.append(self._cast(engine, name, begin, trace, first, cores, recorder))
                 first += len(trace)
         try:
             engine.run()
@@ -149,6 +148,10 @@ class Replay:
             _check(instance)
         players = [player for instance in instances for player in instance.players[: instance.size]]
         if recorder is not None:
+            for instance in instances:
+                if isinstance(instance, Instance):
+                    for player in instance.players:
+                        player.conclude(recorder)
             recorder.finish([one.process for one in players], [one.date for one in players])
         return ReplayResult(
             nprocs=self.nprocs,
@@ -186,51 +189,61 @@ class Replay:
             [place.host.name for place in places], [place.core for place in places], processes
         )
 
+    def _core(self, place: Slot, cores: dict[tuple[Host, int], Core]) -> Core:
+        """The core at a place, which one more process uses."""
+        core = cores.get((place.host, place.core))
+        if core is None:
+            speed = self.core_speed or place.host.speed or UNKNOWN_SPEED
+            core = Core(speed, f"{place.host.name}/{place.core}")
+            cores[place.host, place.core] = core
+        core.residents += 1
+        return core
+
     def _processes(
         self, engine: Engine, first: int, count: int, cores: dict[tuple[Host, int], Core]
     ) -> tuple[list[Process], list[int]]:
         """The processes in the places from `first` on, and the numbers of their hosts."""
         places = self.machine.slots[first : first + count]
-        processes = []
-        for i, place in enumerate(places, first):
-            core = cores.get((place.host, place.core))
-            if core is None:
-                speed = self.core_speed or place.host.speed or UNKNOWN_SPEED
-                core = Core(speed, f"{place.host.name}/{place.core}")
-                cores[place.host, place.core] = core
-            core.residents += 1
-            processes.append(Process(engine, i, i, core))
+        processes = [
+            Process(engine, i, i, self._core(place, cores)) for i, place in enumerate(places, first)
+        ]
         return processes, [place.host.index for place in places]
 
     def _cast(
         self,
         engine: Engine,
-        instance: Instance,
+        name: str,
+        begin: float,
         ranks: Sequence[Source],
         first: int,
         cores: dict[tuple[Host, int], Core],
-    ) -> None:
-        """Make the players of a trace, in the places from `first` on."""
-        processes, numbers = self._processes(engine, first, len(ranks), cores)
+        recorder: ReplayRecorder | None,
+    ) -> Instance:
+        """The players of a trace, in the places from `first` on."""
+        selection = self.machine.selection
+        places = self.machine.slots[first : first + len(ranks)]
+        common = Common(len(ranks), len(OPERATIONS))
+        processes = [
+            TracedProcess(engine, i, i, self._core(place, cores), common, i - first)
+            for i, place in enumerate(places, first)
+        ]
         members: list[AbstractProcess] = [*processes]
-        instance.point_to_point = Context(2 * first, members)
-        instance.collective = Context(2 * first + 1, members)
-        recorder = instance.recorder
+        # A recorded communicator has a number from 1 on.
+        number = 2 * first if recorder is None else 2
+        common.messages, common.collective = Context(number, members), Context(number + 1, members)
+        numbers = [place.host.index for place in places]
+        nodes = Nodes(numbers) if len(set(numbers)) < len(numbers) else None
+        slots = Nodes(range(first, first + len(ranks))) if selection.tuner is not None else None
+        instance = Instance(name, begin, selection, common, nodes, slots)
         if recorder is not None:
-            # A communicator has a number from 1 on.
-            instance.point_to_point = Context(2, members)
-            instance.collective = Context(3, members)
-            self._describe(recorder, instance.name, engine, processes)
-            for context in (instance.point_to_point, instance.collective):
-                recorder.describe_context(context, 2, "COMM_WORLD")
-        if len(set(numbers)) < len(numbers):
-            instance.nodes = Nodes(numbers)
-        if self.machine.selection.tuner is not None:
-            instance.slots = Nodes(range(first, first + len(ranks)))
+            instance.recorder = recorder
+            self._describe(recorder, name, engine, [*processes])
+            for context in (common.messages, common.collective):
+                recorder.describe_context(context, number, "COMM_WORLD")
         for source, process in zip(ranks, processes):
-            player = Player(instance, source, process)
-            instance.players.append(player)
-            player.start(instance.begin)
+            instance.players.append(Player(instance, source, process))
+            process.begin(begin)
+        return instance
 
 
 def _check(instance: Instance | RecordedInstance) -> None:

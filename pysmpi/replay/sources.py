@@ -6,6 +6,7 @@ file in which each line begins with the number of its rank. Lines are read when 
 
 from __future__ import annotations
 
+import io
 import os
 from array import array
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,8 @@ from pysmpi.errors import UsageError
 # Lines of a rank that follow each other in a file: the number of the first, and their bytes. Only
 # newlines end lines: `str.splitlines` knows more.
 Block = tuple[int, list[bytes]]
-_COMMON = 1 << 20  # bytes read at once
+_COMMON = 1 << 16  # bytes of a rank that are read at once
+_PASS = 1 << 18  # bytes of a file of all ranks that are looked at at once
 
 
 def words_of(line: bytes) -> list[str]:
@@ -143,27 +145,40 @@ def _common(file: Path, name: str) -> list[Source]:
     last: CommonFile | None = None
     offset = number = 0
     with open(file, "rb") as stream:
-        for line in stream:
-            number += 1
-            words = line.split(None, 1)
-            if words and not words[0].startswith(b"#"):
-                try:
-                    rank = int(words[0])
-                except ValueError:
-                    rank = -1
-                if rank < 0:
-                    raise UsageError(
-                        f"{name}, line {number}: found {words[0].decode('utf-8', 'replace')!r}, "
-                        "expected the number of a rank"
-                    )
-                if last is None or rank != last.rank:
-                    last = found.get(rank)
-                    if last is None:
-                        last = found[rank] = CommonFile(rank, file, name)
-                    last.runs.extend((offset, 0, number))
+        while data := stream.read(_PASS):
+            if not data.endswith(b"\n"):
+                data += stream.readline()
+            count = data.count(b"\n")
             if last is not None:
-                last.runs[-2] += len(line)
-            offset += len(line)
+                # Often the lines of a rank follow each other.
+                own = b"%d " % last.rank
+                if data.startswith(own) and data.count(b"\n" + own) == count - 1:
+                    if data.endswith(b"\n"):
+                        last.runs[-2] += len(data)
+                        offset += len(data)
+                        number += count
+                        continue
+            for line in io.BytesIO(data):
+                number += 1
+                words = line.split(None, 1)
+                if words and not words[0].startswith(b"#"):
+                    try:
+                        rank = int(words[0])
+                    except ValueError:
+                        rank = -1
+                    if rank < 0:
+                        word = words[0].decode("utf-8", "replace")
+                        raise UsageError(
+                            f"{name}, line {number}: found {word!r}, expected the number of a rank"
+                        )
+                    if last is None or rank != last.rank:
+                        last = found.get(rank)
+                        if last is None:
+                            last = found[rank] = CommonFile(rank, file, name)
+                        last.runs.extend((offset, 0, number))
+                if last is not None:
+                    last.runs[-2] += len(line)
+                offset += len(line)
     missing = next((rank for rank in range(len(found)) if rank not in found), None)
     if missing is not None:
         raise UsageError(
