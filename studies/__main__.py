@@ -30,9 +30,9 @@ def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 def show(study: Study, result: Result, quick: bool) -> None:
     """Print the table of a study and its verdict."""
     holds = {True: "yes", False: "NO", None: ""}
-    rows = [(row.what, row.paper, row.ours, row.kind, holds[row.holds]) for row in result.rows]
+    rows = [(*row.cells(), holds[row.holds]) for row in result.rows]
     print(f"{study.name}: {study.paper}, {study.figure}")
-    print(table(("figure", "paper", "ours", "", "holds"), rows))
+    print(table(("figure", "paper", "fitted", "predicted", "holds"), rows))
     verdict = "holds" if result.holds else "does not hold in full"
     if quick:
         verdict += " as far as the quick sizes show"

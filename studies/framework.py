@@ -17,9 +17,10 @@ PREDICTED, FITTED = "predicted", "fitted"
 class Row:
     """A figure of the paper beside ours.
 
-    `paper` is empty if the paper does not print the figure. `kind` says whether a parameter of the
-    machine was chosen to give it (`FITTED`), or it follows from the others (`PREDICTED`). `holds`
-    is None if nothing can be judged.
+    `paper` is empty if the paper does not print the figure. `kind` says whether a parameter was
+    chosen or measured to give it (`FITTED`), or it follows from the others (`PREDICTED`). `other`
+    is the figure of the other kind where there are both. `holds` judges `ours`; it is None if
+    nothing can be judged.
     """
 
     what: str
@@ -27,6 +28,12 @@ class Row:
     ours: str
     kind: str = PREDICTED
     holds: bool | None = None
+    other: str = ""
+
+    def cells(self) -> tuple[str, str, str, str]:
+        """What it is, the paper's figure, ours fitted, and ours predicted."""
+        both = (self.ours, self.other) if self.kind == FITTED else (self.other, self.ours)
+        return self.what, self.paper, *both
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from studies.framework import Study
+from studies.framework import Row, Study
 
 HEAD = """# The papers' figures, repeated
 
@@ -15,9 +15,9 @@ HEAD = """# The papers' figures, repeated
 sizes. A run writes the picture and the figures of each study into the folder of `--output`.
 
 The texts of the papers that were used have no pictures, so the values of graphs are known only
-where the text states them. An empty field of the column "paper" is such a value. "Fitted" is a
-figure that a parameter of the machine was chosen to give; "predicted" is one that follows from the
-other parameters. A finding that does not hold is marked, with the reason.
+where the text states them. An empty field of the column "paper" is such a value. "Fitted" are
+our figures that a parameter was chosen or measured to give; "predicted" are those that follow from
+the other parameters. A finding that does not hold is marked, with the reason.
 
 Some figures have no study: figures 2, 3 and 5 of the paper on SMPI and figure 3 of Putigny et al.
 show machines and models, and figures 1 to 4 of Ramos and Hoefler and figure 1 of Tu et al. show
@@ -38,11 +38,10 @@ def section(study: Study, record: dict[str, Any] | None) -> list[str]:
     lines = ["", f"### {study.name}", "", f"{study.figure}. {study.finding}.", ""]
     if record is None:
         return [*lines, f"Not run: `python -m studies {study.name}`."]
-    lines += ["| figure | paper | pysmpi | | holds |", "| --- | --- | --- | --- | --- |"]
+    lines += ["| figure | paper | fitted | predicted | holds |", "| --- | --- | --- | --- | --- |"]
     for row in record["rows"]:
         holds = {True: "yes", False: "**no**", None: ""}[row["holds"]]
-        cells = (row["what"], row["paper"], row["ours"], row["kind"], holds)
-        lines.append(f"| {' | '.join(map(cell, cells))} |")
+        lines.append(f"| {' | '.join(map(cell, (*Row(**row).cells(), holds)))} |")
     verdict = "The finding holds." if record["holds"] else "**The finding does not hold in full.**"
     remark = f" {record['remark']}" if record["remark"] else ""
     how = " with `--quick`" if record["quick"] else ""

@@ -15,16 +15,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The costs of one message of some size and stride."""
+    """The costs of one message of some size and stride.
+
+    `send` is the sender's part of the middleware's cost, if it was measured by itself. The paper
+    assumes half: "the costs at point i=0 and i=2 are regarded as equal".
+    """
 
     overhead: float
     latency: float
     network: float = 0.0
+    send: float | None = None
 
     @property
     def middleware(self) -> float:
         """o_mw + l_mw, on both sides together."""
         return self.overhead + self.latency
+
+    @property
+    def sending(self) -> float:
+        """The sender's part of o_mw + l_mw."""
+        return self.middleware / 2 if self.send is None else self.send
 
     @property
     def message(self) -> float:
@@ -33,20 +43,23 @@ class Cost:
 
 
 def linear_log_3p(ranks: int, between: Cost) -> float:
-    """The root sends to each other rank: P (o' + l') / 2 + o'_net."""
-    return ranks * between.middleware / 2 + between.network
+    """The root sends to each other rank: P (o' + l') / 2 + o'_net.
+
+    A measured cost of the sender takes the place of (o' + l') / 2.
+    """
+    return ranks * between.sending + between.network
 
 
 def linear_2log(ranks: int, nodes: int, inside: Cost, between: Cost) -> float:
     """The same, the ranks of the root's node first.
 
     (P/n - 1) (o + l) / 2 + (P - (P/n - 1) - 1) (o' + l') / 2 + o'_net
+
+    Measured costs of the sender take the places of the halves.
     """
     local = ranks // nodes - 1
     remote = ranks - local - 1
-    return (
-        local * inside.middleware / 2 + remote * between.middleware / 2 + between.network
-    )
+    return local * inside.sending + remote * between.sending + between.network
 
 
 def binomial_log_3p(ranks: int, between: Cost) -> float:

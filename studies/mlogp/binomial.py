@@ -21,4 +21,4 @@ def run(quick: bool) -> Result:
         "With three of six steps inside nodes an error of log_3P of 10.5 % would need messages "
         "inside a node that take 80 % of those between nodes, against the paper's own 41 % less. "
         "2log_{2,3}P is off at 16 KiB with a stride of 8, where messages of a root share its link.",
-    )[1]
+    )

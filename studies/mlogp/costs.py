@@ -28,14 +28,6 @@ def summary(quick: bool) -> dict[str, float]:
     return found
 
 
-@cache
-def send_half(size: int, stride: int, inside: bool) -> float:
-    """Seconds of a send by itself: the sender's part of the middleware's cost."""
-    place = "core" if inside else "node"
-    found = middleware_costs.simulate(middleware_costs.messages, 2, place, size, stride, 1)
-    return float(found[1])
-
-
 def label(row: dict[str, Any]) -> str:
     """A size and stride as the paper writes them."""
     return f"{row['size'] // 1024}K{row['stride']}S"

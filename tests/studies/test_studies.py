@@ -55,7 +55,7 @@ def test_quick_form(name: str, tmp_path: Path) -> None:
 def found(quick: bool) -> Result:
     """The result of a study of a straight line."""
     curve = Curve("a", (1, 2, 4), (1.0, 2.0, 4.0))
-    rows = [Row("slope", "1", "1.0", holds=True), Row("a | b", "2", "3", "fitted", False)]
+    rows = [Row("slope", "1", "1.0", holds=True), Row("a | b", "2", "3", "fitted", False, "4")]
     return Result(rows, [Panel("line", "x", "y", [curve], "xy")], "No wonder.")
 
 
@@ -73,7 +73,9 @@ def test_a_run_prints_a_table_and_a_verdict_and_leaves_files(tmp_path, capsys) -
     output = tmp_path / "out"
     assert main(["papers", "--output", str(output), "--format", "png"]) == 0
     printed = capsys.readouterr().out
-    assert "a | b   2      3     fitted     NO" in printed
+    assert "figure  paper  fitted  predicted  holds" in printed
+    assert "slope   1              1.0        yes" in printed
+    assert "a | b   2      3       4          NO" in printed
     assert "finding does not hold in full: The line is straight" in printed
     assert (output / "papers.line.png").read_bytes().startswith(b"\x89PNG")
     record = json.loads((output / "papers.line.json").read_text())
@@ -87,7 +89,8 @@ def test_the_page_has_what_does_not_hold_and_what_was_not_run(tmp_path) -> None:
     path = tmp_path / "page.md"
     assert main(["papers.line", "--output", str(tmp_path), "--page", str(path)]) == 0
     text = path.read_text()
-    assert "| a \\| b | 2 | 3 | fitted | **no** |" in text
+    assert "| slope | 1 |  | 1.0 | yes |" in text
+    assert "| a \\| b | 2 | 3 | 4 | **no** |" in text
     assert "**The finding does not hold in full.** No wonder." in text
 
 
