@@ -24,7 +24,8 @@ ROUNDS = 40  # for buffers that are in some cache
 FEW = 12  # where each round first empties all caches
 # By the process that sets the state of the lines. SHS has a distance, as the other holder has.
 OWN = ("LHM", "SHM", "LHS", "LHE", "SHE")
-WITH_PARTNER = ("SHS", "LMM", "SMM", "LME")
+WITH_PARTNER = ("SHS", "LMM", "SMM", "LME", "LMS", "SMS")
+DISPLACED = ("LMS", "SMS")  # the own copy of a shared line is pushed out
 FROM_MEMORY = ("LMI", "SMI")
 EMPTIED = {"LHE", "SHE", "LME", *FROM_MEMORY}  # all caches are emptied first
 LATENCIES = ("LHM", "LHE", "LHS", "LMM", "LME", "LMI")
@@ -86,6 +87,9 @@ class Bench:
         self.buffer = self.arena.take(largest)
         self.target = self.arena.take(largest)
         self.water = self.arena.take(self.flood)
+        private = [cache.size for cache in topology.caches if cache.cores == 1]
+        # Reading twice the size of the private caches evicts what only they hold.
+        self.puddle = min(self.flood, 2 * max(private, default=first))
         self.library.store(self.water, self.flood)
         self.library.store(self.buffer, largest)
         self.library.store(self.target, largest)
@@ -137,8 +141,11 @@ class Bench:
                 partner.load(address, nbytes)
             if access == "LHS":  # a modified line may have moved to its reader altogether
                 library.load(address, nbytes)
-            if access in ("LMM", "SMM"):
+            if access in ("LMM", "SMM", *DISPLACED):
                 partner.store(address, nbytes)
+            if access in DISPLACED:  # both share the lines, then only the partner has them
+                library.load(address, nbytes)
+                library.load(self.water, self.puddle)
 
         function = library.memchr if access[0] == "L" else library.memset
         byte = 1 if access[0] == "L" else 0

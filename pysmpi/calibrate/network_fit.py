@@ -27,7 +27,7 @@ MOST = 10  # pieces
 NETWORK_PART = 0.1
 # A slope smaller than that of large messages by this factor means no dependence on the size.
 FLATTEST = 1e-3
-TOO_SLOW = 1.1  # an exchange that would take so much longer than it does
+OFF = 0.05  # an exchange that is predicted worse than this shows another cost of its sends
 LIMITED = 1.03  # a message each way takes so much longer a byte than one where a limiter is
 
 
@@ -110,7 +110,8 @@ def _cost(x: np.ndarray, y: np.ndarray) -> float:
 def pieces(series: Sequence[Times], noise: float, cut: int) -> list[int]:
     """The first size of each piece. All series are explained together.
 
-    `noise` is the relative deviation of one time; no piece goes across `cut`.
+    `noise` is the least relative deviation of one time; neighbouring sizes of a series may show
+    that its times deviate more. No piece goes across `cut`.
     """
     sizes = sorted({size for times in series for size in times})
     count = len(sizes)
@@ -119,6 +120,7 @@ def pieces(series: Sequence[Times], noise: float, cut: int) -> list[int]:
          np.array([times[s] for s in sizes if s in times]))
         for times in series
     ]  # fmt: skip
+    noises = [max(noise, scatter(times)) for times in series]
     costs: dict[tuple[int, int], float] = {}
     for i in range(count):
         for j in range(i + 1, count + 1):
@@ -129,10 +131,10 @@ def pieces(series: Sequence[Times], noise: float, cut: int) -> list[int]:
             if j - i < LEAST and not (whole and j - i > 1) and not (low == high == 0):
                 continue
             total = 0.0
-            for x, y in known:
+            for (x, y), each in zip(known, noises):
                 inside = (x >= low) & (x <= high)
                 if inside.sum() > 2:
-                    total += _cost(x[inside], y[inside])
+                    total += _cost(x[inside], y[inside]) / each**2
             costs[i, j] = total
     penalty = (2 * len(series) + 1) * log(max(sum(len(x) for x, _ in known), 2))
     best: list[tuple[float, list[int]]] = [(0.0, [])]
@@ -147,7 +149,7 @@ def pieces(series: Sequence[Times], noise: float, cut: int) -> list[int]:
         layers.append(after[count])
         best = after
     scored = [
-        (cost / noise**2 + penalty * (k + 1), starts)
+        (cost + penalty * (k + 1), starts)
         for k, (cost, starts) in enumerate(layers)
         if cost < inf
     ]
@@ -209,9 +211,10 @@ def fit(times: Mapping[str, Times], noise: float, detached: int) -> Fit:
 
 
 def _starting(piece: FittedPiece, result: Fit, exchange: Times) -> Line:
-    """The cost of starting a send: as measured, unless exchanges show a lower cost.
+    """The cost of starting a send: as measured, unless exchanges show another cost.
 
     A call that makes a request in Python costs more than a send inside a call such as Sendrecv.
+    Where processors move the bytes, as in shared memory, sends of an exchange cost more.
     """
     if len(exchange) < 2:
         return piece.isend
@@ -222,7 +225,7 @@ def _starting(piece: FittedPiece, result: Fit, exchange: Times) -> Line:
     (start, slope), (cost, byte) = piece.network, piece.receive
     rest = start + slower * slope * x + cost + byte * x
     first, each = piece.isend
-    if np.median((rest + first + each * x) / y) < TOO_SLOW:
+    if abs(np.median((rest + first + each * x) / y) - 1.0) < OFF:
         return piece.isend
     scale = max(float(x.max()), 1.0)
     matrix = np.stack([1.0 / y, x / scale / y], 1)
@@ -264,6 +267,19 @@ def _limiter(found: Fit, exchange: Times) -> float | None:
     if slope * found.bandwidth <= LIMITED:
         return None
     return 2.0 / slope
+
+
+def scatter(times: Times) -> float:
+    """The relative deviation of one time from the line between its neighbours, typically."""
+    sizes = sorted(times)
+    found = []
+    for low, size, high in zip(sizes, sizes[1:], sizes[2:]):
+        part = (size - low) / (high - low)
+        between = (1.0 - part) * times[low] + part * times[high]
+        # The three times deviate independently.
+        deviation = sqrt(1.0 + part**2 + (1.0 - part) ** 2)
+        found.append(abs(times[size] / between - 1.0) / deviation)
+    return 1.48 * float(np.median(found)) if found else 0.0
 
 
 def spread(samples: Mapping[tuple[str, int], Sequence[float]]) -> float:

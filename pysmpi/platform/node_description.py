@@ -11,6 +11,9 @@ An access is named by three letters, after Putigny, Ruelle and Goglin (PDSEC 201
 - M, O, E, S, F or I: the state of the line, in the core's own cache for a hit and in another
   core's for a miss. `LMI` and `SMI` are misses that memory serves.
 
+`SNT` is a non-temporal store, which goes to memory past the caches. `FHM` and `FHS` are flushes of
+lines that are Modified or Shared in the core's own cache.
+
 Units are bytes, bytes/s and seconds.
 """
 
@@ -27,7 +30,7 @@ ACCESSES = tuple(
     for operation in "LS"
     for where, states in (("H", "MOESF"), ("M", "MOESFI"))
     for state in states
-)
+) + ("SNT", "FHM", "FHS")  # fmt: skip
 # The measured accesses without which no transfer can be priced.
 NEEDED = ("LHM", "SHM", "SHS", "LMM", "LMI", "SMI")
 # Replacements for an access that is not given, in this order.
@@ -36,6 +39,7 @@ LIKE = {
     "SHE": "SHM", "SHO": "SHS", "SHF": "SHS", "SHS": "SHM",
     "LME": "LMM", "LMO": "LMM", "LMS": "LMM", "LMF": "LMS",
     "SMM": "LMM", "SME": "SMM", "SMO": "SMM", "SMS": "SMM", "SMF": "SMS", "SMI": "LMI",
+    "SNT": "SMI", "FHM": "SMI", "FHS": "FHM",
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from studies.framework import Curve, Panel, Result, Row, study
 from studies.shared_memory.transfers import KIB, MIB, OPTERON, XEON, speed
 
-SIZES = (16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB)
+SIZES = (16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB)
 
 
 def gain(machine: str, peer: int, size: int) -> float:
@@ -35,8 +35,4 @@ def run(quick: bool) -> Result:
     worst = max(map(abs, found["Xeon, same socket"]))
     rows.append(Row("Xeon, all sizes", "(nearly) none", f"at most {worst:.1f} %", holds=worst < 1))
     curves = [Curve(name, sizes, values) for name, values in found.items()]
-    return Result(
-        rows,
-        [Panel("Gain of alternating direction", "bytes", "%", curves, "x")],
-        "From 4 MiB on the receiver's stores to a buffer that is not in its caches limit both.",
-    )
+    return Result(rows, [Panel("Gain of alternating direction", "bytes", "%", curves, "x")])

@@ -19,7 +19,7 @@ from pysmpi.calibrate.network import (
     platform_text,
     write_raw,
 )
-from pysmpi.calibrate.network_fit import fit, line, pieces, spread
+from pysmpi.calibrate.network_fit import fit, line, pieces, scatter, spread
 from pysmpi.errors import UsageError
 from pysmpi.network.flows import ENVELOPE
 from pysmpi.platform import load
@@ -232,3 +232,54 @@ def test_messages_that_other_work_disturbs_are_measured_until_their_times_agree(
     # Only what still differs is measured again.
     repeats = rounds[1:6]
     assert len(set(repeats)) == 1 and rounds[6] < repeats[0]
+
+
+def test_scatter_is_that_of_neighbouring_sizes():
+    """It sees the deviations of times from a line, not where the line bends or jumps."""
+    from random import Random
+
+    draw = Random(5)
+    sizes = drawn(1 << 20, 200, 2)
+    smooth = {s: (1e-6 if s < 9000 else 4e-6) + 1e-10 * s for s in sizes}
+    assert scatter(smooth) < 1e-3
+    noisy = {s: t * (1 + draw.gauss(0, 0.04)) for s, t in smooth.items()}
+    assert scatter(noisy) == pytest.approx(0.04, rel=0.25)
+    # Repeats of each size may agree far better; still the deviations make no pieces.
+    assert len(pieces([noisy], 1e-3, 1 << 30)) == 2
+    assert scatter({1: 1e-6}) == 0.0
+
+
+@pytest.mark.parametrize("more", [-4e-7, 8e-7])
+def test_exchanges_show_what_their_sends_cost(more):
+    """They take longer, or shorter, than by the measured start of a send."""
+    sizes = drawn(20_000, 40, 3)
+    pingpong = {s: 2e-6 + 1e-10 * s for s in sizes}
+    half = dict.fromkeys(sizes, 5e-7)
+    exchange = {s: t + more for s, t in pingpong.items()}
+    found = fit(
+        {"pingpong": pingpong, "send": half, "recv": half, "isend": half, "exchange": exchange},
+        1e-3, 1 << 30,
+    )  # fmt: skip
+    assert found.limiter is None
+    assert found.pieces[0].isend[0] == pytest.approx(5e-7 + more, rel=0.05)
+
+
+def test_ranks_of_one_computer_are_kept_apart():
+    """Each has a core of its own while it measures, and all of them afterwards."""
+    import os
+    from types import SimpleNamespace
+
+    from pysmpi.cli.calibrate_network import apart
+
+    before = os.sched_getaffinity(0)
+    if len(before) < 2:
+        pytest.skip("two ranks have two cores only on a computer with two")
+    seen = []
+    for rank in (0, 1):
+        with apart(SimpleNamespace(rank=rank, allgather=lambda mine: [mine, mine])):
+            seen.append(os.sched_getaffinity(0))
+        assert os.sched_getaffinity(0) == before
+    assert [len(cpus) for cpus in seen] == [1, 1] and not seen[0] & seen[1]
+    # On two computers each has its own cores.
+    with apart(SimpleNamespace(rank=0, allgather=lambda mine: [mine, ("other", mine[1])])):
+        assert os.sched_getaffinity(0) == before

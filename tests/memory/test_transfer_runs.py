@@ -8,6 +8,8 @@ import sys
 import pytest
 
 import pysmpi
+from pysmpi.errors import UsageError
+from pysmpi.memory.transfer.pipeline import copy_seconds, pipelined
 from pysmpi.platform import load
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -283,3 +285,78 @@ def test_a_model_of_a_users_own_derives_from_the_channel():
             """Cost nothing more."""
 
     assert isinstance(Own.__new__(Own), Channel)
+
+
+SOCKETS = 8  # cores of a socket of the Xeon
+
+
+def other_socket(size, **cfg):
+    """Seconds one way between two sockets, without overheads of the library."""
+    options = {f"memory/{name}": value for name, value in cfg.items()}
+    options |= {"memory/overhead": "0", "memory/chunk-overhead": "0", "memory/eager": "0"}
+    options["smpi/wtime"] = "0"
+    return measure("xeon-e5-2650", SOCKETS, [size], cfg=options)[size]
+
+
+def closed_form(size, stored, loaded, sent=0.0, received=0.0):
+    """Equation 1 with the accesses (name, distance) to the shared buffers, and what follows them.
+
+    `sent` and `received` are seconds a byte.
+    """
+    node = load("xeon-e5-2650").hosts[0].node
+    overlap = node.overlap.at(size)
+    send = copy_seconds(node.throughput("LHM", -1, size), node.throughput(*stored, size), overlap)
+    take = copy_seconds(node.throughput(*loaded, size), node.throughput("SHM", -1, size), overlap)
+    signal = node.latency("LMM", 1)
+    return signal + pipelined(size, 32 * KIB, 32 * KIB, send + sent, take + received)
+
+
+@pytest.mark.parametrize("size", [64 * KIB, 512 * KIB])
+def test_flushes_and_non_temporal_stores_change_both_sides_accesses(size):
+    """The receiver loads from memory; the next store finds the lines with the receiver, or not."""
+    node = load("xeon-e5-2650").hosts[0].node
+    flush, clean = (1 / node.throughput(access, -1, size) for access in ("FHM", "FHS"))
+    usual = closed_form(size, ("SHS", 1), ("LMM", 1))
+    start = other_socket(size) - usual  # one side is a little late
+
+    def check(expected, **cfg):
+        assert expected != pytest.approx(usual, rel=0.02)
+        assert other_socket(size, **cfg) == pytest.approx(start + expected, rel=1e-6)
+
+    assert 0 <= start < 1e-7
+    check(closed_form(size, ("SME", 1), ("LMI", 1), sent=flush), stores="flush")
+    for drain in (0.0, 3e-6):
+        expected = closed_form(size, ("SNT", -1), ("LMI", 1), sent=drain / (32 * KIB))
+        check(expected, stores="non-temporal", drain=f"{drain}s")
+    # A flush by the receiver leaves the sender's shared line without another copy.
+    expected = closed_form(size, ("SHS", -1), ("LMM", 1), received=clean)
+    check(expected, release="flush")
+
+
+def test_short_messages_pay_for_flushes_too():
+    usual = measure("xeon-e5-2650", SOCKETS, [2 * KIB])[2 * KIB]
+    for option in ("memory/stores", "memory/release"):
+        found = measure("xeon-e5-2650", SOCKETS, [2 * KIB], cfg={option: "flush"})[2 * KIB]
+        assert found > 1.1 * usual
+
+
+def test_shared_buffers_that_stay_in_caches_use_no_memory():
+    """A message of 16 MiB uses the memory for its own buffers alone; the pool has 256 KiB."""
+    node = load("opteron-6272").hosts[0].node
+    size = 16 * MIB
+    found = measure("opteron-6272", 2, [size], cfg={"memory/pool": "pair"})[size]
+    receiver = node.throughput("LMM", 1, size)
+    assert size / found == pytest.approx(receiver, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "message"),
+    [
+        ("memory/stores", "fast", "expected one of cached, flush, non-temporal, found 'fast'"),
+        ("memory/release", "no", "expected one of keep, flush, found 'no'"),
+        ("memory/drain", "soon", "memory/drain: "),
+    ],
+)
+def test_wrong_choices_of_stores(option, text, message):
+    with pytest.raises(UsageError, match=message):
+        measure("xeon-e5-2650", 1, [1], cfg={option: text})

@@ -20,21 +20,13 @@ from studies.runs import SPREAD, grid  # noqa: E402
 # What does not hold at the quick sizes, and is no surprise: docs/studies.md says why.
 KNOWN = {
     "fame.misses": {"A1: of them on pointers", "A1: of them on locks"},
-    "shared_memory.accesses": {
-        "load misses: largest factor between states",
-        "store misses: largest factor between states",
-    },
-    "shared_memory.flushing": {
-        "figure 12: gain of a store after a remote flush, 512 KiB to 16 MiB",
-    },
-    "shared_memory.copies": {"32 KiB: copy / parallel rate"},
     "smpi.cg": {"class B, 32 ranks: efficiency with loggps, 8 ranks = 1"},
     "smpi.dft": {"speed-up on 16 ranks, loggps"},
 }
 
 # Their averages are over all sizes, their curves between the printed figures are assumed, or their
 # times are measured on this computer.
-UNJUDGED = {"mlogp.middleware", "shared_memory.accesses", "smpi.ep"}
+UNJUDGED = {"mlogp.middleware", "smpi.ep"}
 
 
 @pytest.mark.parametrize("name", registry())

@@ -78,7 +78,8 @@ class Channel(Pricing):
         copy = self.into_pool
         if nbytes != copy.nbytes or load != copy.load or store != copy.store:
             shared = max(nbytes, room.footprint(nbytes))
-            copy.seconds = room.control + nbytes * room.copy(load, store, nbytes, shared)
+            each = room.copy(load, store, nbytes, shared) + room.after_store(nbytes)
+            copy.seconds = room.control + nbytes * each
             copy.nbytes, copy.load, copy.store = nbytes, load, store
         send.start_cost += copy.seconds
         if place is not None and place[3] > 1:
@@ -103,7 +104,8 @@ class Channel(Pricing):
         copy = self.out_of_pool
         if nbytes != copy.nbytes or load != copy.load or store != copy.store:
             shared = max(nbytes, room.footprint(nbytes))
-            copy.seconds = room.control + nbytes * room.copy(load, store, shared, nbytes)
+            each = room.copy(load, store, shared, nbytes) + room.after_load(nbytes)
+            copy.seconds = room.control + nbytes * each
             copy.nbytes, copy.load, copy.store = nbytes, load, store
         seconds = copy.seconds
         if place is not None and place[3] > 1:
@@ -171,8 +173,8 @@ class Channel(Pricing):
         if found is None:
             library = room.library
             shared = max(nbytes, room.footprint(nbytes))
-            send = room.copy(one, two, nbytes, shared)
-            receive = room.copy(three, four, shared, nbytes)
+            send = room.copy(one, two, nbytes, shared) + room.after_store(nbytes)
+            receive = room.copy(three, four, shared, nbytes) + room.after_load(nbytes)
             seconds = pipelined(
                 nbytes, library.chunk, library.first, send, receive, library.control
             )
@@ -180,8 +182,9 @@ class Channel(Pricing):
             if self.sender != self.receiver:
                 weights[room.cores[self.receiver]] = receive
             room.use(weights, self.sender, one, nbytes, out.home)
-            room.use(weights, self.sender, two, nbytes, self.pool.block.home)
-            room.use(weights, self.receiver, three, nbytes, self.pool.block.home)
+            pooled = room.footprint(nbytes)
+            room.use(weights, self.sender, two, pooled, self.pool.block.home)
+            room.use(weights, self.receiver, three, pooled, self.pool.block.home)
             room.use(weights, self.receiver, four, nbytes, into.home)
             found = self._plan(nbytes, seconds, weights)
             self._keep(key, found)

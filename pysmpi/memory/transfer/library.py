@@ -24,7 +24,9 @@ class Library:
     robin if `in_turn`. They belong to the sender or, if `paired`, to the pair of cores and so to
     both directions. `overhead` is the time of each side for a message, `control` for a chunk.
     `overlap` replaces that of the node, if it is not None. A new send buffer is in the cache if
-    `warm`.
+    `warm`. `stores` says how a sender writes to shared buffers (one of `STORES`): with "flush" it
+    flushes the lines afterwards, with "non-temporal" it writes past its caches and waits for
+    `drain` seconds after each chunk. A receiver flushes its copies of shared buffers if `released`.
     """
 
     chunk: int
@@ -37,7 +39,12 @@ class Library:
     control: float
     overlap: float | None
     warm: bool
+    stores: str = "cached"
+    drain: float = 0.0
+    released: bool = False
 
+
+STORES = ("cached", "flush", "non-temporal")
 
 # chunk, eager, cells, order
 _PRESETS = {
@@ -70,6 +77,9 @@ def read_library(settings: Settings) -> Library:
         seconds(settings, "memory/chunk-overhead"),
         _overlap(settings),
         _choice(settings, "memory/first-send", ("cached", "memory")) == "cached",
+        _choice(settings, "memory/stores", STORES),
+        seconds(settings, "memory/drain"),
+        _choice(settings, "memory/release", ("keep", "flush")) == "flush",
     )
 
 

@@ -14,6 +14,7 @@ from pysmpi.platform.node_description import NodeDescription
 
 # Speeds and plans that are remembered, before all are forgotten.
 REMEMBERED: Final = 1 << 14
+PAST: Final = kind_of("SNT", NOBODY, 0)
 FRESH: Final = kind_of("SMI", NOBODY, 0)
 STORED: Final = kind_of("SHM", NOBODY, 1)
 LOADED: Final = kind_of("LHM", NOBODY, 1)
@@ -53,10 +54,18 @@ class Room:
         self.pools: dict[int, Pool] = {}
         self.speeds: dict[tuple[int, int], float] = {}
         self.copies: dict[tuple[int, int, int, int], float] = {}
+        self.drain: float = library.drain / library.chunk
+        self.flushed: bool = library.stores == "flush"
+        self.past_caches: bool = library.stores == "non-temporal"
+        self.released: bool = library.released
         # The states of a line of a shared buffer for its writer and its reader, after it has been
         # read.
         written, _ = protocol.write(protocol.initial(2), 0)
+        if library.stores != "cached":
+            written = protocol.initial(2)  # memory alone has it
         states, _ = protocol.read(written, 1)
+        if library.released:
+            states = (states[0], protocol.invalid)
         self.dirty: str = self.caches.name(written[0])
         self.writers: str = self.caches.name(states[0])
         self.readers: str = self.caches.name(states[1])
@@ -66,7 +75,7 @@ class Room:
         self.again: list[int] = [self._reused(self.writers, self.readers, d) for d in far]
         self.turned: list[int] = [self._reused(self.readers, self.writers, d) for d in far]
         self.loads: list[int] = [
-            LOADED if d < 0 else kind_of("LM" + self.dirty, d, 0) for d in far
+            LOADED if d < 0 and self.dirty != "I" else kind_of("LM" + self.dirty, d, 0) for d in far
         ]
         # A core makes one copy at a time: a second of copying uses a second of the core.
         self.cores: list[Constraint] = [Constraint(1.0, f"core {i}") for i in range(node.cores)]
@@ -135,7 +144,10 @@ class Room:
             pool.block.end = pool.warm
         before, other = pool.writer, pool.reader
         pool.writer, pool.reader = core, reader
-        self.caches.touch(core, pool.block)
+        if self.past_caches:
+            return PAST
+        if not self.flushed:
+            self.caches.touch(core, pool.block)
         if fresh:
             return FRESH
         if core == before:
@@ -143,16 +155,24 @@ class Room:
         return self.turned[self.caches.distances[core][before] + 1]
 
     def _reused(self, own: str, other: str, distance: int) -> int:
+        far = NOBODY if other == "I" else distance
         if distance < 0:
-            return STORED
+            return kind_of("SMI", NOBODY, 0) if own == other == "I" else STORED
         if own == "I":
-            return kind_of("SM" + other, distance, 0)
-        far = distance if own in "SOF" else NOBODY
-        return kind_of("SH" + own, far, 1)
+            return kind_of("SM" + other, far, 0)
+        return kind_of("SH" + own, far if own in "SOF" else NOBODY, 1)
 
     def load(self, pool: Pool, core: int, writer: int) -> int:
         """The kind of a receiver's loads of data that `writer` has just stored there."""
-        self.caches.touch(core, pool.block)
+        if not self.released:
+            self.caches.touch(core, pool.block)
+        if self.dirty == "I":
+            # From the memory of the buffer, which may be that of the core.
+            home = pool.block.home
+            if self.node.numa_of(core) == home:
+                return self.loads[0]
+            first = home * self.node.cores // self.node.numa
+            return self.loads[self.caches.distances[core][first] + 1]
         return self.loads[self.caches.distances[core][writer] + 1]
 
     # The costs.
@@ -193,6 +213,18 @@ class Room:
             self.copies[key] = found
         return found
 
+    def after_store(self, nbytes: int) -> float:
+        """Seconds a byte of what a sender does after its stores to shared buffers."""
+        if self.flushed:
+            return 1.0 / self.node.throughput("FHM", NOBODY, float(nbytes))
+        return self.drain if self.past_caches else 0.0
+
+    def after_load(self, nbytes: int) -> float:
+        """Seconds a byte of what a receiver does after its loads from shared buffers."""
+        if self.released:
+            return 1.0 / self.node.throughput("FHS", NOBODY, float(nbytes))
+        return 0.0
+
     def latency(self, access: str, distance: int) -> float:
         """Seconds of one line's access; 0 if the description has no latencies."""
         return self.node.latency(access, distance) if self.node.latencies else 0.0
@@ -203,8 +235,12 @@ class Room:
             home: int) -> None:  # fmt: skip
         """Add the use of the node's resources by a byte of an access."""
         access = access_of(kind)
-        part = 2.0 if access[0] == "S" else 1.0  # a store fetches the line and writes it back
-        from_memory = access[1:] == "MI" or (access[1] == "H" and nbytes > self.sizes[-1])
+        past = access == "SNT"
+        # A store fetches the line and writes it back.
+        part = 2.0 if access[0] == "S" and not past else 1.0
+        from_memory = past or access[1:] == "MI" or (
+            access[1] == "H" and nbytes > self.sizes[-1]
+        )
         if from_memory:
             controller = self.controllers[home]
             if controller is not None:
