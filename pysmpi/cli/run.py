@@ -240,6 +240,9 @@ def _simulate(job: Job, again: str, quiet: bool, session: DebugSession | None = 
         return ERROR
     _conclude(result, quiet)
     job.platform.forget_routes()
+    # Cycles with the frozen job cannot be collected: each search at Python's exit would look at all
+    # that the run has made.
+    vars(job).clear()
     return result.exit_status
 
 

@@ -249,7 +249,8 @@ class Interpreter:
             assert self.exchange is not None
             self.exchange.collect()
             modules = rank_environment.state.modules.values()
-            teardown.let_go([module for module in modules if module is not MISSING])
+            shared = (MISSING, self.mpi)
+            teardown.let_go([module for module in modules if module not in shared])
 
     def forget(self, rank: Rank) -> None:
         """Let go of the modules of a rank that has ended."""

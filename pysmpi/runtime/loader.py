@@ -99,6 +99,9 @@ class _MainProgram(RankProgram):
         if self.file is not None:
             namespace["__file__"] = self.file
             namespace["__cached__"] = self.cached
+        if "__main__" not in sys.modules:
+            # The table of modules need not be searched for what the rank has added.
+            environment.state.modules["__main__"] = module
         sys.modules["__main__"] = module
         exec(self.code, namespace)
 

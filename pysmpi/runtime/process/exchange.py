@@ -274,6 +274,8 @@ class Exchange:
         shared = self.shared
         private = self.shown.modules
         outside = self.shown is self.outside
+        if not self._has_strangers():
+            return
         for name, module in list(table.items()):
             if name in private:
                 continue
@@ -301,6 +303,24 @@ class Exchange:
             if name in table:
                 present += 1
         self.others = len(table) - present
+
+    def _has_strangers(self) -> bool:
+        """Whether the table differs from the shared modules and those of the current state."""
+        table = self.table
+        shared = self.shared
+        private = self.shown.modules
+        found = present = 0
+        for name, module in table.items():
+            if name in private:
+                present += 1
+                if name in shared:
+                    found += 1
+            elif shared.get(name) is module:
+                found += 1
+            else:
+                return True
+        self.others = len(table) - present
+        return found < len(shared)
 
     def _differ(self, name: str, module: Any, known: Any) -> None:
         """The current state has another module than the shared one, or none."""
