@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pysmpi.checkers.session import add_findings, checking
 from pysmpi.errors import UsageError
-from pysmpi.explore.guide import guide_of
-from pysmpi.faults.injection import injection_of
 from pysmpi.mpi.base import ranks
 from pysmpi.output import OutputFile
 from pysmpi.runtime import collection
@@ -204,10 +202,17 @@ def run_job(job: Job) -> Result:
 
             stack.enter_context(recording(job, trace, job.options.trace_format))
         session = stack.enter_context(checking(job))
-        guide = guide_of(job.options)
+        guide = injection = None
+        if job.options.schedule != "time" or job.options.replay_schedule is not None:
+            from pysmpi.explore.guide import guide_of
+
+            guide = guide_of(job.options)
         if guide is not None:
             guide.attach(job)
-        injection = injection_of(job)
+        if job.options.fault or job.platform.profiles:
+            from pysmpi.faults.injection import injection_of
+
+            injection = injection_of(job)
         result = job.run()
         if injection is not None and injection.report is not None:
             result.error = injection.report

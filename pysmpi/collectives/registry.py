@@ -28,7 +28,6 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from inspect import isgeneratorfunction
 from typing import Any
 from weakref import WeakValueDictionary
@@ -36,7 +35,7 @@ from weakref import WeakValueDictionary
 from pysmpi.collectives.call import Call
 from pysmpi.errors import UsageError
 from pysmpi.loading import LazyLoad
-from pysmpi.plugins import suggestion
+from pysmpi.plugins import entry_points, suggestion
 
 Build = Callable[[Any, Call], None]
 Live = Callable[[Call, Any], Iterator[Any]]
@@ -129,7 +128,7 @@ def load() -> None:
 
     for module in pkgutil.iter_modules(algorithms.__path__):
         importlib.import_module(f"{algorithms.__name__}.{module.name}")
-    for entry in entry_points(group=ENTRY_POINTS):
+    for entry in entry_points(ENTRY_POINTS):
         entry.load()
 
 

@@ -19,7 +19,6 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from platform import machine as _architecture
-from statistics import median
 from time import sleep as _sleep
 from time import thread_time_ns
 
@@ -56,6 +55,8 @@ class Measurement:
 
 def measure(blocks: int = FIRST_BLOCKS) -> Measurement:
     """Measure the speed of a core of this machine; a block takes about 1 ms."""
+    from statistics import median
+
     import numpy
 
     left = numpy.linspace(0.5, 1.5, _ELEMENTS)

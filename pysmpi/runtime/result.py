@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
-from html import escape
 from typing import Any
 
 from pysmpi.errors import PysmpiError
@@ -108,6 +107,8 @@ class Result:
 
     def _repr_html_(self) -> str:
         """The result as a notebook shows it: the prediction, what limits it, its ranks."""
+        from html import escape
+
         said = [self._ended()]
         if self.analysis is not None:
             said += self.analysis["text"]

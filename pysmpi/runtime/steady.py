@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable
-from statistics import median
 from typing import Any, Final
 
 from pysmpi.frames import call_path
@@ -55,6 +54,8 @@ class BlockTimes:
                 self.ends.clear()  # the program does more now
             self.ends.append(low)
             del self.ends[:-KEPT]
+            from statistics import median
+
             self.low = round(median(self.ends))
             batch.clear()
         if self.seen < FIRST:

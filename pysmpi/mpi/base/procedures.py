@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import cache
 from typing import Any, Final
 
 VARARGS: Final = 0x04  # flags of code
@@ -77,6 +78,15 @@ _FAMILIES: Final = {
 }
 
 
+@cache
+def _role_of(owner: type) -> Role | None:
+    """The role of `self` in the methods of a public class."""
+    role = None
+    for base in owner.__mro__:
+        role = _FAMILIES.get(base.__name__, role)
+    return role
+
+
 class Procedure:
     """A function or method of `mpi4py.MPI`.
 
@@ -113,10 +123,9 @@ class Procedure:
         """Note a public class that has the procedure as a method."""
         if owner not in self.owners:
             self.owners.append(owner)
-        for base in owner.__mro__:
-            role = _FAMILIES.get(base.__name__)
-            if role is not None and self.parameters[:1] == ("self",):
-                self.roles[self.parameters[0]] = role
+        role = _role_of(owner)
+        if role is not None and self.parameters[:1] == ("self",):
+            self.roles["self"] = role
 
     def __repr__(self) -> str:
         return f"<MPI procedure {self.function.__qualname__}>"

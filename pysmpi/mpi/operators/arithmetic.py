@@ -22,7 +22,6 @@ from pysmpi.mpi.base.errhandlers import show
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.memory import over
-from pysmpi.mpi.datatypes import quad_precision as quads
 from pysmpi.mpi.datatypes.datatypes import Datatype
 from pysmpi.mpi.datatypes.layouts import leaves
 from pysmpi.mpi.datatypes.records import Type
@@ -153,6 +152,8 @@ def combine(operator: Operator, invec: Any, inoutvec: Any, count: int, record: T
     check(operator, record)
     dtype = record.dtype
     if dtype is None:
+        from pysmpi.mpi.datatypes import quad_precision as quads
+
         quads.combine(operator.name, invec, inoutvec, record.kind == "complex")
         return
     if record.kind == "pair":

@@ -52,10 +52,11 @@ class Replacements:
                 self._defaults(thing)
 
     def _names(self, space: dict[str, Any]) -> None:
+        replaced = self._new
         for name, value in list(space.items()):
-            new = self._replacement(value)
-            if new is not None:
-                self.patches.entry(space, name, new)
+            found = replaced.get(id(value))
+            if found is not None and found[0] is value:
+                self.patches.entry(space, name, found[1])
 
     def _replacement(self, value: Any) -> Any:
         found = self._new.get(id(value))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from random import Random
-from statistics import median
 
 ITERS = 30
 PRECISION = 0.01
@@ -76,6 +75,8 @@ class Estimate:
     def median(self) -> float:
         """The median of the measures; 0 without any."""
         if self._median is None:
+            from statistics import median
+
             self._median = median(self.values) if self.values else 0.0
         return self._median
 

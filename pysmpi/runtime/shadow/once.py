@@ -15,7 +15,6 @@ import mmap
 import os
 import pickle
 from collections.abc import Callable, Hashable, Mapping
-from hashlib import blake2b
 from typing import Any
 
 from pysmpi.errors import UsageError
@@ -240,6 +239,8 @@ def _identity(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
         values = pickle.dumps((args, dict(kwargs)), 5)
     except Exception:
         return _shape_of(args, kwargs), tuple(files)
+    from hashlib import blake2b
+
     return blake2b(values, digest_size=16).digest(), tuple(files)
 
 

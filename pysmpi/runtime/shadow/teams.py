@@ -14,7 +14,6 @@ executed passes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from statistics import fmean, median
 
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.requests import Send
@@ -91,6 +90,8 @@ class Team:
                     break
             else:
                 return
+            from statistics import fmean
+
             self.means.append(fmean(entry.estimate.values[number] for entry in self.entries))
             self._next = 0
 
@@ -99,6 +100,8 @@ class Team:
         self.update()
         if not self.means:
             return None
+        from statistics import fmean, median
+
         return median(self.means) if charge == "median" else fmean(self.means)
 
 
