@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pysmpi.memory.lines import reduction as model
-from studies.framework import FITTED, Curve, Panel, Result, Row, study
-from studies.lines.collectives import THREADS, times
-from studies.lines.model import costs, ns
+from studies.framework import FITTED, Result, Row, study
+from studies.lines.min_max import beside_the_model
+from studies.lines.model import costs
 
 PRINTED = {30: (3, 3, 2), 60: (4, 4, 3)}
 
@@ -16,7 +16,6 @@ PRINTED = {30: (3, 3, 2), 60: (4, 4, 3)}
 )
 def run(quick: bool) -> Result:
     """Trees, and simulated reductions of 8 bytes beside the model."""
-    threads = THREADS[1:3] if quick else THREADS
     line_costs, rows = costs(), []
     for count, tree in PRINTED.items():
         found = model.best_reduction(line_costs, count)
@@ -24,31 +23,21 @@ def run(quick: bool) -> Result:
             Row(f"tree of {count} threads", f"k = {', '.join(map(str, tree))}",
                 f"k = {', '.join(map(str, found))}", FITTED, found == tree)
         )  # fmt: skip
-    trees = {count: model.best_reduction(line_costs, count) for count in threads}
-    best = [ns(model.reduction(line_costs, trees[count])) for count in threads]
-    worst = [ns(model.reduction(line_costs, trees[count], True)) for count in threads]
-    found = times("reduce", 8, threads)
-    for index, count in enumerate(threads):
-        ours = found["tuned"][index]
-        depth = len(trees[count])
-        # Parents set their flags while others are busy: (d - 1) R_I less than equation 17.
-        least = best[index] - (depth - 1) * ns(line_costs.R_I)
-        rows.append(
-            Row(f"{count} threads: tuned, ns", f"within {best[index]:.0f} to {worst[index]:.0f}",
-                f"{ours:.0f}", holds=least * 0.999 <= ours <= worst[index])
-        )  # fmt: skip
-        faster = found["MPI"][index] / ours
-        rows.append(
-            Row(f"{count} threads: MPI / tuned", "above 1", f"{faster:.2f}", holds=faster > 1)
-        )
-    curves = [
-        Curve("best case", threads, best, "k--"),
-        Curve("worst case", threads, worst, "k:"),
-        *(Curve(name, threads, values) for name, values in found.items()),
-    ]
+
+    def seconds(count: int, worst: bool = False) -> float:
+        return model.reduction(line_costs, model.best_reduction(line_costs, count), worst)
+
+    def earlier(count: int) -> float:
+        """Parents set their flags while others are busy: (d - 1) R_I less than equation 17."""
+        return (len(model.best_reduction(line_costs, count)) - 1) * line_costs.R_I
+
+    simulated, panel = beside_the_model(
+        "reduce", 8, "Reduction of 8 bytes", (seconds, lambda count: seconds(count, True)), quick,
+        earlier=earlier,
+    )  # fmt: skip
     return Result(
-        rows,
-        [Panel("Reduction of 8 bytes", "threads", "ns", curves)],
+        [*rows, *simulated],
+        [panel],
         "In a simulation parents set their flags while others are busy, so it may take (d - 1) R_I "
         "less than equation 17.",
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pysmpi.memory.lines import broadcast
-from studies.framework import Curve, Panel, Result, Row, study
-from studies.lines.collectives import THREADS, times
-from studies.lines.model import costs, ns
+from studies.framework import Result, study
+from studies.lines.min_max import beside_the_model
+from studies.lines.model import costs
 
 
 @study(
@@ -14,28 +14,13 @@ from studies.lines.model import costs, ns
 )
 def run(quick: bool) -> Result:
     """Simulated broadcasts of 8 bytes beside the model."""
-    threads = THREADS[1:3] if quick else THREADS
-    model, rows = costs(), []
-    best, worst = [], []
-    for count in threads:
-        tree = broadcast.best_small(model, count)
-        best.append(ns(broadcast.small(model, tree)))
-        worst.append(ns(broadcast.small(model, tree, True)))
-    found = times("bcast", 8, threads)
-    for index, count in enumerate(threads):
-        ours = found["tuned"][index]
-        inside = best[index] * 0.999 <= ours <= worst[index]
-        rows.append(
-            Row(f"{count} threads: tuned, ns", f"within {best[index]:.0f} to {worst[index]:.0f}",
-                f"{ours:.0f}", holds=inside)
-        )  # fmt: skip
-        faster = found["MPI"][index] / ours
-        rows.append(
-            Row(f"{count} threads: MPI / tuned", "up to 4.3", f"{faster:.2f}", holds=faster > 1)
-        )
-    curves = [
-        Curve("best case", threads, best, "k--"),
-        Curve("worst case", threads, worst, "k:"),
-        *(Curve(name, threads, values) for name, values in found.items()),
-    ]
-    return Result(rows, [Panel("Broadcast of 8 bytes", "threads", "ns", curves)])
+    line_costs = costs()
+
+    def seconds(count: int, worst: bool = False) -> float:
+        return broadcast.small(line_costs, broadcast.best_small(line_costs, count), worst)
+
+    rows, panel = beside_the_model(
+        "bcast", 8, "Broadcast of 8 bytes", (seconds, lambda count: seconds(count, True)), quick,
+        "up to 4.3",
+    )  # fmt: skip
+    return Result(rows, [panel])

@@ -1,0 +1,44 @@
+"""What figures 10, 12 and 13 share: a collective beside its min-max model and an MPI library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from studies.framework import Curve, Panel, Row
+from studies.lines.collectives import THREADS, times
+from studies.lines.model import ns
+
+Seconds = Callable[[int], float]  # by the number of threads
+
+
+def beside_the_model(
+    operation: str,
+    size: int,
+    title: str,
+    model: tuple[Seconds, Seconds],
+    quick: bool,
+    faster: str = "above 1",
+    earlier: Seconds = lambda count: 0.0,
+) -> tuple[list[Row], Panel]:
+    """Rows and picture of simulations of `size` bytes on several numbers of threads.
+
+    `model` has the best and the worst case. A simulation may take `earlier` seconds less than the
+    best one. `faster` is what the paper says of the time of MPI divided by the tuned one.
+    """
+    threads = THREADS[1:3] if quick else THREADS
+    best, worst = ([ns(case(count)) for count in threads] for case in model)
+    found = times(operation, size, threads)
+    rows = []
+    for count, ours, mpi, low, high in zip(threads, found["tuned"], found["MPI"], best, worst):
+        least = low - ns(earlier(count))
+        rows += [
+            Row(f"{count} threads: tuned, ns", f"within {low:.0f} to {high:.0f}", f"{ours:.0f}",
+                holds=least * 0.999 <= ours <= high),
+            Row(f"{count} threads: MPI / tuned", faster, f"{mpi / ours:.2f}", holds=mpi > ours),
+        ]  # fmt: skip
+    curves = [
+        Curve("best case", threads, best, "k--"),
+        Curve("worst case", threads, worst, "k:"),
+        *(Curve(name, threads, values) for name, values in found.items()),
+    ]
+    return rows, Panel(title, "threads", "ns", curves)
