@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from pysmpi.memory.coherence import protocol
+from pysmpi.memory.transfer.caches import Block
+from pysmpi.memory.transfer.kinds import access_of
+from pysmpi.memory.transfer.library import read_library
+from pysmpi.memory.transfer.pipeline import pipelined
+from pysmpi.memory.transfer.room import Room
+from pysmpi.platform import load
+from pysmpi.platform.config import Settings
 from studies.framework import Result, Row, study
+from studies.shared_memory.transfers import KIB, XEON
 
 # Name of the step, what the sender (0) or the receiver (1) does, states before and after.
 STEPS = (
@@ -13,7 +21,7 @@ STEPS = (
 
 
 @study(
-    "Figures 1, 7 and 11, cache states of the shared buffer under MESI",
+    "Figures 1, 7 and 11, tables I and II, cache states of the shared buffer under MESI",
     "The sender's store makes the shared buffer Modified, the receiver's load makes both copies "
     "Shared and writes the data back",
 )
@@ -35,4 +43,52 @@ def run(quick: bool) -> Result:
         Row("step 3 under MOESI (section IV-E)", "O/S, no write-back", found,
             holds=found == "O/S, write-back: False")
     )  # fmt: skip
-    return Result(rows)
+    return Result([*rows, *steps(), *accesses()])
+
+
+def steps() -> list[Row]:
+    """Table I: three chunks take four steps, in two of which both cores copy."""
+    chunk = 32 * KIB
+    found = pipelined(3 * chunk, chunk, chunk, 1 / chunk, 1 / chunk)
+    both = 2 * 3 - found
+    return [
+        Row("table I: steps of three chunks", "4", f"{found:.0f}", holds=round(found, 9) == 4),
+        Row("table I: steps in which both cores copy", "2", f"{both:.0f}",
+            holds=round(both, 9) == 2),
+    ]  # fmt: skip
+
+
+def accesses() -> list[Row]:
+    """Table II: the accesses of a message whose buffers are in the caches, or in memory."""
+    rows = []
+    for where, expected in (("recently used", ("LHM", "SHS", "LMM", "SHM")),
+                            ("otherwise", ("LMI", "SHS", "LMM", "SMI"))):  # fmt: skip
+        used = where == "recently used"
+        found = tuple(access_of(kind) for kind in transfer_kinds(used))
+        rows.append(
+            Row(f"table II: accesses of steps 1 to 4, buffers {where}", ", ".join(expected),
+                ", ".join(found), holds=found == expected)
+        )  # fmt: skip
+    return rows
+
+
+def transfer_kinds(used: bool) -> tuple[int, int, int, int]:
+    """Kinds of the four accesses of a message on the Xeon, `used`: its buffers are in caches."""
+    node = load(XEON).hosts[0].node
+    settings = Settings({}, {"memory/first-send": "memory"})
+    room = Room(node, protocol("MESI"), read_library(settings), None)
+    sender, receiver, size = 0, 1, 32 * KIB
+    pool = room.pool(sender, receiver)
+    out, into = Block(0, size, 0), Block(0, size, 0)
+    for _ in range(2):  # the second message finds the shared buffers as the first has left them
+        room.store(pool, sender, receiver, size)
+        room.load(pool, receiver, sender)
+    if used:
+        room.caches.access(sender, out, True)
+        room.caches.access(receiver, into, True)
+    return (
+        room.caches.access(sender, out, False),
+        room.store(pool, sender, receiver, size),
+        room.load(pool, receiver, sender),
+        room.caches.access(receiver, into, True),
+    )
