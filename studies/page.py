@@ -19,12 +19,12 @@ where the text states them. An empty field of the column "paper" is such a value
 our figures that a parameter was chosen or measured to give; "predicted" are those that follow from
 the other parameters. A finding that does not hold is marked, with the reason.
 
-Some figures have no study: figures 1, 2, 3 and 5 of the paper on SMPI and figure 3 of Putigny et al.
-show models and machines, figures 2 and 4 of Ramos and Hoefler and figure 1 of Tu et al. show
-diagrams. The models of these figures are in `pysmpi models --explain loggps` and `hybrid`, their
-machines in `pysmpi platform show`. Figures 7 and 8 of the paper on SMPI are Gantt charts of real runs, whose records are not
-in its text. The text of Tu et al. ends with figure 4. `--workers 4` runs the cases of a study on
-four cores, and `--scheduler ADDRESS` on the workers of a Dask scheduler
+Some figures have no study: figures 1, 2, 3 and 5 of the paper on SMPI and figure 3 of Putigny et
+al. show models and machines, figures 2 and 4 of Ramos and Hoefler and figure 1 of Tu et al. show
+diagrams. `pysmpi models --explain loggps` and `hybrid` have these models, `pysmpi platform show`
+the machines. Figures 7 and 8 of the paper on SMPI are Gantt charts of real runs, whose records are
+not in its text. The text of Tu et al. ends with figure 4. `--workers 4` runs the cases of a study
+on four cores, and `--scheduler ADDRESS` on the workers of a Dask scheduler
 ([sweeps](sweep.md)).
 """
 
