@@ -9,6 +9,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,7 +32,7 @@ _NO_ORDER = {"races", "buffering", "leaks"}
 _SHOWN = 12  # lines of events and predictions
 _OWN = (
     "--runs", "--seconds", "--jobs", "-j", "--keep-going", "--reduction", "--sends", "--timeout",
-    "--no-shrink", "--resume", "--database", "--json", "--schedule",
+    "--no-shrink", "--resume", "--database", "--json", "--schedule", "--scheduler",
 )  # fmt: skip
 
 
@@ -44,8 +45,14 @@ _OWN = (
     "--seconds", type=click.FloatRange(0.0), metavar="S", help="Largest wall time of the search.",
 )
 @click.option(
-    "--jobs", "-j", type=click.IntRange(1), default=os.cpu_count() or 1, metavar="N",
-    help="Executions at the same time (default: the cores of this computer).",
+    "--jobs", "-j", type=click.IntRange(1), metavar="N",
+    help="Executions at the same time (default: the cores of this computer; with --scheduler "
+         "twice the threads of its workers).",
+)
+@click.option(
+    "--scheduler", metavar="ADDRESS",
+    help="A scheduler of Dask, such as tcp://node1:8786, whose workers execute the program "
+         "(default: this computer).",
 )
 @click.option("--keep-going", is_flag=True, help="Do not stop at the first failure.")
 @click.option(
@@ -70,10 +77,11 @@ _OWN = (
 @with_options
 @click.pass_context
 def command(
-    ctx: click.Context, /, runs: int | None, seconds: float | None, jobs: int, keep_going: bool,
-    reduction: str, sends: str, timeout: float, no_shrink: bool, resume: bool, database: str,
-    json_file: str | None, nprocs: int, help_cfg: bool, quiet: bool, check_shadow: bool,
-    check_tolerance: str, cfg: tuple[str, ...], coll: tuple[str, ...], schedule: str, **rest: Any,
+    ctx: click.Context, /, runs: int | None, seconds: float | None, jobs: int | None,
+    scheduler: str | None, keep_going: bool, reduction: str, sends: str, timeout: float,
+    no_shrink: bool, resume: bool, database: str, json_file: str | None, nprocs: int,
+    help_cfg: bool, quiet: bool, check_shadow: bool, check_tolerance: str, cfg: tuple[str, ...],
+    coll: tuple[str, ...], schedule: str, **rest: Any,
 ) -> int:
     """Run PROGRAM again and again, with all relevantly different orders of its events.
 
@@ -86,12 +94,13 @@ def command(
     results in different orders, 2 for wrong usage, and 130 if the search was interrupted.
     """
     from pysmpi.checkers.registry import CHECKERS
+    from pysmpi.cluster.client import connected, cores
     from pysmpi.explore.database import Database
-    from pysmpi.explore.exploration import SYSTEMATIC, SearchLimits
+    from pysmpi.explore.exploration import SYSTEMATIC, ExecutorFactory, SearchLimits, here
+    from pysmpi.explore.remote import on_workers
     from pysmpi.explore.running import Campaign
     from pysmpi.explore.strategy import TIME, make_strategy
     from pysmpi.platform.config import parse
-    from pysmpi.runtime.job import Job
 
     line: CommandLine = ctx.meta["line"]
     if not line.target:
@@ -116,14 +125,11 @@ def command(
     if schedule != TIME:
         make_strategy(schedule, options.seed)
     settings = SearchLimits(
-        SYSTEMATIC if schedule == TIME else schedule, runs, seconds, jobs, keep_going, reduction,
-        sends, options.seed, timeout, not no_shrink,
+        SYSTEMATIC if schedule == TIME else schedule, runs, seconds, jobs or cores(), keep_going,
+        reduction, sends, options.seed, timeout, not no_shrink,
     )  # fmt: skip
     words: list[str] = ctx.meta["words"]
-
-    def make(ranks: int, arguments: Sequence[str]) -> Job:
-        program = _find(dataclasses.replace(line, arguments=list(arguments)))
-        return Job(program, dataclasses.replace(options, nprocs=ranks))
+    make = ProgramJobs(line, options)
 
     def again(failure: FailingOrder) -> str:
         kept = line.without(words, [*_OWN, "-n", "-np", "--np", "--compute"])
@@ -136,25 +142,50 @@ def command(
 
     _find(line)
     progress = _Progress(quiet)
-    campaign = Campaign(
-        make, nprocs, line.arguments, settings, os.path.abspath(line.target)
-        if line.kind == "script" else line.target, again,
-        None if database == "none" else Database(database), resume, progress,
-    )  # fmt: skip
     begun = time.monotonic()
-    try:
+    with ExitStack() as stack:
+        executors: ExecutorFactory = here(make)
+        if scheduler is not None:
+            client = stack.enter_context(connected("explore", scheduler))
+            executors = on_workers(client, make, jobs)
+        stack.callback(progress.close)
+        campaign = Campaign(
+            executors, nprocs, line.arguments, settings, os.path.abspath(line.target)
+            if line.kind == "script" else line.target, again,
+            None if database == "none" else Database(database), resume, progress,
+        )  # fmt: skip
         found = campaign.run()
-    finally:
-        progress.close()
     found.seconds = time.monotonic() - begun
     _show(found, campaign.resumed, quiet)
     if json_file is not None:
         _write(json_file, found)
     if found.failures:
         return FAILED
+    if found.lost:
+        raise UsageError(
+            f"--scheduler {scheduler}: lost after {found.executions:,} executions: {found.lost}; "
+            "--resume goes on from there"
+        )
     if found.note == "interrupted":
         return INTERRUPTED
     return RACE if len(found.results) > 1 else 0
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramJobs:
+    """Makes jobs of the program of a command line, here or on another computer."""
+
+    line: CommandLine
+    options: Options
+
+    def __call__(self, ranks: int, arguments: Sequence[str]) -> Job:
+        """A job with these ranks and arguments of the program."""
+        from pysmpi.runtime.job import Job
+
+        _set_variables(self.line)
+        _one_thread_a_rank()
+        program = _find(dataclasses.replace(self.line, arguments=list(arguments)))
+        return Job(program, dataclasses.replace(self.options, nprocs=ranks))
 
 
 def _is_finding(failure: FailingOrder) -> bool:

@@ -16,7 +16,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import IO, Any, Protocol, TypeVar
@@ -38,6 +38,9 @@ OUTPUT = 1 << 20  # bytes of output that are kept
 
 T = TypeVar("T")
 JobMaker = Callable[[], Job]
+
+# Makes a job with a number of ranks and arguments of the program.
+JobFactory = Callable[[int, Sequence[str]], Job]
 
 
 class Decider(Protocol):
@@ -106,6 +109,39 @@ class Trial:
         return tuple(sorted(self.output.splitlines())), self.returns
 
 
+class ExecutionsLost(Exception):
+    """Executions have no outcome, for a reason outside of the program."""
+
+
+class Executions(Protocol):
+    """Executes a job under one decider after the other, some at the same time."""
+
+    def serve(self, work: Callable[[Executions], T]) -> T:
+        """Return `work(self)`, which calls the other methods."""
+        ...
+
+    def submit(self, decider: Decider, tag: Any) -> None:
+        """Begin an execution."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether as many executions run as may."""
+        ...
+
+    @property
+    def idle(self) -> bool:
+        """Whether no execution runs."""
+        ...
+
+    def next(self) -> tuple[Any, Trial]:
+        """Wait for the end of an execution; return its tag and its outcome."""
+        ...
+
+    def stop(self) -> list[Any]:
+        """Give up all executions; return their tags."""
+        ...
+
+
 class _Served(BaseException):
     """All executions are done: the prepared job ends without a run."""
 
@@ -143,7 +179,7 @@ class Executor:
         self._simulation: Simulation | None = None
         self._begun = 0.0
 
-    def serve(self, work: Callable[[Executor], T]) -> T:
+    def serve(self, work: Callable[[Executions], T]) -> T:
         """Prepare the job and return `work(self)`, which calls `submit` and `next`."""
         job = self.make()
         found: list[T] = []

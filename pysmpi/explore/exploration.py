@@ -8,20 +8,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pysmpi.explore.events import Trace
-from pysmpi.explore.executor import Executor, Trial
+from pysmpi.explore.executor import Executions, ExecutionsLost, Executor, JobFactory, Trial
 from pysmpi.explore.observer import Observer
 from pysmpi.explore.schedule import ChoiceRecord, Decisions, Replayed
 from pysmpi.explore.shrinking import Shrunk, inevitable, shorten
 from pysmpi.explore.strategy import Strategy, make_strategy
 from pysmpi.explore.systematic import SearchTree, Task, predictions
 from pysmpi.kernel.choices import Control
-from pysmpi.runtime.job import Job
 
 SYSTEMATIC = "systematic"
 SENDS = ("both", "buffered", "waiting")
 
-# Makes a job with a number of ranks and arguments of the program.
-JobFactory = Callable[[int, Sequence[str]], Job]
+# Makes the executor of a job with a number of ranks and arguments of the program.
+ExecutorFactory = Callable[[int, Sequence[str], "SearchLimits"], Executions]
+
+
+def here(make: JobFactory) -> ExecutorFactory:
+    """Execute on this computer the jobs that `make(ranks, arguments)` makes."""
+    return lambda ranks, arguments, settings: Executor(
+        lambda: make(ranks, arguments), settings.jobs, settings.timeout
+    )
+
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,8 @@ class SearchResult:
 
     `executions` are complete ones, `redundant` those that were given up because another one is
     equivalent. `complete` says that nothing is left to explore. `results` has a schedule for each
-    different result of executions that did not fail, and how many executions had it.
+    different result of executions that did not fail, and how many executions had it. `lost` is
+    why the executions ended early, for a reason outside of the program.
     """
 
     executions: int = 0
@@ -90,6 +98,7 @@ class SearchResult:
     predictions: list[str] = field(default_factory=list)
     divergence: str | None = None
     note: str | None = None
+    lost: str | None = None
 
 
 class StrategyDecider:
@@ -123,14 +132,14 @@ class Explorer:
 
     def __init__(
         self,
-        make: Callable[[], Job],
+        executor: Executions,
         ranks: int,
         settings: SearchLimits,
         report: Callable[[SearchResult], object] = lambda exploration: None,
         trees: Sequence[SearchTree] = (),
         known: Sequence[str] = (),
     ) -> None:
-        self.make = make
+        self.executor = executor
         self.ranks = ranks
         self.settings = settings
         self.report = report
@@ -141,17 +150,15 @@ class Explorer:
         self._results: dict[Any, tuple[str, int, str]] = {}
         self._causes: dict[str, Trial] = {}
         self._begun = 0.0
-        self._executor: Executor | None = None
+        self._executor: Executions | None = None
 
     def run(self) -> SearchResult:
         """Explore, up to the bounds or the first failure."""
         self._begun = time.monotonic()
-        executor = Executor(self.make, self.settings.jobs, self.settings.timeout)
-        return executor.serve(self._work)
+        return self.executor.serve(self._work)
 
-    def _work(self, executor: Executor) -> SearchResult:
+    def _work(self, executor: Executions) -> SearchResult:
         found = self.found
-        self._executor = executor
         try:
             self._try_known(executor)
             if not self._over():
@@ -161,14 +168,17 @@ class Explorer:
                     self._strategy(executor)
         except KeyboardInterrupt:
             found.note = "interrupted"
+        except ExecutionsLost as error:
+            found.lost = str(error)
         for task in executor.stop():
             if isinstance(task, Task):
                 self.trees[-1].put_back(task)
         found.seconds = time.monotonic() - self._begun
         found.results = [(schedule, count) for schedule, count, _ in self._results.values()]
         found.outputs = [output for _, _, output in self._results.values()]
-        for failure in found.failures:
-            self._explain(executor, failure)
+        if not found.lost:
+            for failure in found.failures:
+                self._explain(executor, failure)
         return found
 
     # Executions.
@@ -207,7 +217,7 @@ class Explorer:
         found.seconds = time.monotonic() - self._begun
         self.report(found)
 
-    def _try_known(self, executor: Executor) -> None:
+    def _try_known(self, executor: Executions) -> None:
         for text in self.known:
             execution = self._once(executor, Observer(strategy=Replayed(Decisions.parse(text))))
             if execution.failed:
@@ -216,11 +226,11 @@ class Explorer:
                 self.gone.append(text)
 
     @staticmethod
-    def _once(executor: Executor, decider: Any) -> Trial:
+    def _once(executor: Executions, decider: Any) -> Trial:
         executor.submit(decider, None)
         return executor.next()[1]
 
-    def _systematic(self, executor: Executor) -> None:
+    def _systematic(self, executor: Executions) -> None:
         settings, found = self.settings, self.found
         if not self.trees:
             self.trees = [SearchTree(settings.reduction, settings.sends != "waiting")]
@@ -275,7 +285,7 @@ class Explorer:
                 "numbers of the system, files that an execution changes, or real threads"
             )
 
-    def _strategy(self, executor: Executor) -> None:
+    def _strategy(self, executor: Executions) -> None:
         settings, found = self.settings, self.found
         strategy = make_strategy(settings.schedule, settings.seed)
         run = 0
@@ -293,7 +303,7 @@ class Explorer:
 
     # Explanations.
 
-    def _explain(self, executor: Executor, failure: FailingOrder) -> None:
+    def _explain(self, executor: Executions, failure: FailingOrder) -> None:
         """Shrink a failure, describe its events, and find when it became inevitable."""
         execution = self._causes[failure.cause]
         if not execution.schedule:
@@ -315,5 +325,5 @@ class Explorer:
             failure.sites = trace.sites or []
             if self.settings.shrink:
                 failure.inevitable = inevitable(executor, shrunk.decisions, trace)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, ExecutionsLost):
             executor.stop()

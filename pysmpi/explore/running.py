@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pysmpi.explore.database import Database
 from pysmpi.explore.exploration import (
     SYSTEMATIC,
+    ExecutorFactory,
     Explorer,
     FailingOrder,
-    JobFactory,
     SearchLimits,
     SearchResult,
 )
@@ -24,11 +24,11 @@ MOST_RANKS = 8  # from which on fewer ranks are not tried one by one
 class Campaign:
     """The exploration of one program: with a database, and resumed if `resume` is true.
 
-    `make(ranks, arguments)` makes its jobs, and `command(failure)` the command that repeats a
+    `executors` makes the executors of its jobs, and `command(failure)` the command that repeats a
     failure.
     """
 
-    make: JobFactory
+    executors: ExecutorFactory
     ranks: int
     arguments: Sequence[str]
     settings: SearchLimits
@@ -52,8 +52,8 @@ class Campaign:
                 trees = [SearchTree.load(data) for data in database.load_state(state_key) or ()]
                 self.resumed = sum(tree.executions for tree in trees)
         explorer = Explorer(
-            lambda: self.make(self.ranks, self.arguments), self.ranks, settings, self.report,
-            trees, [one["schedule"] for one in known],
+            self.executors(self.ranks, self.arguments, settings), self.ranks, settings,
+            self.report, trees, [one["schedule"] for one in known],
         )  # fmt: skip
         found = explorer.run()
         for failure in found.failures:
@@ -67,7 +67,7 @@ class Campaign:
                     database.drop_state(state_key)
                 else:
                     database.save_state(state_key, [tree.dump() for tree in explorer.trees])
-        if settings.shrink:
+        if settings.shrink and not found.lost:
             found.failures = [self._smaller(failure) for failure in found.failures]
         for failure in found.failures:
             failure.command = self.command(failure)
@@ -105,7 +105,7 @@ class Campaign:
     ) -> FailingOrder | None:
         """The failure with other ranks or arguments; None if a short exploration has it not."""
         settings = replace(self.settings, runs=SMALLER, keep_going=True, seconds=10.0)
-        found = Explorer(lambda: self.make(ranks, arguments), ranks, settings).run()
+        found = Explorer(self.executors(ranks, arguments, settings), ranks, settings).run()
         for other in found.failures:
             if other.cause == failure.cause:
                 other.arguments = list(arguments)

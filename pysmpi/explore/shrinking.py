@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from pysmpi.explore.events import Trace
-from pysmpi.explore.executor import Executor, Trial
+from pysmpi.explore.executor import Executions, Trial
 from pysmpi.explore.observer import Observer
 from pysmpi.explore.schedule import Decisions, Replayed
 from pysmpi.kernel.choices import ORDER, SEND, Alternative
@@ -24,7 +24,7 @@ class Shrunk:
     execution: Trial
 
 
-def shorten(executor: Executor, failure: Shrunk, cause: str) -> Shrunk:
+def shorten(executor: Executions, failure: Shrunk, cause: str) -> Shrunk:
     """A failing schedule of the same cause from which no single deviation can be left out."""
     best = failure
     left = MOST
@@ -106,7 +106,7 @@ class _Continued:
         return ""
 
 
-def inevitable(executor: Executor, decisions: Decisions, trace: Trace) -> int | None:
+def inevitable(executor: Executions, decisions: Decisions, trace: Trace) -> int | None:
     """After how many events every tried continuation of a failing execution fails."""
     names = [event.name for event in trace.events]
     low, high = 0, len(names)
@@ -119,7 +119,7 @@ def inevitable(executor: Executor, decisions: Decisions, trace: Trace) -> int | 
     return low
 
 
-def _always_fails(executor: Executor, decisions: Decisions, prefix: list[str]) -> bool:
+def _always_fails(executor: Executions, decisions: Decisions, prefix: list[str]) -> bool:
     fails = True
     for seed in range(TRIES):
         while executor.busy:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pysmpi.explore.executor import Executor
+from pysmpi.explore.executor import Executions, Executor
 from pysmpi.explore.exploration import Explorer, SearchLimits, SearchResult
 from pysmpi.explore.systematic import SearchTree
 from pysmpi.runtime.job import Job
@@ -25,7 +25,8 @@ def explore(
     main: Callable[..., Any], ranks: int, args: Sequence[Any] = (), **settings: Any
 ) -> SearchResult:
     chosen = SearchLimits(**{"sends": "buffered", "shrink": False, "keep_going": True} | settings)
-    return Explorer(job(main, ranks, args), ranks, chosen).run()
+    make = job(main, ranks, args)
+    return Explorer(Executor(make, chosen.jobs, chosen.timeout), ranks, chosen).run()
 
 
 def to_one() -> list[int] | None:
@@ -232,7 +233,7 @@ def outcomes(
 ) -> tuple[set[Any], int] | None:
     """All results and failures of a random program, and the executions; None if these are many."""
 
-    def work(executor: Executor) -> tuple[set[Any], int] | None:
+    def work(executor: Executions) -> tuple[set[Any], int] | None:
         tree = SearchTree(reduction, buffered)
         seen = set()
         while True:
@@ -272,11 +273,12 @@ def test_reduction_loses_no_outcome(seed: int) -> None:
 def test_an_exploration_continues_where_it_stopped() -> None:
     make = job(to_one, 4)
     settings = SearchLimits(runs=2, sends="buffered", shrink=False)
-    first = Explorer(make, 4, settings)
+    first = Explorer(Executor(make), 4, settings)
     found = first.run()
     assert (found.executions, found.complete) == (2, False) and found.left > 0
     trees = [SearchTree.load(tree.dump()) for tree in first.trees]
-    rest = Explorer(make, 4, SearchLimits(sends="buffered", shrink=False), trees=trees).run()
+    settings = SearchLimits(sends="buffered", shrink=False)
+    rest = Explorer(Executor(make), 4, settings, trees=trees).run()
     assert rest.complete and rest.executions == 4
     schedules = {schedule for schedule, _ in [*found.results, *rest.results]}
     assert len(schedules) == 6
