@@ -8,6 +8,7 @@ run on several cores, and one that never ends can be killed.
 from __future__ import annotations
 
 import gc
+import io
 import os
 import pickle
 import re
@@ -17,11 +18,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import IO, Any, Protocol, TypeVar
 
-from pysmpi.checkers.session import add_findings, checking
+from pysmpi.checkers.session import CheckSession, add_findings, checking
 from pysmpi.kernel.choices import Control
 from pysmpi.kernel.engine import Engine
 from pysmpi.runtime import simulator
@@ -35,6 +37,7 @@ _pipe, _close, _dup2, _poll = os.pipe, os.close, os.dup2, select.poll
 
 MOST_POLLS = 20_000  # failed tests in a row, of all ranks, that are a livelock without a clock
 OUTPUT = 1 << 20  # bytes of output that are kept
+_LOADED = {"pysmpi", "numpy", "scipy", *sys.stdlib_module_names}
 
 T = TypeVar("T")
 JobMaker = Callable[[], Job]
@@ -72,6 +75,7 @@ class Trial:
     seconds: float = 0.0  # of wall time
     killed: bool = False
     trace: Any = None
+    modules: Sequence[str] = ()  # that the execution has loaded for all ranks
 
     @property
     def failed(self) -> bool:
@@ -178,6 +182,7 @@ class Executor:
         self._control: Control | None = None
         self._simulation: Simulation | None = None
         self._begun = 0.0
+        self._modules: frozenset[str] = frozenset()
 
     def serve(self, work: Callable[[Executions], T]) -> T:
         """Prepare the job and return `work(self)`, which calls `submit` and `next`."""
@@ -186,6 +191,7 @@ class Executor:
 
         def ready(simulation: Simulation) -> None:
             self._simulation = simulation
+            self._modules = frozenset(sys.modules)
             gc.freeze()
             try:
                 found.append(work(self))
@@ -198,21 +204,25 @@ class Executor:
             gc.unfreeze()
             raise _Served
 
+        def done(result: Result) -> None:
+            # The process is not restored: that would copy most of its memory.
+            assert session is not None
+            add_findings(session, result)
+            self._report(result)
+
         job.untimed(self._make_control, MOST_POLLS)
-        job.on_ready = ready
-        session = None
+        job.on_ready, job.on_result = ready, done
+        session: CheckSession | None = None
         try:
             with ExitStack() as stack:
                 session = stack.enter_context(checking(job))
-                result = job.run()
-                add_findings(session, result)
+                job.run()
         except _Served:
             return found[0]
         except BaseException as error:
             if self._answer is not None:
                 self._report_error(error)
             raise
-        self._report(result)
         raise AssertionError("a child has ended")
 
     def _make_control(self, engine: Engine) -> Control:
@@ -286,6 +296,8 @@ class Executor:
         execution: Trial
         if data:
             execution = pickle.loads(data)
+            if self.done == 1:
+                _load(execution.modules)
         else:
             execution = Trial(status=1, killed=child.killed)
             if child.killed:
@@ -329,9 +341,23 @@ class Executor:
         execution.seconds = time.perf_counter() - self._begun
         execution.trace = decider.summary()
         execution.schedule = str(decider.schedule())
+        execution.modules = [name for name in sys.modules if name not in self._modules]
         pickle.dump(execution, answer)
         answer.flush()
         _leave(0)
+
+
+def _load(modules: Sequence[str]) -> None:
+    """Load modules that executions need, so that each of them finds them.
+
+    Only those that start no threads and tell no rank that another one has loaded them.
+    """
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        for name in modules:
+            if name.partition(".")[0] in _LOADED:
+                with suppress(Exception):
+                    import_module(name)
+    gc.freeze()
 
 
 def redirect(target: int) -> None:

@@ -111,6 +111,8 @@ class Job:
         self.on_start: Callable[[Simulation], Any] | None = None
         self.meter: WallMeter | None = None  # of the wall time of the run
         self.on_ready: Callable[[Simulation], Any] | None = None  # before the first rank begins
+        # After the last rank has ended, before the process is restored.
+        self.on_result: Callable[[Result], Any] | None = None
         # The choices of the run; with them, no event takes time.
         self._control: Callable[[Engine], Control] | None = None
         self._most_polls = 0
@@ -208,6 +210,8 @@ class Job:
             simulation.run()
             ending = exit_status(simulation, simulation.outcomes, self.deadlock)
             simulation.let_go()
+            if self.on_result is not None:
+                self.on_result(self._result(time.perf_counter() - begun, *ending))
         return self._result(time.perf_counter() - begun, *ending)
 
     def _transport(self) -> Transport:
