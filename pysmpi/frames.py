@@ -248,6 +248,18 @@ def suspended_frame(greenlet: Any) -> FrameType | None:
     return frame
 
 
+def suspended_stack(greenlet: Any) -> list[FrameType]:
+    """The frames of a suspended greenlet, for a debugger: the innermost outside pysmpi first."""
+    frame: FrameType | None = greenlet.gr_frame
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    found = []
+    while frame is not None:
+        found.append(frame)
+        frame = frame.f_back
+    return found
+
+
 def trace_stack(frame: FrameType | None, function: Any) -> FrameType | None:
     """Let a function trace the lines of a frame and of its callers; returns the outermost."""
     outermost = None

@@ -23,6 +23,7 @@ from typing import Any
 import greenlet
 from greenlet import getcurrent
 
+from pysmpi.frames import suspended_stack
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.runtime.lookalike import like
@@ -361,18 +362,22 @@ def outside_of_ranks() -> Iterator[None]:
 def _under_pydevd(patches: Patches) -> None:
     """Let pydevd, the debugger of debugpy, PyCharm and VS Code, stop in ranks.
 
-    A stopped thread waits for commands of the debugger's own threads. This wait belongs to no rank;
-    expressions of the user are evaluated in the stopped rank.
+    A stopped thread waits for commands of the debugger's own threads. This wait belongs to no
+    rank. Meanwhile the other ranks are shown as threads; expressions of the user are evaluated in
+    the rank whose frame is selected.
     """
     debugger = _pydevd()
     variables: Any = sys.modules.get("_pydevd_bundle.pydevd_vars")
     tracing: Any = sys.modules.get("pydevd_tracing")
-    if debugger is None or variables is None or tracing is None:
+    custom: Any = sys.modules.get("_pydevd_bundle.pydevd_custom_frames")
+    if debugger is None or variables is None or tracing is None or custom is None:
         return
     kind = type(debugger)
     real = kind.do_wait_suspend
     space = real.__globals__
     standing: dict[int, tuple[Any, Any]] = {}  # by greenlet: the rank, the thread
+    owners: dict[int, Any] = {}  # of the frames of the other ranks
+    selected: list[Any] = []  # the rank of the frame in which an expression is evaluated
 
     def do_wait_suspend(self: Any, thread: Any, *args: Any, **kwargs: Any) -> Any:
         fiber: Any = getcurrent()
@@ -381,11 +386,33 @@ def _under_pydevd(patches: Patches) -> None:
             return real(self, thread, *args, **kwargs)
         standing[id(fiber)] = rank, thread
         fiber.rank = ranks.outside
+        named = threading.main_thread()
+        name, named.name = named.name, f"rank {rank.pid}"
+        shown = []
         try:
+            for other in rank.universe.ranks:
+                if other is rank or other.fiber is None:
+                    continue
+                stack = suspended_stack(other.fiber)
+                if stack:
+                    name_of = f"rank {other.pid}"
+                    shown.append(custom.add_custom_frame(stack[0], name_of, thread.ident))
+                owners.update((id(frame), other) for frame in stack)
             return real(self, thread, *args, **kwargs)
         finally:
+            for one in shown:
+                custom.remove_custom_frame(one)
+            owners.clear()
+            named.name = name
             fiber.rank = rank
             del standing[id(fiber)]
+
+    def evaluate_expression(dbg: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+        selected.append(owners.get(id(frame)))
+        try:
+            return real_expression(dbg, frame, *args, **kwargs)
+        finally:
+            selected.pop()
 
     def evaluating(function: Callable[..., Any]) -> Callable[..., Any]:
         def evaluate(*args: Any) -> Any:
@@ -393,7 +420,7 @@ def _under_pydevd(patches: Patches) -> None:
             rank, _ = standing.get(id(fiber), (None, None))
             if rank is None:
                 return function(*args)
-            fiber.rank = rank
+            fiber.rank = rank if not selected or selected[-1] is None else selected[-1]
             try:
                 return function(*args)
             finally:
@@ -415,6 +442,8 @@ def _under_pydevd(patches: Patches) -> None:
 
     patches.set(tracing, "set_trace_to_threads", like(real_to_threads, set_trace_to_threads))
     patches.set(kind, "do_wait_suspend", like(real, do_wait_suspend))
+    real_expression = variables.evaluate_expression
+    patches.set(variables, "evaluate_expression", like(real_expression, evaluate_expression))
     patches.entry(space, "threadingCurrentThread", standing_thread)
     patches.entry(vars(variables), "eval", evaluating(eval))
     if hasattr(variables, "Exec"):

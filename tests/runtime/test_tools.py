@@ -253,6 +253,20 @@ class Client:
         return self.until(lambda message: message.get("request_seq") == number)
 
 
+def _of_another_rank(client: Client, name: str) -> tuple[list[str], list[int], str, str]:
+    """The stack of a rank that waits while another one has stopped, and values in it."""
+    (thread,) = (
+        one["id"] for one in client.ask("threads")["threads"] if one["name"] == name
+    )
+    frames = client.ask("stackTrace", threadId=thread)["stackFrames"]
+    answers = [
+        client.ask("evaluate", expression=text, frameId=frames[0]["id"], context="watch")["result"]
+        for text in ("y * 100 + x", "comm.rank, comm.size")
+    ]
+    # An installed pysmpi is a library, whose frames the debugger hides.
+    return [one["name"] for one in frames[:2]], [one["line"] for one in frames[:2]], *answers
+
+
 def test_debugpy_stops_and_evaluates_in_every_rank(tmp_path: Path) -> None:
     pytest.importorskip("debugpy", reason="debugpy is not installed")
     program = tmp_path / "prog.py"
@@ -282,8 +296,12 @@ def test_debugpy_stops_and_evaluates_in_every_rank(tmp_path: Path) -> None:
         client.ask("setBreakpoints", source={"path": str(program)}, breakpoints=[{"line": 6}])
         client.send("configurationDone")
         seen = []
+        threads = []
         for _ in range(3):
             thread = client.event("stopped")["threadId"]
+            threads.append(sorted(one["name"] for one in client.ask("threads")["threads"]))
+            if len(seen) == 2:
+                waiting = _of_another_rank(client, "rank 1")
             frame = client.ask("stackTrace", threadId=thread)["stackFrames"][0]
             answer = client.ask(
                 "evaluate", expression="comm.rank * 100 + x", frameId=frame["id"], context="watch"
@@ -298,6 +316,9 @@ def test_debugpy_stops_and_evaluates_in_every_rank(tmp_path: Path) -> None:
     finally:
         process.kill()
     assert seen == [("0", 6, 7), ("101", 6, 7), ("202", 6, 7)]
+    assert [names for names in threads if "rank 0" in names]
+    assert threads[2] == ["rank 0", "rank 1", "rank 2"]
+    assert waiting == (["work", "<module>"], [7, 9], "201", "(1, 3)")
     assert output.read_text() == "end 0\nend 1\nend 2\n"
 
 
