@@ -24,6 +24,7 @@ from importlib import import_module
 from typing import IO, Any, Protocol, TypeVar
 
 from pysmpi.checkers.session import CheckSession, add_findings, checking
+from pysmpi.explore.files import FileWatch
 from pysmpi.kernel.choices import Control
 from pysmpi.kernel.engine import Engine
 from pysmpi.runtime import simulator
@@ -76,6 +77,7 @@ class Trial:
     killed: bool = False
     trace: Any = None
     modules: Sequence[str] = ()  # that the execution has loaded for all ranks
+    shares_files: bool = False  # whether ranks used files that others had changed
 
     @property
     def failed(self) -> bool:
@@ -183,6 +185,7 @@ class Executor:
         self._simulation: Simulation | None = None
         self._begun = 0.0
         self._modules: frozenset[str] = frozenset()
+        self._files = FileWatch()
 
     def serve(self, work: Callable[[Executions], T]) -> T:
         """Prepare the job and return `work(self)`, which calls `submit` and `next`."""
@@ -250,6 +253,7 @@ class Executor:
         simulator.begin()
         self._answer = answer
         self._decider = decider
+        self._files.begin()
         self._begun = time.perf_counter()
         redirect(output.fileno())
         control, simulation = self._control, self._simulation
@@ -341,6 +345,7 @@ class Executor:
         execution.seconds = time.perf_counter() - self._begun
         execution.trace = decider.summary()
         execution.schedule = str(decider.schedule())
+        execution.shares_files = self._files.shared()
         execution.modules = [name for name in sys.modules if name not in self._modules]
         pickle.dump(execution, answer)
         answer.flush()

@@ -14,7 +14,7 @@ from pysmpi.explore.schedule import ChoiceRecord, Decisions, Replayed
 from pysmpi.explore.shrinking import Shrunk, inevitable, shorten
 from pysmpi.explore.strategy import Strategy, make_strategy
 from pysmpi.explore.systematic import SearchTree, Task, predictions
-from pysmpi.kernel.choices import Control
+from pysmpi.kernel.choices import ORDERS, Control
 
 SYSTEMATIC = "systematic"
 SENDS = ("both", "buffered", "waiting")
@@ -235,7 +235,7 @@ class Explorer:
         if not self.trees:
             self.trees = [SearchTree(settings.reduction, settings.sends != "waiting")]
         before = found.executions
-        sends = False
+        sends = files = False
         while True:
             tree = self.trees[-1]
             while not executor.busy and not self._over():
@@ -244,11 +244,18 @@ class Explorer:
                     break
                 executor.submit(tree.observer(task), task)
             if executor.idle:
-                if tree.left or settings.sends != "both" or not sends or not tree.buffered:
+                if tree.left:
                     break
-                self.trees.append(SearchTree(settings.reduction, False))
+                if settings.sends == "both" and sends and tree.buffered and not tree.order:
+                    self.trees.append(SearchTree(settings.reduction, False))
+                    continue
+                if not files or tree.order + 1 >= ORDERS:
+                    break
+                buffered = settings.sends != "waiting"
+                self.trees.append(SearchTree(settings.reduction, buffered, tree.order + 1))
                 continue
             task, execution = executor.next()
+            files = files or execution.shares_files
             trace = execution.trace
             if isinstance(trace, Trace):
                 tree.learn(task, trace)

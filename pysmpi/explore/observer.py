@@ -24,7 +24,8 @@ class Observer:
     `prefix` has the names of the events to begin with. `sleep` are events that need no exploration
     after them: the first option that is not among these is taken; if there is none, the execution
     is redundant. `buffered` says what all standard sends do. With a `strategy`, it decides sends,
-    and what follows the prefix. `located` says whether to record lines of the program.
+    and what follows the prefix. `located` says whether to record lines of the program. `order` is
+    that of ranks between decisions.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Observer:
         reduce: bool = True,
         strategy: Strategy | None = None,
         located: bool = False,
+        order: int = 0,
     ) -> None:
         self.strategy = strategy
         self.prefix = prefix
@@ -44,7 +46,7 @@ class Observer:
         self.control: Control | None = None
         self.redundant = False
         self.diverged: tuple[int, str, str] | None = None
-        self.order = 0
+        self.order = order
         self.sends: list[int] = []
         # Of each event: itself, its past, all options, and those asleep before it.
         self.events: list[Decision] = []

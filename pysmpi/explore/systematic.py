@@ -72,10 +72,14 @@ class Task:
 
 
 class SearchTree:
-    """The tree of executions under one rule for standard sends, and the branches to explore."""
+    """The tree of executions under one rule for standard sends and one order of ranks between
+    decisions, and the branches to explore."""
 
-    def __init__(self, reduction: str = "source", buffered: bool = True) -> None:
+    def __init__(
+        self, reduction: str = "source", buffered: bool = True, order: int = 0
+    ) -> None:
         self.reduction = reduction
+        self.order = order
         self.buffered = buffered
         self.root = SearchState(None, None)
         self.executions = 0  # complete ones
@@ -115,13 +119,13 @@ class SearchTree:
             for deviations, count, task in self._tasks
         ]
         figures = (self.executions, self.redundant, self.states, self.fraction, self._count)
-        return self.reduction, self.buffered, rows, tasks, figures
+        return self.reduction, self.buffered, self.order, rows, tasks, figures
 
     @classmethod
     def load(cls, data: tuple[Any, ...]) -> SearchTree:
         """The tree that `dump` described."""
-        reduction, buffered, rows, tasks, figures = data
-        tree = cls(reduction, buffered)
+        reduction, buffered, order, rows, tasks, figures = data
+        tree = cls(reduction, buffered, order)
         nodes: list[SearchState] = []
         for parent, event, options, sleep, branches in rows:
             node = nodes[parent].child(event) if parent >= 0 else tree.root
@@ -141,7 +145,9 @@ class SearchTree:
 
     def observer(self, task: Task) -> Observer:
         """The decider of the execution that explores a branch."""
-        return Observer(task.prefix(), task.sleep, task.buffered, self.reduction != "none")
+        return Observer(
+            task.prefix(), task.sleep, task.buffered, self.reduction != "none", order=self.order
+        )
 
     def estimate(self) -> float | None:
         """About how many executions the whole tree has; None if that is not known."""

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind, depth
 from pysmpi.kernel.choices import Alternative
 
+# Steps in a row after which a rank gets the lowest priority: it may wait in a loop for the others.
+SPINS = 100
 STEPS = 50  # the assumed steps of a run, as long as none is known
 
 
@@ -29,6 +31,7 @@ class Priorities(Seeded):
         self._changes: set[int] = set()
         self._priority: dict[int, float] = {}
         self._lowest = 0.0
+        self._last = self._alone = -1
 
     def start(self, run: int) -> None:
         self._step = 0
@@ -36,6 +39,7 @@ class Priorities(Seeded):
         self._changes = set(self.random.sample(range(length), self.depth - 1))
         self._priority = {}
         self._lowest = 0.0
+        self._last = self._alone = -1
 
     def _first(self, options: Sequence[Alternative]) -> int:
         for pid in sorted({option.pid for option in options}):
@@ -49,6 +53,14 @@ class Priorities(Seeded):
             self._lowest -= 1.0
             self._priority[options[i].pid] = self._lowest
             i = self._first(options)
+        pid = options[i].pid
+        self._alone = self._alone + 1 if pid == self._last else 0
+        self._last = pid
+        if self._alone >= SPINS:
+            # It waits in a loop for what only others can do.
+            self._alone = 0
+            self._lowest -= 1.0
+            self._priority[pid] = self._lowest
         self._step += 1
         own = [j for j, option in enumerate(options) if option.pid == options[i].pid]
         return self.random.choice(own)

@@ -1,0 +1,92 @@
+"""Files that ranks share outside of MPI: what one rank writes, another one reads or writes.
+
+The order of ranks between decisions matters only for these. An execution finds them with an audit
+hook of Python; it is a process of its own, so the hook needs no end.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from pysmpi.mpi.base.ranks import current
+from pysmpi.runtime.lookalike import like
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# Events whose first argument, or two, are paths that change.
+_CHANGES = {
+    "os.remove": 1, "os.rename": 2, "os.rmdir": 1, "os.mkdir": 1, "os.truncate": 1,
+    "os.link": 2, "os.symlink": 2, "os.utime": 1,
+}  # fmt: skip
+_LISTS = ("os.listdir", "os.scandir")
+
+
+class FileWatch:
+    """The ranks that look at files, and those that change them, outside of MPI calls."""
+
+    def __init__(self) -> None:
+        self._readers: dict[str, set[int]] = {}
+        self._writers: dict[str, set[int]] = {}
+        # Directories: who looked at their entries, and who may have changed these.
+        self._listers: dict[str, set[int]] = {}
+        self._entries: dict[str, set[int]] = {}
+        self._on = True
+
+    def begin(self) -> None:
+        """Watch this process, from now on."""
+        sys.addaudithook(self._hook)
+        real = os.stat
+
+        def stat(*args: Any, **kwargs: Any) -> Any:
+            # `os.path.exists` and its like; audit hooks do not hear of them.
+            if args and self._on:
+                self._note(args[0], self._readers)
+            return real(*args, **kwargs)
+
+        os.stat = like(real, stat)
+
+    def shared(self) -> bool:
+        """Whether a rank used what another one changed; ends the watch."""
+        self._on = False
+        return _meet(self._writers, self._readers, True) or _meet(
+            self._entries, self._listers, False
+        )
+
+    def _hook(self, event: str, args: tuple[Any, ...]) -> None:
+        if not self._on:
+            return
+        if event == "open":
+            path, _, flags = args
+            self._note(path, self._writers if flags & _WRITES else self._readers)
+        elif event in _CHANGES:
+            for path in args[: _CHANGES[event]]:
+                self._note(path, self._writers)
+        elif event in _LISTS:
+            self._note(args[0], self._listers)
+
+    def _note(self, path: Any, users: dict[str, set[int]]) -> None:
+        rank = current()
+        if rank.program is None or rank.in_call or not isinstance(path, (str, bytes, os.PathLike)):
+            return  # outside of ranks, a call of MPI, or a descriptor
+        self._on = False  # what this does is not the program's
+        try:
+            name = os.path.abspath(os.fsdecode(path))
+            self._add(users, name, rank.pid)
+            if users is self._writers:
+                self._add(self._entries, os.path.dirname(name), rank.pid)
+        finally:
+            self._on = True
+
+    @staticmethod
+    def _add(users: dict[str, set[int]], name: str, pid: int) -> None:
+        users.setdefault(name, set()).add(pid)
+
+
+def _meet(writers: dict[str, set[int]], readers: dict[str, set[int]], among: bool) -> bool:
+    """Whether a rank read what another one wrote; or wrote it, too, if `among` is true."""
+    for path, pids in writers.items():
+        users = readers.get(path, set())
+        if len(pids | users) > 1 and (users or (among and len(pids) > 1)):
+            return True
+    return False
