@@ -1,8 +1,14 @@
-"""Programs that fail in rare orders only: found, repeated from the printed command, shrunk."""
+"""Programs that fail in rare orders only: found, repeated from the printed command, shrunk.
+
+`programs/` holds small ones. Those of `applications/` have the size of the programs of `apps/`: all
+of them run in the usual order, and three are explored; `PYSMPI_ALL_ORDERS=1` explores all of them,
+also with `pct`.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from pathlib import Path
@@ -66,6 +72,64 @@ def test_rare_orders_are_found_repeated_and_shrunk(
     assert status_of(shlex.split(failure["command"])[1:]) in (1, 3)
     again = capsys.readouterr().err
     assert code in again and "not the recorded run" not in again
+
+
+APPLICATIONS = Path(__file__).parent / "applications"
+
+# Program, ranks, arguments, cause, most executions, most deviations after shrinking.
+APPLICATION_BUGS = [
+    ("work_queue", 3, ["2"], "PSM102", 60, 2),
+    ("halo_exchange", 4, [], "PSM102", 60, 4),
+    ("load_balancer", 3, [], "PSM101", 60, 3),
+    ("ticket_lock", 3, [], "PSM102", 60, 3),
+    ("token_termination", 5, ["3"], "PSM102", 60, 7),
+    ("pipelined_sort", 3, [], "PSM102", 60, 2),
+    ("key_value_store", 4, [], "PSM102", 60, 2),
+    ("checkpoint", 3, [], "PSM102", 60, 3),
+    ("event_log", 3, ["FILE"], "PSM102", 60, 2),
+    ("parameter_study", 3, ["FILE"], "PSM102", 60, 1),
+]
+EXPLORED = ("halo_exchange", "key_value_store", "parameter_study")
+ALL = os.environ.get("PYSMPI_ALL_ORDERS") == "1"
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "arguments", "code", "most", "deviations"),
+    APPLICATION_BUGS,
+    ids=[b[0] for b in APPLICATION_BUGS],
+)
+def test_rare_orders_of_applications(
+    name: str,
+    ranks: int,
+    arguments: list[str],
+    code: str,
+    most: int,
+    deviations: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = str(APPLICATIONS / f"{name}.py")
+    arguments = [str(tmp_path / "log") if word == "FILE" else word for word in arguments]
+    plain = ["run", "-q", "-n", str(ranks), "--compute", "none", program, *arguments]
+    assert status_of(plain) == 0, capsys.readouterr().err
+    if name not in EXPLORED and not ALL:
+        return
+    search = ["explore", "-q", "-n", str(ranks), "--runs", str(most), "--check", "none"]
+    # Executions at the same time would share the plain file.
+    search += ["-j", "1" if name == "parameter_study" else "2", "--timeout", "20"]
+    assert status_of([*search, "--json", "found.json", program, *arguments]) == 1
+    failure = json.loads(Path("found.json").read_text())["failures"][0]
+    assert failure["cause"].startswith(code)
+    assert failure["deviations"] <= deviations
+    assert failure["ranks"] <= ranks
+    assert status_of(shlex.split(failure["command"])[1:]) in (1, 3)
+    again = capsys.readouterr().err
+    assert code in again and "not the recorded run" not in again
+    if ALL:
+        pct = [*search, "--schedule", "pct:3", "--no-shrink", "--database", "none", "--runs", "300"]
+        assert status_of([*pct, program, *arguments]) == 1
 
 
 def test_a_known_failure_is_tried_first(

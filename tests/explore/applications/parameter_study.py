@@ -1,16 +1,14 @@
 """A parameter study: ranks take cases, and each appends its results to one table, a plain file.
 
-The error: the rank that has the first case writes the head of the table, and nobody waits for it. It
-is usually the first to run.
+The error: the rank that has the first case writes the head of the table, and nobody waits for it.
+It is usually the first to run.
 """
 
 from __future__ import annotations
 
 import csv
 import os
-import shutil
 import sys
-import tempfile
 from dataclasses import astuple, dataclass, fields
 
 from mpi4py import MPI
@@ -58,9 +56,8 @@ class Table:
 
 def main() -> None:
     comm = MPI.COMM_WORLD
-    cases = int(sys.argv[1]) if len(sys.argv) > 1 else 2 * comm.size
-    directory = comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None)
-    table = Table(os.path.join(directory, "table.csv"))
+    cases = 2 * comm.size
+    table = Table(sys.argv[1])
     if comm.rank == 0:
         table.head()
     for case in range(comm.rank, cases, comm.size):
@@ -68,7 +65,7 @@ def main() -> None:
     comm.Barrier()
     if comm.rank == 0:
         rows = table.read()
-        shutil.rmtree(directory)
+        os.remove(table.path)
         assert len(rows) == cases and "case" in rows[0], f"the first row is {rows[0]}"
         assert sorted(int(row["case"]) for row in rows) == list(range(cases))
 

@@ -76,7 +76,7 @@ def work(comm: MPI.Comm) -> None:
 
 def main() -> None:
     comm = MPI.COMM_WORLD
-    pieces = int(sys.argv[1]) if len(sys.argv) > 1 else 4
+    pieces = max(2, int(sys.argv[1])) if len(sys.argv) > 1 else 4
     if comm.rank:
         work(comm)
         return
