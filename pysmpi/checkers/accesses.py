@@ -52,17 +52,18 @@ _WRITERS = frozenset(
     "__setitem__".split()
 )
 _BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try)  # whose body may share their line
-_KNOWN: dict[CodeType, dict[int, list[Use]]] = {}
+# By the identity of a code, whose hash takes long, with the code itself.
+_KNOWN: dict[int, tuple[CodeType, dict[int, list[Use]]]] = {}
 
 
 def uses_of(code: CodeType) -> dict[int, list[Use]]:
     """The uses of memory in a file, by line; empty if there is no source."""
-    known = _KNOWN.get(code)
+    known = _KNOWN.get(id(code))
     if known is None:
         if len(_KNOWN) > 10_000:
             _KNOWN.clear()
-        known = _KNOWN[code] = _of_file(code.co_filename)
-    return known
+        known = _KNOWN[id(code)] = code, _of_file(code.co_filename)
+    return known[1]
 
 
 _FILES: dict[tuple[str, int], dict[int, list[Use]]] = {}

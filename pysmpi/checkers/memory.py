@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -135,7 +135,8 @@ class MemoryWatch:
     def __init__(self) -> None:
         self.watched: dict[int, dict[Any, Watched]] = {}  # by pid, by key
         self.tracing: set[int] = set()
-        self._program: dict[Any, bool] = {}
+        # Whether a code is the program's, by its identity: its hash takes long. The codes are kept.
+        self._program: dict[int, tuple[CodeType, bool]] = {}
 
     def watch(self, rank: Rank, key: Any, regions: Sequence[WatchedRegion], told: Told) -> None:
         """Tell of the uses of some memory of the running rank, until `forget(rank, key)`."""
@@ -154,6 +155,18 @@ class MemoryWatch:
                 if sys.gettrace() == self._called:
                     sys.settrace(None)
 
+    def pause(self) -> bool:
+        """Trace no functions until `proceed`: those of MPI are no uses. Whether it did."""
+        paused = bool(self.tracing) and sys.gettrace() == self._called
+        if paused:
+            sys.settrace(None)
+        return paused
+
+    def proceed(self, rank: Rank, paused: bool) -> None:
+        """A call of MPI is over, at whose beginning the tracing of its rank was paused or not."""
+        if rank.pid in self.tracing and (paused or sys.gettrace() is None):
+            sys.settrace(self._called)
+
     def _begin(self, rank: Rank) -> None:
         if current() is not rank or (sys.gettrace() not in (None, self._called)):
             return  # a debugger or coverage has the function
@@ -163,12 +176,12 @@ class MemoryWatch:
 
     def _is_program(self, frame: FrameType) -> bool:
         code = frame.f_code
-        known = self._program.get(code)
+        known = self._program.get(id(code))
         if known is None:
             site = call_site(frame) if not is_ours(code.co_filename) else None
-            known = site is not None and site.file == code.co_filename
-            self._program[code] = known
-        return known
+            known = code, site is not None and site.file == code.co_filename
+            self._program[id(code)] = known
+        return known[1]
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event != "call":

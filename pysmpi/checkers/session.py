@@ -155,7 +155,7 @@ class CheckSession:
         made, returned, failed = self._made, self._returned, self._failed
         simulation = self.simulation
         assert simulation is not None
-        engine, universe = simulation.engine, simulation.universe
+        engine, universe, memory = simulation.engine, simulation.universe, self.memory
         open_calls, by_process = self._open, self._calls
         silent = procedure.kind is CallKind.LOCAL and procedure.name.startswith("Get_")
 
@@ -167,6 +167,7 @@ class CheckSession:
             if call is None or call.procedure is not procedure or id(call) in open_calls:
                 return function(*values, **named)
             key, process = id(call), rank.process
+            paused = memory.pause()
             open_calls.add(key)
             outer = by_process.get(process)
             by_process[process] = call
@@ -193,6 +194,8 @@ class CheckSession:
                     by_process.pop(process, None)
                 else:
                     by_process[process] = outer
+                if memory.tracing:
+                    memory.proceed(rank, paused)
 
         return observed
 
