@@ -90,6 +90,7 @@ class ImportSystem:
         self.rewriter: Any = None  # compiles modules of the program, see shadow/install.py
         self.given: dict[str, GivenLoader] = {}
         self.assigned = Assigned(exchange)
+        self.begin_own: list[Callable[[CodeType], Any]] = []  # before a module of a rank
         self.begin_shared: list[Callable[[], Any]] = [self.assigned.begin_shared]
         self.end_shared: list[Callable[[], Any]] = [self.assigned.end_shared]
         self._depths: dict[int, int] = {}  # of imports of shared modules, of states
@@ -302,6 +303,8 @@ class ImportSystem:
                 self._execute_shared(original, loader, module)
                 return
             code = self._code(loader, name)
+            for begin in self.begin_own:
+                begin(code)
             stopwatch = self.stopwatch
             pauses = stopwatch.release()
             shared, self.importing_shared = self.importing_shared, 0

@@ -21,6 +21,7 @@ from pysmpi.runtime import (
     logging_state,
     mpi4py_package,
     outside,
+    own_streams,
     randomness,
     simulator,
     sockets,
@@ -104,6 +105,7 @@ class Interpreter:
         self.callers_hook: Any = sys.excepthook
         simulator.begin()
         self.exchange: Exchange | None = None
+        self.own_streams: own_streams.OwnStreams | None = None
         self.shared_state: SharedState | None = None
 
     def __enter__(self) -> Interpreter:
@@ -136,7 +138,9 @@ class Interpreter:
             }
             self.rules.kinds.clear()  # programs may find packages with these names in other places
         self.exchange = exchange = Exchange(table, outer, version_of)
+        self.own_streams = own_streams.install(patches, exchange)
         imports = ImportSystem(self.rules, exchange, self.stopwatch)
+        imports.begin_own.append(self.own_streams.give)
         if self.mpi is not None:
             patches.entry(vars(self.mpi), "__spec__", self.mpi.__spec__)  # imports set it
             mpi4py_package.provide(imports, self.mpi, self.arrive or (lambda: None))
@@ -202,6 +206,13 @@ class Interpreter:
         outside.
         """
         try:
+            return self._live(rank_environment, program)
+        finally:
+            if self.own_streams is not None:
+                self.own_streams.flush(rank_environment)
+
+    def _live(self, rank_environment: RankEnvironment, program: RankProgram | None) -> Any:
+        try:
             value = self._run(rank_environment, program or self.program)
         except (exits.HardExit, GreenletExit, KeyboardInterrupt):
             raise
@@ -223,6 +234,8 @@ class Interpreter:
         return value
 
     def _run(self, rank_environment: RankEnvironment, program: RankProgram) -> Any:
+        if self.own_streams is not None:
+            program.starting = self.own_streams.give
         try:
             return program.run()
         finally:

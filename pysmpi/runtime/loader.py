@@ -47,6 +47,7 @@ class RankProgram:
     private: tuple[str, ...] = ()
     flags = PythonFlags()
     rewriter: Any = None  # compiles the program with other functions, see shadow/install.py
+    starting: Callable[[CodeType], Any] | None = None  # gets the code that a rank is about to run
 
     def prepare(self) -> None:
         """Find and compile the program, once for all ranks; raises `SyntaxError`."""
@@ -71,6 +72,9 @@ class FunctionProgram(RankProgram):
         self.name = getattr(function, "__qualname__", repr(function))
 
     def run(self) -> Any:
+        code = getattr(self.function, "__code__", None)
+        if self.starting is not None and code is not None:
+            self.starting(code)
         return self.function(*self.args, **self.kwargs)
 
 
@@ -103,6 +107,8 @@ class _MainProgram(RankProgram):
             # The table of modules need not be searched for what the rank has added.
             environment.state.modules["__main__"] = module
         sys.modules["__main__"] = module
+        if self.starting is not None:
+            self.starting(self.code)
         exec(self.code, namespace)
 
     def _rewritten(self, source: str | bytes | None, name: str) -> CodeType | None:

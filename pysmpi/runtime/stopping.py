@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 from greenlet import getcurrent
 
 from pysmpi.mpi.base.ranks import Rank, Stop, fiber_of
+from pysmpi.runtime.own_streams import all_streams
 
 _signal: Any = importlib.import_module("_signal")  # the interpreter's own, see `_late`
 
@@ -225,9 +226,11 @@ class Silence:
             return
         streams = {
             id(stream): stream
-            for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+            for stream in (
+                *all_streams(), sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__
+            )
             if stream is not None
-        }
+        }  # fmt: skip
         for stream in streams.values():
             with contextlib.suppress(Exception):
                 stream.flush()

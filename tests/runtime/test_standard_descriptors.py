@@ -178,3 +178,51 @@ def test_nothing_remains_of_it_after_a_run(write):
         [sys.executable, path], capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
     assert done.stdout.splitlines() == ["rank 0", "rank 2", "rank 0", "rank 2", "end"], done.stderr
+
+
+BUFFERED = """
+import os, sys
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+rank = world.rank
+name = f"log.{rank}"
+
+print("one", rank)
+world.Barrier()
+file = os.open(name, os.O_CREAT | os.O_WRONLY)
+saved = os.dup(1)
+os.dup2(file, 1)
+print("two", rank)
+world.Barrier()
+if rank == 1:
+    sys.stdout.flush()
+os.write(1, b"direct\\n")
+world.Barrier()
+os.dup2(saved, 1)
+print("three", rank, sys.stdout is sys.__stdout__, sys.stdout.name, sys.stdout.fileno())
+if rank == 2:
+    os.dup2(file, 1)
+if len(sys.argv) > 1:
+    world.recv(source=rank)
+"""
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_buffered_text_goes_where_it_goes_in_a_process(tmp_path, stopped):
+    (tmp_path / "program.py").write_text(BUFFERED)
+    environ = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "3", "program.py", *["x"] * stopped],
+        capture_output=True, text=True, timeout=300, cwd=tmp_path, env=environ,
+    )  # fmt: skip
+    assert done.returncode == (3 if stopped else 0), done.stderr
+
+    def text(rank: int) -> str:
+        last = f"three {rank} True <stdout> 1\n"
+        return f"one {rank}\ntwo {rank}\n{last}" if rank != 1 else last
+
+    # As under mpiexec with three processes.
+    assert sorted(done.stdout.splitlines()) == sorted((text(0) + text(1)).splitlines())
+    assert (tmp_path / "log.0").read_text() == "direct\n"
+    assert (tmp_path / "log.1").read_text() == "one 1\ntwo 1\ndirect\n"
+    assert (tmp_path / "log.2").read_text() == "direct\n" + text(2)
