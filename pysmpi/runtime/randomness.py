@@ -135,8 +135,7 @@ def patch_numpy(patches: Patches, module: ModuleType) -> None:
             seed = _next_seed(environment)
         return real_default_rng(seed)
 
-    seed = like(real_seed, seed)
-    seed.__qualname__ = "seed"
+    seed = like(module.seed, seed)
     default_rng = like(real_default_rng, default_rng)
     for owner in (module, low):
         patches.set(owner, "seed", seed)
