@@ -236,7 +236,7 @@ class Silence:
                 stream.flush()
             had = vars(stream).get("write") if hasattr(stream, "__dict__") else None
             try:
-                stream.write = len  # type: ignore[method-assign]
+                stream.write = len
             except AttributeError:
                 continue
             self._undo.append(partial(_restore, stream, had))
