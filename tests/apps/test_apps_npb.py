@@ -30,9 +30,25 @@ def results(output: str) -> list[str]:
     return [line for line in output.splitlines() if not re.match(" (Time in|Mop/s)", line)]
 
 
+RUNS: dict[str, subprocess.CompletedProcess[str]] = {}
+
+
+@pytest.fixture
+def class_s(simulated):
+    """Runs a benchmark of class S, once for all tests."""
+
+    def run(ranks, program, arguments):
+        key = " ".join((program, *arguments))
+        if key not in RUNS:
+            RUNS[key] = simulated(ranks, program, *arguments, "--class", "S")
+        return RUNS[key]
+
+    return run
+
+
 @pytest.mark.parametrize("ranks, program, arguments", CASES)
-def test_class_s_verifies(simulated, ranks, program, arguments):
-    done = simulated(ranks, program, *arguments, "--class", "S")
+def test_class_s_verifies(class_s, ranks, program, arguments):
+    done = class_s(ranks, program, arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search("Verification *= *SUCCESSFUL", done.stdout)
 
@@ -42,10 +58,10 @@ def test_class_s_verifies(simulated, ranks, program, arguments):
     "ranks, program, arguments",
     [case for case in CASES if case.id in ("is", "mg", "ft", "dt-bh")],
 )
-def test_results_are_those_of_real_ranks(mpiexec, simulated, ranks, program, arguments):
+def test_results_are_those_of_real_ranks(mpiexec, class_s, ranks, program, arguments):
     real = mpiexec(ranks, program, *arguments)
     assert real.returncode == 0, real.stdout + real.stderr
-    assert results(simulated(ranks, program, *arguments).stdout) == results(real.stdout)
+    assert results(class_s(ranks, program, arguments).stdout) == results(real.stdout)
 
 
 @pytest.mark.parametrize("ranks", [32])

@@ -35,8 +35,8 @@ def stored(configuration: str) -> list[Row]:
         ]  # fmt: skip
 
 
-@pytest.mark.parametrize("ranks", [5, 16])
-@pytest.mark.parametrize("model", ["default", "hybrid"])
+# Rows of few ranks, whose messages seldom meet, are compared for one of the two files.
+@pytest.mark.parametrize(("model", "ranks"), [("default", 16), ("hybrid", 16), ("hybrid", 5)])
 @pytest.mark.parametrize("platform", MODEL_PLATFORMS)
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
 def test_as_smpi(configuration, platform, model, ranks, tmp_path):
@@ -56,7 +56,7 @@ def test_as_smpi(configuration, platform, model, ranks, tmp_path):
 def test_the_stored_rows_are_smpi_s(tmp_path):
     smpi = Smpi(tmp_path)
     for number, (configuration, options) in enumerate(CONFIGURATIONS.items()):
-        for row in stored(configuration)[number::40]:
+        for row in stored(configuration)[number::60]:
             made = smpi.seconds(
                 row.platform, row.model, row.ranks, row.pattern, row.nbytes, options
             )

@@ -60,6 +60,25 @@ def star(s, c):
                 s.send(peer, c.nbytes)
 '''
 
+SELECTOR = '''
+from pysmpi.collectives.registry import Selector, add_selector
+
+add_selector(Selector("stars", "broadcasts as stars", {"bcast": lambda call: "outside_star"}))
+'''
+
+STRATEGY = '''
+from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind
+
+
+class Last(Seeded):
+    def step(self, options):
+        return len(options) - 1
+
+
+KIND = StrategyKind("last", "the last option at every step", lambda argument, seed: Last(seed))
+STRATEGIES.add(KIND)
+'''
+
 ZONE = '''
 from dataclasses import dataclass
 
@@ -183,7 +202,8 @@ class Quiet(Checker):
 GROUPS = {
     "models": MODEL,
     "memory_models": MEMORY_MODEL,
-    "collectives": ALGORITHM,
+    "collectives": ALGORITHM + SELECTOR,
+    "strategies": STRATEGY,
     "zones": ZONE,
     "protocols": PROTOCOL,
     "trace_formats": TRACE_FORMAT,
@@ -203,6 +223,25 @@ elif comm.rank == 1:
     comm.recv(source=0)
     comm.send(b"", 0)
 comm.bcast(b"x" * 5)
+"""
+
+BROADCAST = """\
+import numpy
+from mpi4py import MPI
+
+MPI.COMM_WORLD.Bcast(numpy.zeros(100000, "b"))
+if MPI.COMM_WORLD.rank == 7:
+    print(MPI.Wtime())
+"""
+
+WILDCARD = """\
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+if comm.rank:
+    comm.send(comm.rank, 0)
+else:
+    print(*(comm.recv() for _ in range(1, comm.size)))
 """
 
 RING = """\
@@ -273,6 +312,32 @@ def test_a_memory_model(outside):
 def test_an_algorithm(outside):
     assert "outside_star" in outside("collectives", "bcast").stdout
     outside("run", "-n", 3, "--coll", "bcast=outside_star", "--compute", "none", "program.py")
+
+
+def test_a_selector(outside):
+    """Its choice takes what its algorithm takes, and its name is among the selectors."""
+    (outside.folder / "broadcast.py").write_text(BROADCAST)
+    times = [
+        outside("run", "-n", 8, "--map-by", "node", *choice, "--compute", "none", "-q",
+                "broadcast.py").stdout
+        for choice in (("--selector", "stars"), ("--coll", "bcast=outside_star"),
+                       ("--selector", "ompi"))
+    ]  # fmt: skip
+    assert times[0] == times[1] != times[2]
+    assert "stars" in outside("collectives").stdout
+    wrong = outside("run", "-n", 2, "--selector", "start", "program.py", status=2)
+    assert "did you mean stars?" in wrong.stderr
+
+
+def test_a_strategy(outside):
+    (outside.folder / "wildcard.py").write_text(WILDCARD)
+    found = {
+        name: outside("run", "-n", 4, "-q", "--schedule", name, "--compute", "none",
+                      "wildcard.py").stdout
+        for name in ("time", "last")
+    }  # fmt: skip
+    assert found["time"] == "1 2 3\n" != found["last"]
+    assert sorted(found["last"].split()) == ["1", "2", "3"]
 
 
 def test_a_kind_of_zone(outside):
