@@ -96,6 +96,8 @@ class CachedCall:
             schedule.sizes = last.sizes
         if schedule.tags == last.tags:
             schedule.tags = last.tags
+        if schedule.amounts == last.amounts:
+            schedule.amounts = last.amounts
 
 
 _cache = ScheduleCache()

@@ -19,7 +19,7 @@ from importlib.machinery import (
     SourceFileLoader,
     SourcelessFileLoader,
 )
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from pysmpi.errors import UsageError
@@ -75,6 +75,8 @@ class FunctionProgram(RankProgram):
         code = getattr(self.function, "__code__", None)
         if self.starting is not None and code is not None:
             self.starting(code)
+        if not self.args and not self.kwargs:
+            return self.function()
         return self.function(*self.args, **self.kwargs)
 
 
@@ -109,7 +111,8 @@ class _MainProgram(RankProgram):
         sys.modules["__main__"] = module
         if self.starting is not None:
             self.starting(self.code)
-        exec(self.code, namespace)
+        # Like `exec`, but without a C frame, which each switch of ranks would copy.
+        FunctionType(self.code, namespace)()
 
     def _rewritten(self, source: str | bytes | None, name: str) -> CodeType | None:
         """The code with replaced functions; None if there are none to replace."""

@@ -46,16 +46,19 @@ NAMED = 1 << 16  # ranks up to this number have a frame of their name
 # Crashes
 
 
-def named(pid: int, body: Callable[[], Any]) -> Callable[[], Any]:
+def named(pid: int, body: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """`body` below a frame with the name of a rank, which `faulthandler` shows in a crash."""
     if pid >= NAMED:
         return body
     code = _frame.__code__.replace(co_name=f"rank {pid}", co_qualname=f"rank {pid}")
-    return FunctionType(code, {}, argdefs=(body,))
+    return FunctionType(code, _NO_GLOBALS, argdefs=(body,))
 
 
-def _frame(body: Callable[[], Any]) -> Any:
-    return body()
+def _frame(rank: Any, main: Any, body: Callable[[Any, Any], Any]) -> Any:
+    return body(rank, main)
+
+
+_NO_GLOBALS: dict[str, Any] = {}
 
 
 def patch_faulthandler(patches: Patches, module: ModuleType) -> None:

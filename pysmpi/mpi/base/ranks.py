@@ -300,6 +300,9 @@ class Rank(Owner):
 class Fiber(greenlet):
     """A greenlet that runs the code of a rank: its main program, or one of its threads."""
 
+    # Of each fiber; a greenlet has a dictionary for others, which takes memory once it is used.
+    __slots__ = ("rank", "process", "gate", "record", "state")
+
     rank: Rank
     process: Process
     gate: KernelRequest | None
