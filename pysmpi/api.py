@@ -24,6 +24,7 @@ from pysmpi.runtime.loader import FunctionProgram, RankProgram, find_program
 from pysmpi.runtime.options import (
     FIELDS,
     OnDeadlock,
+    OnFailure,
     Options,
     Path,
     ReductionOrder,
@@ -102,6 +103,7 @@ def run(
     report: Path | None = None,
     on_deadlock: OnDeadlock = "report",
     fault: Sequence[str] | str = (),
+    on_failure: OnFailure = "end",
     private: Sequence[str] = (),
     shared: Sequence[str] = (),
     sample: Sequence[str] | str = (),

@@ -41,6 +41,7 @@ def summary(result: Result) -> str:
         lines += result.analysis["text"]
     elif result.limit is not None:
         lines.append(f"limit: {result.limit}")
+    lines += [f"failed: {one}" for one in result.lost]
     if result.unreceived is not None:
         lines.append(f"warning: {result.unreceived}")
     if result.host_speed is not None:
@@ -71,6 +72,7 @@ def _untimed(result: Result) -> str:
     ]
     if result.schedule_note is not None:
         lines.append(result.schedule_note)
+    lines += [f"failed: {one}" for one in result.lost]
     if result.unreceived is not None:
         lines.append(f"warning: {result.unreceived}")
     return "\n".join(f"pysmpi: {line}" for line in lines)

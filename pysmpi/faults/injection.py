@@ -143,9 +143,14 @@ class Injection:
                 self._at(one)
 
     def _drawn(self, faults: RandomFaults) -> list[Fault]:
-        """The first failure; it ends the job."""
+        """The first failure, which ends the job; or one of each rank, if the others go on."""
         generator = random.Random(f"faults {self.seed}")
         ranks = self.simulation.universe.ranks
+        if self.simulation.universe.tolerant:
+            return [
+                Fault("rank", str(rank.pid), generator.expovariate(faults.rate), None, faults.text)
+                for rank in ranks
+            ]
         date = generator.expovariate(faults.rate * len(ranks))
         rank = generator.randrange(len(ranks))
         return [Fault("rank", str(rank), date, None, faults.text)]
@@ -317,6 +322,12 @@ class Injection:
         if self.report is not None:
             return
         simulation = self.simulation
+        if ranks and simulation.universe.tolerant:
+            for rank in ranks:
+                where = fault.origin or f"--fault {fault.text}"
+                simulation.survive(rank, f"failed at t={text.seconds(fault.date)}, {where}")
+                simulation.kill(rank)
+            return
         finder = WaitFinder(simulation)
         waits = [wait for rank in simulation.waiting() for wait in finder.waits(rank)]
         lost = {rank.pid for rank in ranks}

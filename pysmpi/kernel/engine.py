@@ -8,7 +8,7 @@ from typing import Any, Final, Optional
 
 from pysmpi.kernel.choices import Control
 from pysmpi.kernel.events import Event
-from pysmpi.kernel.matching import is_wild, mailbox_of
+from pysmpi.kernel.matching import hopeless, is_wild, mailbox_of, undeliverable
 from pysmpi.kernel.meter import KERNEL, SOLVER, START
 from pysmpi.kernel.plan import Gap, Port, Transport
 from pysmpi.kernel.requests import (
@@ -316,7 +316,7 @@ class Engine(AbstractEngine):
     def post_send(self, send: Send) -> None:
         """Offer a message; start its flow when the protocol lets it start."""
         closed = send.context.closed
-        if closed is not None and send.source in closed:
+        if closed is not None and (send.source in closed or undeliverable(send)):
             send.complete(self.now)
             return
         self.order += 1
@@ -363,7 +363,7 @@ class Engine(AbstractEngine):
     def post_receive(self, receive: Receive) -> None:
         """Match a receive with a message, now or when one arrives."""
         closed = receive.context.closed
-        if closed is not None and receive.destination in closed:
+        if closed is not None and (receive.destination in closed or hopeless(receive)):
             receive.complete(self.now)
             return
         self.order += 1
@@ -387,8 +387,11 @@ class Engine(AbstractEngine):
     def post_probe(self, receive: Receive) -> None:
         """Complete `receive`, without removing the message, when there is a matching message.
 
-        `receive.message` is then this send.
+        `receive.message` is then this send, or None if the message can never come.
         """
+        if receive.context.closed is not None and hopeless(receive):
+            receive.complete(self.now)
+            return
         self.order += 1
         receive.order = self.order
         box = mailbox_of(receive)

@@ -577,3 +577,27 @@ def chained(first: KernelRequest) -> "dict[int, KernelRequest]":
         append(chains, key_of(request.source, request.tag), request)
         request = following
     return chains
+
+
+def hopeless(receive: Receive) -> bool:
+    """Whether no message can come, because its source has failed: the receive is then truncated.
+
+    A receive from any source ends, too, until its rank has acknowledged the failures.
+    """
+    lost = receive.context.lost
+    if lost is None:
+        return False
+    if receive.source == ANY:
+        receive.truncated = receive.destination in lost.wary
+    elif receive.source in lost.sources:
+        receive.truncated = mailbox_of(receive).peek(receive) is None
+    return receive.truncated
+
+
+def undeliverable(send: Send) -> bool:
+    """Whether the destination of a message has failed: its send then ends without it."""
+    lost = send.context.lost
+    if lost is None or send.destination not in lost.destinations:
+        return False
+    send.detached = False
+    return True

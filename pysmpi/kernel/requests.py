@@ -174,6 +174,20 @@ class Context:
         # The context of the other side, if the messages of the members go there.
         self.peer: Optional[Context] = None
         self.closed: Optional[set[int]] = None
+        self.lost: Optional[Losses] = None  # only if `closed` is a set
+
+
+class Losses:
+    """The failed processes among those that exchange messages in a context.
+
+    `destinations` and `sources` are their ranks, as in messages. Receives from any source end at
+    `wary` destinations, which have not acknowledged all failures.
+    """
+
+    def __init__(self) -> None:
+        self.destinations: set[int] = set()
+        self.sources: set[int] = set()
+        self.wary: set[int] = set()
 
 
 class Envelope(KernelRequest):

@@ -11,6 +11,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
+from pysmpi.runtime.exits import end_by_signal
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.descriptors import STANDARD
@@ -203,6 +204,8 @@ def _patch_pid(patches: Patches) -> None:
         rank_environment = here()
         if rank_environment is not None and pid == FIRST_PID + rank_environment.number:
             pid = process()
+            if simulates():
+                end_by_signal(signal)
         real_kill(pid, signal)
 
     patches.set(os, "getpid", like(real_getpid, getpid))

@@ -115,12 +115,12 @@ def _abort(simulation: Simulation) -> tuple[int, str]:
     )
 
 
-def _hard_exit(found: tuple[Rank, int, CallSite | None]) -> tuple[int, str]:
-    rank, status, site = found
+def _hard_exit(found: tuple[Rank, int, CallSite | None, str]) -> tuple[int, str]:
+    rank, status, site, how = found
     kind = diagnostics.Aborted
     at = f" at {site}" if site is not None else ""
     return status, (
-        f"{kind.code} {kind.title}: rank {rank.pid} called os._exit({status}) before "
+        f"{kind.code} {kind.title}: rank {rank.pid} {how or f'called os._exit({status})'} before "
         f"MPI.Finalize{at}, which ends the job under a launcher\n"
         f"  help: pysmpi explain {kind.code}"
     )

@@ -6,6 +6,7 @@ import atexit
 import builtins
 import operator
 import os
+import signal
 import sys
 import traceback
 import weakref
@@ -20,8 +21,8 @@ from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.rank_environment import RankEnvironment, here
 from pysmpi.runtime.simulator import simulates
 
-# Ends a rank of a universe at once, with an exit status.
-EXIT_HARD: StateSlot[ranks.Universe, Callable[[ranks.Rank, int], None]] = StateSlot(ranks.Universe)
+# Ends a rank of a universe at once, with an exit status, and a description of a signal.
+EXIT_HARD: StateSlot[ranks.Universe, Callable[..., None]] = StateSlot(ranks.Universe)
 
 
 class HardExit(SystemExit):
@@ -34,6 +35,20 @@ def install(patches: Patches, imports: ImportSystem) -> None:
     _patch_finalize(patches, imports)
     _patch_hard_exit(patches)
     _patch_input(patches)
+
+
+def end_by_signal(number: int) -> None:
+    """End the calling rank if a signal to itself ends a process; its handler, if any, runs."""
+    ends = number == signal.SIGKILL or (
+        number in (signal.SIGTERM, signal.SIGABRT, signal.SIGSEGV)
+        and signal.getsignal(number) == signal.SIG_DFL
+    )
+    rank = ranks.current()
+    universe = getattr(rank, "universe", None)
+    exit_hard = None if universe is None else EXIT_HARD.peek(universe)
+    if ends and rank.program is not None and exit_hard is not None:
+        name = signal.Signals(number).name
+        exit_hard(rank, 128 + number, f"was killed by {name}")
 
 
 def _patch_atexit(patches: Patches, imports: ImportSystem) -> None:

@@ -164,6 +164,7 @@ class Job:
             self.meter.attach(simulation)
         universe = simulation.universe
         universe.selection = self.selection
+        universe.tolerant = self.options.on_failure == "continue"
         universe.settings = _call_settings(self.settings, self.options.reduction_order)
         DISKS.put(universe, Disks(disk_options(self.settings)))
         simulation.watch.most = self.settings.value("smpi/most-polls")
@@ -355,6 +356,7 @@ class Job:
             data=self.options.data,
             limit=limit(ranks, self.glances) if status == 0 else None,
             unreceived=unreceived(simulation) if status == 0 else None,
+            lost=list(simulation.lost),
             options=plain(self.options.given()),
             command=self.command,
         )

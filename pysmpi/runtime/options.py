@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Path: TypeAlias = str | PathLike[str]
 ReductionOrder: TypeAlias = Literal["rank", "algorithm"]
 OnDeadlock: TypeAlias = Literal["report", "raise"]
+OnFailure: TypeAlias = Literal["end", "continue"]
 
 MOST_RANKS = 10_000_000  # a rank takes some 20 kB: no computer can hold more
 
@@ -224,6 +225,11 @@ class Options:
     fault: Sequence[str] | str = _option(
         (), _TEXTS, "--fault", "rank=N@TIME|host=NAME@TIME[:slow=F]|link=...|random:rate=R",
         "A part of the machine that fails, or becomes slow; repeatable.",
+    )  # fmt: skip
+    on_failure: OnFailure = _option(
+        "end", _choice(*get_args(OnFailure)), "--on-failure", None,
+        "When a rank fails: end the job, as launchers do, or let the others continue (for programs "
+        "that use ULFM).",
     )  # fmt: skip
     private: Sequence[str] = _option(
         (), _NAMES, "--private", "NAME",

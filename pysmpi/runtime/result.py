@@ -52,7 +52,7 @@ class Result:
     factors. `options` are those that differ from their defaults. If a strategy decided the order of
     events, `schedule` repeats it, `schedule_note` is the strategy's remark, and `repeat` the
     command that repeats a failed run. `unreceived` is a remark on messages that nobody received in
-    a run that ended well.
+    a run that ended well. `lost` names the ranks that failed while the others went on.
     """
 
     nprocs: int
@@ -82,6 +82,7 @@ class Result:
     data: str = "all"
     limit: str | None = None
     unreceived: str | None = None
+    lost: list[str] = field(default_factory=list)
     analysis: dict[str, Any] | None = None
     options: dict[str, Any] = field(default_factory=dict)
     command: str | None = None

@@ -31,6 +31,7 @@ from pysmpi.mpi.base.ranks import (
     fiber_of,
 )
 from pysmpi.mpi.calls import MpiCall
+from pysmpi.mpi.communicators import failures
 from pysmpi.mpi.groups import agreement
 from pysmpi.mpi.point_to_point.polling import WATCH, Watch
 from pysmpi.platform.model import Host
@@ -38,7 +39,7 @@ from pysmpi.platform.placement import Slot
 from pysmpi.runtime import collection, stopping
 from pysmpi.runtime.exits import EXIT_HARD
 from pysmpi.runtime.process.exchange import Door
-from pysmpi.runtime.program_errors import error_site
+from pysmpi.runtime.program_errors import error_site, internal_error
 from pysmpi.runtime.shared_state import SharedState
 from pysmpi.runtime.tools import begin_fiber, named
 
@@ -92,6 +93,7 @@ class Simulation:
         self.silence = stopping.Silence()
         agreement.begin()
         self.outcomes: list[Outcome] = []
+        self.lost: list[str] = []  # ranks that failed while the others went on, and why
         self.cores: dict[tuple[Host, int], Core] = {}
         self.threads: dict[int, list[Fiber]] = {}  # pid -> threads besides the main one
         self.on_deadlock = on_deadlock
@@ -119,8 +121,9 @@ class Simulation:
         self.aborted: AbortStop | None = None
         self.abort_rank: Rank | None = None
         self.abort_site: CallSite | None = None
-        # The rank that called `os._exit` while it used MPI, and the status; this ends the job.
-        self.hard_exit: tuple[Rank, int, CallSite | None] | None = None
+        # The rank that ended in the middle while it used MPI, the status, where and how; this
+        # ends the job.
+        self.hard_exit: tuple[Rank, int, CallSite | None, str] | None = None
 
     def add_world(
         self, slots: Sequence[int], main: Main, equip: Callable[[Rank], Any] | None = None
@@ -229,7 +232,10 @@ class Simulation:
             outcome.state = RankState.FAILED
             outcome.error = error
             outcome.status = 1
-            self._fail(rank)
+            if self.universe.tolerant and internal_error(error) is None:
+                self.survive(rank, "".join(traceback.format_exception_only(error)).strip())
+            else:
+                self._fail(rank)
         finally:
             if outcome.state is RankState.FINISHED and not self.engine.stopped:
                 _compute_to_the_end(rank, outcome)
@@ -258,9 +264,10 @@ class Simulation:
         self.silence.begin()
         self._stop(rank)
 
-    def exit_hard(self, rank: Rank, status: int) -> NoReturn:
+    def exit_hard(self, rank: Rank, status: int, how: str = "") -> NoReturn:
         """End the running rank as `os._exit` ends a process: none of its code runs any more.
 
+        `how` describes another end, such as a signal.
         As with a launcher, this ends the whole job, unless the rank has not used MPI or has
         finalized it.
         """
@@ -270,10 +277,13 @@ class Simulation:
             environment = ENVIRONMENT.peek(rank)
             outcome.status = status & 0xFF
             if environment is not None and environment.initialized and not environment.finalized:
-                if self.hard_exit is None:
-                    self.hard_exit = rank, status & 0xFF, current_site()
                 outcome.state = RankState.STOPPED
-                self.engine.stop()
+                if self.universe.tolerant:
+                    self.survive(rank, f"{how or f'os._exit({status & 0xFF})'} at {current_site()}")
+                else:
+                    if self.hard_exit is None:
+                        self.hard_exit = rank, status & 0xFF, current_site(), how
+                    self.engine.stop()
             else:
                 outcome.state = RankState.FINISHED
             for other in [rank.fiber, *self.threads.get(rank.pid, ())]:
@@ -284,6 +294,14 @@ class Simulation:
             self.threads.pop(rank.pid, None)
             self._ended(rank, outcome)
         stopping.leave_for_good(fiber)
+
+    def survive(self, rank: Rank, cause: str) -> None:
+        """A rank fails, and the others go on: they learn it at the date of the failure."""
+        self.lost.append(f"rank {rank.pid}: {cause}")
+        main = rank.fiber.process if rank.fiber is not None else rank.process
+        notice = Process(self.engine, rank.pid, main.slot, main.core)
+        notice.resume = partial(failures.spread, self.universe, [rank.pid])
+        self.engine.queue.push(self.engine.now + main.debt, notice)
 
     def kill(self, rank: Rank) -> None:
         """End a rank from outside, as a signal ends a process: none of its code runs any more."""

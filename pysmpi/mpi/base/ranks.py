@@ -41,6 +41,7 @@ class Universe(Owner):
         self.watchers: tuple[Watcher, ...] | None = None  # of ranks that begin
         self.selection: Any = None  # which collective algorithm to use
         self.settings = CallSettings()
+        self.tolerant = False  # whether the others go on if a rank fails
         self.aborted: tuple[Rank, AbortStop] | None = None  # the rank that called Abort
         self.on_abort: Callable[[Rank], Any] | None = None  # called after that
 

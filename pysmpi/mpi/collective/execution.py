@@ -20,7 +20,13 @@ from pysmpi.collectives.layout import Nodes
 from pysmpi.collectives.running import Lookout, Patience, find_live
 from pysmpi.kernel.requests import Context, KernelRequest
 from pysmpi.kernel.schedule import REDUCE, Schedule
-from pysmpi.mpi.base.constants import ERR_INTERN, ERR_REVOKED, ERR_TRUNCATE, SUCCESS
+from pysmpi.mpi.base.constants import (
+    ERR_INTERN,
+    ERR_PROC_FAILED,
+    ERR_REVOKED,
+    ERR_TRUNCATE,
+    SUCCESS,
+)
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank, Universe
 from pysmpi.mpi.base.state import StateSlot
@@ -69,6 +75,7 @@ KEPT = 1_000_000
 # The message of an error, by its class.
 _DETAILS = {
     ERR_TRUNCATE: "more data has come than the receive buffer has room for",
+    ERR_PROC_FAILED: "a process of the communicator has failed",
     ERR_REVOKED: "the communicator was revoked during the call",
     ERR_INTERN: "the algorithm let a rank go on before the data that it needs was there",
 }
@@ -126,8 +133,11 @@ class Contribution:
         del self.shared, self.other, self.values
 
     def interrupted(self, rank: Rank) -> int:
-        """The schedule has ended on a revoked communicator: as it should, or because of that."""
-        return ERR_REVOKED if rank.pid in self.communicator.revoked else self.finish()
+        """The schedule has ended as it should, or because of a revocation or a failure."""
+        if rank.pid in self.communicator.revoked:
+            return ERR_REVOKED
+        lost = self.communicator.p2p.lost or self.communicator.remote.p2p.lost
+        return self.finish() if lost is None else ERR_PROC_FAILED
 
     def deliver(self) -> None:
         """Take the data before the own schedule has ended, because its source is leaving."""

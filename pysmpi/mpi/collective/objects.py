@@ -24,7 +24,7 @@ from pysmpi.mpi.collective.arguments_to_parts import check_root, where
 from pysmpi.mpi.collective.execution import Contribution, Meeting, call_of, run
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.between_groups import joint
-from pysmpi.mpi.groups.communicator import Communicator, check_revoked
+from pysmpi.mpi.groups.communicator import Communicator, check_intact
 from pysmpi.mpi.groups.locks import lock_of
 from pysmpi.mpi.internal_errors import touches_program
 from pysmpi.mpi.operators.operators import PREDEFINED, Op
@@ -195,7 +195,7 @@ class Tree:
         rank = current()
         rank.process.execute(schedule, self.context, self.first + self.me, self.tag)
         if self.communicator.revoked:
-            check_revoked(self.comm, self.communicator)
+            check_intact(self.comm, self.communicator)
 
     def _side(self, remote: bool) -> tuple[int, Any]:
         return (self.remote_first, self.remote_shared) if remote else (self.first, self.shared)

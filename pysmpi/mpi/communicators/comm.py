@@ -30,7 +30,7 @@ from pysmpi.mpi.groups.communicator import (
     WORLD,
     Communicator,
     PredefinedCommunicator,
-    check_revoked,
+    check_intact,
     connect,
     world_communicator,
 )
@@ -99,10 +99,10 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         return found
 
     def _usable(self) -> Communicator:
-        """The communicator, for a call that communicates: an error if it is revoked."""
+        """The communicator, for a call that communicates: an error if it is not intact."""
         communicator = self._communicator()
         if communicator.revoked:
-            check_revoked(self, communicator)
+            check_intact(self, communicator)
         return communicator
 
     @classmethod

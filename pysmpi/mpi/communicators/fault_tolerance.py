@@ -1,33 +1,40 @@
 """Revocation, agreement and shrinking (MPI 5.0's user-level failure mitigation), as a mixin of
 `Comm`.
 
-Ranks of a simulation do not fail: an abort ends the job. A group of failed processes therefore has
-no members. The rest is implemented in full: `Revoke` travels from rank to rank along a binomial
-tree. At its arrival, the rank's operations on the communicator end with ERR_REVOKED. Agreements and
-shrinking still work then, over separate contexts.
+`Revoke` travels from rank to rank along a binomial tree. At its arrival, the rank's operations on
+the communicator end with ERR_REVOKED. Agreements and shrinking still work then, over separate
+contexts; if ranks can fail (`Universe.tolerant`), they are agreements of those that live.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
-from pysmpi.kernel.matching import Mailbox, mailbox_at, mailboxes_of
+from pysmpi import text
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import AbstractProcess, Context
 from pysmpi.kernel.schedule import Schedule
 from pysmpi.mpi.base import errhandlers
-from pysmpi.mpi.base.exceptions import cint
+from pysmpi.mpi.base.constants import (
+    ANY_SOURCE,
+    ANY_TAG,
+    ERR_PROC_FAILED,
+    ERR_UNSUPPORTED_OPERATION,
+    SUCCESS,
+)
+from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.base.ranks import Rank, Universe, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
+from pysmpi.mpi.communicators import failures
+from pysmpi.mpi.communicators.failures import Agreement
+from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.groups.agreement import agree, agree_later, share_later
-from pysmpi.mpi.groups.between_groups import joint
-from pysmpi.mpi.groups.communicator import PERSISTENT, Communicator, connect
-from pysmpi.mpi.groups.groups import EMPTY, Group
+from pysmpi.mpi.groups.communicator import Communicator, connect
+from pysmpi.mpi.groups.groups import EMPTY, Group, Members
 from pysmpi.mpi.groups.handle_types import CommHandle as Comm
 from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.partitioned import STARTED
@@ -66,23 +73,28 @@ class FaultTolerance:
     @mpi.local()
     def Get_failed(self) -> Group:
         """Extract the group of failed processes."""
-        self._communicator()
-        return Group._with(EMPTY)
+        pids = failures.failed(self._communicator())
+        return Group._with(Members.of(pids) if pids else EMPTY)
 
     @mpi.collective()
     def Ack_failed(self, num_to_ack: int | None = None) -> int:
         """Acknowledge failures on a communicator."""
-        self._communicator()
-        if num_to_ack is not None:
-            cint(num_to_ack)
-        return 0
+        number = None if num_to_ack is None else cint(num_to_ack)
+        return failures.acknowledge(current(), self._communicator(), number)
 
     @mpi.collective()
     def Agree(self, flag: int) -> int:
         """Blocking agreement."""
         rank = current()
-        communicator = shadow(self._communicator())
+        communicator = self._communicator()
         value = cint(flag)
+        if communicator.universe.tolerant:
+            own = value, failures.acknowledged(communicator, rank.pid)
+            make = partial(_agreed, communicator)
+            found, request = failures.meet(rank, communicator, "agree", own, make)
+            rank.process.wait([request])
+            return self._agreed_flag(found)
+        communicator = shadow(communicator)
         made = agree(rank, communicator, "comm_agree", (rank.pid, value), FLAG_BYTES, _both)
         return _seen(communicator, made)
 
@@ -90,11 +102,18 @@ class FaultTolerance:
     def Iagree(self, flag: Buffer) -> RequestHandle:
         """Nonblocking agreement."""
         rank = current()
-        communicator = shadow(self._communicator())
+        whole = self._communicator()
         memory = acquire(flag, True).memory
         if memory.nbytes != FLAG_BYTES:
             raise ValueError("flag: expecting int buffer of length one")
         cell = memory.cast("B").cast("i")
+        if whole.universe.tolerant:
+            own = cell[0], failures.acknowledged(whole, rank.pid)
+            found, waited = failures.meet(rank, whole, "agree", own, partial(_agreed, whole))
+            later = _LaterAgreement(rank, self, found, cell)
+            later.request = waited
+            return _kept(later, memory)
+        communicator = shadow(whole)
 
         def done(made: Any) -> None:
             cell[0] = _seen(communicator, made)
@@ -103,15 +122,26 @@ class FaultTolerance:
         operation.request = agree_later(
             rank, communicator, "comm_agree", (rank.pid, cell[0]), FLAG_BYTES, _both, done
         )
-        request: Any = RequestHandle._of(operation)
-        request.ob_buf = memory
-        return request  # type: ignore[no-any-return]
+        return _kept(operation, memory)
+
+    def _agreed_flag(self, found: Agreement) -> int:
+        """The flag of an agreement; an error if a rank has not acknowledged a failure."""
+        flag, unknown = found.result
+        if unknown:
+            fail(ERR_PROC_FAILED, _unknown(unknown), self)
+        return int(flag)
 
     @mpi.collective()
     def Shrink(self) -> Comm:
         """Shrink a communicator to remove all failed processes."""
         rank = current()
-        communicator = shadow(self._communicator())
+        communicator = self._communicator()
+        if communicator.universe.tolerant:
+            make = partial(_living, communicator)
+            found, request = failures.meet(rank, communicator, "shrink", None, make)
+            rank.process.wait([request])
+            return self._survivors(rank, found.result)
+        communicator = shadow(communicator)
         made = agree(
             rank,
             communicator,
@@ -126,7 +156,10 @@ class FaultTolerance:
     def Ishrink(self) -> tuple[Comm, RequestHandle]:
         """Nonblocking shrink a communicator to remove all failed processes."""
         rank = current()
-        communicator = shadow(self._communicator())
+        communicator = self._communicator()
+        if communicator.universe.tolerant:
+            fail(ERR_UNSUPPORTED_OPERATION, "with --on-failure continue, use Shrink", self)
+        communicator = shadow(communicator)
         made, request = share_later(
             rank, communicator, "comm_shrink", CONTEXT_BYTES, lambda: _twin(communicator)
         )
@@ -138,6 +171,54 @@ class FaultTolerance:
         new: Comm = self._plain()._of(made[0] if rank.pid in made[0].group else made[1])
         errhandlers.inherit(self, new)  # type: ignore[arg-type]
         return new
+
+
+class _LaterAgreement(RequestOperation):
+    """A non-blocking agreement of the living members."""
+
+    def __init__(self, rank: Rank, subject: Any, found: Agreement, cell: Any) -> None:
+        super().__init__(rank, subject)
+        self.found = found
+        self.cell = cell
+
+    def fill(self, status: Status | None) -> int:
+        """Take the result."""
+        self.cell[0], unknown = self.found.result
+        if status is not None:
+            status._fill(ANY_SOURCE, ANY_TAG, 0)
+        return ERR_PROC_FAILED if unknown else SUCCESS
+
+
+def _kept(operation: RequestOperation, memory: Any) -> RequestHandle:
+    request: Any = RequestHandle._of(operation)
+    request.ob_buf = memory
+    return request  # type: ignore[no-any-return]
+
+
+def _agreed(
+    communicator: Communicator, values: dict[int, tuple[int, int]]
+) -> tuple[int, list[int]]:
+    """The flags of all combined, and the failures that not all of them have acknowledged."""
+    flag = reduce(and_, (value for value, _ in values.values()))
+    least = min(count for _, count in values.values())
+    return flag, failures.failed(communicator)[least:]
+
+
+def _living(
+    communicator: Communicator, values: dict[int, Any]
+) -> tuple[Communicator, Communicator]:
+    """Both sides of a new communicator of the members that live."""
+    sides = [
+        Communicator(communicator.universe, [pid for pid in side.group if pid in values])
+        for side in dict.fromkeys((communicator, communicator.remote))
+    ]
+    if communicator.inter:
+        connect(*sides)
+    return sides[0], sides[-1]
+
+
+def _unknown(pids: list[int]) -> str:
+    return f"a rank has not acknowledged the failure of {text.ranks(sorted(pids))} (of the world)"
 
 
 class Revocation:
@@ -212,11 +293,7 @@ def revoke(rank: Rank, communicator: Communicator) -> None:
     me = communicator.rank_of(rank.pid)
     if rank.pid in communicator.revoked:
         return
-    if (
-        not communicator.revoked
-        and not communicator.remote.revoked
-        and not REVOCATION.of(communicator).told
-    ):
+    if not REVOCATION.of(communicator).told:
         REVOCATION.of(communicator).told = REVOCATION.of(communicator.remote).told = True
         universe = communicator.universe
         members: list[AbstractProcess] = [universe.processes[pid] for pid in pids]
@@ -266,58 +343,13 @@ def learn(communicator: Communicator, pid: int) -> None:
     side.first = side.p2p.first = -1
     me = side.group.rank_of(pid)
     now = communicator.universe.engine.now
-    withdraw(side.p2p, me, None, now)
-    withdraw(side.remote.p2p, None, me, now)
+    failures.withdraw(side.p2p, me, None, now)
+    failures.withdraw(side.remote.p2p, None, me, now)
     for operation in list(STARTED.of(side)):
         if operation.rank.pid == pid:
             operation.interrupt()
-    for context, place in _collective_contexts(side, me):
+    for context, place in failures.collective_contexts(side, me):
         if context.closed is None:
             context.closed = set()
         context.closed.add(place)
-        withdraw(context, place, place, now)
-
-
-def _collective_contexts(side: Communicator, me: int) -> Iterable[tuple[Context, int]]:
-    """The contexts in which schedules send, and the rank of a member in each."""
-    yield side.coll, me
-    place = me
-    owner = side
-    if side.inter:
-        context, first, owner = joint(side)
-        place = first + me
-        yield context, place
-    elif side.leaders is not None:
-        yield side.leaders, me
-    for private in PERSISTENT.of(owner).values():
-        yield private.context, place
-
-
-def withdraw(context: Context, receiver: int | None, sender: int | None, now: float) -> None:
-    """End the receives of one rank in a context, and its unmatched sends.
-
-    Waiting calls find that they have no message, or that the message has not arrived.
-    """
-    box = None if receiver is None else mailbox_at(context, receiver)
-    if box is not None:
-        for receive in box.posted():
-            box.cancel(receive)
-            receive.truncated = True
-            receive.complete(now)
-        probes, box.probes = box.probes, []
-        for probe in probes:
-            probe.complete(now)
-    if sender is not None:
-        for box in mailboxes_of(context).values():
-            _withdraw_sends(box, sender, now)
-
-
-def _withdraw_sends(box: Mailbox, sender: int, now: float) -> None:
-    for request in box.waiting():
-        if request.source != sender or request.flowing:
-            continue
-        box.cancel(request)
-        if not request.done:
-            request.complete(now)
-        if request.arrival is not None:
-            request.arrival.complete(now)
+        failures.withdraw(context, place, place, now)

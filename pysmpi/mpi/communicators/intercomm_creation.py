@@ -18,7 +18,7 @@ from pysmpi.mpi.base.handles import type_name
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.groups.agreement import agree, tag_of
-from pysmpi.mpi.groups.communicator import MEETINGS, Communicator, check_revoked, connect
+from pysmpi.mpi.groups.communicator import MEETINGS, Communicator, check_intact, connect
 from pysmpi.mpi.groups.groups import Members
 from pysmpi.mpi.groups.handle_types import IntercommHandle as Intercomm
 from pysmpi.mpi.groups.handle_types import IntracommHandle as Intracomm
@@ -90,7 +90,7 @@ def _introduce(
     me = peers.rank_of(rank.pid)
     other = _swap(rank, context, me, remote, tag, HEAD_BYTES, HEAD_BYTES, half)
     if other is None:
-        check_revoked(comm, peers)
+        check_intact(comm, peers)
         return
     _swap(
         rank,
@@ -130,7 +130,7 @@ def _told(
         shared.result = (half.side,)
     broadcast(rank, communicator, me, leader, HEAD_BYTES, tag_of(number, "intercomm_create"))
     if communicator.revoked:
-        check_revoked(comm, communicator)
+        check_intact(comm, communicator)
     new: Communicator | None = shared.result[0]
     if new is not None:
         others = new.remote.size * PROCESS_BYTES

@@ -21,7 +21,7 @@ from pysmpi.kernel.requests import Context, KernelRequest
 from pysmpi.kernel.schedule import MOST_TAGS, Schedule
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.groups.between_groups import Sides, joint
-from pysmpi.mpi.groups.communicator import CollectiveState, Communicator, check_revoked
+from pysmpi.mpi.groups.communicator import CollectiveState, Communicator, check_intact
 
 # Tags of collective messages: the number of the call, its operation, and the algorithm's own tag.
 _CALLS = 1 << 14
@@ -69,7 +69,7 @@ def agree(
     schedule, context, place = _steps(rank, communicator, me, nbytes, gathers)
     rank.process.execute(schedule, context, place, tag_of(number, operation))
     if communicator.revoked and shared.result is None:
-        check_revoked(subject, communicator)
+        check_intact(subject, communicator)
     return _leave(communicator, number, shared, make)
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pysmpi import text
 from pysmpi.kernel.requests import AbstractProcess, Context
-from pysmpi.mpi.base.constants import ERR_REVOKED
+from pysmpi.mpi.base.constants import ERR_PROC_FAILED, ERR_REVOKED
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank, Universe, World, current
 from pysmpi.mpi.base.state import Owner, StateSlot
@@ -147,6 +148,20 @@ def check_revoked(comm: object, communicator: Communicator) -> None:
     """Raise an error if the calling rank knows that a communicator is revoked."""
     if current().pid in communicator.revoked:
         fail(ERR_REVOKED, "the communicator is revoked", comm)
+
+
+def check_intact(comm: object, communicator: Communicator) -> None:
+    """Raise an error if a communicator is revoked, or one of its processes has failed.
+
+    A call of all its ranks cannot succeed then.
+    """
+    check_revoked(comm, communicator)
+    for side in dict.fromkeys((communicator, communicator.remote)):
+        lost = side.p2p.lost
+        if lost is not None and lost.destinations:
+            ranks = sorted(lost.destinations)
+            which = "the remote group" if side is not communicator else "the communicator"
+            fail(ERR_PROC_FAILED, f"{text.ranks(ranks)} of {which} failed", comm)
 
 
 def connect(one: Communicator, other: Communicator) -> None:

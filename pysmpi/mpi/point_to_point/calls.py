@@ -20,12 +20,12 @@ from pysmpi.mpi.point_to_point.envelopes import (
     check_source,
     exchange,
     exchange_buffers,
+    interrupted,
     new_receive,
     new_send,
     object_buffer,
     receive_buffer,
     receive_message,
-    revoked,
     send_buffer,
     send_message,
     truncated,
@@ -69,7 +69,7 @@ class PointToPoint:
         if send is not None:
             rank.process.start_and_wait(send)
             if communicator.revoked and withdrawn(send):
-                revoked(self)
+                interrupted(self, send)
 
     def _started(
         self, rank: Rank, payload: Any, nbytes: int, dest: int, tag: int, mode: int
@@ -100,7 +100,7 @@ class PointToPoint:
         """End a send and a receive."""
         self._received(receive, status)
         if send is not None and withdrawn(send):
-            revoked(self)
+            interrupted(self, send)
 
     # Blocking, with buffers.
 

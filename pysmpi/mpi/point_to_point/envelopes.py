@@ -17,10 +17,11 @@ from greenlet import getcurrent
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import STANDARD, Context, KernelRequest, Receive, Send
+from pysmpi.kernel.requests import STANDARD, Context, Envelope, KernelRequest, Receive, Send
 from pysmpi.mpi.base.constants import (
     ANY_SOURCE,
     ANY_TAG,
+    ERR_PROC_FAILED,
     ERR_RANK,
     ERR_REVOKED,
     ERR_TAG,
@@ -234,7 +235,7 @@ def send_buffer(comm: Any, spec: Any, dest: Any, tag: Any, mode: int) -> None:
         process: Process = rank.process
         process.start_and_wait(send)
         if communicator.revoked and withdrawn(send):
-            revoked(comm)
+            interrupted(comm, send)
 
 
 def receive_buffer(comm: Any, spec: Any, source: Any, tag: Any) -> Receive | None:
@@ -313,16 +314,38 @@ def object_buffer(buf: Any, source: Any) -> tuple[ObjectBuffer, int]:
     return ObjectBuffer(buf), acquire(buf, writable=True).memory.nbytes
 
 
-def revoked(comm: Any) -> None:
-    """Report a call that the revocation of its communicator has ended."""
-    fail(ERR_REVOKED, "the communicator was revoked during the call", comm)
+def interruption(request: Envelope) -> int:
+    """The error class of a request that was ended from outside: a revocation or a failure."""
+    rank = current()
+    core: Any = rank.universe.communicators.get(request.context.number)
+    if core is not None and (rank.pid in core.revoked or rank.pid in core.remote.revoked):
+        return ERR_REVOKED
+    return ERR_PROC_FAILED
+
+
+def interrupted(comm: Any, request: Envelope) -> None:
+    """Report a call that a revocation or a failure has ended."""
+    error = interruption(request)
+    if error == ERR_REVOKED:
+        fail(error, "the communicator was revoked during the call", comm)
+    fail(error, _who(request), comm)
+
+
+def _who(request: Envelope) -> str:
+    """The failed process that a request depends on."""
+    lost = request.context.lost
+    if lost is not None and request.source == ANY:
+        ranks = ", ".join(str(source) for source in sorted(lost.sources))
+        return f"a receive from any source may wait for rank {ranks}, which has failed"
+    peer = request.destination if isinstance(request, Send) else request.source
+    return f"rank {peer} of the communicator has failed"
 
 
 def truncated(comm: Any, receive: Receive) -> None:
     """Report a message that was longer than its receive, or a receive without a message."""
     send = receive.message
     if send is None:
-        revoked(comm)
+        interrupted(comm, receive)
         return
     fail(
         ERR_TRUNCATE,

@@ -12,7 +12,6 @@ from pysmpi.mpi.base.constants import (
     ANY_SOURCE,
     ANY_TAG,
     ERR_REQUEST,
-    ERR_REVOKED,
     ERR_TRUNCATE,
     PROC_NULL,
     SUCCESS,
@@ -20,7 +19,7 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.datatypes.status import Status
-from pysmpi.mpi.point_to_point.envelopes import withdrawn
+from pysmpi.mpi.point_to_point.envelopes import interruption, withdrawn
 
 
 class RequestOperation:
@@ -121,7 +120,7 @@ class SendOperation(RequestOperation):
             status._fill(ANY_SOURCE, ANY_TAG, 0, self.cancelled)
         send = self.request
         if isinstance(send, Send) and withdrawn(send) and not self.cancelled:
-            return ERR_REVOKED
+            return interruption(send)
         return SUCCESS
 
     def cancel(self) -> None:
@@ -217,7 +216,7 @@ class PairOperation(RequestOperation):
         else:
             error = describe(self.receive, status, False)
         if self.send is not None and withdrawn(self.send):
-            return ERR_REVOKED
+            return interruption(self.send)
         return error
 
 
@@ -244,10 +243,11 @@ def describe(request: Any, status: Status | None, cancelled: bool) -> int:
         return SUCCESS
     send = request.message
     if send is None:
+        error = interruption(request)
         if status is not None:
             status._fill(ANY_SOURCE, ANY_TAG, 0)
-            status.error = ERR_REVOKED
-        return ERR_REVOKED
+            status.error = error
+        return error
     error = ERR_TRUNCATE if request.truncated else SUCCESS
     if status is not None:
         nbytes = request.nbytes if request.truncated else send.nbytes

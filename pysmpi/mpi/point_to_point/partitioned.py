@@ -23,6 +23,7 @@ from pysmpi.mpi.base.constants import (
     ANY_SOURCE,
     ANY_TAG,
     ERR_ARG,
+    ERR_PROC_FAILED,
     ERR_RANK,
     ERR_REQUEST,
     ERR_REVOKED,
@@ -126,8 +127,13 @@ class Partitioned(RequestOperation):
     def messages(self) -> list[Any]:
         return [] if self.request is None else list(self.pieces)
 
+    def interruption(self) -> int:
+        """The error class of an operation that was ended from outside."""
+        revoked = self.rank.pid in self.communicator.revoked
+        return ERR_REVOKED if revoked else ERR_PROC_FAILED
+
     def interrupt(self) -> None:
-        """The communicator is revoked: end operations without their other side."""
+        """The communicator is revoked, or the other side has failed: end the operation."""
         whole = self.request
         if whole is None or whole.done:
             return
@@ -230,7 +236,7 @@ class PartitionedSend(Partitioned):
     def fill(self, status: Status | None) -> int:
         if status is not None:
             status._fill(ANY_SOURCE, ANY_TAG, 0)
-        return ERR_REVOKED if self.interrupted else SUCCESS
+        return self.interruption() if self.interrupted else SUCCESS
 
 
 class PartitionedReceive(Partitioned):
@@ -263,7 +269,7 @@ class PartitionedReceive(Partitioned):
     def fill(self, status: Status | None) -> int:
         error = ERR_TRUNCATE if any(piece.truncated for piece in self.pieces) else SUCCESS
         if self.interrupted:
-            error = ERR_REVOKED
+            error = self.interruption()
         if status is not None:
             sent = self.nbytes
             if self.channel is not None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pysmpi.kernel.matching import hopeless
 from pysmpi.kernel.requests import Receive
 from pysmpi.mpi.base.constants import ANY_TAG, PROC_NULL
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.datatypes.status import Status
-from pysmpi.mpi.point_to_point.envelopes import UNLIMITED, new_receive, revoked
+from pysmpi.mpi.point_to_point.envelopes import UNLIMITED, interrupted, new_receive
 from pysmpi.mpi.point_to_point.operations import describe
 from pysmpi.mpi.point_to_point.polling import look
 
@@ -28,7 +29,7 @@ def wait_for_message(
         process.wait([probe])
         describe(probe, status, False)
         if probe.message is None:
-            revoked(comm)
+            interrupted(comm, probe)
     return probe
 
 
@@ -46,6 +47,8 @@ def look_for_message(
         if probe.message is not None:
             rank.polls = 0
             describe(probe, status, False)
+        elif hopeless(probe):
+            interrupted(comm, probe)
     return probe
 
 
