@@ -9,6 +9,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 from typing import Any, NoReturn
 
 from greenlet import GreenletExit, getcurrent
