@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_replay_of_recordings import APPS, ARGUMENTS, communicators, requests
+from test_replay_of_recordings import APPS, ARGUMENTS, RANKS, app_cases, communicators, requests
 
 import pysmpi
 from pysmpi.replay import Replay
@@ -46,14 +46,12 @@ def traced(program, machine, folder, nprocs=4, **options):
 
 
 @smpirun
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("app", ARGUMENTS)
+@pytest.mark.parametrize(("app", "machine"), app_cases(MACHINES))
 def test_apps(app, machine, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     machine = str(DATA / "platforms" / f"{machine}.xml")
-    nprocs = 2 if app == "pingpong" else 4
     result, trace, replay = traced(
-        APPS / f"{app}.py", machine, tmp_path, nprocs, args=ARGUMENTS[app]
+        APPS / f"{app}.py", machine, tmp_path, RANKS.get(app, 4), args=ARGUMENTS[app]
     )
     assert replay.run().seconds == pytest.approx(result.seconds, rel=1e-3)
     there = seconds_of_smpirun(trace, machine, replay, tmp_path)
