@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -124,6 +126,19 @@ def programs() -> None:
     help="Also count the states with each beginning and end of an access.",
 )
 @click.option(
+    "--property",
+    "stated",
+    multiple=True,
+    metavar="TEXT",
+    help='Also check this: "never A", "A precedes B", "A alternates with B", "A leads to B" or '
+    '"always possible A"; an action is such as "0: store flag", * matches any text; repeatable.',
+)
+@click.option(
+    "--export",
+    metavar="FILE.aut",
+    help="Write the transition system of the program in Aldebaran's format (CADP, mCRL2).",
+)
+@click.option(
     "--limit",
     type=click.IntRange(1),
     default=1_000_000,
@@ -147,35 +162,46 @@ def study_command(
     no_chain: bool,
     settings: tuple[str, ...],
     interleaved: bool,
+    stated: tuple[str, ...],
+    export: str | None,
     limit: int,
     as_json: bool,
 ) -> int:
     """Study PROGRAM, a Python file or an included primitive: latency, misses, state space.
 
     With several protocols or distances, each combination is a row. The status is 1 if a property
-    does not hold: mutual exclusion, no deadlock, coherence, equivalence with the specification.
+    does not hold: mutual exclusion, no deadlock, coherence, equivalence with the specification,
+    and those of --property.
     """
     from pysmpi.memory.coherence import protocol
     from pysmpi.memory.primitives.library import program as find_program
     from pysmpi.memory.primitives.placement import latencies
+    from pysmpi.memory.primitives.properties import parse_property
     from pysmpi.memory.primitives.study import study
 
+    properties = [parse_property(text) for text in stated]
+    if export is not None and not export.endswith(".aut"):
+        raise UsageError(f"--export {export}: expected a file called .aut")
     if no_chain and not turns:
         raise UsageError("--no-chain: expected --simulate TURNS with it")
     found = find_program(program, dict(_setting(text) for text in settings))
     priced = latencies(machine)
     tables = [protocol(name) for name in protocols or (priced.protocol or "MESI",)]
     places = _places(len(found.processes), distances, mapping, priced)
-    studies = []
-    for table in tables:
-        for positions in places:
-            studies.append(
-                study(
-                    found, table, positions, priced, transfers, solve=not no_chain, turns=turns,
-                    seed=seed, distribution=distribution, limit=limit,
-                    count_interleaved=interleaved, homes=dict(_home(text) for text in homes),
-                )
-            )  # fmt: skip
+    studies: list[Study] = []
+    with _written(export) as stream:
+        for table in tables:
+            for positions in places:
+                # The program's own transitions are the same for all protocols and distances.
+                first = not studies
+                studies.append(
+                    study(
+                        found, table, positions, priced, transfers, solve=not no_chain,
+                        turns=turns, seed=seed, distribution=distribution, limit=limit,
+                        count_interleaved=interleaved, homes=dict(_home(text) for text in homes),
+                        properties=properties, export=stream if first else None,
+                    )
+                )  # fmt: skip
     if as_json:
         click.echo(json.dumps([each.as_json() for each in studies], indent=2))
     elif len(studies) == 1:
@@ -183,6 +209,24 @@ def study_command(
     else:
         _compare(studies)
     return 0 if all(each.ok for each in studies) else FAILED
+
+
+@contextmanager
+def _written(export: str | None) -> Iterator[TextIO | None]:
+    """The file of an export, if there is one; nothing is left of it after an error."""
+    if export is None:
+        yield None
+        return
+    try:
+        stream = open(export, "w", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--export {export}: {error.strerror}") from None
+    try:
+        with stream:
+            yield stream
+    except BaseException:
+        Path(export).unlink()
+        raise
 
 
 def _setting(text: str) -> tuple[str, str]:

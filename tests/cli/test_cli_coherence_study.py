@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -163,3 +164,86 @@ def test_a_wrong_program_is_one_line(status, tmp_path, text, complaint):
     code, _, err = status("coherence", "study", "mine.py")
     assert code == 2
     assert complaint in err and err.count("\n") == 1
+
+
+SENDS = "0: mark 0 sends *"
+RECEIVES = "1: mark 1 receives *"
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (f"{SENDS} precedes {RECEIVES}", "holds"),
+        (f"{RECEIVES} precedes {SENDS}", "FAILS  after 0: start, "),
+        (f"{SENDS} alternates with {RECEIVES}", "holds"),
+        ("0: start alternates with 1: start", "FAILS  after 1: start"),
+        ("0: mark 0 sends 1 leads to 1: mark 1 receives 1", "holds"),
+        ("0: mark 0 sends 1 leads to 1: mark 1 receives 0", "holds"),
+        ("always possible 0: load available[0].index", "holds"),
+        ("never 1: store payload[0.0]", "expected an action of the program"),
+        ("never 0: store payload*", "FAILS  after "),
+        ("0: start before 1: start", 'expected "never A", "A precedes B"'),
+    ],
+)
+def test_properties_of_one_s_own(status, text, verdict):
+    code, out, error = status("coherence", "study", "sr2", "--property", text)
+    if "expected" in verdict:
+        assert code == 2 and verdict in error and error.count("\n") == 1
+        return
+    line = next(line for line in out.splitlines() if line.startswith(text))
+    assert line.removeprefix(text).strip().startswith(verdict)
+    assert code == (0 if verdict == "holds" else 1)
+
+
+ONCE = """
+from pysmpi.memory.primitives import Program, Variable
+from pysmpi.memory.primitives.operations import load, mark, start, store
+
+
+def program():
+    flag = Variable("flag", 0)
+
+    def first():
+        yield mark("begin")
+        while True:
+            yield start()
+            yield store(flag, 1)
+
+    def second():
+        while True:
+            yield start()
+            while not (yield load(flag)):
+                pass
+
+    return Program("once", [flag], [first, second])
+"""
+
+
+def test_what_happens_once_is_not_always_possible(status, tmp_path):
+    (tmp_path / "once.py").write_text(ONCE)
+    words = ("coherence", "study", "once.py", "--protocol", "MESI")
+    code, out, _ = status(*words, "--property", "always possible 0: mark begin")
+    assert code == 1 and "FAILS  in some state it can never happen again" in out
+    code, out, _ = status(*words, "--property", "0: start leads to 0: mark begin")
+    assert code == 1 and "FAILS  after 0: start it may never come" in out
+    assert status(*words, "--property", "0: mark begin leads to 1: load flag")[0] == 0
+
+
+def test_a_transition_system_is_exported(status, tmp_path):
+    """Each transition of the functional model, in Aldebaran's format."""
+    path = tmp_path / "sr2.aut"
+    code, out, _ = status("coherence", "study", "sr2", "--export", str(path), "--json")
+    assert code == 0
+    sizes = json.loads(out)[0]["sizes"]
+    head, *lines = path.read_text().splitlines()
+    states, transitions = sizes["functional_states"], sizes["functional_transitions"]
+    assert head == f"des (0, {transitions}, {states})" and len(lines) == transitions
+    found = [re.fullmatch(r'\((\d+), "([01]: .+)", (\d+)\)', line).groups() for line in lines]
+    assert {int(target) for _, _, target in found} | {0} == set(range(states))
+    assert lines[0] == '(0, "0: start", 1)'
+    code, _, error = status("coherence", "study", "sr2", "--export", str(tmp_path / "sr2.txt"))
+    assert code == 2 and "expected a file called .aut" in error
+    wrong = tmp_path / "wrong.aut"
+    words = ("coherence", "study", "sr2", "--property", "never x")
+    assert status(*words, "--export", str(wrong))[0] == 2
+    assert not wrong.exists()

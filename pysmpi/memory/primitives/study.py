@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TextIO
 
 from pysmpi.errors import UsageError
 from pysmpi.memory.coherence import Protocol
@@ -15,6 +15,12 @@ from pysmpi.memory.primitives.lumping import lump
 from pysmpi.memory.primitives.machine import Access, PrimitiveMachine
 from pysmpi.memory.primitives.operations import Program
 from pysmpi.memory.primitives.placement import HIT, Latencies, Position
+from pysmpi.memory.primitives.properties import (
+    Actions,
+    Property,
+    check_property,
+    write_aldebaran,
+)
 from pysmpi.memory.primitives.simulation import EXPONENTIAL, simulate
 from pysmpi.memory.primitives.steady import steady_state, throughputs
 
@@ -119,18 +125,25 @@ def study(
     limit: int = 2_000_000,
     count_interleaved: bool = False,
     homes: Mapping[str, int] | None = None,
+    properties: Sequence[Property] = (),
+    export: TextIO | None = None,
 ) -> Study:
     """Check a program, solve its chain, and simulate `turns` turns of process 0 if not 0.
 
     transfers: atomic (caches change at the beginning of a transfer) or two-phase (caches change in
-    its middle). limit: largest number of states. homes: as for `PrimitiveMachine`. Raises
-    UsageError for a wrong program or mapping.
+    its middle). limit: largest number of states. homes: as for `PrimitiveMachine`. properties:
+    checked besides the general ones. export: gets the functional model in Aldebaran's format.
+    Raises UsageError for a wrong program, mapping or property.
     """
     machine = PrimitiveMachine(program, protocol, positions, latencies, transfers == ATOMIC, homes)
     # When every local state is known, equivalent states are merged.
     model(machine, limit)
     machine.merge()
     functional = model(machine, limit)
+    actions = Actions(machine, functional) if properties or export is not None else None
+    more = [check_property(actions, each) for each in properties] if actions is not None else []
+    if actions is not None and export is not None:
+        write_aldebaran(export, actions)
     chain = generate(machine, limit)
     lumped, _ = lump(chain)
     sizes = Sizes(
@@ -142,7 +155,7 @@ def study(
         lumped.transitions,
         interleaved(machine, limit) if count_interleaved else None,
     )
-    checks = check(machine, functional)
+    checks = [*check(machine, functional), *more]
     # If a property does not hold, the study ends here: a steady state may not even exist.
     ok = all(each.holds for each in checks)
     solved = figures_of(machine, lumped) if ok and solve else None
