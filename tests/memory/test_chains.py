@@ -12,6 +12,7 @@ from pysmpi.memory.coherence import protocol
 from pysmpi.memory.primitives import program, steady
 from pysmpi.memory.primitives.bisimulation import TAU, branching_classes, equivalent
 from pysmpi.memory.primitives.chain import NO_LABEL, Chain, generate
+from pysmpi.memory.primitives.functional import model
 from pysmpi.memory.primitives.interleaved import interleaved
 from pysmpi.memory.primitives.lumping import lump
 from pysmpi.memory.primitives.machine import PrimitiveMachine
@@ -179,3 +180,22 @@ def test_classes_are_a_branching_bisimulation(transitions):
                     for via in within(other)
                     for answer, reached in transitions[via]
                 )
+
+
+def test_a_state_of_the_interleaved_system_takes_little_memory():
+    """So that the paper's 1,452,856 states, and more, take a fraction of a gigabyte."""
+    import tracemalloc
+
+    wide = program("barrier-dissemination", {"processes": "3"})
+    places = at_distance(3, 1, 3)
+    machine = PrimitiveMachine(wide, protocol("FAME-A"), places, latencies("fame"), False, None)
+    model(machine)
+    machine.merge()
+    model(machine)
+    states = 50_000
+    tracemalloc.start()
+    with pytest.raises(UsageError, match="expected at most 50,000 states"):
+        interleaved(machine, states)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 180 * states

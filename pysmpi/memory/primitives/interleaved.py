@@ -15,33 +15,51 @@ from pysmpi.text import count
 # the caches, let the second part pass, end the access.
 _BEGIN, _PASS, _UPDATE, _PASS_ON, _END = range(5)
 
+# Bits of the parts of a state: numbers of accesses, memories, caches; phases; local states.
+_NUMBER, _PHASE, _LOCAL = 32, 3, 16
+_PART = _LOCAL + _PHASE + _NUMBER
+_NUMBERS, _PHASES, _PARTS = (1 << _NUMBER) - 1, (1 << _PHASE) - 1, (1 << _PART) - 1
+
 
 def interleaved(machine: PrimitiveMachine, limit: int = 2_000_000) -> tuple[int, int]:
     """The numbers of states and transitions. Raises UsageError above `limit` states."""
     processes = len(machine.program.processes)
-    first = tuple((each.first.number, _BEGIN, 0) for each in machine.locals)
-    start = (first, machine.first_memory, machine.first_caches)
+    # A state is one number, which takes a fraction of the memory of its parts.
+    start = machine.first_memory << _NUMBER | machine.first_caches
+    for each in machine.locals:
+        start = start << _PART | _packed(each.first.number, _BEGIN, 0)
+    shifts = [_PART * (processes - 1 - process) for process in range(processes)]
+    whole = _PART * processes
     seen = {start}
     stack = [start]
     transitions = 0
     while stack:
-        parts, memory, caches = stack.pop()
-        for process in range(processes):
-            new = _step(machine, process, parts[process], memory, caches)
+        state = stack.pop()
+        memory, caches = state >> whole + _NUMBER, state >> whole & _NUMBERS
+        for process, shift in enumerate(shifts):
+            old = state >> shift & _PARTS
+            unpacked = old >> _PHASE + _NUMBER, old >> _NUMBER & _PHASES, old & _NUMBERS
+            new = _step(machine, process, unpacked, memory, caches)
             if new is None:
                 continue
             transitions += 1
             part, new_memory, new_caches = new
-            state = ((*parts[:process], part, *parts[process + 1 :]), new_memory, new_caches)
-            if state not in seen:
+            after = state ^ (old ^ _packed(*part)) << shift
+            after ^= ((memory ^ new_memory) << _NUMBER | caches ^ new_caches) << whole
+            if after not in seen:
                 if len(seen) >= limit:
                     raise UsageError(
                         f"program {machine.program.name}: expected at most "
                         f"{count(limit, 'state')}, got more (--limit raises that)"
                     )
-                seen.add(state)
-                stack.append(state)
+                seen.add(after)
+                stack.append(after)
     return len(seen), transitions
+
+
+def _packed(local: int, phase: int, access: int) -> int:
+    """The part of a process in a state."""
+    return (local << _PHASE | phase) << _NUMBER | access
 
 
 def _step(
