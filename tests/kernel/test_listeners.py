@@ -208,5 +208,5 @@ def test_waits_of_schedules_and_for_complete_requests_and_sleeps_are_told():
     assert ("begun", 1, ["Send"], True) in begun
     assert ("begun", 1, ["Receive"], False) in begun
     slept, ended = waits.heard[-2:]
-    assert slept[:3] in [("begun", 1, []), ("begun", 1, ["Request"])]
-    assert ended == ("ended", 1, "Request", slept[4] + 1.0)
+    assert slept[:3] in [("begun", 1, []), ("begun", 1, ["KernelRequest"])]
+    assert ended == ("ended", 1, "KernelRequest", slept[4] + 1.0)
