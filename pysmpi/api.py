@@ -65,7 +65,7 @@ def _with_options(function: Callable[_Parameters, _Value]) -> Callable[_Paramete
         if options is not None:
             if not isinstance(options, Options):
                 raise UsageError(
-                    f"pysmpi.run: options: found {shown(options)}, expected pysmpi.Options(...)"
+                    f"pysmpi.run: options: expected pysmpi.Options(...), got {shown(options)}"
                 )
             given = {**vars(options), **given}
         return function(**given)  # type: ignore[call-arg]
@@ -173,8 +173,8 @@ def _run(main: Any, args: Sequence[Any], options: Options) -> Result:
         total = sum(segment.ranks for segment in segments)
         if options.nprocs not in (1, total):
             raise UsageError(
-                f"pysmpi.run: nprocs: found {options.nprocs}, expected nothing, since the programs "
-                f"have {total} ranks"
+                f"pysmpi.run: nprocs: expected nothing, since the programs have {total} ranks, got "
+                f"{options.nprocs}"
             )
         job = Job(segments[0].program, checked(replace(options, nprocs=total)), segments)
     else:
@@ -249,8 +249,8 @@ def _program(main: Any, args: Sequence[Any]) -> RankProgram:
         return FunctionProgram(main, args)
     if not isinstance(main, (str, os.PathLike)):
         raise UsageError(
-            f"pysmpi.run: found {shown(main)}, expected a function, the path of a script, or a "
-            "list of (program, ranks)"
+            "pysmpi.run: expected a function, the path of a script, or a list of (program, "
+            f"ranks), got {shown(main)}"
         )
     return find_program(str(main), [str(arg) for arg in args])
 
@@ -260,17 +260,17 @@ def _segments(parts: Sequence[tuple[Any, ...]]) -> list[Segment]:
     for part in parts:
         if not isinstance(part, (list, tuple)) or len(part) not in (2, 3):
             raise UsageError(
-                f"pysmpi.run: found {shown(part)}, expected (program, ranks) or "
-                "(program, ranks, args)"
+                "pysmpi.run: expected (program, ranks) or (program, ranks, args), got "
+                f"{shown(part)}"
             )
         program, ranks = part[0], part[1]
         if not isinstance(ranks, int) or isinstance(ranks, bool) or ranks < 1:
             raise UsageError(
-                f"pysmpi.run: {program}: found {shown(ranks)}, expected at least 1 rank"
+                f"pysmpi.run: {program}: expected at least 1 rank, got {shown(ranks)}"
             )
         found.append(Segment(_program(program, part[2] if len(part) == 3 else ()), ranks))
     if not found:
-        raise UsageError("pysmpi.run: found an empty list, expected at least one program")
+        raise UsageError("pysmpi.run: expected at least one program, got an empty list")
     if len({isinstance(segment.program, FunctionProgram) for segment in found}) > 1:
-        raise UsageError("pysmpi.run: found both, expected functions only or scripts only")
+        raise UsageError("pysmpi.run: expected functions only or scripts only, got both")
     return found

@@ -313,7 +313,7 @@ def find(code: str) -> type[Diagnostic]:
         close = get_close_matches(code.upper(), DIAGNOSTICS, 1)
         hint = f"; did you mean {close[0]}?" if close else ""
         raise UsageError(
-            f"found no diagnostic {code!r}, expected one of {', '.join(DIAGNOSTICS)}{hint}"
+            f"no such diagnostic {code!r}, expected one of {', '.join(DIAGNOSTICS)}{hint}"
         )
     return found
 

@@ -90,21 +90,21 @@ class sample:
             functools.update_wrapper(self, what)
         # Also outside of runs, so that tests of the program find wrong parameters.
         if scope not in ("local", "global", "collective"):
-            raise ValueError(f"scope: expected local, global or collective, found {scope!r}")
+            raise ValueError(f"scope: expected local, global or collective, got {scope!r}")
         if by not in ("shape", "type", "none"):
-            raise ValueError(f"by: expected shape, type or none, found {by!r}")
+            raise ValueError(f"by: expected shape, type or none, got {by!r}")
         if charge not in ("mean", "median", "draw"):
-            raise ValueError(f"charge: expected mean, median or draw, found {charge!r}")
+            raise ValueError(f"charge: expected mean, median or draw, got {charge!r}")
         if outputs not in ("keep", "scale", "leave"):
-            raise ValueError(f"outputs: expected keep, scale or leave, found {outputs!r}")
+            raise ValueError(f"outputs: expected keep, scale or leave, got {outputs!r}")
         if iters is not None and iters < 1:
-            raise ValueError(f"iters: expected at least 1, found {iters}")
+            raise ValueError(f"iters: expected at least 1, got {iters}")
         if precision is not None and not 0.0 < precision < 1.0:
-            raise ValueError(f"precision: expected a relative error below 1, found {precision}")
+            raise ValueError(f"precision: expected a relative error below 1, got {precision}")
         if warmup < 0:
-            raise ValueError(f"warmup: expected 0 or more passes, found {warmup}")
+            raise ValueError(f"warmup: expected 0 or more passes, got {warmup}")
         if every is not None and every < 2:
-            raise ValueError(f"every: expected 2 or more passes, found {every}")
+            raise ValueError(f"every: expected 2 or more passes, got {every}")
         if scope == "collective" and precision is not None:
             raise ValueError("precision: expected none with scope='collective', only iters")
 

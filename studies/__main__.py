@@ -65,7 +65,7 @@ def main(words: list[str] | None = None) -> int:
     )
     chosen = parser.parse_args(words)
     if chosen.workers < 1:
-        parser.error(f"--workers: found {chosen.workers}, expected at least 1")
+        parser.error(f"--workers: expected at least 1, got {chosen.workers}")
     SPREAD.workers, SPREAD.scheduler = chosen.workers, chosen.scheduler
     if not chosen.names and chosen.page is None:
         rows = [(study.name, study.figure, study.finding) for study in registry().values()]

@@ -136,7 +136,7 @@ def declared_in(module: ModuleType) -> list[Declaration]:
     """The study of a module; none, if it is a helper of others."""
     found = [value for value in vars(module).values() if isinstance(value, Declaration)]
     if len(found) > 1:
-        raise ValueError(f"{module.__name__}: found {len(found)} studies, expected one")
+        raise ValueError(f"{module.__name__}: expected one study, got {len(found)}")
     return found
 
 

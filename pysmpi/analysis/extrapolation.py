@@ -182,11 +182,11 @@ def _terms(
 def _refuse_different(graphs: Sequence[EventGraph], counts: list[int], ranks: int) -> None:
     if len(set(counts)) < FEWEST:
         raise UsageError(
-            f"extrapolate: found runs of {len(set(counts))} numbers of ranks, expected at least "
-            f"{FEWEST}"
+            f"extrapolate: expected runs of at least {FEWEST} numbers of ranks, got "
+            f"{len(set(counts))}"
         )
     if len(set(counts)) < len(counts):
-        raise UsageError("extrapolate: found two runs of one number of ranks, expected one of each")
+        raise UsageError("extrapolate: expected one run of each number of ranks, got two of one")
     if not counts[-1] < ranks <= FARTHEST * counts[-1]:
         raise UsageError(
             f"--ranks {ranks}: expected more than the {counts[-1]} ranks of the largest run, and "

@@ -33,8 +33,8 @@ def write_figure(path: str, kind: str, analysis: Analysis) -> None:
     bars = _bars(analysis)
     if sum(map(len, bars.values())) > MOST_BARS:
         raise UsageError(
-            f"--output {path}: found more than {MOST_BARS:,} bars, expected fewer in a picture; "
-            "write a page (.html)"
+            f"--output {path}: expected at most {MOST_BARS:,} bars in a picture, got more; write a "
+            "page (.html)"
         )
     unit, name = next(
         (pair for pair in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")) if graph.seconds >= pair[0]),

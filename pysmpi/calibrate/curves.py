@@ -18,7 +18,7 @@ def ready(path: Path) -> None:
         import matplotlib  # noqa: F401
     except ImportError:
         raise UsageError(
-            "--plot: found no matplotlib, expected it: pip install 'pysmpi[plots]'"
+            "--plot: matplotlib is not installed: pip install 'pysmpi[plots]'"
         ) from None
 
 

@@ -274,8 +274,8 @@ def _curves(
             tick(f"{access} {nbytes} B")
         if not curve:
             raise PysmpiError(
-                f"calibrate memory: found no buffer large enough to see {access}, expected a "
-                "larger --max-size, or less else that runs"
+                f"calibrate memory: no buffer was large enough to see {access}; give a larger "
+                "--max-size, or run less else"
             )
     for nbytes in sizes:
         load = measured.curves["LMM", number].get(nbytes)

@@ -44,7 +44,7 @@ def mpiexec() -> str:
     """The command that starts real ranks; UsageError if no command works."""
     found = shutil.which("mpiexec")
     if found is None:
-        raise UsageError("calibrate memory: found no mpiexec, expected one of MPICH or Open MPI")
+        raise UsageError("calibrate memory: expected the mpiexec of MPICH or Open MPI, got none")
     return found
 
 

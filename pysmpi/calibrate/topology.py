@@ -94,7 +94,7 @@ def _caches(root: Path, cpus: list[int]) -> tuple[tuple[CacheLevel, ...], int]:
         line = int((index / "coherency_line_size").read_text())
         levels.append(CacheLevel(level, nbytes, len(_sharers(root, cpus, level))))
     if not levels:
-        raise UsageError(f"calibrate memory: found no caches in {root}, expected those of Linux")
+        raise UsageError(f"calibrate memory: expected the caches of Linux in {root}, got none")
     return tuple(sorted(levels, key=lambda cache: cache.level)), line
 
 
@@ -125,7 +125,7 @@ def _number(root: Path, cpu: int, name: str) -> int:
         return int((root / f"cpu{cpu}" / "topology" / name).read_text())
     except (OSError, ValueError):
         raise UsageError(
-            f"calibrate memory: found no {name} of CPU {cpu} in {root}, expected Linux's"
+            f"calibrate memory: expected the {name} of CPU {cpu} of Linux in {root}, got none"
         ) from None
 
 

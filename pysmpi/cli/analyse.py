@@ -59,7 +59,7 @@ def command(
         key, factor = _pair("--link", given, "NAME=2.0")
         if key not in names:
             known = ", ".join(sorted(names)[:10]) or "none that a message crossed"
-            raise UsageError(f"--link {given}: found no link {key}, expected one of: {known}")
+            raise UsageError(f"--link {given}: no such link {key}, expected one of: {known}")
         scales.links[names.index(key)] = factor
     changed = scales != Scales()
     if changed and target is None:
@@ -94,12 +94,12 @@ def _factor(option: str, value: str | None) -> float:
     except ValueError:
         factor = math.nan
     if not (math.isfinite(factor) and factor >= 0.0):
-        raise UsageError(f"{option}: found {value!r}, expected a factor such as 0.9")
+        raise UsageError(f"{option}: expected a factor such as 0.9, got {value!r}")
     return factor
 
 
 def _pair(option: str, given: str, example: str) -> tuple[str, float]:
     key, equals, value = given.rpartition("=")
     if not equals:
-        raise UsageError(f"{option}: found {given!r}, expected {example}")
+        raise UsageError(f"{option}: expected {example}, got {given!r}")
     return key, _factor(f"{option} {key}", value)

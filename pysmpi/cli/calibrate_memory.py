@@ -51,16 +51,16 @@ def command(
 
     largest = int(parse_size(max_size))
     if not 4096 <= largest <= 1 << 30:
-        raise UsageError(f"--max-size: found {max_size}, expected 4KiB to 1GiB")
+        raise UsageError(f"--max-size: expected 4KiB to 1GiB, got {max_size}")
     if output is not None and os.path.exists(output) and not force:
         raise UsageError(f"--output {output}: the file exists; --force overwrites it")
     if output is not None and not Path(output).resolve().parent.is_dir():
-        raise UsageError(f"--output {output}: found no directory {Path(output).resolve().parent}")
+        raise UsageError(f"--output {output}: no such directory: {Path(output).resolve().parent}")
     if plot is not None:
         curves.ready(Path(plot))
     topology = find_topology()
     if not topology.distances:
-        raise UsageError("calibrate memory: found one core, expected two that can exchange lines")
+        raise UsageError("calibrate memory: expected two cores that can exchange lines, got one")
     text, measured, comparison = _calibrate(topology, name, largest, mpi or check, check)
     if output is not None:
         Path(output).write_text(text, encoding="utf-8")

@@ -87,8 +87,8 @@ def _two_ranks() -> Any:
     comm = MPI.COMM_WORLD
     if comm.size != 2:
         raise UsageError(
-            f"calibrate network: found {comm.size} rank{'s' if comm.size > 1 else ''}, expected 2 "
-            "of a real MPI: mpiexec -n 2 pysmpi calibrate network ..."
+            f"calibrate network: expected 2 ranks of a real MPI, got {comm.size}: mpiexec -n 2 "
+            "pysmpi calibrate network ..."
         )
     return comm
 
@@ -98,7 +98,7 @@ def _prepare(comm: Any, target: Path, force: bool) -> None:
     problem = None
     if comm.rank == 0:
         if not target.resolve().parent.is_dir():
-            problem = f"--output {target}: found no directory {target.resolve().parent}"
+            problem = f"--output {target}: no such directory: {target.resolve().parent}"
         elif target.exists() and not force:
             problem = f"--output {target}: the file exists; --force overwrites it"
     problem = comm.bcast(problem, 0)

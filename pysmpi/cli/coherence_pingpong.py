@@ -45,9 +45,9 @@ def command(machine: str, cores: int, lines: str, as_json: bool) -> None:
     except ValueError:
         counts = [0]
     if min(counts) < 1:
-        raise UsageError(f"--lines: found {lines!r}, expected whole numbers above 0")
+        raise UsageError(f"--lines: expected whole numbers above 0, got {lines!r}")
     if cores and cores < 2:
-        raise UsageError(f"--cores: found {cores}, expected at least 2")
+        raise UsageError(f"--cores: expected at least 2, got {cores}")
     costs = costs_of(machine, cores)
     one = {
         send: {

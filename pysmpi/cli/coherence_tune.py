@@ -39,7 +39,7 @@ def command(
     cores = described(machine).cores
     count = cores if threads is None else threads
     if count < 2:
-        raise UsageError(f"--threads: found {count}, expected at least 2")
+        raise UsageError(f"--threads: expected at least 2, got {count}")
     costs = costs_of(machine, min(count, cores))
     if contention is not None:
         costs = replace(costs, contention=parse_time(contention))

@@ -251,7 +251,7 @@ def tune_command(
     wanted = list(TUNED) if ops is None else [op.strip() for op in ops.split(",")]
     for op in wanted:
         if op not in TUNED:
-            raise UsageError(f"--ops: found {op!r}, expected some of {', '.join(TUNED)}")
+            raise UsageError(f"--ops: expected some of {', '.join(TUNED)}, got {op!r}")
     lengths = sorted({_size(text.strip()) for text in sizes.split(",")})
     with ExitStack() as stack:
         target = None if output is None else stack.enter_context(OutputFile("--output", output))
@@ -337,10 +337,10 @@ def draw_command(
 
     _check_ranks(nprocs, per_node)
     if not 0 <= root < nprocs:
-        raise UsageError(f"--root: found {root}, expected 0 to {nprocs - 1}")
+        raise UsageError(f"--root: expected 0 to {nprocs - 1}, got {root}")
     registry.algorithms_of(operation)
     if operation.startswith("neighbor"):
-        raise UsageError(f"{operation}: found a neighbourhood, expected a whole communicator")
+        raise UsageError(f"{operation}: expected a whole communicator, got a neighbourhood")
     if algorithm not in registry.selector_names():
         registry.find(operation, split(algorithm)[0])
     size = _size(nbytes)

@@ -31,7 +31,7 @@ class Subcommands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in self.homes and not args[0].startswith("-"):
             known = ", ".join(self.homes)
-            raise click.UsageError(f"found no command {args[0]!r}, expected one of {known}", ctx)
+            raise click.UsageError(f"no such command {args[0]!r}, expected one of {known}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -60,7 +60,7 @@ class Commands(click.Group):
             if name.endswith(".py"):
                 hint = f"; did you mean pysmpi run {name}?"
             raise click.UsageError(
-                f"found no command {name!r}, expected one of {', '.join(COMMANDS)}{hint}", ctx
+                f"no such command {name!r}, expected one of {', '.join(COMMANDS)}{hint}", ctx
             )
         return super().resolve_command(ctx, args)
 

@@ -56,8 +56,8 @@ def command(
         raise UsageError("replay: expected a trace")
     if len(begins) not in (0, len(traces)):
         raise UsageError(
-            f"--begin: found {text.count(len(begins), 'time')} for "
-            f"{text.count(len(traces), 'trace')}, expected one for each"
+            f"--begin: expected one time for each of {text.count(len(traces), 'trace')}, got "
+            f"{len(begins)}"
         )
     dates = [_value("--begin", begin, parse_time) for begin in begins] or [0.0] * len(traces)
     speed = None if core_speed is None else _value("--core-speed", core_speed, parse_speed)

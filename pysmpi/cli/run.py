@@ -97,7 +97,7 @@ def command(
 
         limit = tolerance(check_tolerance)
         if line.target == "-" and line.kind == "script":
-            raise UsageError("--check-shadow: runs a program twice, expected a file, found -")
+            raise UsageError("--check-shadow: expected a file, which can run twice, got -")
         return compare(find, options, limit, quiet)
     programs: list[Segment] = []
     if later or line.directory is not None:
@@ -148,7 +148,7 @@ def _find(line: CommandLine) -> RankProgram:
             target = on_path(target) or target
     if directory is not None:
         if not os.path.isdir(directory):
-            raise UsageError(f"-wdir: found no directory {directory}")
+            raise UsageError(f"-wdir: no such directory: {directory}")
         if line.kind == "script" and target != "-":
             target = os.path.join(directory, target)  # which may be absolute
     program = find_program(
@@ -271,7 +271,7 @@ def _set_variables(line: CommandLine) -> None:
             try:
                 os.environ[name] = value
             except (ValueError, OSError):
-                raise UsageError(f"expected the name of a variable, found {name!r}") from None
+                raise UsageError(f"expected the name of a variable, got {name!r}") from None
 
 
 def _list_cfg() -> None:

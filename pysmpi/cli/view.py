@@ -27,7 +27,7 @@ def command(traces: tuple[str, ...], output: str | None, as_text: bool) -> int:
     from pysmpi.output import OutputFile
 
     if len(traces) not in (1, 2):
-        raise UsageError(f"view: found {len(traces)} traces, expected one, or two to compare")
+        raise UsageError(f"view: expected one, or two to compare, got {len(traces)} traces")
     runs = []
     for trace in traces:
         analysis = read_analysis(trace)

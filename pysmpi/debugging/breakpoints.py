@@ -36,19 +36,19 @@ def parse_breakpoint(text: str) -> Breakpoint:
     for part in text.split(","):
         key, sign, value = (word.strip() for word in part.partition("="))
         if not sign or key not in _KEYS or key in found or not value:
-            raise UsageError(f"--break {text}: found {part!r}, expected {_FORM}")
+            raise UsageError(f"--break {text}: expected {_FORM}, got {part!r}")
         found[key] = value
     for key in ("rank", "count"):
         if key in found and not found[key].isdigit():
-            raise UsageError(f"--break {text}: {key}: found {found[key]!r}, expected a number")
+            raise UsageError(f"--break {text}: {key}: expected a number, got {found[key]!r}")
     names = {procedure.name for procedure in PROCEDURES}
     name = found.get("call")
     if name is not None and name not in names:
         known = {other.casefold(): other for other in sorted(names)}
         close = known.get(name.casefold())
         more = f"; did you mean {close}?" if close else ""
-        raise UsageError(f"--break {text}: found no MPI call {name!r}{more}")
+        raise UsageError(f"--break {text}: no such MPI call {name!r}{more}")
     count = int(found.get("count", "1"))
     if count < 1:
-        raise UsageError(f"--break {text}: count: found 0, expected at least 1")
+        raise UsageError(f"--break {text}: count: expected at least 1, got 0")
     return Breakpoint(int(found["rank"]) if "rank" in found else None, name, count)

@@ -129,7 +129,7 @@ class Prompt(pdb.Pdb):
         Look at rank N: its stack, its variables, its modules."""
         ranks = self.simulation.universe.ranks
         if not arg.strip().isdigit() or int(arg) >= len(ranks):
-            self.error(f"found {arg!r}, expected the number of a rank below {len(ranks)}")
+            self.error(f"expected the number of a rank below {len(ranks)}, got {arg!r}")
             return
         rank = ranks[int(arg)]
         frame = self._frame(rank)
@@ -213,7 +213,7 @@ class Prompt(pdb.Pdb):
         """back [N]
         Go back N MPI calls (1): the program runs again from its beginning, up to there."""
         if arg.strip() and not arg.strip().isdigit():
-            self.error(f"found {arg!r}, expected a number of calls")
+            self.error(f"expected a number of calls, got {arg!r}")
             return None
         self.back = int(arg or "1")
         self.wish = "back"

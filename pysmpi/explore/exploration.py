@@ -287,7 +287,7 @@ class Explorer:
         if trace.diverged is not None and self.found.divergence is None:
             step, expected, got = trace.diverged
             self.found.divergence = (
-                f"step {step}: expected {expected}, found {got}: the same decisions have led to "
+                f"step {step}: expected {expected}, got {got}: the same decisions have led to "
                 "different events, so the program depends on something else: wall time, random "
                 "numbers of the system, files that an execution changes, or real threads"
             )

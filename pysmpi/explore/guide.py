@@ -71,8 +71,8 @@ class StrategyGuide:
         site = None if call is None else call.site
         where = "" if site is None else f" at {site}"
         self.difference = (
-            f"decision {number} differs: expected {wanted}, found {found.name}; "
-            f"rank {found.pid}{where}"
+            f"decision {number} differs: expected {wanted}, got {found.name}; rank "
+            f"{found.pid}{where}"
         )
 
     def _diverged(self, strategy: Replayed) -> str | None:

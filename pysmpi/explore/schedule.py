@@ -52,7 +52,7 @@ class Decisions:
     def parse(cls, text: str, where: str = "--replay-schedule") -> Decisions:
         """The schedule that a text describes; UsageError if it is none."""
         body, tilde, checksum = text.strip().partition(":")
-        wrong = UsageError(f"{where}: found {text!r}, expected {_FORM}")
+        wrong = UsageError(f"{where}: expected {_FORM}, got {text!r}")
         if tilde and not re.fullmatch("[0-9a-f]{4}", checksum):
             raise wrong
         order, steps = 0, {}

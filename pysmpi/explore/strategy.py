@@ -76,7 +76,7 @@ def make_strategy(text: str, seed: int, where: str = "--schedule") -> Strategy:
 def no_argument(argument: str | None, name: str) -> None:
     """Refuse an argument of a strategy that has none."""
     if argument is not None:
-        raise ValueError(f"found the argument {argument!r}, expected only {name}")
+        raise ValueError(f"expected {name} without an argument, got {argument!r}")
 
 
 def depth(argument: str | None, name: str, default: int) -> int:
@@ -84,7 +84,7 @@ def depth(argument: str | None, name: str, default: int) -> int:
     if argument is None:
         return default
     if not argument.isdigit() or int(argument) < 1:
-        raise ValueError(f"found {argument!r}, expected {name}:D with a number from 1 on")
+        raise ValueError(f"expected {name}:D with a number from 1 on, got {argument!r}")
     return int(argument)
 
 

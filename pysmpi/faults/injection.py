@@ -96,12 +96,12 @@ class Injection:
                 continue
             if fault.kind == "rank" and int(fault.name) >= job.options.nprocs:
                 raise UsageError(
-                    f"--fault {fault.text}: found {job.options.nprocs} ranks, expected a lower rank"
+                    f"--fault {fault.text}: expected a rank below {job.options.nprocs}"
                 )
             known = {"host": hosts, "link": links}.get(fault.kind)
             if known is not None and fault.name not in known:
                 raise UsageError(
-                    f"--fault {fault.text}: found no {fault.kind} {fault.name!r} in the platform "
+                    f"--fault {fault.text}: no {fault.kind} {fault.name!r} in the platform "
                     f"{job.platform.name}"
                 )
         if any(one.kind not in OF_HOSTS for one in self.profiles):
@@ -124,8 +124,8 @@ class Injection:
         name = self.job.machine.model.name
         if name not in FLOWS:
             raise UsageError(
-                f"{where}: expected a model whose messages share links ({', '.join(FLOWS)}), "
-                f"found model {name}"
+                f"{where}: expected a model whose messages share links ({', '.join(FLOWS)}), got "
+                f"model {name}"
             )
 
     def begin(self) -> None:

@@ -54,15 +54,15 @@ def parse_fault(text: str) -> Fault | RandomFaults:
     except UsageError as error:
         raise UsageError(f"--fault {text}: {error}") from None
     if kind == "rank" and not name.isdigit():
-        raise UsageError(f"--fault {text}: found rank {name!r}, expected its number")
+        raise UsageError(f"--fault {text}: expected the number of a rank, got {name!r}")
     if not sign or effect == "dead":
         return Fault(kind, name, date, None, text)
     word, _, value = effect.partition("=")
     factor = _number(value)
     if word != "slow" or factor is None or factor < 1.0:
         raise UsageError(
-            f"--fault {text}: found {effect!r}, expected dead or slow=FACTOR, with a factor of at "
-            "least 1"
+            f"--fault {text}: expected dead or slow=FACTOR, with a factor of at least 1, got "
+            f"{effect!r}"
         )
     if kind == "rank":
         raise UsageError(f"--fault {text}: a rank cannot be slow, expected its host")

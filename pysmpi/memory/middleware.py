@@ -74,5 +74,5 @@ def binomial_2log(ranks: int, local: int, inside: Cost, between: Cost) -> float:
 
 def _steps(ranks: int) -> int:
     if ranks < 1:
-        raise ValueError(f"ranks: expected at least 1, found {ranks}")
+        raise ValueError(f"ranks: expected at least 1, got {ranks}")
     return (ranks - 1).bit_length()

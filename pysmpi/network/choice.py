@@ -83,12 +83,12 @@ def _named(text: str | None, where: str) -> str | None:
     known = ", ".join(SIMGRID)
     if text in ("Constant", "ns-3"):
         raise UsageError(f"{where}: network/model: {text} is not available; there are {known}")
-    raise UsageError(f"{where}: network/model: expected one of {known}, found {text!r}")
+    raise UsageError(f"{where}: network/model: expected one of {known}, got {text!r}")
 
 
 def _check_name(name: str, platform: Platform) -> None:
     if name not in models():
         raise UsageError(
-            f"{platform.source}: models: expected names of models among {', '.join(models())}, "
-            f"found {name!r}"
+            f"{platform.source}: models: expected names of models among {', '.join(models())}, got "
+            f"{name!r}"
         )

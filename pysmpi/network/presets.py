@@ -122,6 +122,6 @@ def find(name: str) -> Preset:
         close = get_close_matches(name.lower(), HYBRID, 1)
         hint = f"; did you mean {close[0]}?" if close else ""
         raise UsageError(
-            f"network/preset: expected one of {', '.join(HYBRID)}, found {name!r}{hint}"
+            f"network/preset: expected one of {', '.join(HYBRID)}, got {name!r}{hint}"
         )
     return HYBRID[name]

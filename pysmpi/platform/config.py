@@ -28,14 +28,14 @@ def number(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0.0 <= value < math.inf:
-        raise UsageError(f"expected a number that is not negative, found {text!r}")
+        raise UsageError(f"expected a number that is not negative, got {text!r}")
     return value
 
 
 def count(text: str) -> int:
     """A whole number that is not negative."""
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise UsageError(f"expected a whole number that is not negative, found {text!r}")
+        raise UsageError(f"expected a whole number that is not negative, got {text!r}")
     return int(text)
 
 
@@ -52,13 +52,13 @@ def penalties(text: str) -> tuple[float, float, float]:
             return one, two, three
     except ValueError:
         pass
-    raise UsageError(f"expected three positive numbers such as 0.965;0.925;1.35, found {text!r}")
+    raise UsageError(f"expected three positive numbers such as 0.965;0.925;1.35, got {text!r}")
 
 
 def matching(text: str) -> str:
     """When wildcards see messages."""
     if text not in ("arrival", "posted"):
-        raise UsageError(f"expected arrival or posted, found {text!r}")
+        raise UsageError(f"expected arrival or posted, got {text!r}")
     return text
 
 
@@ -68,7 +68,7 @@ def duration(text: str) -> float:
         return parse_time(text, bare=True)
     except UsageError:
         raise UsageError(
-            f"expected a number of seconds, not negative, or a time such as 10us, found {text!r}"
+            f"expected a number of seconds, not negative, or a time such as 10us, got {text!r}"
         ) from None
 
 
@@ -86,8 +86,8 @@ def size(text: str) -> float:
         return float(parse_size(text, bare=True))
     except UsageError:
         raise UsageError(
-            f"expected bytes, a whole number that is not negative or a size such as 64KiB, "
-            f"found {text!r}"
+            "expected bytes, a whole number that is not negative or a size such as 64KiB, got "
+            f"{text!r}"
         ) from None
 
 
@@ -98,7 +98,7 @@ def bandwidth(text: str) -> float:
     except UsageError:
         value = 0.0
     if value == 0.0:
-        raise UsageError(f"expected a bandwidth above 0, such as 10Gbps, found {text!r}")
+        raise UsageError(f"expected a bandwidth above 0, such as 10Gbps, got {text!r}")
     return value
 
 
@@ -111,7 +111,7 @@ def speed(text: str) -> float | None:
     except UsageError:
         value = 0.0
     if value == 0.0:
-        raise UsageError(f"expected a speed above 0, such as 8Gf, or auto, found {text!r}")
+        raise UsageError(f"expected a speed above 0, such as 8Gf, or auto, got {text!r}")
     return value
 
 
@@ -122,7 +122,7 @@ def flag(text: str) -> bool:
         return True
     if lowered in ("no", "off", "false", "0"):
         return False
-    raise UsageError(f"expected yes or no, found {text!r}")
+    raise UsageError(f"expected yes or no, got {text!r}")
 
 
 def words(text: str) -> str:

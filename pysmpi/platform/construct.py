@@ -151,8 +151,8 @@ class _Construction:
         most = self._most[what]
         if number > most:
             raise UsageError(
-                f"{where}: found {number:,} {what} or more, expected at most {most:,}; "
-                f"--cfg {MOST[what][0]}:NUMBER raises the limit"
+                f"{where}: expected at most {most:,} {what}, got {number:,} or more; --cfg "
+                f"{MOST[what][0]}:NUMBER raises the limit"
             )
 
     def _host(self, definition: HostDef) -> Host:

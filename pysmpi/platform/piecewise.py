@@ -56,12 +56,12 @@ def parse(text: str, option: str, default: float | None = None) -> Piecewise:
         bound, *values = part.split(":")
         if not _BOUND.fullmatch(bound.strip()) or not values:
             raise UsageError(
-                f"{option}: expected segments such as 0:1.5;1420:2.1 (bytes:value[:value]), "
-                f"found {part!r}"
+                f"{option}: expected segments such as 0:1.5;1420:2.1 (bytes:value[:value]), got "
+                f"{part!r}"
             )
         segments.append((int(bound), tuple(_number(value, option) for value in values)))
     if not segments:
-        raise UsageError(f"{option}: expected a number or segments bytes:value;..., found {text!r}")
+        raise UsageError(f"{option}: expected a number or segments bytes:value;..., got {text!r}")
     segments.sort(key=lambda segment: segment[0])
     for (one, _), (other, _) in zip(segments, segments[1:]):
         if one == other:
@@ -80,5 +80,5 @@ def _number(text: str, option: str) -> float:
         except UsageError as error:
             raise UsageError(f"{option}: {error}") from None
     if not 0.0 <= value < float("inf"):
-        raise UsageError(f"{option}: expected a number that is not negative, found {text!r}")
+        raise UsageError(f"{option}: expected a number that is not negative, got {text!r}")
     return value

@@ -20,7 +20,7 @@ def parallel_assert(
     if participating:
         if callable(assertion):
             warnings.warn(
-                "parallel_assert: found a callable, expected a boolean", FutureWarning, stacklevel=2
+                "parallel_assert: expected a boolean, got a callable", FutureWarning, stacklevel=2
             )
             holds = bool(assertion())
         else:

@@ -86,10 +86,10 @@ def _sizes(value: Any, where: str) -> tuple[int, ...]:
     for size in found:
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise pytest.UsageError(
-                f"{where}: found {value!r}, expected a number of ranks of at least 1, or a list"
+                f"{where}: expected a number of ranks of at least 1, or a list, got {value!r}"
             )
     if not found:
-        raise pytest.UsageError(f"{where}: found no number of ranks, expected at least one")
+        raise pytest.UsageError(f"{where}: expected at least one number of ranks, got none")
     return found
 
 
@@ -105,7 +105,8 @@ def _parallel(mark: pytest.Mark, node: Any) -> ItemPlan:
         raise pytest.UsageError(f"{where}: expected one argument, nprocs")
     most = os.environ.get(MOST_FLAG)
     if most is not None and max(sizes) > int(most):
-        raise pytest.UsageError(f"{where}: found {max(sizes)} ranks, but {MOST_FLAG} is {most}")
+        wanted = f"expected at most {most} ranks ({MOST_FLAG}), got {max(sizes)}"
+        raise pytest.UsageError(f"{where}: {wanted}")
     return ItemPlan(sizes, "_nprocs" if len(sizes) > 1 else "")
 
 
@@ -113,7 +114,7 @@ def _mpi(mark: pytest.Mark, node: Any, names: Sequence[str], config: pytest.Conf
     where = f"{node.nodeid}: @pytest.mark.mpi"
     given = dict(mark.kwargs)
     if len(mark.args) > 1 or (mark.args and "ranks" in given):
-        raise pytest.UsageError(f"{where}: found {mark.args}, expected one number of ranks")
+        raise pytest.UsageError(f"{where}: expected one number of ranks, got {mark.args}")
     if mark.args:
         given["ranks"] = mark.args[0]
     least = given.pop("min_size", None)
@@ -126,14 +127,14 @@ def _mpi(mark: pytest.Mark, node: Any, names: Sequence[str], config: pytest.Conf
     schedules = given.pop("schedules", 1)
     if not isinstance(schedules, int) or isinstance(schedules, bool) or schedules < 1:
         raise pytest.UsageError(
-            f"{where}: schedules: found {schedules!r}, expected a number of at least 1"
+            f"{where}: schedules: expected a number of at least 1, got {schedules!r}"
         )
     timeout, unit = given.pop("timeout", None), given.pop("unit", "s")
     if unit not in UNITS:
-        raise pytest.UsageError(f"{where}: unit: found {unit!r}, expected s, m or h")
+        raise pytest.UsageError(f"{where}: unit: expected s, m or h, got {unit!r}")
     if timeout is not None:
         if not isinstance(timeout, int | float) or timeout <= 0:
-            raise pytest.UsageError(f"{where}: timeout: found {timeout!r}, expected a duration")
+            raise pytest.UsageError(f"{where}: timeout: expected a duration, got {timeout!r}")
         timeout = timeout * UNITS[unit]
     labelled = len(sizes) > 1 or "mpi_ranks" in names
     return ItemPlan(sizes, "mpi_ranks" if labelled else "", schedules, timeout, given)

@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARG")
     given = parser.parse_args()
     if not given.module and not os.path.isfile(given.program):
-        parser.error(f"found no file {given.program}")
+        parser.error(f"no such file: {given.program}")
     try:
         speed = _speed(given.host_speed)
     except ValueError as error:

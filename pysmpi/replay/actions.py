@@ -30,8 +30,8 @@ class Reader:
     def wrong(self, found: str, expected: str) -> UsageError:
         """The error of a line that is wrong."""
         return UsageError(
-            f"{self.name}, line {self.number}: {' '.join(self.words[:1])}: found {found}, "
-            f"expected {expected}"
+            f"{self.name}, line {self.number}: {' '.join(self.words[:1])}: expected {expected}, "
+            f"got {found}"
         )
 
     def more(self) -> bool:

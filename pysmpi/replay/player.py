@@ -253,8 +253,8 @@ class Player:
             return Action(NOTHING, "")
         if words[0] != self._own and words[0].lstrip("0") != self._own:
             raise UsageError(
-                f"{self.source.name}, line {number}: found rank {words[0]!r} in the lines of rank "
-                f"{self.rank}, expected {self.rank}"
+                f"{self.source.name}, line {number}: expected rank {self.rank} in its lines, got "
+                f"{words[0]!r}"
             )
         reader.begin(number, words[1:])
         if len(words) < 2:
@@ -334,12 +334,12 @@ class Player:
         reader = self.reader
         if name in NOT_REPLAYED:
             raise UsageError(
-                f"{reader.name}, line {reader.number}: found action {name!r}, which smpirun "
-                "records and no replay knows, expected a trace of calls that can be replayed"
+                f"{reader.name}, line {reader.number}: expected a trace of calls that can be "
+                f"replayed, got action {name!r}, which smpirun records and no replay knows"
             )
         operation = _COLLECTIVES.get(name.replace("_", "").lower())
         if operation is None:
-            raise UsageError(f"{reader.name}, line {reader.number}: found no such action: {name!r}")
+            raise UsageError(f"{reader.name}, line {reader.number}: no such action: {name!r}")
         action = Action(COLLECTIVES, name)
         action.call, after = self._call(operation)
         action.name = action.call.op

@@ -79,7 +79,7 @@ class RecordedTrace:
             if line.startswith(b'["rank",'):
                 count += 1
         if count == 0:
-            raise UsageError(f"{self.name}: found no rank, expected a recording of pysmpi")
+            raise UsageError(f"{self.name}: expected a recording of pysmpi, got no rank")
         return count
 
     def next(self, rank: int, thread: int) -> tuple[int, list[Any], list[Any]] | None:
@@ -112,7 +112,7 @@ class RecordedTrace:
             except (ValueError, TypeError, IndexError, KeyError, RecursionError) as error:
                 what = line[:60].decode("utf-8", "replace")
                 raise UsageError(
-                    f"{self.name}, line {number}: found {what!r}, expected a record of a recording"
+                    f"{self.name}, line {number}: expected a record of a recording, got {what!r}"
                 ) from error
             return True
         return False
@@ -122,7 +122,7 @@ class RecordedTrace:
         if kind == "call":
             rank, thread, operations = record[2], record[3], record[13]
             if not 0 <= rank < self.nprocs:
-                raise Wrong(f"found rank {rank!r}, expected 0 to {self.nprocs - 1}")
+                raise Wrong(f"rank: expected 0 to {self.nprocs - 1}")
             queue = self.left.get((rank, thread))
             if queue is None:
                 queue = self.left[rank, thread] = deque()
@@ -135,7 +135,7 @@ class RecordedTrace:
         elif kind == "communicator":
             _, number, of, name, members = record
             if not all(0 <= member < self.nprocs for member in members):
-                raise Wrong(f"found members {members!r}, expected ranks of the run")
+                raise Wrong(f"expected ranks of the run, got members {members!r}")
             self.members[number] = tuple(members)
             self.communicators[number] = of
             self.names[number] = str(name)
@@ -148,7 +148,7 @@ class RecordedTrace:
         elif kind == "site":
             self.sites[record[1]] = record[2]
         elif kind not in ("events", "messages", "route"):
-            raise Wrong(f"found no such record: {kind!r}")
+            raise Wrong(f"no such record: {kind!r}")
 
 
 class RecordedInstance:
@@ -301,7 +301,7 @@ class RecordedPlayer:
             raise UsageError(f"{self.where()}: {error}") from None
         except (ValueError, TypeError, IndexError, KeyError) as error:
             raise UsageError(
-                f"{self.where()}: found operations that cannot be, expected those of a recording"
+                f"{self.where()}: expected operations of a recording, got impossible ones"
             ) from error
 
     def _keep(self) -> None:
@@ -341,7 +341,7 @@ class RecordedPlayer:
                 operation = self._left[self._next]
                 step = _STEPS.get(operation[0])
                 if step is None:
-                    raise Wrong(f"found no such operation: {operation[0]!r}")
+                    raise Wrong(f"no such operation: {operation[0]!r}")
                 if not step(self, operation):
                     if len(self._schedule):
                         self._load()
@@ -443,7 +443,7 @@ class RecordedPlayer:
     def _pass(self, operation: Any) -> bool:
         seconds = float(operation[1])
         if not 0.0 <= seconds < float("inf"):
-            raise Wrong(f"found a time of {seconds!r} s")
+            raise Wrong(f"impossible time: {seconds!r} s")
         if self._skip > 0.0:
             self._skip, skipped = 0.0, self._skip
             seconds = max(0.0, seconds - skipped)
@@ -528,7 +528,7 @@ class RecordedPlayer:
         if type(tag) is not int or not (0 <= tag < 1 << 32 or tag == known):
             raise Wrong(f"found tag {tag!r}")
         if type(nbytes) is not int or not 0 <= nbytes < 1 << 63:
-            raise Wrong(f"found a message of {nbytes!r} bytes")
+            raise Wrong(f"impossible size of a message: {nbytes!r} bytes")
 
     def _transfer(self, operation: Any) -> bool:
         if len(self._schedule):
@@ -558,7 +558,7 @@ class RecordedPlayer:
         _check_tag(tag)
         members = self.trace.members[context]
         if self.rank not in members:
-            raise Wrong(f"found a call of rank {self.rank} on a communicator of other ranks")
+            raise Wrong(f"rank {self.rank} makes a call on a communicator of other ranks")
         me = members.index(self.rank)
         if background:
             arguments = {**arguments, "nonblocking": True}

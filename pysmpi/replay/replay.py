@@ -102,8 +102,8 @@ class Replay:
         platform = self.machine.platform
         if platform.profiles:
             raise UsageError(
-                f"replay: {platform.source}: expected a machine that does not change, found "
-                "profiles, which act in runs of programs alone"
+                f"replay: {platform.source}: expected a machine without profiles, which act only "
+                "in runs of programs"
             )
 
     def run(self, format: Format | None = None) -> ReplayResult:
@@ -115,7 +115,7 @@ class Replay:
         recorder = None
         if format is not None:
             if len(self.traces) > 1:
-                raise UsageError("--trace, --view: found several traces, expected one to record")
+                raise UsageError("--trace, --view: expected one trace, got several")
             recorder = ReplayRecorder(format)
         begun = time.perf_counter()
         machine = self.machine
@@ -253,7 +253,7 @@ def _check(instance: Instance | RecordedInstance) -> None:
         places = "; ".join(f"rank {player.rank} at {player.where()}" for player in stuck[:3])
         if isinstance(instance, RecordedInstance) and not instance.trace.complete:
             raise UsageError(
-                f"{instance.name}: found no end: the run was stopped, or the file is cut short; "
+                f"{instance.name}: it has no end: the run was stopped, or the file is cut short; "
                 f"{text.count(len(stuck), 'rank')} would wait for ever: {places}"
             )
         more = f"; and {len(stuck) - 3} more" if len(stuck) > 3 else ""

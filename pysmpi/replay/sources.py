@@ -112,7 +112,7 @@ def sources(path: str | os.PathLike[str]) -> list[Source]:
                     return _common(file, name)
                 break
         else:
-            raise UsageError(f"{name}: found no line, expected a time-independent trace")
+            raise UsageError(f"{name}: expected a time-independent trace, got no line")
     return _indexed(file, name)
 
 
@@ -131,8 +131,8 @@ def _indexed(file: Path, name: str) -> list[Source]:
                     break
             else:
                 raise UsageError(
-                    f"{name}, line {number}: found no file {word!r} for rank {len(found)}, "
-                    "expected a trace with 'RANK ACTION ...' lines, or one file name a line"
+                    f"{name}, line {number}: no such file {word!r} for rank {len(found)}, expected "
+                    "a trace with 'RANK ACTION ...' lines, or one file name a line"
                 )
     if len(found) == 1:
         return _common(found[0].path, found[0].name)  # type: ignore[attr-defined]
@@ -169,7 +169,7 @@ def _common(file: Path, name: str) -> list[Source]:
                     if rank < 0:
                         word = words[0].decode("utf-8", "replace")
                         raise UsageError(
-                            f"{name}, line {number}: found {word!r}, expected the number of a rank"
+                            f"{name}, line {number}: expected the number of a rank, got {word!r}"
                         )
                     if last is None or rank != last.rank:
                         last = found.get(rank)
@@ -182,8 +182,8 @@ def _common(file: Path, name: str) -> list[Source]:
     missing = next((rank for rank in range(len(found)) if rank not in found), None)
     if missing is not None:
         raise UsageError(
-            f"{name}: found lines of rank {max(found)} and none of rank {missing}, expected "
-            "lines of all ranks"
+            f"{name}: expected lines of all ranks, got lines of rank {max(found)} and none of rank "
+            f"{missing}"
         )
     return [found[rank] for rank in range(len(found))]
 

@@ -95,12 +95,12 @@ def program_of(
         )
     path = _located(command, search, directory)
     if path is None:
-        raise UsageError(f"{command}: found no such program")
+        raise UsageError(f"{command}: no such program")
     interpreter, words = _shebang(path)
     if not path.endswith((".py", ".pyz", ".pyw")) and not is_python(interpreter):
-        raise UsageError(f"{command}: expected a Python program, found another one")
+        raise UsageError(f"{command}: expected a Python program, got another one")
     if after_flags(words):
-        raise UsageError(f"{command}: expected #!{interpreter}, found {' '.join(words)} after it")
+        raise UsageError(f"{command}: expected #!{interpreter}, got {' '.join(words)} after it")
     return find_program(path, arguments, flags=words)
 
 
@@ -112,7 +112,7 @@ def on_path(command: str) -> str | None:
     interpreter, _ = _shebang(path)
     if path.endswith((".py", ".pyz", ".pyw")) or is_python(interpreter) or _is_wrapped(path):
         return path
-    raise UsageError(f"{command}: found {path}, expected a Python program")
+    raise UsageError(f"{command}: expected a Python program, got {path}")
 
 
 def _is_wrapped(path: str) -> bool:

@@ -74,7 +74,7 @@ def measure(blocks: int = FIRST_BLOCKS) -> Measurement:
         if elapsed > 0:
             times.append(elapsed / _ROUNDS)
     if not times:
-        raise UsageError("--host-speed auto: found no CPU clock, expected a speed such as 2Gf")
+        raise UsageError("--host-speed auto: no CPU clock; give a speed such as 2Gf")
     work = 2.0 * _ELEMENTS * 1e9
     return Measurement(work / min(times), work / median(times), work / max(times), len(times))
 

@@ -177,7 +177,7 @@ class ScriptProgram(_MainProgram):
         self.path = os.path.abspath(path)
         self.arguments = [path, *arguments]
         if not os.path.exists(path):
-            raise UsageError(f"{path}: found no such file, expected a Python program")
+            raise UsageError(f"{path}: expected a Python program, got no such file")
         if os.path.isdir(path) or self._is_archive():
             self.archive = True
             self.path_entry = self.path
@@ -212,8 +212,8 @@ class ScriptProgram(_MainProgram):
             first = data.partition(b"\n")[0]
             if first.startswith(b"#!") and b"python" not in first:
                 raise UsageError(
-                    f"{self.name}: found a script of {os.fsdecode(first[2:]).strip()}, expected a "
-                    "Python program; give the program that it starts"
+                    f"{self.name}: expected a Python program, got a script of "
+                    f"{os.fsdecode(first[2:]).strip()}; give the program that it starts"
                 ) from None
             raise
         except ValueError as error:
@@ -228,7 +228,7 @@ class ScriptProgram(_MainProgram):
                 source = spec.loader.get_source("__main__")  # type: ignore[attr-defined]
                 code = self._rewritten(source, spec.origin or self.path) or code
         if spec is None or code is None:
-            raise UsageError(f"{self.name}: found no __main__ module in it, expected one")
+            raise UsageError(f"{self.name}: expected a __main__ module in it, got none")
         self.code = code
         self.spec = spec
         self.loader = spec.loader
@@ -253,7 +253,7 @@ class ModuleProgram(_MainProgram):
     def prepare(self) -> None:
         """Check that the module exists."""
         if self.module.startswith(".") or not self.module:
-            raise UsageError(f"-m {self.module}: found no absolute name, expected a module")
+            raise UsageError(f"-m {self.module}: expected the absolute name of a module")
         if self.root in sys.builtin_module_names or self.root in sys.stdlib_module_names:
             return
         path = [self.path_entry or "", *sys.path]
@@ -261,7 +261,7 @@ class ModuleProgram(_MainProgram):
             PathFinder.find_spec(self.root, path) is None
             and importlib.util.find_spec(self.root) is None
         ):
-            raise UsageError(f"-m {self.module}: found no module {self.root!r}, expected one")
+            raise UsageError(f"-m {self.module}: no module {self.root!r}")
 
     def run(self) -> None:
         # Importing the parent package runs code of the program, so each rank has to search.

@@ -335,4 +335,4 @@ def _close(value: Any, known: Iterable[str]) -> str:
 
 
 def _wrong(place: str, value: Any, expected: str) -> UsageError:
-    return UsageError(f"{place}: found {shown(value)}, expected {expected}")
+    return UsageError(f"{place}: expected {expected}, got {shown(value)}")

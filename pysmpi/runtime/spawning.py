@@ -88,7 +88,7 @@ class Spawner:
         if directory is not None:
             directory = os.path.abspath(directory)
             if not os.path.isdir(directory):
-                raise UsageError(f"wdir: found no directory {directory}")
+                raise UsageError(f"wdir: no such directory: {directory}")
         program = program_of(command.command, command.arguments, hints.get("path"), directory)
         # -m searches the directory of the process first.
         if directory is not None and program.path_entry == os.getcwd():

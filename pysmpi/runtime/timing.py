@@ -361,8 +361,8 @@ class PlaybackTimer:
         position = self.position
         if position >= len(self._blocks):
             raise UsageError(
-                f"{self._name}: found {len(self._blocks)} blocks of compute, expected more: "
-                "another program, input or number of ranks was recorded"
+                f"{self._name}: expected more than {len(self._blocks)} blocks of compute: another "
+                "program, input or number of ranks was recorded"
             )
         self.position = position + 1
         return self._blocks[position] * self._factor
@@ -405,8 +405,8 @@ def read_blocks(file: str) -> tuple[float, dict[int, array[int]]]:
                 pid, _, nanoseconds = line.rstrip("\n").partition(" ")
                 if not (pid.isdigit() and nanoseconds.isdigit() and line.endswith("\n")):
                     raise UsageError(
-                        f"{file}:{number}: found {line.rstrip()!r}, "
-                        'expected a rank and nanoseconds, e.g. "3 1200"'
+                        f'{file}:{number}: expected a rank and nanoseconds, e.g. "3 1200", got '
+                        f'{line.rstrip()!r}'
                     )
                 own = blocks.get(int(pid))
                 if own is None:
@@ -415,7 +415,7 @@ def read_blocks(file: str) -> tuple[float, dict[int, array[int]]]:
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, OverflowError):
-        raise UsageError(f"{file}: found no recording of compute, expected one") from None
+        raise UsageError(f"{file}: expected a recording of compute, got other data") from None
     return speed, blocks
 
 
@@ -427,7 +427,7 @@ def _read_header(line: str, file: str) -> float:
         speed = math.nan
     if not (math.isfinite(speed) and speed > 0.0):
         raise UsageError(
-            f"{file}:1: found {text[:60]!r}, expected the header of a recording of compute"
+            f"{file}:1: expected the header of a recording of compute, got {text[:60]!r}"
         )
     return speed
 
@@ -461,8 +461,8 @@ def find_timing(
         return ConstantTiming(_seconds(text))
     if not os.path.isfile(text):
         raise UsageError(
-            f"--compute {text}: found no such file, expected native, steady, none, seconds or a "
-            "recording"
+            f"--compute {text}: expected native, steady, none, seconds or a recording, got no such "
+            "file"
         )
     return PlaybackTiming(text)
 

@@ -78,8 +78,8 @@ class Journal:
                 valid = False
             if not valid:
                 raise UsageError(
-                    f"{path}:{number}: expected the journal of a sweep, found something else; "
-                    "remove the file to start again"
+                    f"{path}:{number}: expected the journal of a sweep, got something else; remove "
+                    "the file to start again"
                 )
 
     def add(self, key: str, columns: dict[str, Any], row: dict[str, Any]) -> None:

@@ -43,8 +43,7 @@ def draw(table: Rows, columns: Sequence[str], axes: Sequence[str], plot: SweepPl
         from matplotlib.figure import Figure
     except ImportError:
         raise UsageError(
-            f"{plot.file}: found no matplotlib, expected it to be installed: "
-            "pip install 'pysmpi[plots]'"
+            f"{plot.file}: matplotlib is not installed: pip install 'pysmpi[plots]'"
         ) from None
     for name in (plot.x, plot.y, *(plot.lines or ()), *([plot.panels] if plot.panels else [])):
         if name not in columns:

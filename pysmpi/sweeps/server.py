@@ -62,7 +62,7 @@ def _supervised(connection: Connection, request: dict[str, Any]) -> Row | None:
         if answers in ready:
             row = _answer(answers)
         elif not ready:
-            row = {"exit_status": 124, "error": f"found no end after {request['timeout']:g} s"}
+            row = {"exit_status": 124, "error": f"no end after {request['timeout']:g} s"}
         if row is None and handle not in ready:
             wait([handle], ENDING)
         # Also processes that the program has left behind.
@@ -194,7 +194,7 @@ def _search(values: dict[str, str], output: Any, row: Row) -> None:
         if found is None or found[1] is None:
             row["exit_status"] = 1
             row["error"] = (
-                f"values.{name}: expected output with {pattern!r}, found none in its "
+                f"values.{name}: expected output with {pattern!r}, got none in its "
                 f"{text.count(chr(10))} lines"
             )
             return

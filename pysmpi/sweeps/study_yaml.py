@@ -70,7 +70,7 @@ def _several(node: Node) -> list[Node]:
 def _existing(node: Node, base: Path) -> str:
     path = base / node.text()
     if not path.is_file():
-        raise node.error(f"expected a file, found none at {path}")
+        raise node.error(f"expected a file, got none at {path}")
     return str(path)
 
 

@@ -71,14 +71,14 @@ def sweep(
     for name in options:
         if name not in OPTIONS:
             raise UsageError(
-                f"pysmpi.sweep: found {name!r}, expected an option among {', '.join(OPTIONS)}"
+                f"pysmpi.sweep: expected an option among {', '.join(OPTIONS)}, got {name!r}"
             )
     if callable(main):
         program: Any = main
     elif isinstance(main, (str, os.PathLike)):
         program = os.path.abspath(main)
     else:
-        raise UsageError(f"pysmpi.sweep: found {shown(main)}, expected a function or a path")
+        raise UsageError(f"pysmpi.sweep: expected a function or a path, got {shown(main)}")
     checked = {
         name: check_value(name, value, lambda name: f"pysmpi.sweep: {name}")
         for name, value in options.items()
@@ -124,7 +124,7 @@ def _silent(done: int, total: int, failed: int) -> None:
 def _platform(value: Path) -> str:
     if not isinstance(value, (str, os.PathLike)):
         raise UsageError(
-            f"pysmpi.sweep: platforms: found {shown(value)}, expected names of machines and paths"
+            f"pysmpi.sweep: platforms: expected names of machines and paths, got {shown(value)}"
         )
     loader.read(value)
     text = os.fspath(value)

@@ -83,8 +83,7 @@ class SweepTable:
             import pyarrow.parquet
         except ImportError:
             raise UsageError(
-                "parquet: found no pyarrow, expected it to be installed: "
-                "pip install 'pysmpi[parquet]'"
+                "parquet: pyarrow is not installed: pip install 'pysmpi[parquet]'"
             ) from None
         columns = {name: _column([row[name] for row in self.rows]) for name in self.columns}
         with OutputFile("table", os.fspath(path)) as target:

@@ -132,7 +132,7 @@ def activity_of(recording: Recording) -> RunActivity:
     for number in range(len(recording.routes)):
         route = recording.routes.get(number)
         if route is None:
-            raise UsageError(f"found routes without number {number}, expected all from 0 on")
+            raise UsageError(f"expected routes of all numbers from 0 on, got no number {number}")
         routes.append([links.setdefault(link, len(links)) for link in route.links])
     if derived:
         routes = [[]]
@@ -187,7 +187,7 @@ def read_activity(path: str) -> RunActivity:
     """The activity of the recording in a file. Raises UsageError for a file that is none."""
     recording = read_lines(path)
     if not recording.places:
-        raise UsageError(f"{path}: found no ranks, expected a recording of a run")
+        raise UsageError(f"{path}: expected a recording of a run, got no ranks")
     try:
         return activity_of(recording)
     except UsageError as error:
@@ -199,8 +199,8 @@ def read_activity(path: str) -> RunActivity:
 def contradiction(path: str, error: Exception) -> UsageError:
     """The error of a recording whose records cannot have happened."""
     return UsageError(
-        f"{path}: found records that contradict each other ({type(error).__name__}: {error}), "
-        "expected a recording that pysmpi run --trace FILE.jsonl wrote"
+        f"{path}: expected a recording of pysmpi run --trace FILE.jsonl, got records that "
+        f"contradict each other ({type(error).__name__}: {error})"
     )
 
 
@@ -289,4 +289,4 @@ def _check(found: RunActivity) -> None:
         ("route", found.messages[:, 5], len(found.routes) - 1),
     ):
         if numbers.size and not (0 <= numbers.min() and numbers.max() <= most):
-            raise UsageError(f"found a {what} out of range, expected 0 to {most}")
+            raise UsageError(f"expected a {what} from 0 to {most}, got another number")

@@ -39,7 +39,7 @@ class ArchiveFormat:
             import otf2
         except ImportError:
             raise UsageError(
-                "otf2: found no otf2, expected it to be installed: pip install 'pysmpi[otf2]'"
+                "otf2: the package otf2 is not installed: pip install 'pysmpi[otf2]'"
             ) from None
         self.otf2 = otf2
         self.anchor = Path(path)

@@ -38,8 +38,8 @@ def convert(source: str, target: str, format: str | None = None) -> None:
     """
     if not is_recording(source):
         raise UsageError(
-            f"{source}: found no recording, expected a file of pysmpi run --trace FILE.jsonl, of "
-            "pysmpi.record, or one that was converted to parquet"
+            f"{source}: expected a file of pysmpi run --trace FILE.jsonl, of pysmpi.record, or one "
+            "that was converted to parquet, got no recording"
         )
     facts = read_facts(source)
     chosen = find_format(target, format)
@@ -68,8 +68,7 @@ def recorded_machine(name: str, facts: dict[str, Any], ranks: int) -> Machine:
         raise UsageError(f"{name}: the machine of the recording: {error}") from None
     except (TypeError, ValueError, AttributeError) as error:
         raise UsageError(
-            f"{name}: found options of a machine that cannot be: {error}; expected those of "
-            "pysmpi run"
+            f"{name}: expected options of pysmpi run for the machine: {error}"
         ) from None
 
 
@@ -106,7 +105,7 @@ def feed(source: str, writer: Format) -> None:
         except (ValueError, TypeError, IndexError, KeyError, AttributeError) as error:
             what = line[:60].decode("utf-8", "replace")
             raise UsageError(
-                f"{source}, line {number}: found {what!r}, expected a record of a recording"
+                f"{source}, line {number}: expected a record of a recording, got {what!r}"
             ) from error
     if not ended:
         # The run was stopped: each rank ends with its last record.
@@ -157,5 +156,5 @@ def _pass_on(
         if hasattr(writer, "match"):
             writer.match(TracedMatch(*record[1:]))
     else:
-        raise Wrong(f"found no such record: {kind!r}")
+        raise Wrong(f"no such record: {kind!r}")
     return None

@@ -108,6 +108,6 @@ def find_format(name: str, format: str | None = None) -> TraceFormat:
             return known
     suffixes = [f".{known}" for known in FORMATS.names()]
     raise UsageError(
-        f"--trace {name}: found no known suffix, expected "
-        f"{', '.join(suffixes[:-1])} or {suffixes[-1]}, with or without .gz; or --trace-format"
+        f"--trace {name}: expected the suffix {', '.join(suffixes[:-1])} or {suffixes[-1]}, with "
+        "or without .gz; or --trace-format"
     )

@@ -145,8 +145,8 @@ def is_recording(path: str | os.PathLike[str]) -> bool:
 
 
 _NO_RECORDING = (
-    "found no recording, expected a file of pysmpi run --trace, pysmpi.record or pysmpi replay "
-    "--trace (.jsonl); time-independent traces have no dates until they are replayed"
+    "expected a file of pysmpi run --trace, pysmpi.record or pysmpi replay --trace (.jsonl), got "
+    "no recording; time-independent traces have no dates until they are replayed"
 )
 
 
@@ -175,12 +175,12 @@ def read_lines(path: str | os.PathLike[str]) -> Recording:
                     raise UsageError(f"{name}, line 1: {_NO_RECORDING}") from None
                 what = line[:60].decode("utf-8", "replace")
                 raise UsageError(
-                    f"{name}, line {number}: found {what!r}, expected a record of a recording"
+                    f"{name}, line {number}: expected a record of a recording, got {what!r}"
                 ) from error
     except OSError as error:
         raise UsageError(f"{name}: cannot be read: {error.strerror}") from None
     if number == 0:
-        raise UsageError(f"{name}: found no whole line, expected a recording of pysmpi")
+        raise UsageError(f"{name}: expected a recording of pysmpi, got no whole line")
     return found
 
 
@@ -189,7 +189,7 @@ def read_facts(path: str) -> dict[str, Any]:
     try:
         first = next(whole_lines(path), None)
         if first is None:
-            raise Wrong("found no whole line, expected a recording of pysmpi")
+            raise Wrong("expected a recording of pysmpi, got no whole line")
         return _facts(json.loads(first))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
@@ -201,7 +201,7 @@ def _facts(record: Any) -> dict[str, Any]:
     if not isinstance(record, dict) or record.get("format") != NAME:
         raise Wrong(_NO_RECORDING)
     if record.get("version") != VERSION:
-        raise Wrong(f"found version {record.get('version')!r}, expected {VERSION}")
+        raise Wrong(f"expected version {VERSION}, got {record.get('version')!r}")
     return record
 
 
@@ -232,7 +232,7 @@ def take(found: Recording, record: list[Any], sites: dict[int, str]) -> None:
     elif kind == "end":
         found.end(record[1])
     else:
-        raise Wrong(f"found no such record: {kind!r}")
+        raise Wrong(f"no such record: {kind!r}")
 
 
 def made_events(record: list[Any]) -> EventRows:
@@ -244,16 +244,16 @@ def made_events(record: list[Any]) -> EventRows:
     if len(set(map(len, rows))) != 1:
         raise Wrong("found columns of different lengths")
     if not all(np.isfinite(column).all() for column in rows[2:]):
-        raise Wrong("found a date or a size that is no number")
+        raise Wrong("a date or a size is no number")
     if len(rows.kind) and not 0 <= rows.kind.min() <= rows.kind.max() <= ENTER:
-        raise Wrong(f"found a kind of events out of range, expected 0 to {ENTER}")
+        raise Wrong(f"expected a kind of events from 0 to {ENTER}, got another number")
     return rows
 
 
 def made_messages(record: list[Any]) -> MessageRows:
     """The messages of a record."""
     if len(record) != len(MessageRows._fields) + 1:
-        raise Wrong(f"found {len(record) - 1} columns, expected {len(MessageRows._fields)}")
+        raise Wrong(f"expected {len(MessageRows._fields)} columns, got {len(record) - 1}")
     rows = MessageRows(*map(_whole, record[1:]))
     if len(set(map(len, rows))) != 1:
         raise Wrong("found columns of different lengths")
@@ -262,16 +262,16 @@ def made_messages(record: list[Any]) -> MessageRows:
 
 def _whole(values: Any) -> Integers:
     if not isinstance(values, list) or not all(type(value) is int for value in values):
-        raise Wrong("found a column that does not hold whole numbers")
+        raise Wrong("expected columns of whole numbers")
     try:
         return np.array(values, np.int64)
     except OverflowError:
-        raise Wrong("found a number out of range") from None
+        raise Wrong("a number is out of range") from None
 
 
 def _real(values: Any) -> Floats:
     if not isinstance(values, list):
-        raise Wrong("found no column of numbers")
+        raise Wrong("expected a column of numbers")
     return np.array(values, np.float64).reshape(-1)
 
 
@@ -279,7 +279,7 @@ def made_route(record: list[Any]) -> TracedRoute:
     """The route of a record."""
     _, number, links = record
     if type(number) is not int:
-        raise Wrong(f"found route {number!r}, expected a number")
+        raise Wrong(f"expected the number of a route, got {number!r}")
     return TracedRoute(number, tuple((str(name), float(capacity)) for name, capacity in links))
 
 

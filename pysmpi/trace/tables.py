@@ -35,7 +35,7 @@ def arrow() -> Any:
         import pyarrow.parquet
     except ImportError:
         raise UsageError(
-            "parquet: found no pyarrow, expected it to be installed: pip install 'pysmpi[parquet]'"
+            "parquet: pyarrow is not installed: pip install 'pysmpi[parquet]'"
         ) from None
     return pyarrow
 
@@ -55,5 +55,5 @@ def lines(path: str) -> Iterator[bytes]:
                         rest[position] = row[name]
                 yield json.dumps(rest, separators=(",", ":")).encode()
     except (pyarrow.ArrowException, KeyError, ValueError, TypeError, IndexError) as error:
-        raise UsageError(f"{path}: found no table of a recording: {error}") from None
+        raise UsageError(f"{path}: expected the table of a recording: {error}") from None
 

@@ -69,7 +69,7 @@ def test_only_cores_that_may_be_used_count(tmp_path):
 
 
 def test_a_system_that_tells_nothing_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="found no physical_package_id of CPU 0"):
+    with pytest.raises(UsageError, match="expected the physical_package_id of CPU 0"):
         find_topology(tmp_path, {0})
 
 
@@ -238,7 +238,7 @@ def test_a_file_that_exists_is_kept(tmp_path, capsys):
     [
         (["--max-size", "1KiB"], "expected 4KiB to 1GiB"),
         (["--plot", "curves.txt"], "expected a name that ends in .png, .svg or .pdf"),
-        (["-o", "/nowhere/at/all.yaml"], "found no directory"),
+        (["-o", "/nowhere/at/all.yaml"], "no such directory"),
     ],
 )
 def test_bad_input_is_one_line(args, message, capsys):

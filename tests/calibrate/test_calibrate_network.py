@@ -154,7 +154,7 @@ def test_noise_makes_no_pieces():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["-o", "x.yaml"], "found 1 rank, expected 2 of a real MPI: mpiexec -n 2 pysmpi"),
+        (["-o", "x.yaml"], "expected 2 ranks of a real MPI, got 1: mpiexec -n 2 pysmpi"),
         (["-o", "x.txt"], "expected a file called .yaml or .yml"),
         (["-o", "x.yaml", "--max-size", "10B"], "--max-size: expected 1KiB to 1GiB"),
     ],

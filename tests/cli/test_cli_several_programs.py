@@ -40,12 +40,12 @@ def test_each_program_has_its_ranks_arguments_variables_and_directory(status, wr
     ("words", "message"),
     [
         (["ok.py", ":"], "expected a program after ':'"),
-        (["ok.py", ":", "nope.py"], "nope.py: found no such file"),
+        (["ok.py", ":", "nope.py"], "nope.py: expected a Python program"),
         (["ok.py", ":", "-n", "0", "ok.py"], "-n: expected at least 1 rank after ':', got 0"),
         (["ok.py", ":", "-n", "ok.py"], "-n: expected at least 1 rank after ':', got ok.py"),
         (["ok.py", ":", "--model", "x", "ok.py"], "--model: expected -n, -x, -env, -wdir or a"),
         (["ok.py", ":", "-genv", "A", "1", "ok.py"], "-genv A: expected before the first ':'"),
-        (["-wdir", "none", "ok.py"], "-wdir: found no directory none"),
+        (["-wdir", "none", "ok.py"], "-wdir: no such directory: none"),
         (["--check-shadow", "ok.py", ":", "ok.py"], "--check-shadow: expected one program"),
     ],
 )
@@ -72,5 +72,5 @@ def test_several_functions_from_python():
     assert result.returns == [["one", "one", "two 5"]] * 3
     with pytest.raises(pysmpi.UsageError, match="functions only or scripts only"):
         pysmpi.run([(one, 1), (__file__, 1)])
-    with pytest.raises(pysmpi.UsageError, match="found 0, expected at least 1 rank"):
+    with pytest.raises(pysmpi.UsageError, match="expected at least 1 rank, got 0"):
         pysmpi.run([(one, 0)])

@@ -76,7 +76,7 @@ def test_the_report_holds_the_figures(status, program, tmp_path):
     ("arguments", "part"),
     [
         (["--sample", "work"], "--sample work: expected MODULE:FUNCTION"),
-        (["--sample", "__main__:work:iters=0"], "iters: found '0'"),
+        (["--sample", "__main__:work:iters=0"], "iters: expected a number from 1 on, got '0'"),
         (["--sample", "__main__:wrk"], "close to it are work"),
         (["--sample", "__main__:round"], "cannot be sampled, since it communicates"),
         (["--once", "__main__:work"], "writes to its arguments"),

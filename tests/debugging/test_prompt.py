@@ -114,10 +114,10 @@ def test_the_end_of_the_input_goes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("rank=x", "rank: found 'x', expected a number"),
-        ("rank", "found 'rank', expected rank=RANK,call=NAME,count=N"),
-        ("count=0", "count: found 0, expected at least 1"),
-        ("call=irecV", "found no MPI call 'irecV'; did you mean irecv?"),
+        ("rank=x", "rank: expected a number, got 'x'"),
+        ("rank", "expected rank=RANK,call=NAME,count=N"),
+        ("count=0", "count: expected at least 1, got 0"),
+        ("call=irecV", "no such MPI call 'irecV'; did you mean irecv?"),
     ],
 )
 def test_wrong_breakpoints(tmp_path: Path, text: str, message: str) -> None:

@@ -145,7 +145,7 @@ def test_ranks_of_one_core_and_windows_are_priced_too():
 @pytest.mark.parametrize(
     ("model", "cfg", "message"),
     [
-        ("lines", {"line_state": "M"}, "memory/line-state: expected E or I, found 'M'"),
+        ("lines", {"line_state": "M"}, "memory/line-state: expected E or I, got 'M'"),
         ("fame", {"primitive": "sr3"}, "program: expected a file .*did you mean \"sr2\"|sr1"),
         ("fame", {"primitive": "barrier-central"}, "memory/primitive: expected a program that"),
         ("fame", {"protocol": "MESY"}, "MESY"),
@@ -163,6 +163,6 @@ def test_lines_need_latencies(tmp_path):
     path.write_text(before + "    contention:" + after.partition("    contention:")[2])
     with pytest.raises(pysmpi.ProgramError) as refused:
         run((8,), "lines", path)
-    expected = "--memory-model lines: node xeon-phi-5110p: expected latencies of lines, found none"
+    expected = "--memory-model lines: node xeon-phi-5110p: expected latencies of lines, got none"
     assert str(refused.value) == f"pysmpi: error: {expected}"
     assert refused.value.exit_status == 2

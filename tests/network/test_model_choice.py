@@ -206,7 +206,7 @@ def test_an_unknown_preset_is_refused(tmp_path):
     with pytest.raises(UsageError, match="p.yaml:6: preset: expected one of neutral, smpi, ether"):
         load(path)
     path.write_text(MACHINE)
-    with pytest.raises(UsageError, match="network/preset: expected one of neutral.*, found"):
+    with pytest.raises(UsageError, match="network/preset: expected one of neutral.*, got"):
         pysmpi.run(ping_pong, 2, platform=path, cfg={"network/preset": "gigabit"})
 
 

@@ -43,7 +43,7 @@ def test_what_is_no_number_is_no_number_anywhere(name, text):
     [
         ("smpi/wtime", "-1", "expected a number of seconds.*'-1'"),
         ("smpi/test", "inf", "expected a number of seconds"),
-        ("network/weight-S", "nan", "expected a number that is not negative, found 'nan'"),
+        ("network/weight-S", "nan", "expected a number that is not negative, got 'nan'"),
         ("network/TCP-gamma", "-1", "expected a number that is not negative"),
         ("smpi/async-small-thresh", "1.5", "expected bytes"),
         ("smpi/send-is-detached-thresh", "64 k", "expected bytes"),
@@ -51,7 +51,7 @@ def test_what_is_no_number_is_no_number_anywhere(name, text):
         ("smpi/bw-factor", "0:0", "a factor of 0"),
         ("network/loopback-bw", "0", "expected a bandwidth above 0"),
         ("smpi/host-speed", "fast", "expected a speed above 0"),
-        ("smpi/barrier-finalization", "maybe", "expected yes or no, found 'maybe'"),
+        ("smpi/barrier-finalization", "maybe", "expected yes or no, got 'maybe'"),
         ("smpi/init", "-1us", "expected a number of seconds"),
     ],
 )

@@ -131,7 +131,7 @@ def _each(rows: list[Any]) -> list[tuple[int, Any]]:
 
 def _entry(row: Any, where: str, name: str) -> Entry:
     if not isinstance(row, dict):
-        raise ListError(f"{where}: expected keys and values, found {row!r}")
+        raise ListError(f"{where}: expected keys and values, got {row!r}")
     where = f"{where} ({row.get('package', 'no package')})"
     values = {"requires": [], **row}
     _check(values, Entry, where, omit={"list"})
@@ -139,7 +139,7 @@ def _entry(row: Any, where: str, name: str) -> Entry:
     if not isinstance(runs, list) or not runs:
         raise ListError(f"{where}: runs: expected a sequence of runs")
     if not isinstance(values["version"], str):
-        raise ListError(f"{where}: version: expected text in quotes, found {values['version']!r}")
+        raise ListError(f"{where}: version: expected text in quotes, got {values['version']!r}")
     if values.get("says") is not None and not values.get("unequal"):
         raise ListError(f"{where}: says: only an entry that is unequal has it")
     read = [_run(run, f"{where}, run {i + 1}") for i, run in _each(runs)]
@@ -148,7 +148,7 @@ def _entry(row: Any, where: str, name: str) -> Entry:
 
 def _run(row: Any, where: str) -> Run:
     if not isinstance(row, dict):
-        raise ListError(f"{where}: expected keys and values, found {row!r}")
+        raise ListError(f"{where}: expected keys and values, got {row!r}")
     values = dict(row)
     _check(values, Run, where)
     if sum(name in values for name in HOW) != 1:
@@ -182,4 +182,4 @@ def _check(values: dict[str, Any], kind: type, where: str, omit: set[str] = froz
             str(one.type).split("[")[0]
         )
         if name in values and sort and not isinstance(values[name], sort) and name != "expect":
-            raise ListError(f"{where}: {name}: expected a {sort.__name__}, found {values[name]!r}")
+            raise ListError(f"{where}: {name}: expected a {sort.__name__}, got {values[name]!r}")

@@ -96,11 +96,11 @@ def test_an_entry_that_is_refused_must_be_so_in_the_words_that_it_names(tmp_path
     "change, says",
     [
         ({"colour": 1}, "unknown key 'colour'"),
-        ({"version": 3}, "expected text in quotes, found 3"),
+        ({"version": 3}, "expected text in quotes, got 3"),
         ({"runs": []}, "runs: expected a sequence of runs"),
         ({"says": "no"}, "says: only an entry that is unequal has it"),
         ({"runs": [{"args": []}]}, "expected one of program, module, code, pytest"),
-        ({"runs": [{"code": "1", "timeout": "long"}]}, "timeout: expected a int, found 'long'"),
+        ({"runs": [{"code": "1", "timeout": "long"}]}, "timeout: expected a int, got 'long'"),
         ({"runs": [{"code": "1", "ignore": ["("]}]}, "ignore: '('"),
     ],
 )

@@ -273,9 +273,9 @@ def test_time_is_limited(pytester: pytest.Pytester) -> None:
 
 def test_wrong_marks(pytester: pytest.Pytester) -> None:
     for mark, message in (
-        ("mpi(ranks=0)", "*mark.mpi: found 0, expected a number of ranks of at least 1*"),
-        ("mpi(schedules=0)", "*schedules: found 0, expected a number of at least 1"),
-        ("mpi(timeout=3, unit='d')", "*unit: found 'd', expected s, m or h"),
+        ("mpi(ranks=0)", "*mark.mpi: expected a number of ranks of at least 1, or a list, got 0*"),
+        ("mpi(schedules=0)", "*schedules: expected a number of at least 1, got 0"),
+        ("mpi(timeout=3, unit='d')", "*unit: expected s, m or h, got 'd'"),
         ("parallel(2, 3)", "*mark.parallel: expected one argument, nprocs"),
     ):
         result = outcomes(

@@ -127,5 +127,5 @@ def test_a_program_that_is_not_there(tmp_path):
         [sys.executable, "-m", "pysmpi.record", "none.py"], cwd=tmp_path, capture_output=True,
         text=True,
     )  # fmt: skip
-    assert done.returncode == 2 and "found no file none.py" in done.stderr
+    assert done.returncode == 2 and "no such file: none.py" in done.stderr
     assert "Traceback" not in done.stderr

@@ -234,5 +234,5 @@ def test_a_recording_without_its_end(tmp_path):
     assert result.seconds == pytest.approx(whole.seconds) and not result.instances[0]["complete"]
     calls = [i for i, line in enumerate(lines) if line.startswith(b'["call"')]
     path.write_bytes(b"".join(lines[: calls[-3]]))
-    with pytest.raises(UsageError, match="run.jsonl: found no end: the run was stopped, or the"):
+    with pytest.raises(UsageError, match="run.jsonl: it has no end: the run was stopped, or the"):
         Replay([(path, 0.0)]).run()

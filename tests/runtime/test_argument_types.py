@@ -41,7 +41,7 @@ def test_wrong_types_are_named(name: str, value: Any, found: str) -> None:
         pysmpi.run(program, **arguments)
     message = str(caught.value)
     assert message.startswith(f"pysmpi.run: {name}: found "), message
-    assert f"found {found}" in message, message
+    assert f"got {found}" in message, message
     assert re.search(r", expected \w+", message) and "\n" not in message, message
 
 
@@ -49,12 +49,12 @@ def test_wrong_types_are_named(name: str, value: Any, found: str) -> None:
 def test_so_are_entries(name: str, key: str) -> None:
     with pytest.raises(pysmpi.UsageError) as caught:
         pysmpi.run(program, 2, compute="none", **{name: {key: 3}})
-    assert str(caught.value) == f"pysmpi.run: {name}['{key}']: found 3, expected a string"
+    assert str(caught.value) == f"pysmpi.run: {name}['{key}']: expected a string, got 3"
 
 
 @pytest.mark.parametrize("main", [3, None, [(3, 2)]])
 def test_so_is_what_is_no_program(main: Any) -> None:
-    with pytest.raises(pysmpi.UsageError, match="^pysmpi.run: found (3|None), expected a function"):
+    with pytest.raises(pysmpi.UsageError, match="^pysmpi.run: expected a function.*got (3|None)"):
         pysmpi.run(main, compute="none")
 
 
@@ -69,7 +69,7 @@ def test_numbers_of_numpy_are_whole_numbers() -> None:
 def test_long_numbers_are_cut_in_messages() -> None:
     with pytest.raises(pysmpi.UsageError) as caught:
         pysmpi.run(program, 2, compute="none", cfg={"smpi/wtime": "9" * 5000})
-    assert str(caught.value).endswith("found '9999999999...(5,000 digits)'")
+    assert str(caught.value).endswith("got '9999999999...(5,000 digits)'")
 
 
 @pytest.mark.parametrize("kind", [Exception, BaseException])

@@ -100,4 +100,4 @@ def test_the_limit_is_a_number():
     done = run("pass", "--cfg", "smpi/most-polls:-3")
     assert done.returncode == 2
     assert "smpi/most-polls" in done.stderr
-    assert "expected a whole number that is not negative, found '-3'" in done.stderr
+    assert "expected a whole number that is not negative, got '-3'" in done.stderr

@@ -134,9 +134,9 @@ def test_every_rank_has_its_own_argv_and_path(write, capsys):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"target": "no/such.py"}, "no/such.py: found no such file"),
-        ({"target": "no_such_module", "module": True}, "-m no_such_module: found no module"),
-        ({"target": ".relative", "module": True}, "-m .relative: found no absolute name"),
+        ({"target": "no/such.py"}, "no/such.py: expected a Python program, got no such file"),
+        ({"target": "no_such_module", "module": True}, "-m no_such_module: no module"),
+        ({"target": ".relative", "module": True}, "-m .relative: expected the absolute name"),
     ],
 )
 def test_a_program_that_does_not_exist_is_named(arguments, message):
@@ -152,7 +152,7 @@ def test_a_package_without_main_is_named(write, tmp_path, monkeypatch):
 
 
 def test_a_folder_without_main_is_named(tmp_path):
-    with pytest.raises(UsageError, match="found no __main__"):
+    with pytest.raises(UsageError, match="expected a __main__ module in it"):
         ScriptProgram(str(tmp_path)).prepare()
 
 

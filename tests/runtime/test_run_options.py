@@ -70,7 +70,7 @@ def test_both_say_the_same(
     with pytest.raises(pysmpi.UsageError) as caught:
         pysmpi.run(rank, **{"compute": "none", name: value})
     message = str(caught.value).removeprefix(f"pysmpi.run: {name}")
-    assert message.startswith(": found ") and ", expected " in message
+    assert message.startswith(": expected ") and ", got " in message
     assert status_of(["run", FIELDS[name].metadata["spellings"][0], word, "-c", "pass"]) == 2
     line = capsys.readouterr().err
     assert line == f"pysmpi: error: {on_command_line(name)}{message}\n"
@@ -97,13 +97,13 @@ def test_an_options_object_and_what_takes_precedence() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: pysmpi.run(rank, options={"seed": 1}), "options: found {'seed': 1}, expected"),
+        (lambda: pysmpi.run(rank, options={"seed": 1}), "options: expected pysmpi.Options("),
         (lambda: pysmpi.run(rank, platfrom="x"), "unknown option 'platfrom'; did you mean"),
         (lambda: pysmpi.run(), "missing a required argument: 'main'"),
         (lambda: pysmpi.run(rank, 1, 2), "too many positional arguments"),
-        (lambda: pysmpi.run([(rank, 2)], 3), "nprocs: found 3, expected nothing"),
-        (lambda: pysmpi.run([(rank, "2")]), "found '2', expected at least 1 rank"),
-        (lambda: pysmpi.run(rank, options=pysmpi.Options(seed="x")), "seed: found 'x', expected"),
+        (lambda: pysmpi.run([(rank, 2)], 3), "nprocs: expected nothing, since"),
+        (lambda: pysmpi.run([(rank, "2")]), "expected at least 1 rank, got '2'"),
+        (lambda: pysmpi.run(rank, options=pysmpi.Options(seed="x")), "seed: expected a whole"),
     ],
 )
 def test_wrong_calls(call: Any, message: str) -> None:

@@ -203,7 +203,7 @@ def test_collective_passes_play_back_recorded_compute(outcome, tmp_path):
     ("text", "part"),
     [
         ("__main__:wrok", "close to it are work"),
-        ("numpy:matmull", "found no matmull in module numpy"),
+        ("numpy:matmull", "no matmull in module numpy"),
         ("mpi4py.MPI:Get_version", "cannot replace"),
         ("numpy:ndarray.sum", "cannot replace a method of a compiled class"),
     ],

@@ -310,7 +310,7 @@ def test_functions_are_decorated_where_they_are_defined():
         ("D", "without __init__"),
         ("dot", "numpy:dot"),
         ("C.mm", "close to it are"),
-        ("nothing", "found no function nothing"),
+        ("nothing", "no function nothing is defined"),
     ],
 )
 def test_functions_that_cannot_be_replaced(path, part):

@@ -158,7 +158,7 @@ def test_kill_at_random_moments(suffix, tmp_path: Path):
         try:
             recording = read_lines(trace)
         except UsageError as error:
-            assert "found no whole line" in str(error)  # nothing of it was on disk yet
+            assert "got no whole line" in str(error)  # nothing of it was on disk yet
             continue
         assert not recording.complete
         if suffix == "jsonl":

@@ -74,7 +74,7 @@ class _Reader:
 
     def fail(self, found: str, expected: str) -> UsageError:
         """The error for this line."""
-        return UsageError(f"{self.path}:{self.line}: found {found}, expected {expected}")
+        return UsageError(f"{self.path}:{self.line}: expected {expected}, got {found}")
 
     def read(self, text: str) -> dict[str, SelectorTable]:
         """The tables by operation."""

@@ -87,7 +87,7 @@ def _make(argument: str | None, seed: int) -> Noise:
     except ValueError:
         percent = 0.0
     if not 0.0 < percent < 1e6:
-        raise ValueError(f"found {argument!r}, expected noise:PERCENT such as noise:50")
+        raise ValueError(f"expected noise:PERCENT such as noise:50, got {argument!r}")
     return Noise(seed, percent)
 
 

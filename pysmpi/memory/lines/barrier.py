@@ -14,7 +14,7 @@ def rounds(threads: int, partners: int, *, printed: bool = False) -> int:
     """
     base = partners if printed else partners + 1
     if base < 2:
-        raise ValueError(f"partners: found {partners}, expected at least {2 if printed else 1}")
+        raise ValueError(f"partners: expected at least {2 if printed else 1}, got {partners}")
     r, reached = 0, 1
     while reached < threads:
         reached *= base

@@ -29,7 +29,7 @@ class MultiLine:
     def seconds(self, lines: int) -> float:
         """T_N for N >= 1 lines."""
         if lines < 1:
-            raise ValueError(f"lines: found {lines}, expected at least 1")
+            raise ValueError(f"lines: expected at least 1, got {lines}")
         return self.per_line * lines + self.startup - self.saved / lines
 
 

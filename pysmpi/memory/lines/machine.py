@@ -80,8 +80,8 @@ def described(machine: str) -> NodeDescription:
     node = next((host.node for host in platform.hosts if host.node is not None), None)
     if node is None or not node.latencies:
         raise UsageError(
-            f"{machine}: expected a computer with a node that has latencies, found none; "
-            "see docs/platform.md"
+            f"{machine}: expected a computer with a node that has latencies, got none; see "
+            "docs/platform.md"
         )
     return node
 

@@ -42,7 +42,7 @@ def fit(lines: Sequence[int], seconds: Sequence[float]) -> MultiLine:
     Needs three different sizes; ValueError otherwise.
     """
     if len(set(lines)) < 3:
-        raise ValueError(f"found {len(set(lines))} sizes, expected at least 3")
+        raise ValueError(f"expected at least 3 sizes, got {len(set(lines))}")
     n = np.asarray(lines, dtype=float)
     t = np.asarray(seconds, dtype=float)
     terms = np.stack([n, np.ones_like(n), -1.0 / n], axis=1)
@@ -53,6 +53,6 @@ def fit(lines: Sequence[int], seconds: Sequence[float]) -> MultiLine:
 def contention_slope(readers: Sequence[int], seconds: Sequence[float]) -> tuple[float, float]:
     """(c, b) of T_C = c n + b by least squares (equation 3)."""
     if len(set(readers)) < 2:
-        raise ValueError(f"found {len(set(readers))} numbers of readers, expected at least 2")
+        raise ValueError(f"expected at least 2 numbers of readers, got {len(set(readers))}")
     slope, intercept = np.polyfit(np.asarray(readers, float), np.asarray(seconds, float), 1)
     return float(slope), float(intercept)

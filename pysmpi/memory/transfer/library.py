@@ -61,7 +61,7 @@ def read_library(settings: Settings) -> Library:
     first = _size(settings, "memory/first-chunk", f"{chunk}B")
     cells = settings.text("memory/cells") or cells_text
     if not (cells.isascii() and cells.isdecimal()) or not 0 < int(cells) <= 1 << 20:
-        raise UsageError(f"memory/cells: expected a whole number above 0, found {cells!r}")
+        raise UsageError(f"memory/cells: expected a whole number above 0, got {cells!r}")
     if first > chunk:
         raise UsageError(
             f"memory/first-chunk ({first} bytes) must not be above memory/chunk ({chunk} bytes)"
@@ -99,7 +99,7 @@ def _size(settings: Settings, name: str, default: str, zero: bool = False) -> in
     except UsageError as error:
         raise UsageError(f"{name}: {error}") from None
     if value == 0 and not zero:
-        raise UsageError(f"{name}: expected a size above 0, found {text!r}")
+        raise UsageError(f"{name}: expected a size above 0, got {text!r}")
     return value
 
 
@@ -108,7 +108,7 @@ def _choice(
 ) -> str:
     text = settings.text(name) or default or known[0]
     if text not in known:
-        raise UsageError(f"{name}: expected one of {', '.join(known)}, found {text!r}")
+        raise UsageError(f"{name}: expected one of {', '.join(known)}, got {text!r}")
     return text
 
 
@@ -118,5 +118,5 @@ def _overlap(settings: Settings) -> float | None:
         return None
     value = settings.number("memory/overlap")
     if not 0.0 <= value <= 1.0:
-        raise UsageError(f"memory/overlap: expected a number from 0 to 1, found {text!r}")
+        raise UsageError(f"memory/overlap: expected a number from 0 to 1, got {text!r}")
     return value

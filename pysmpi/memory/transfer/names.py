@@ -15,7 +15,7 @@ LINE_STATES = {"E": "exclusive", "I": "invalid"}
 def line_state(text: str) -> str:
     """The state of a line by its letter. Raises UsageError for other letters."""
     if text not in LINE_STATES:
-        raise UsageError(f"expected E or I, found {text!r}")
+        raise UsageError(f"expected E or I, got {text!r}")
     return LINE_STATES[text]
 
 

@@ -126,7 +126,7 @@ def disk_options(settings: Settings) -> DiskOptions:
     """The options of a run that concern disks, in bytes/s and s. Raises UsageError."""
     scope = settings.text("disk/scope")
     if scope not in (MACHINE, HOST):
-        raise UsageError(f"disk/scope: expected {MACHINE} or {HOST}, found {scope!r}")
+        raise UsageError(f"disk/scope: expected {MACHINE} or {HOST}, got {scope!r}")
     found = DiskOptions(scope)
     for name, option, parse in (
         ("disk/read-bandwidth", "read_bandwidth", parse_bandwidth),
@@ -138,7 +138,7 @@ def disk_options(settings: Settings) -> DiskOptions:
         except UsageError as error:
             raise UsageError(f"{name}: {error}") from None
         if value < 0.0 or value == 0.0 and option != "latency":
-            raise UsageError(f"{name}: expected a positive number, found {settings.text(name)!r}")
+            raise UsageError(f"{name}: expected a positive number, got {settings.text(name)!r}")
         setattr(found, option, value)
     return found
 

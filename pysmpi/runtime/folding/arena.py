@@ -86,7 +86,7 @@ class Pages:
 
 def unsupported() -> UsageError:
     """There are no shared mappings here."""
-    return UsageError("--fold: found no mmap or memfd on this platform, expected Linux")
+    return UsageError("--fold: expected Linux, with mmap and memfd")
 
 
 def _reason() -> str:

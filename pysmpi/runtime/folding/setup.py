@@ -104,7 +104,7 @@ class Folding:
         if self.ledger is not None:
             return
         if not sys.platform.startswith("linux"):
-            raise UsageError(f"--fold: found platform {sys.platform}, expected Linux")
+            raise UsageError(f"--fold: expected Linux, got platform {sys.platform}")
         if not _process:
             arena = Arena()
             _process[:] = arena, AllocationHandlers(arena.start, arena.stop)

@@ -33,7 +33,7 @@ class Stubs:
     ) -> None:  # fmt: skip
         if platform.machine() not in ("x86_64", "AMD64") or not sys.platform.startswith("linux"):
             raise UsageError(
-                f"--fold: found {sys.platform} on {platform.machine()}, expected Linux on x86_64"
+                f"--fold: expected Linux on x86_64, got {sys.platform} on {platform.machine()}"
             )
         self._least = ctypes.c_uint64(1 << 62)
         self._queue = (ctypes.c_uint64 * (1 + 2 * QUEUE))()

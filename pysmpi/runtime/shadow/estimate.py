@@ -31,13 +31,13 @@ class StoppingRule:
         if self.iters is None and self.precision is None:
             raise ValueError("expected a number of measures, a precision, or both")
         if self.iters is not None and self.iters < 1:
-            raise ValueError(f"iters: expected at least 1 measure, found {self.iters}")
+            raise ValueError(f"iters: expected at least 1 measure, got {self.iters}")
         if self.precision is not None and not 0.0 < self.precision < math.inf:
-            raise ValueError(f"precision: expected a positive number, found {self.precision}")
+            raise ValueError(f"precision: expected a positive number, got {self.precision}")
         if self.warmup < 0:
-            raise ValueError(f"warmup: expected 0 or more passes, found {self.warmup}")
+            raise ValueError(f"warmup: expected 0 or more passes, got {self.warmup}")
         if self.every is not None and self.every < 2:
-            raise ValueError(f"every: expected 2 or more passes, found {self.every}")
+            raise ValueError(f"every: expected 2 or more passes, got {self.every}")
 
 
 class Estimate:

@@ -137,10 +137,10 @@ class Installer:
                 found = vars(found).get("__init__")
             function = found.__func__ if isinstance(found, staticmethod | classmethod) else found
             if not callable(function):
-                raise UsageError(f"{one.option} {one.name}: found no function of its own there")
+                raise UsageError(f"{one.option} {one.name}: no function of its own is there")
             if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
                 raise UsageError(
-                    f"{one.option} {one.name}: found a generator or coroutine, expected a function"
+                    f"{one.option} {one.name}: expected a function, got a generator or coroutine"
                 )
             new: Any = one.replace(function, constructor)
             if type(function) is not FunctionType and not inspect.isclass(owner):
@@ -184,7 +184,7 @@ def _owner(module: ModuleType, one: Replacement) -> tuple[Any, str] | None:
     if owner is None or not hasattr(owner, name):
         if one.optional:
             return None
-        raise UsageError(f"{one.option} {one.name}: found no {one.path} in module {one.module}")
+        raise UsageError(f"{one.option} {one.name}: no {one.path} in module {one.module}")
     return owner, name
 
 

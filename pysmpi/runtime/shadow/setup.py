@@ -139,7 +139,7 @@ class Shadowing:
 
         def replace(function: Any, constructor: bool) -> Any:
             if constructor:
-                raise UsageError(f"--once {target.name}: found a class, expected a function")
+                raise UsageError(f"--once {target.name}: expected a function, got a class")
 
             def call(rank: Rank, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
                 if reader and not names_file(args, kwargs):

@@ -85,13 +85,13 @@ def replace(tree: ast.Module, module: str, places: dict[str, str], option: str) 
                 ]
                 if not inits:
                     raise UsageError(
-                        f"{option} {place}: found a class without __init__, expected a function"
+                        f"{option} {place}: expected a function, got a class without __init__"
                     )
                 node = inits[-1]
             if isinstance(node, ast.AsyncFunctionDef) or _yields(node):
                 raise UsageError(
-                    f"{option} {place}: found a generator or coroutine at line {node.lineno}, "
-                    "expected a function: its call only begins the work"
+                    f"{option} {place}: expected a function, got a generator or coroutine at line "
+                    f"{node.lineno}: its call only begins the work"
                 )
             _decorate(node, place)
 
@@ -102,7 +102,7 @@ def _missing(tree: ast.Module, module: str, path: str, known: list[str]) -> str:
         return f"{module} imports it, expected the place of its definition: {origin}"
     close = get_close_matches(path, known, 3)
     hint = f"; close to it are {', '.join(close)}" if close else ""
-    return f"found no function {path} defined in {module}{hint}"
+    return f"no function {path} is defined in {module}{hint}"
 
 
 def functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:

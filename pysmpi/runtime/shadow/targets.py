@@ -80,8 +80,8 @@ def parse_sample(text: str) -> Target:
         if "precision" in said or "by" in said:
             wrong = "precision" if "precision" in said else "by"
             raise UsageError(
-                f"--sample {text}: found {wrong} with scope=collective, expected iters: "
-                "all ranks have to stop at the same pass"
+                f"--sample {text}: expected iters, got {wrong} with scope=collective: all ranks "
+                "have to stop at the same pass"
             )
         rule = StoppingRule(
             said.pop("iters", FEWEST), None, said.pop("warmup", 1), said.pop("every", None)
@@ -123,7 +123,7 @@ def _read(options: str, readers: dict[str, Callable[[str], Any]], where: str) ->
         name, equals, value = word.partition("=")
         if name not in readers or not equals:
             known = ", ".join(f"{known}=" for known in readers)
-            raise UsageError(f"{where}: found {word!r}, expected one of {known}")
+            raise UsageError(f"{where}: expected one of {known}, got {word!r}")
         try:
             found[name] = readers[name](value)
         except ValueError as error:
@@ -134,7 +134,7 @@ def _read(options: str, readers: dict[str, Callable[[str], Any]], where: str) ->
 def _count(least: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not (text.isascii() and text.isdigit() and int(text) >= least):
-            raise ValueError(f"found {text!r}, expected a number from {least} on")
+            raise ValueError(f"expected a number from {least} on, got {text!r}")
         return int(text)
 
     return read
@@ -147,14 +147,14 @@ def _precision(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0.0 < value < 1.0:
-        raise ValueError(f"found {text!r}, expected a relative error such as 0.01 or 1%")
+        raise ValueError(f"expected a relative error such as 0.01 or 1%, got {text!r}")
     return value
 
 
 def _one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text not in choices:
-            raise ValueError(f"found {text!r}, expected {', '.join(choices[:-1])} or {choices[-1]}")
+            raise ValueError(f"expected {', '.join(choices[:-1])} or {choices[-1]}, got {text!r}")
         return text
 
     return read

@@ -32,8 +32,8 @@ def fame(settings: Settings) -> Builder:
     chosen = program(primitive)
     if len(chosen.processes) != 2 or chosen.unit != "message":
         raise UsageError(
-            f"memory/primitive: expected a program that passes messages between two processes, "
-            f"such as sr1 or sr2, found {primitive}: a {chosen.unit} of {len(chosen.processes)}"
+            "memory/primitive: expected a program that passes messages between two processes, "
+            f"such as sr1 or sr2, got {primitive}: a {chosen.unit} of {len(chosen.processes)}"
         )
     table = settings.text("memory/protocol")
     overhead = added_overhead(settings)
@@ -69,7 +69,7 @@ def packet_seconds(
     if found.solved is None:
         wrong = next(each for each in found.checks if not each.holds)
         raise UsageError(
-            f"memory/primitive: {primitive} on {table}: expected a program that is right, found "
-            f"that {wrong.name} fails: {wrong.detail}"
+            f"memory/primitive: {primitive} on {table}: expected a program that is right, but "
+            f"{wrong.name} fails: {wrong.detail}"
         )
     return found.solved.latency

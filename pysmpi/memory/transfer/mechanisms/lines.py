@@ -28,8 +28,8 @@ def lines(settings: Settings) -> Builder:
         costs = line_costs(room.node, {sender, receiver})
         if costs is None:
             raise UsageError(
-                f"--memory-model lines: node {room.node.name}: expected latencies of lines, "
-                "found none"
+                f"--memory-model lines: node {room.node.name}: expected latencies of lines, got "
+                "none"
             )
         known = costs
 
