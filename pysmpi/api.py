@@ -164,7 +164,7 @@ def _let_next() -> None:
     _turn.release()
 
 
-def _run(main: Any, args: Sequence[Any], options: Options) -> Result:
+def _run(main: object, args: Sequence[Any], options: Options) -> Result:
     global _owner
     _owner = get_ident()
     options = checked(options)
@@ -243,7 +243,7 @@ def _judged(job: Job, result: Result, findings: Sequence[Finding]) -> list[Findi
     return judged(job, result, findings)
 
 
-def _program(main: Any, args: Sequence[Any]) -> RankProgram:
+def _program(main: object, args: Sequence[Any]) -> RankProgram:
     check_arguments(args)
     if callable(main):
         return FunctionProgram(main, args)

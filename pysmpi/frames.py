@@ -200,7 +200,7 @@ def skip_body(depth: int = 1) -> None:
     names = dis.opname
     code = frame.f_code.co_code
 
-    def leave(traced: FrameType, event: str, arg: Any) -> Any:
+    def leave(traced: FrameType, event: str, arg: object) -> Any:
         if event != "opcode":
             return leave
         name = names[code[traced.f_lasti]]

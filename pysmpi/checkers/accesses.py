@@ -292,7 +292,7 @@ def _memory(use: Use, frame: FrameType) -> Any:
     return _array(value)
 
 
-def _widened(index: Any, array: Any) -> Any:
+def _widened(index: object, array: object) -> Any:
     """An index that gives a view in place of an element."""
     if isinstance(index, tuple):
         return tuple(_widened(one, array) for one in index)

@@ -41,7 +41,7 @@ def call_text(call: MpiCall) -> str:
     return f"{call.name}({', '.join(parts)}){comm}"
 
 
-def op_name(op: Any) -> str:
+def op_name(op: object) -> str:
     """The name of a reduction operator, as in `MPI.SUM`."""
     impl = getattr(op, "_impl", None)
     if impl is None:
@@ -57,7 +57,7 @@ def communicator_handle(call: MpiCall) -> Any:
     return None
 
 
-def communicator_of(rank: Rank, handle: Any) -> Communicator | None:
+def communicator_of(rank: Rank, handle: object) -> Communicator | None:
     """The communicator to which a handle of a rank points; None for a null handle."""
     impl = getattr(handle, "_impl", None)
     if impl is None:
@@ -78,6 +78,6 @@ def places(call: MpiCall, made: MpiCall, note: str = "") -> list[Place]:
     return first if made is call else [*first, place(made, "made here")]
 
 
-def is_handle(value: Any) -> bool:
+def is_handle(value: object) -> bool:
     """Whether a value is a handle of MPI."""
     return isinstance(value, Handle)

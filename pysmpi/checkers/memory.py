@@ -87,7 +87,7 @@ class WatchedRegion:
 Told = Callable[[Rank, bool, WatchedRegion, CallSite], None]
 
 
-def region_of(message: Any) -> WatchedRegion | None:
+def region_of(message: object) -> WatchedRegion | None:
     """The memory of a message; None if it has none."""
     if not isinstance(message, MessageRegion) or message.nbytes == 0:
         return None
@@ -108,7 +108,7 @@ def region_of(message: Any) -> WatchedRegion | None:
     return WatchedRegion.of_offsets(address, np.unique(numbers))
 
 
-def regions_of(message: Any) -> list[WatchedRegion]:
+def regions_of(message: object) -> list[WatchedRegion]:
     """The memory of a message, as a list that may be empty."""
     found = region_of(message)
     return [] if found is None else [found]
@@ -138,14 +138,14 @@ class MemoryWatch:
         # Whether a code is the program's, by its identity: its hash takes long. The codes are kept.
         self._program: dict[int, tuple[CodeType, bool]] = {}
 
-    def watch(self, rank: Rank, key: Any, regions: Sequence[WatchedRegion], told: Told) -> None:
+    def watch(self, rank: Rank, key: object, regions: Sequence[WatchedRegion], told: Told) -> None:
         """Tell of the uses of some memory of the running rank, until `forget(rank, key)`."""
         if regions:
             self.watched.setdefault(rank.pid, {})[key] = Watched(regions, told)
             if rank.pid not in self.tracing:
                 self._begin(rank)
 
-    def forget(self, rank: Rank, key: Any) -> None:
+    def forget(self, rank: Rank, key: object) -> None:
         """Watch a piece of memory no more."""
         mine = self.watched.get(rank.pid)
         if mine is not None:
@@ -183,12 +183,12 @@ class MemoryWatch:
             self._program[id(code)] = known
         return known[1]
 
-    def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def _called(self, frame: FrameType, event: str, argument: object) -> Any:
         if event != "call":
             return None
         return self._line if self._is_program(frame) else None
 
-    def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def _line(self, frame: FrameType, event: str, argument: object) -> Any:
         if event == "line":
             rank = current()
             watched = self.watched.get(rank.pid)
@@ -202,7 +202,12 @@ class MemoryWatch:
         return self._line
 
     def _compare(
-        self, rank: Rank, watched: dict[Any, Watched], writes: bool, memory: Any, frame: FrameType
+        self,
+        rank: Rank,
+        watched: dict[Any, Watched],
+        writes: bool,
+        memory: object,
+        frame: FrameType,
     ) -> None:
         region = WatchedRegion.of_array(memory)
         for one in list(watched.values()):

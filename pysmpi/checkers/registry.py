@@ -96,7 +96,7 @@ def chosen(check: Any) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def listeners(check: Any = "all") -> list[Checker]:
+def listeners(check: object = "all") -> list[Checker]:
     """New checkers for one run, by their names; UsageError for an unknown name."""
     return [CHECKERS.find(name).make() for name in chosen(check)]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion
 from pysmpi.mpi.datatypes.layouts import leaves
 from pysmpi.mpi.datatypes.records import PREDEFINED, Type
@@ -45,7 +43,7 @@ def of_type(record: Type, count: int) -> Signature:
     return found
 
 
-def of_message(message: Any) -> Signature | None:
+def of_message(message: object) -> Signature | None:
     """The signature of a message; None if it is packed data already."""
     if isinstance(message, MessageRegion):
         record = message.datatype._impl

@@ -68,7 +68,9 @@ def table(costs: LineCosts, threads: int, nbytes: int) -> list[dict[str, Any]]:
 
     lines = costs.lines(nbytes)
 
-    def row(name: str, parameters: str, best: float, worst: float, **more: Any) -> dict[str, Any]:
+    def row(
+        name: str, parameters: str, best: float, worst: float, **more: object
+    ) -> dict[str, Any]:
         return {"collective": name, "parameters": parameters, "best_ns": best / NS,
                 "worst_ns": worst / NS, **more}  # fmt: skip
 

@@ -174,7 +174,7 @@ def _size(text: str) -> int:
 
 
 def example(
-    op: str, nprocs: int, size: int, per_node: int = 1, selection: Any = None, root: int = 0
+    op: str, nprocs: int, size: int, per_node: int = 1, selection: object = None, root: int = 0
 ) -> Call:
     """A call of one operation with equal counts of doubles (or bytes), as rank 0 sees it."""
     from pysmpi.collectives.call import Call

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def command(
     traces: tuple[str, ...], begins: tuple[str, ...], core_speed: str | None,
     trace: str | None, view: str | None, explain: bool,
-    report: str | None, quiet: bool, coll: tuple[str, ...], cfg: tuple[str, ...], **rest: Any,
+    report: str | None, quiet: bool, coll: tuple[str, ...], cfg: tuple[str, ...], **rest: object,
 ) -> int:
     """Replay recorded runs on a simulated machine, without their programs.
 

@@ -122,14 +122,14 @@ class Builder:
         self.ready = part.ready
         append(self.schedule, part.schedule, ranks)
 
-    def on_node(self, op: str, algorithm: str | None = None, **changes: Any) -> None:
+    def on_node(self, op: str, algorithm: str | None = None, **changes: object) -> None:
         """Append a collective of the ranks of this node; local rank 0 is its root."""
         c = self.now
         local = c.layout.local[c.rank]
         if len(local) > 1:
             self.call_on(local, op, algorithm, "node", **{"root": 0, **changes})
 
-    def on_leaders(self, op: str, algorithm: str | None = None, **changes: Any) -> None:
+    def on_leaders(self, op: str, algorithm: str | None = None, **changes: object) -> None:
         """Append a collective of the leaders of nodes, if this rank is one of them."""
         c = self.now
         if c.leads and len(c.layout.leaders) > 1:

@@ -94,7 +94,7 @@ class Database:
     def _state(self, key: str) -> str:
         return os.path.join(self.home, f"explore-{key}.pickle")
 
-    def save_state(self, key: str, state: Any) -> None:
+    def save_state(self, key: str, state: object) -> None:
         """Keep an exploration that is not complete."""
         self._write(self._state(key), pickle.dumps((VERSION, state)))
 

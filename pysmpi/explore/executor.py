@@ -25,7 +25,7 @@ from typing import IO, Any, Protocol, TypeVar
 
 from pysmpi.checkers.session import CheckSession, add_findings, checking
 from pysmpi.explore.files import FileWatch
-from pysmpi.kernel.choices import Control
+from pysmpi.kernel.choices import Alternative, Control
 from pysmpi.kernel.engine import Engine
 from pysmpi.runtime import simulator
 from pysmpi.runtime.job import Job
@@ -50,7 +50,7 @@ JobFactory = Callable[[int, Sequence[str]], Job]
 class Decider(Protocol):
     """Decides the choices of one execution."""
 
-    def pick(self, kind: str, options: Any) -> int:
+    def pick(self, kind: str, options: Sequence[Alternative]) -> int:
         """The index of an option."""
         ...
 
@@ -157,7 +157,9 @@ class _InChild(BaseException):
 
 
 class _Child:
-    def __init__(self, pid: int, tag: Any, end: int, output: IO[bytes], answer: IO[bytes]) -> None:
+    def __init__(
+        self, pid: int, tag: object, end: int, output: IO[bytes], answer: IO[bytes]
+    ) -> None:
         self.pid = pid
         self.tag = tag
         self.end = end  # of a pipe that the child closes at its end
@@ -232,13 +234,13 @@ class Executor:
         self._control = Control(engine, self._pick)
         return self._control
 
-    def _pick(self, kind: str, options: Any) -> int:
+    def _pick(self, kind: str, options: Sequence[Alternative]) -> int:
         assert self._decider is not None
         return self._decider.pick(kind, options)
 
     # In the parent.
 
-    def submit(self, decider: Decider, tag: Any) -> None:
+    def submit(self, decider: Decider, tag: object) -> None:
         """Begin an execution, in a child that leaves `work` and runs the job."""
         output, answer = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         sys.stdout.flush()

@@ -14,7 +14,7 @@ from pysmpi.explore.schedule import ChoiceRecord, Decisions, Replayed
 from pysmpi.explore.shrinking import Shrunk, inevitable, shorten
 from pysmpi.explore.strategy import Strategy, make_strategy
 from pysmpi.explore.systematic import SearchTree, Task, predictions
-from pysmpi.kernel.choices import ORDERS, Control
+from pysmpi.kernel.choices import ORDERS, Alternative, Control
 
 SYSTEMATIC = "systematic"
 SENDS = ("both", "buffered", "waiting")
@@ -107,7 +107,7 @@ class StrategyDecider:
     def __init__(self, strategy: Strategy) -> None:
         self.record = ChoiceRecord(strategy)
 
-    def pick(self, kind: str, options: Any) -> int:
+    def pick(self, kind: str, options: Sequence[Alternative]) -> int:
         """Decide, and record it."""
         return self.record.pick(kind, options)
 

@@ -64,7 +64,7 @@ PROCEDURES: list[Procedure] = []  # all of them, in the order of their definitio
 _by_boundary: dict[FunctionType, Procedure] = {}
 
 
-def procedure_of(member: Any) -> Procedure | None:
+def procedure_of(member: object) -> Procedure | None:
     """The procedure that a public function or method of `mpi4py.MPI` calls, if it is one."""
     function = getattr(member, "__func__", member)
     return _by_boundary.get(function) if isinstance(function, FunctionType) else None
@@ -305,7 +305,7 @@ class mpi:
 
     @staticmethod
     def _declared(kind: CallKind, section: str, roles: dict[str, Role]) -> Callable[[F], F]:
-        def declare(function: Any) -> Any:
+        def declare(function: object) -> Any:
             procedure = Procedure(function, kind, section, roles)
             PROCEDURES.append(procedure)
             return _boundary(function, procedure)

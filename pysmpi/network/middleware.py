@@ -66,7 +66,7 @@ class Packing(Pricing):
         self.src = src
         self.dst = dst
 
-    def _seconds(self, host: Host, payload: Any, nbytes: int) -> float:
+    def _seconds(self, host: Host, payload: object, nbytes: int) -> float:
         locate = self.transport.locate
         place = None if locate is None or payload is None else locate(payload)
         if place is None or nbytes == 0:

@@ -358,7 +358,7 @@ class Settings:
             if name in OPTIONS and (text or OPTIONS[name].default)
         }
 
-    def value(self, name: str, default: Any = None) -> Any:
+    def value(self, name: str, default: object = None) -> Any:
         """The value of an option as its parser gives it.
 
         `default` is the text or value in its place where the option has none, said or not.

@@ -92,7 +92,7 @@ def from_graph(
 
 def _add_lightest(
     graph: nx.Graph,
-    weight: Any,
+    weight: object,
     names: Mapping[Hashable, str],
     cables: Mapping[tuple[Hashable, Hashable], Hop],
     zone: ZoneDef,
@@ -136,7 +136,7 @@ def _point(name: str, data: Mapping[str, Any], where: str) -> HostDef | RouterDe
 
 
 def _quantity(
-    value: Any, parse: Callable[..., float], where: str, key: str, zero: bool = True
+    value: object, parse: Callable[..., float], where: str, key: str, zero: bool = True
 ) -> float:
     try:
         found = parse(str(value), bare=True)

@@ -81,7 +81,7 @@ def sizes_of_text(text: str) -> tuple[int, ...]:
     return tuple(int(word) for word in words)
 
 
-def _sizes(value: Any, where: str) -> tuple[int, ...]:
+def _sizes(value: object, where: str) -> tuple[int, ...]:
     found = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
     for size in found:
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
@@ -140,7 +140,7 @@ def _mpi(mark: pytest.Mark, node: Any, names: Sequence[str], config: pytest.Conf
     return ItemPlan(sizes, "mpi_ranks" if labelled else "", schedules, timeout, given)
 
 
-def size_of(item: Any, plan: ItemPlan) -> int:
+def size_of(item: object, plan: ItemPlan) -> int:
     """The number of ranks of one test."""
     callspec = getattr(item, "callspec", None)
     if callspec is not None and plan.parameter in callspec.params:

@@ -88,7 +88,7 @@ class Worker:
         if hasattr(config, "_tmp_path_factory"):
             config._tmp_path_factory = _Directories(self.world)
 
-    def pytest_internalerror(self, excrepr: Any) -> None:
+    def pytest_internalerror(self, excrepr: object) -> None:
         self.failure = f"INTERNALERROR> {excrepr}"
 
     @pytest.hookimpl(tryfirst=True)

@@ -70,7 +70,7 @@ def _world_first(key: str) -> tuple[bool, str]:
     return key != "world", key
 
 
-def _write(stream: IO[str], record: Any) -> None:
+def _write(stream: IO[str], record: object) -> None:
     stream.write(json.dumps(record, separators=(",", ":")) + "\n")
 
 

@@ -37,7 +37,7 @@ class Pending:
 
     __slots__ = ("request", "number", "receives", "wild", "persistent", "operation", "active")
 
-    def __init__(self, request: Any, number: int, receives: bool, wild: bool) -> None:
+    def __init__(self, request: object, number: int, receives: bool, wild: bool) -> None:
         self.request = request
         self.number = number
         self.receives = receives

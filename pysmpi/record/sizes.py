@@ -8,7 +8,7 @@ from typing import Any
 from mpi4py import MPI
 
 
-def datatype_of(given: Any) -> Any:
+def datatype_of(given: object) -> Any:
     """A datatype, or the one that a typecode names; None for anything else."""
     if isinstance(given, MPI.Datatype):
         return given
@@ -32,7 +32,7 @@ def memory_bytes(data: Any) -> tuple[int, int]:
         return len(found), found.itemsize
 
 
-def message(given: Any) -> tuple[int, int] | None:
+def message(given: object) -> tuple[int, int] | None:
     """The elements of a message and the bytes of one; None for `IN_PLACE` and None."""
     if given is None or given is MPI.IN_PLACE or isinstance(given, int):
         return None

@@ -27,7 +27,7 @@ STANDARD, SYNCHRONOUS, BUFFERED = 0, 1, 2
 _MODES = {"s": SYNCHRONOUS, "b": BUFFERED}
 
 
-def _bytes(given: Any) -> int:
+def _bytes(given: object) -> int:
     found = message(given)
     return 0 if found is None else found[0] * found[1]
 
@@ -35,7 +35,7 @@ def _bytes(given: Any) -> int:
 # Point-to-point messages.
 
 
-def _send_operation(notes: Notes, name: str, comm: Any, dest: int, tag: int, nbytes: int) -> int:
+def _send_operation(notes: Notes, name: str, comm: object, dest: int, tag: int, nbytes: int) -> int:
     """Note a send; its number, 0 if it goes nowhere."""
     known = notes.known(comm)
     if dest == MPI.PROC_NULL or known.inter:
@@ -52,7 +52,7 @@ def _send_operation(notes: Notes, name: str, comm: Any, dest: int, tag: int, nby
     return number
 
 
-def _receive_operation(notes: Notes, comm: Any, source: int, tag: int, nbytes: int) -> Any:
+def _receive_operation(notes: Notes, comm: object, source: int, tag: int, nbytes: int) -> Any:
     """Note a receive: the operation, whose end may still be unknown; None if it has no message."""
     known = notes.known(comm)
     if source == MPI.PROC_NULL or known.inter:
@@ -84,7 +84,7 @@ def send(notes: Notes, name: str, given: Given) -> After:
             notes.operations.append(["wait", [number], True])
         return None
 
-    def after(result: Any) -> None:
+    def after(result: object) -> None:
         number = _send_operation(notes, name, comm, dest, tag, sum(notes.dumped))
         if number:
             notes.operations.append(["wait", [number], True])
@@ -95,7 +95,7 @@ def send(notes: Notes, name: str, given: Given) -> After:
 def isend(notes: Notes, name: str, given: Given) -> After:
     """A send that a request completes."""
 
-    def after(request: Any) -> None:
+    def after(request: object) -> None:
         nbytes = _bytes(given["buf"]) if "buf" in given else sum(notes.dumped)
         number = _send_operation(
             notes, name, given["self"], given["dest"], given["tag"], nbytes
@@ -130,7 +130,7 @@ def irecv(notes: Notes, name: str, given: Given) -> After:
     if operation is None:
         return None
 
-    def after(request: Any) -> None:
+    def after(request: object) -> None:
         wild = operation[3] < 0 or operation[5] < 0 or nbytes == UNLIMITED
         notes.pending[id(request)] = Pending(request, operation[1], True, wild)
 
@@ -148,7 +148,7 @@ def sendrecv(notes: Notes, name: str, given: Given) -> After:
         notes, comm, given["source"], given["recvtag"], _bytes(back) if upper else UNLIMITED
     )
 
-    def after(result: Any) -> None:
+    def after(result: object) -> None:
         nbytes = _bytes(out) if upper else sum(notes.dumped)
         number = _send_operation(notes, "isend", comm, given["dest"], given["sendtag"], nbytes)
         if operation is not None:
@@ -256,7 +256,7 @@ def wait_some(notes: Notes, name: str, given: Given) -> After:
 def persistent(notes: Notes, name: str, given: Given) -> After:
     """`Send_init` and `Recv_init`."""
 
-    def after(request: Any) -> None:
+    def after(request: object) -> None:
         before = notes.operations
         notes.operations = []
         receives = name == "Recv_init"
@@ -317,7 +317,7 @@ def collective(notes: Notes, name: str, given: Given) -> After:
     known.calls += 1
     arguments = _of_buffers(known, operation, given) if upper else {}
 
-    def after(result: Any) -> None:
+    def after(result: object) -> None:
         nonlocal arguments
         if not upper:
             arguments = _of_objects(notes, known, operation, given, index)
@@ -441,7 +441,7 @@ def makes(notes: Notes, name: str, given: Given) -> After:
         if name != "Create_group":
             notes.operations.append(["collective", known.key, index, False, arguments])
 
-    def after(made: Any) -> None:
+    def after(made: object) -> None:
         if isinstance(made, MPI.Comm) and made != MPI.COMM_NULL:
             notes.learn(made, f"{known.key}/{order}")
 
@@ -452,7 +452,7 @@ def forgets(notes: Notes, name: str, given: Given) -> After:
     """`Comm.Free` and `Comm.Disconnect`: the handle may be used again."""
     handle = given["self"].handle
 
-    def after(result: Any) -> None:
+    def after(result: object) -> None:
         notes.comms.pop(handle, None)
 
     return after
@@ -462,7 +462,7 @@ def passes(notes: Notes, name: str, given: Given) -> After:
     """A call whose time is noted, and nothing else."""
     begun = time.perf_counter()
 
-    def after(result: Any) -> None:
+    def after(result: object) -> None:
         notes.operations.append(["pass", time.perf_counter() - begun])
 
     return after
@@ -531,7 +531,7 @@ def install(notes: Notes) -> None:
     plain: Any = MPI.pickle
     before = MPI.Pickle()
 
-    def dump(obj: Any, *protocol: Any) -> bytes:
+    def dump(obj: object, *protocol: object) -> bytes:
         data: bytes = before.dumps(obj)
         notes.dumped.append(len(data))
         return data

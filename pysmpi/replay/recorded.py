@@ -641,7 +641,7 @@ _STEPS: dict[str, _Step] = {
 _NOBODY = Context(0, [])
 
 
-def _check_tag(tag: Any) -> None:
+def _check_tag(tag: object) -> None:
     if type(tag) is not int or not 0 <= tag < 1 << 31:
         raise Wrong(f"found tag {tag!r}")
 

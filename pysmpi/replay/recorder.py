@@ -53,7 +53,7 @@ class ReplayRecorder:
         self._number = 0
         self._begins: dict[Process, float] = {}
 
-    def attach(self, engine: Engine, facts: dict[str, Any], selection: Any) -> None:
+    def attach(self, engine: Engine, facts: dict[str, Any], selection: object) -> None:
         """Listen to an engine that has not run yet."""
         describe = getattr(self.format, "describe", None)
         if describe is not None:

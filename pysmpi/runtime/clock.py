@@ -84,7 +84,7 @@ def _broken_down(real: Callable[..., Any], position: int) -> Callable[..., Any]:
     """A function that uses the current date if argument `position` is missing or None."""
     current = ranks.current
 
-    def convert(*args: Any) -> Any:
+    def convert(*args: object) -> Any:
         rank = current()
         if rank.program is None or (len(args) > position and args[position] is not None):
             return real(*args)
@@ -99,7 +99,7 @@ def _broken_down_default(
     """A function that uses the current local time if argument `position` is missing."""
     current = ranks.current
 
-    def convert(*args: Any) -> Any:
+    def convert(*args: object) -> Any:
         if current().program is None or len(args) != position:
             return real(*args)
         return real(*args, localtime())
@@ -194,7 +194,7 @@ def patch_datetime(patches: Patches, datetime: Any) -> None:
     modified.argtypes = [ctypes.py_object]
     modified.restype = None
 
-    def put(new: Any, new_utc: Any) -> None:
+    def put(new: object, new_utc: object) -> None:
         namespace["now"], namespace["utcnow"] = new, new_utc
         modified(kind)
 

@@ -41,7 +41,7 @@ class CollectingRank:
             )
         return getattr(self.rank, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         setattr(self.rank, name, value)
 
 
@@ -84,14 +84,14 @@ def announced() -> Iterator[None]:
         gc.callbacks.remove(_end)
 
 
-def _begin(phase: str, _: Any) -> None:
+def _begin(phase: str, _: object) -> None:
     fiber: Any = getcurrent()
     rank = getattr(fiber, "rank", None)
     if not isinstance(rank, CollectingRank):
         fiber.rank = CollectingRank(outside if rank is None else rank)
 
 
-def _end(phase: str, _: Any) -> None:
+def _end(phase: str, _: object) -> None:
     if phase == "start":  # the finalizers come between the two phases
         return
     fiber: Any = getcurrent()

@@ -74,7 +74,7 @@ class _Variables(dict[Any, Any]):
                 own[os.fsencode(name)] = os.fsencode(value)
         return own
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         rank_environment = here()
         if (
             rank_environment is not None
@@ -86,11 +86,11 @@ class _Variables(dict[Any, Any]):
             return self.common[key]
         return self.own()[key]
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self.own()[key] = value
         self.touched.add(key)
 
-    def __delitem__(self, key: Any) -> None:
+    def __delitem__(self, key: object) -> None:
         del self.own()[key]
         self.touched.add(key)
 
@@ -103,7 +103,7 @@ class _Variables(dict[Any, Any]):
     def __len__(self) -> int:
         return len(self.own())
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: object, default: object = None) -> Any:
         return self.own().get(key, default)
 
     def copy(self) -> dict[Any, Any]:
@@ -124,7 +124,7 @@ class _Variables(dict[Any, Any]):
     def __repr__(self) -> str:
         return repr(self.own())
 
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
         # Copies and pickles of `os.environ` hold a dictionary, as elsewhere.
         return dict, (self.own().copy(),)
 
@@ -168,7 +168,7 @@ def patch_children(patches: Patches, module: Any) -> None:
     real = module.fork_exec
     environment = 5  # position of the list of variables
 
-    def fork_exec(*args: Any) -> Any:
+    def fork_exec(*args: object) -> Any:
         rank_environment = here()
         if rank_environment is None or args[environment] is not None:
             return real(*args)

@@ -54,7 +54,9 @@ def end_by_signal(number: int) -> None:
 def _patch_atexit(patches: Patches, imports: ImportSystem) -> None:
     real_register, real_unregister = atexit.register, atexit.unregister
 
-    def register(func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    def register(
+        func: Callable[..., Any], /, *args: object, **kwargs: object
+    ) -> Callable[..., Any]:
         environment = here()
         if environment is None or imports.importing_shared:
             # Functions that a shared module registers during its import belong to the whole

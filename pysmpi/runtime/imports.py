@@ -244,7 +244,7 @@ class ImportSystem:
             del self._awaited[fiber]
             self.stopwatch.restore(pauses)
 
-    def _is_circular(self, key: Any, fiber: Any) -> bool:
+    def _is_circular(self, key: object, fiber: object) -> bool:
         """Whether the importer of a module waits, through others, for a module of this fiber."""
         seen = set()
         while key is not None and key not in seen:
@@ -261,7 +261,7 @@ class ImportSystem:
         self._importers[key] = running()
         return key
 
-    def _end(self, key: Any) -> None:
+    def _end(self, key: object) -> None:
         self._importers.pop(key, None)
         for fiber in self._waiting.pop(key, ()):
             fiber.wake()
@@ -271,7 +271,7 @@ class ImportSystem:
         exchange = self.exchange
         loaded = self.loaded
 
-        def _find_and_load(name: str, import_: Any) -> Any:
+        def _find_and_load(name: str, import_: object) -> Any:
             if name in table:
                 return original(name, import_)
             if self._is_elsewhere(name):
@@ -297,7 +297,7 @@ class ImportSystem:
     def _executor(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Executes the code of a module."""
 
-        def exec_module(loader: Any, module: ModuleType) -> None:
+        def exec_module(loader: object, module: ModuleType) -> None:
             name = module.__name__
             if name not in self.exchange.shown.modules:
                 self._execute_shared(original, loader, module)
@@ -320,7 +320,7 @@ class ImportSystem:
         return disguise(exec_module)
 
     def _execute_shared(
-        self, original: Callable[..., Any], loader: Any, module: ModuleType
+        self, original: Callable[..., Any], loader: object, module: ModuleType
     ) -> None:
         """Execute a shared module; its changes of the process apply to all ranks."""
         name = module.__name__
@@ -392,7 +392,7 @@ class ImportSystem:
         return code
 
     def _extension_maker(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def create_module(loader: Any, spec: ModuleSpec) -> ModuleType:
+        def create_module(loader: object, spec: ModuleSpec) -> ModuleType:
             key = (spec.name, spec.origin)
             module = self._extensions.get(key)
             if module is None:
@@ -402,7 +402,7 @@ class ImportSystem:
         return disguise(create_module)
 
     def _extension_executor(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def exec_module(loader: Any, module: ModuleType) -> None:
+        def exec_module(loader: object, module: ModuleType) -> None:
             table = self.exchange.table
             brought = self._executed.get(id(module))
             if brought is None:
@@ -437,7 +437,7 @@ def _made_by(
     }
 
 
-def _add_hook(hooks: list[Any], hook: Any, first: bool) -> None:
+def _add_hook(hooks: list[Any], hook: object, first: bool) -> None:
     if not any(hook is one for one in hooks):
         hooks.insert(0 if first else len(hooks), hook)
 

@@ -418,7 +418,7 @@ def _finalize(rank: Rank, leave: SystemExit | None = None) -> None:
             rank.abort(status)
 
 
-def _text(value: Any) -> Any:
+def _text(value: object) -> Any:
     """A path as text, any other object unchanged."""
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 

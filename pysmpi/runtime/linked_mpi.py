@@ -234,7 +234,7 @@ _searches: list[None] = []  # of mpi4py for the library of its compiled module; 
 def _patch_mpiabi(patches: Patches, module: ModuleType) -> None:
     real = module._dlopen_libmpi
 
-    def _dlopen_libmpi(libmpi: Any = None) -> Any:
+    def _dlopen_libmpi(libmpi: object = None) -> Any:
         _searches.append(None)
         try:
             return real(libmpi)
@@ -247,7 +247,7 @@ def _patch_mpiabi(patches: Patches, module: ModuleType) -> None:
 def _patch_ctypes(patches: Patches, module: ModuleType) -> None:
     real = module._dlopen
 
-    def dlopen(name: Any, mode: int = 0) -> Any:
+    def dlopen(name: object, mode: int = 0) -> Any:
         if not _searches:
             _look(name, mode, module.RTLD_GLOBAL, "ctypes")
         return real(name, mode)
@@ -265,7 +265,7 @@ def _patch_cffi(patches: Patches, module: ModuleType) -> None:
     patches.set(module, "_load_backend_lib", like(real, _load_backend_lib))
 
 
-def _look(name: Any, mode: int, everybody: int, how: str) -> None:
+def _look(name: object, mode: int, everybody: int, how: str) -> None:
     """Look at a library that a program loads by its name."""
     if here() is None or not isinstance(name, (str, bytes, os.PathLike)):
         return

@@ -36,7 +36,7 @@ class _OfRank:
         self.first = first
         self.copy = copy
 
-    def __get__(self, logger: Any, owner: Any = None) -> Any:
+    def __get__(self, logger: object, owner: object = None) -> Any:
         if logger is None:
             return self
         common = vars(logger)
@@ -53,7 +53,7 @@ class _OfRank:
             own[self.name] = self.copy(common[self.name])
         return own[self.name]
 
-    def __set__(self, logger: Any, value: Any) -> None:
+    def __set__(self, logger: object, value: object) -> None:
         common = vars(logger)
         environment = here()
         if environment is None or self.shared.importing:
@@ -80,7 +80,7 @@ class _SharedImports:
         """Whether a shared module is being imported."""
         return self.imports.importing_shared > 0
 
-    def touch(self, logger: Any, attribute: _OfRank) -> None:
+    def touch(self, logger: object, attribute: _OfRank) -> None:
         """An attribute may be about to change."""
         if self.importing and attribute.name != "_cache":
             key = (id(logger), attribute.name)

@@ -36,7 +36,7 @@ class _Definition(ctypes.Structure):
 class _Stand(ModuleType):
     """Takes the place of a built-in function's module; calling it calls the replacement."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         return self.__dict__["function"](*args, **kwargs)
 
 
@@ -71,7 +71,7 @@ def builtin(real: Any, function: F) -> F:
     return made
 
 
-def like(real: Any, function: F) -> F:
+def like(real: object, function: F) -> F:
     """`function` in the shape of `real`: a built-in if that is one, else a Python function."""
     if type(real) is BuiltinFunctionType:
         return builtin(real, function)

@@ -36,7 +36,7 @@ def _rank_options(kind: type) -> type:
                 return own[name]
             return super().__getattribute__(name)
 
-        def __setattr__(self, name: str, value: Any) -> None:
+        def __setattr__(self, name: str, value: object) -> None:
             if not hasattr(self, name):
                 raise TypeError(f"object has no attribute {name!r}")
             _RC.of(ranks.current())[name] = value

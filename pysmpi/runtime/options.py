@@ -33,7 +33,7 @@ _short.maxstring = _short.maxother = 60
 _short.maxlong = 30
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value for messages: short, with its type if the type is not obvious."""
     try:
         text = _short.repr(value)
@@ -57,27 +57,27 @@ class Kind:
     choices: tuple[str, ...] = ()
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: object) -> bool:
     return hasattr(type(value), "__index__") and not isinstance(value, bool)
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _is_path(value: Any) -> bool:
+def _is_path(value: object) -> bool:
     return isinstance(value, (str, PathLike))
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _is_names(value: Any) -> bool:
+def _is_names(value: object) -> bool:
     return isinstance(value, (list, tuple, set, frozenset)) and all(map(_is_text, value))
 
 
-def _is_machine(value: Any) -> bool:
+def _is_machine(value: object) -> bool:
     if _is_path(value):
         return True
     from pysmpi.platform.model import Platform  # takes a while, which --help should not
@@ -85,7 +85,7 @@ def _is_machine(value: Any) -> bool:
     return isinstance(value, Platform)
 
 
-def _path_text(value: Any) -> Any:
+def _path_text(value: object) -> Any:
     return fspath(value) if isinstance(value, PathLike) else value
 
 
@@ -112,7 +112,7 @@ def _pairs(example: str) -> Kind:
 
 
 def _option(
-    default: Any, kind: Kind, spellings: str, metavar: str | None, help: str
+    default: object, kind: Kind, spellings: str, metavar: str | None, help: str
 ) -> Any:
     """A field: its default, its values, and how the command line spells and explains it."""
     metadata = {"kind": kind, "spellings": spellings.split(), "metavar": metavar, "help": help}
@@ -295,7 +295,7 @@ def check(options: Options, where: Callable[[str], str] = in_python) -> Options:
     return replace(options, **checked)
 
 
-def check_value(name: str, value: Any, where: Callable[[str], str] = in_python) -> Any:
+def check_value(name: str, value: object, where: Callable[[str], str] = in_python) -> Any:
     """The value of one option, as `check` does it."""
     kind: Kind = FIELDS[name].metadata["kind"]
     if value is None and DEFAULTS[name] is None:
@@ -323,16 +323,16 @@ def check_names(names: Iterable[str]) -> None:
             raise UsageError(f"pysmpi.run: unknown option {name!r}{_close(name, FIELDS)}")
 
 
-def check_arguments(args: Any) -> None:
+def check_arguments(args: object) -> None:
     """Refuse arguments of a program that are not a sequence of arguments."""
     if isinstance(args, (str, bytes)) or not isinstance(args, Iterable):
         raise _wrong(in_python("args"), args, "a list of arguments")
 
 
-def _close(value: Any, known: Iterable[str]) -> str:
+def _close(value: object, known: Iterable[str]) -> str:
     found = get_close_matches(value, list(known), 1) if isinstance(value, str) else []
     return f"; did you mean {found[0]}?" if found else ""
 
 
-def _wrong(place: str, value: Any, expected: str) -> UsageError:
+def _wrong(place: str, value: object, expected: str) -> UsageError:
     return UsageError(f"{place}: expected {expected}, got {shown(value)}")

@@ -16,7 +16,7 @@ class Patches:
     def __init__(self) -> None:
         self._undo: list[Callable[[], Any]] = []
 
-    def set(self, owner: Any, name: str, value: Any) -> Any:
+    def set(self, owner: object, name: str, value: object) -> Any:
         """Set `owner.name` to `value`; return the old value.
 
         A built-in function of another module (`os.getpid` from `posix`) is also replaced there,
@@ -34,7 +34,7 @@ class Patches:
             self._undo.append(lambda: setattr(owner, name, old))
         return None if old is _MISSING else old
 
-    def entry(self, mapping: dict[str, Any], name: str, value: Any) -> None:
+    def entry(self, mapping: dict[str, Any], name: str, value: object) -> None:
         """Make `mapping[name]` be `value`."""
         old = mapping.get(name, _MISSING)
         if old is _MISSING:

@@ -59,7 +59,7 @@ def patch_random(patches: Patches, module: ModuleType) -> None:
     current = ranks.current
     real_seed = kind.seed
 
-    def seed(self: Any, a: Any = None, version: int = 2) -> None:
+    def seed(self: object, a: object = None, version: int = 2) -> None:
         if a is None:
             environment = current().program
             if environment is not None:
@@ -86,7 +86,7 @@ def _of_rank(
     """The function `name` of a module, as a method of the generator of the rank that calls."""
     current = ranks.current
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         environment = current().program
         if environment is None:
             return real(*args, **kwargs)
@@ -118,7 +118,7 @@ def patch_numpy(patches: Patches, module: ModuleType) -> None:
 
     real_seed = hidden.seed
 
-    def seed(seed: Any = None) -> None:
+    def seed(seed: object = None) -> None:
         environment = current().program
         if environment is None:
             real_seed(seed)
@@ -129,7 +129,7 @@ def patch_numpy(patches: Patches, module: ModuleType) -> None:
 
     real_default_rng = module.default_rng
 
-    def default_rng(seed: Any = None) -> Any:
+    def default_rng(seed: object = None) -> Any:
         environment = current().program
         if seed is None and environment is not None:
             seed = _next_seed(environment)

@@ -188,7 +188,7 @@ class Rules:
             path = os.path.abspath(path)
         return path.startswith(self.site + self.standard + self.own)
 
-    def decide(self, name: str, spec: Any, shared: bool = False) -> bool:
+    def decide(self, name: str, spec: object, shared: bool = False) -> bool:
         """Whether the module with specification `spec` is private.
 
         `shared` is true if a shared module imports it.
@@ -196,7 +196,7 @@ class Rules:
         private = self.by_name(name)
         return self.by_origin(name, spec, shared) if private is None else private
 
-    def already_loaded(self, name: str, module: Any) -> bool:
+    def already_loaded(self, name: str, module: object) -> bool:
         """Whether a module that the caller of a run has loaded would be private in it."""
         private = self.by_name(name)
         if private is not None:

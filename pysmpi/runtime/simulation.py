@@ -334,7 +334,7 @@ class Simulation:
         self.polling = pids
         self.engine.stop()
 
-    def break_deadlock(self, found: Any) -> bool:
+    def break_deadlock(self, found: object) -> bool:
         """Raise the deadlock in every waiting rank, which may continue from there.
 
         In a rank with several threads, raise it in those that wait for other ranks; they will wake

@@ -164,7 +164,7 @@ def _begin_connecting(
 def _telling(real: Callable[..., Any]) -> Callable[..., Any]:
     """A method after which others may find that their wait is over."""
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: object, *args: object, **kwargs: object) -> Any:
         found = reactor()
         if found is None:
             return real(self, *args, **kwargs)
@@ -201,7 +201,7 @@ def _wait(
 # Names
 
 
-def _is_simulated(name: Any) -> bool:
+def _is_simulated(name: object) -> bool:
     """Whether ranks run on a host with this name."""
     environment = here()
     if environment is None or not isinstance(name, str):
@@ -217,7 +217,7 @@ def _is_simulated(name: Any) -> bool:
 def _translated(real: Callable[..., Any]) -> Callable[..., Any]:
     """A method of a socket with an address that may name a simulated host."""
 
-    def method(self: Any, address: Any, /) -> Any:
+    def method(self: object, address: object, /) -> Any:
         if isinstance(address, tuple) and address and _is_simulated(address[0]):
             address = (_LOOPBACK, *address[1:])
         return real(self, address)
@@ -240,7 +240,7 @@ def _patch_names(patches: Patches, module: ModuleType) -> None:
 def _resolver(real: Callable[..., Any]) -> Callable[..., Any]:
     """A function that looks up a name, as its first argument."""
 
-    def resolve(host: Any, *args: Any, **kwargs: Any) -> Any:
+    def resolve(host: object, *args: object, **kwargs: object) -> Any:
         return real(_LOOPBACK if _is_simulated(host) else host, *args, **kwargs)
 
     return like(real, resolve)

@@ -121,7 +121,7 @@ class _Limit:
         self.spent = 0.0
 
     @contextmanager
-    def over(self, fiber: Any) -> Iterator[None]:
+    def over(self, fiber: object) -> Iterator[None]:
         """Inside it, a fiber has a limited time."""
         outer, self.fiber = self.fiber, fiber
         began = perf_counter()
@@ -261,7 +261,7 @@ def silently() -> Iterator[None]:
         silence.end()
 
 
-def _ignore(unraisable: Any) -> None:
+def _ignore(unraisable: object) -> None:
     """Do not report an exception in a finalizer."""
 
 

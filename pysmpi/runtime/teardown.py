@@ -55,14 +55,14 @@ def let_go(modules: Iterable[ModuleType | None]) -> None:
         gc.collect()
 
 
-def _is_open(value: Any) -> bool:
+def _is_open(value: object) -> bool:
     """Whether `value` is a started generator, which may have a pending `finally`."""
     if type(value) is not GeneratorType:
         return False
     return value.gi_frame is not None and value.gi_frame.f_lasti >= 0
 
 
-def _holds_open(value: Any) -> bool:
+def _holds_open(value: object) -> bool:
     """Whether a short container or an instance (a context manager) holds such a generator."""
     if isinstance(value, _KEPT):
         return False
@@ -70,11 +70,11 @@ def _holds_open(value: Any) -> bool:
     return len(inner) <= _SHORT and any(map(_is_open, inner))
 
 
-def _has_finalizer(value: Any) -> bool:
+def _has_finalizer(value: object) -> bool:
     return hasattr(type(value), "__del__") and not isinstance(value, _KEPT)
 
 
-def _holds_finalizer(value: Any) -> bool:
+def _holds_finalizer(value: object) -> bool:
     """Whether an object with a `__del__` is in `value`, or in a container or instance in it."""
     if isinstance(value, _KEPT):
         return False

@@ -27,7 +27,7 @@ class _Values:
         self.keywords = keywords
 
 
-def _turn_to(self: Any, values: _Values, thread: Any) -> None:
+def _turn_to(self: object, values: _Values, thread: object) -> None:
     """Set the attributes to those of a thread; initialize them for a new thread."""
     space = values.spaces.get(thread)
     new = space is None
@@ -44,7 +44,7 @@ class local:  # noqa: N801
 
     __slots__ = ("_values", "__dict__", "__weakref__")
 
-    def __new__(cls, /, *args: Any, **kw: Any) -> Any:
+    def __new__(cls, /, *args: object, **kw: object) -> Any:
         if (args or kw) and cls.__init__ is object.__init__:
             raise TypeError("Initialization arguments are not supported")
         self = object.__new__(cls)
@@ -63,7 +63,7 @@ class local:  # noqa: N801
             _turn_to(self, values, thread)
         return _get(self, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name == "__dict__":
             raise AttributeError(
                 f"{type(self).__name__!r} object attribute '__dict__' is read-only"

@@ -65,7 +65,7 @@ def patch_faulthandler(patches: Patches, module: ModuleType) -> None:
     """Keep a switch of the handler for each rank; a crash concerns all ranks."""
     real_enable, real_disable, real_enabled = module.enable, module.disable, module.is_enabled
 
-    def enable(file: Any = None, all_threads: bool = True) -> None:
+    def enable(file: object = None, all_threads: bool = True) -> None:
         real_enable(sys.stderr if file is None else file, all_threads)
         rank = ranks.current()
         if rank.program is not None:
@@ -122,7 +122,7 @@ def patch_pdb(patches: Patches, module: ModuleType) -> None:
 
     patches.set(cmd.Cmd, "cmdloop", like(real_loop, cmdloop))
 
-    def input(prompt: Any = "", /) -> str:
+    def input(prompt: object = "", /) -> str:
         loops = prompting.get(getcurrent())
         if ranks.current().program is None or not loops or not isinstance(loops[-1], kind):
             return builtins.input(prompt)
@@ -188,7 +188,7 @@ class _Fields:
 
 
 class _Mark:
-    def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
         return None
 
 
@@ -290,7 +290,7 @@ def install(
         kind = module.Profile
         real = kind.enable
 
-        def enable(self: Any, *args: Any, **kwargs: Any) -> None:
+        def enable(self: object, *args: object, **kwargs: object) -> None:
             hooks.follow()
             real(self, *args, **kwargs)
 
@@ -302,7 +302,7 @@ def install(
             __doc__ = module.Profiler.__doc__
             __module__ = module.Profiler.__module__
 
-            def enable(self, *args: Any, **kwargs: Any) -> None:
+            def enable(self, *args: object, **kwargs: object) -> None:
                 hooks.follow()
                 super().enable(*args, **kwargs)
 
@@ -320,10 +320,10 @@ def install(
     }
 
 
-def _follow_calls(patches: Patches, module: Any, name: str, hooks: Hooks) -> None:
+def _follow_calls(patches: Patches, module: object, name: str, hooks: Hooks) -> None:
     real = getattr(module, name)
 
-    def set_hook(function: Any, /) -> None:
+    def set_hook(function: object, /) -> None:
         if function is not None:
             hooks.follow()
         real(function)
@@ -382,7 +382,7 @@ def _under_pydevd(patches: Patches) -> None:
     owners: dict[int, Any] = {}  # of the frames of the other ranks
     selected: list[Any] = []  # the rank of the frame in which an expression is evaluated
 
-    def do_wait_suspend(self: Any, thread: Any, *args: Any, **kwargs: Any) -> Any:
+    def do_wait_suspend(self: object, thread: object, *args: object, **kwargs: object) -> Any:
         fiber: Any = getcurrent()
         rank = getattr(fiber, "rank", None)
         if rank is None or rank.program is None:
@@ -418,7 +418,7 @@ def _under_pydevd(patches: Patches) -> None:
             selected.pop()
 
     def evaluating(function: Callable[..., Any]) -> Callable[..., Any]:
-        def evaluate(*args: Any) -> Any:
+        def evaluate(*args: object) -> Any:
             fiber: Any = getcurrent()
             rank, _ = standing.get(id(fiber), (None, None))
             if rank is None:
@@ -439,7 +439,7 @@ def _under_pydevd(patches: Patches) -> None:
 
     real_to_threads = tracing.set_trace_to_threads
 
-    def set_trace_to_threads(*args: Any, **kwargs: Any) -> Any:
+    def set_trace_to_threads(*args: object, **kwargs: object) -> Any:
         with outside_of_ranks():
             return real_to_threads(*args, **kwargs)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from pysmpi import hints
 from pysmpi.kernel.plan import Transport
@@ -17,7 +16,7 @@ def followed_by(transport: Transport) -> Iterator[None]:
     """Report annotations to `transport`, if it models the contents of caches."""
     touch = getattr(transport, "touch", None)
 
-    def touched(array: Any, write: bool) -> None:
+    def touched(array: object, write: bool) -> None:
         assert touch is not None
         rank = current()
         process = rank.enter()

@@ -136,7 +136,7 @@ def install(patches: Patches, exchange: Exchange, imports: Any) -> None:
         patches.set(module, "_filters_mutated", like(forgets, mutated))
     shows = module._showwarnmsg
 
-    def _showwarnmsg(msg: Any) -> None:
+    def _showwarnmsg(msg: object) -> None:
         filters.shown()
         shows(msg)
 

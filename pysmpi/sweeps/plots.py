@@ -93,5 +93,5 @@ def draw(table: Rows, columns: Sequence[str], axes: Sequence[str], plot: SweepPl
         target.keep()
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float))

@@ -165,7 +165,7 @@ def _figures(result: Result) -> Row:
     }
 
 
-def _take(returned: Any, row: Row) -> None:
+def _take(returned: object, row: Row) -> None:
     """The values that rank 0 of a function returned."""
     if returned is None:
         return

@@ -173,7 +173,7 @@ def _key(request: Mapping[str, Any], digests: dict[str, str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-def _named(name: str, value: Any, digests: dict[str, str]) -> Any:
+def _named(name: str, value: object, digests: dict[str, str]) -> Any:
     """An option as a part of the key: the contents of files instead of their paths."""
     if isinstance(value, str) and name in ("platform", "hostfile", "selector", "compute"):
         if os.path.isfile(value):

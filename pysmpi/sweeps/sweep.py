@@ -38,7 +38,7 @@ def sweep(
     scheduler: str | None = None,
     workers: int | None = None,
     report: Report | None = None,
-    **options: Any,
+    **options: object,
 ) -> SweepTable:
     """Run a program once for each combination of the values of the axes; return the table.
 

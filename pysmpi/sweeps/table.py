@@ -58,7 +58,7 @@ class SweepTable:
         """The rows of cases that failed."""
         return [row for row in self.rows if row["exit_status"] != 0]
 
-    def select(self, **values: Any) -> list[dict[str, Any]]:
+    def select(self, **values: object) -> list[dict[str, Any]]:
         """The rows with these values, such as `select(model="hybrid", ranks=8)`."""
         for name in values:
             if name not in self.columns:

@@ -472,11 +472,11 @@ class CallRecorder:
 
     # What windows and files tell.
 
-    def epoch_opened(self, window: Any, rank: Rank, kind: str, peers: tuple[int, ...]) -> None:
+    def epoch_opened(self, window: object, rank: Rank, kind: str, peers: tuple[int, ...]) -> None:
         """An epoch begins."""
         self._note(rank, "epochs", ["open", kind, list(peers)])
 
-    def epoch_closed(self, window: Any, rank: Rank, kind: str, peers: tuple[int, ...]) -> None:
+    def epoch_closed(self, window: object, rank: Rank, kind: str, peers: tuple[int, ...]) -> None:
         """An epoch ends."""
         self._note(rank, "epochs", ["close", kind, list(peers)])
 
@@ -484,7 +484,7 @@ class CallRecorder:
         """Bytes of a file were read or written."""
         self._note(rank, "files", [os.fspath(file.storage.path), kind, offset, nbytes])
 
-    def _note(self, rank: Rank, name: str, value: Any) -> None:
+    def _note(self, rank: Rank, name: str, value: object) -> None:
         """Keep a detail of the call that the rank is in."""
         thread = self._threads.get(rank.process)
         if thread is not None and thread.call is not None:

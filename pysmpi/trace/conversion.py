@@ -113,7 +113,7 @@ def feed(source: str, writer: Format) -> None:
         writer.end([dates.get(rank, 0.0) for rank in range(ranks)])
 
 
-def _complete(listener: Any) -> None:
+def _complete(listener: object) -> None:
     finish = getattr(listener, "finish", None)
     if finish is not None:
         finish()

@@ -80,7 +80,7 @@ class IndependentFormat:
 
     # What the recorder passes on.
 
-    def choose(self, selection: Any) -> None:
+    def choose(self, selection: object) -> None:
         """The selection of collective algorithms of the run."""
         self.selection = selection
 

@@ -49,7 +49,7 @@ class LinesFormat:
         self._described = True
         self._write({**facts, "format": NAME, "version": VERSION})
 
-    def _write(self, record: Any) -> None:
+    def _write(self, record: object) -> None:
         self.output.write(_encode(record) + "\n")
 
     def begin(self, places: Sequence[RankPlace]) -> None:
@@ -197,7 +197,7 @@ def read_facts(path: str) -> dict[str, Any]:
         raise UsageError(f"{path}, line 1: {error}") from None
 
 
-def _facts(record: Any) -> dict[str, Any]:
+def _facts(record: object) -> dict[str, Any]:
     if not isinstance(record, dict) or record.get("format") != NAME:
         raise Wrong(_NO_RECORDING)
     if record.get("version") != VERSION:
@@ -260,7 +260,7 @@ def made_messages(record: list[Any]) -> MessageRows:
     return rows
 
 
-def _whole(values: Any) -> Integers:
+def _whole(values: object) -> Integers:
     if not isinstance(values, list) or not all(type(value) is int for value in values):
         raise Wrong("expected columns of whole numbers")
     try:
@@ -269,7 +269,7 @@ def _whole(values: Any) -> Integers:
         raise Wrong("a number is out of range") from None
 
 
-def _real(values: Any) -> Floats:
+def _real(values: object) -> Floats:
     if not isinstance(values, list):
         raise Wrong("expected a column of numbers")
     return np.array(values, np.float64).reshape(-1)

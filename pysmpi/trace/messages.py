@@ -63,7 +63,7 @@ class Derivation:
         self._departed: dict[int, float] = {}
         self._landed: dict[int, float] = {}
 
-    def add_route(self, route: Any) -> None:
+    def add_route(self, route: object) -> None:
         """Messages do not name their routes."""
 
     def add_messages(self, rows: MessageRows) -> None:
@@ -154,7 +154,7 @@ class Derivation:
 class Derived:
     """Gives a format that knows no events the messages and waits that it wants."""
 
-    def __init__(self, format: Any) -> None:
+    def __init__(self, format: object) -> None:
         self._derivation = Derivation(
             getattr(format, "transfer", None), getattr(format, "wait", None)
         )
@@ -164,7 +164,7 @@ class Derived:
         self.finish = self._derivation.end
 
 
-def listener_of(format: Any) -> Any:
+def listener_of(format: object) -> Any:
     """The listener to events for a format; None if it wants none."""
     if hasattr(format, "add_events"):
         return format
@@ -176,7 +176,7 @@ def listener_of(format: Any) -> Any:
 class Both:
     """A format that passes everything on to two others, one of which knows events."""
 
-    def __init__(self, first: Any, second: Any) -> None:
+    def __init__(self, first: object, second: object) -> None:
         listeners = {id(one): listener_of(one) for one in (first, second)}
 
         def both(name: str, of: Callable[[Any], Any] = lambda one: one) -> Callable[..., None]:
@@ -185,7 +185,7 @@ class Both:
                 if (method := getattr(of(one), name, None)) is not None
             ]  # fmt: skip
 
-            def tell(*arguments: Any) -> None:
+            def tell(*arguments: object) -> None:
                 for method in found:
                     method(*arguments)
 

@@ -149,7 +149,7 @@ class BufferingChecks(Checker):
                     self.owners[receive] = call
                     step.starts.append(receive)
 
-    def call_returned(self, call: MpiCall, result: Any) -> None:
+    def call_returned(self, call: MpiCall, result: object) -> None:
         """The requests and meetings that the call has waited for."""
         step = self.steps.pop(id(call), None)
         awaited = self.awaited.pop(id(call), None)
@@ -275,7 +275,7 @@ class Play:
             if at < len(stream)
         ]
 
-    def _wake(self, key: Any) -> None:
+    def _wake(self, key: object) -> None:
         self.due.extend(self.waiting.pop(key, ()))
 
     def _enter(self, step: BufferingStep) -> None:

@@ -141,7 +141,7 @@ class CollectiveChecks(Checker):
 
     # The order of calls.
 
-    def call_returned(self, call: MpiCall, result: Any) -> None:
+    def call_returned(self, call: MpiCall, result: object) -> None:
         """The rank goes on, although others may not have made the call."""
         entry = self.inside.pop(id(call), None)
         if entry is not None:
@@ -341,8 +341,8 @@ class DataShape:
     __slots__ = ("common", "sends", "takes", "root", "me")
 
     def __init__(
-        self, me: int, root: int, common: Signature | None = None, sends: Any = None,
-        takes: Any = None,
+        self, me: int, root: int, common: Signature | None = None, sends: object = None,
+        takes: object = None,
     ) -> None:  # fmt: skip
         self.me = me
         self.root = root

@@ -108,7 +108,7 @@ _BORROWED = frozenset(
 _REMEMBERED = 4096  # freed handles for which the line of the free is known
 
 
-def _family(handle: Any) -> tuple[str, str, str] | None:
+def _family(handle: object) -> tuple[str, str, str] | None:
     for family, noun, section, release in _KINDS:
         if isinstance(handle, family):
             return noun, section, release
@@ -126,7 +126,7 @@ def _given(call: MpiCall) -> list[Handle]:
     return found
 
 
-def _handles(result: Any) -> list[Handle]:
+def _handles(result: object) -> list[Handle]:
     if isinstance(result, Handle):
         return [result]
     if isinstance(result, tuple):
@@ -161,7 +161,7 @@ class LeakChecks(Checker):
                     if known is not None and known[0] is value._impl:
                         self.session.report(self._used(call, known[1]))
 
-    def call_returned(self, call: MpiCall, result: Any) -> None:
+    def call_returned(self, call: MpiCall, result: object) -> None:
         """Note new objects, and the end of old ones."""
         pid = call.rank.pid
         released = self.releasing.pop(id(call), None)
@@ -192,7 +192,7 @@ class LeakChecks(Checker):
                         self.explained.append((error, self._used(call, known[1])))
                         return
 
-    def _release(self, pid: int, impl: Any, call: MpiCall) -> None:
+    def _release(self, pid: int, impl: object, call: MpiCall) -> None:
         key = (pid, id(impl))
         entry = self.live.get(key)
         if entry is not None:
@@ -204,7 +204,7 @@ class LeakChecks(Checker):
                     del self.freed[next(iter(self.freed))]
         self._end(call.values[0], call)
 
-    def _end(self, handle: Any, call: MpiCall) -> None:
+    def _end(self, handle: object, call: MpiCall) -> None:
         self.ends[id(handle)] = handle, call
         if len(self.ends) > _REMEMBERED:
             del self.ends[next(iter(self.ends))]

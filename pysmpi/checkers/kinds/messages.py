@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pysmpi import text
 from pysmpi.checkers import signatures
 from pysmpi.checkers.describing import place, places
@@ -164,7 +162,7 @@ class SentMessage:
 
     __slots__ = ("call", "made", "signature", "object")
 
-    def __init__(self, call: MpiCall, made: MpiCall, payload: Any) -> None:
+    def __init__(self, call: MpiCall, made: MpiCall, payload: object) -> None:
         self.call = call
         self.made = made  # the call that prepared it, if it is persistent
         self.signature: Signature | None = signatures.of_message(payload)
@@ -259,7 +257,7 @@ class MessageChecks(Checker):
             )
         )
 
-    def call_returned(self, call: MpiCall, result: Any) -> None:
+    def call_returned(self, call: MpiCall, result: object) -> None:
         """A cancelled message will not be received."""
         if call.name in ("Cancel", "cancel"):
             for operation in call.operations:

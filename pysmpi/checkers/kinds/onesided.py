@@ -208,7 +208,7 @@ class OneSidedChecks(Checker):
             target = call.arguments["rank"] if name in ("Unlock", "Flush") else None
             self._complete(call, side, self._state(side), target)
 
-    def call_returned(self, call: MpiCall, result: Any) -> None:
+    def call_returned(self, call: MpiCall, result: object) -> None:
         """Complete accesses; watch the memory of new windows."""
         if isinstance(result, Win) and result._impl is not None and call.kind is not (
             CallKind.LOCAL
@@ -457,7 +457,7 @@ class OneSidedChecks(Checker):
                 kept.append(access)
         state.pending = kept
 
-    def _release_buffers(self, rank: Rank, state: SideState, target: Any) -> None:
+    def _release_buffers(self, rank: Rank, state: SideState, target: object) -> None:
         for entry in list(state.buffers):
             if target is None or entry[0] == target:
                 state.buffers.remove(entry)

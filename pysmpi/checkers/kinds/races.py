@@ -210,7 +210,7 @@ class RaceChecks(Checker):
             if found:
                 self.awaited[id(call)] = found
 
-    def call_returned(self, call: MpiCall, result: Any) -> None:
+    def call_returned(self, call: MpiCall, result: object) -> None:
         """Receives that are complete were complete before what the rank does next."""
         pid = call.rank.pid
         clock = self.session.clocks.now(pid).count

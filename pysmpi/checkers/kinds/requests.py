@@ -116,7 +116,7 @@ class RequestChecks(Checker):
                     if known is not None:
                         known.started = call
 
-    def call_returned(self, call: MpiCall, result: Any) -> None:
+    def call_returned(self, call: MpiCall, result: object) -> None:
         """Note new requests, and forget those that are complete."""
         operations = self.taken.pop(id(call), None)
         if operations is None and call.handles:
@@ -190,7 +190,7 @@ _ALWAYS = frozenset(("Wait", "wait", "Waitall", "waitall"))
 _ONE = frozenset(("Waitany", "waitany", "Testany", "testany"))
 
 
-def _over(known: Tracked, operation: RequestOperation, call: MpiCall, result: Any) -> bool:
+def _over(known: Tracked, operation: RequestOperation, call: MpiCall, result: object) -> bool:
     """Whether a call that has returned completed an operation."""
     if known.handle._impl is None or call.name in _ALWAYS:
         return True

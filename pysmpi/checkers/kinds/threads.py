@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pysmpi.checkers.describing import place
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
@@ -89,7 +87,7 @@ class ThreadChecks(Checker):
             self._report(call, next(iter(others.values())), level)
         others[id(call)] = call
 
-    def call_returned(self, call: MpiCall, result: Any) -> None:
+    def call_returned(self, call: MpiCall, result: object) -> None:
         """The thread leaves the call."""
         self.inside.get(call.rank.pid, {}).pop(id(call), None)
 

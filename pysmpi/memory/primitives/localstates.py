@@ -47,7 +47,7 @@ class LocalState:
         operation: Operation | None,
         inside: frozenset[str],
         before: LocalState | None,
-        answer: Any,
+        answer: object,
         live: Generator[Operation, Any, Any] | None,
         place: str,
     ) -> None:
@@ -74,7 +74,7 @@ class LocalStates:
         self._merged: dict[int, LocalState] = {}
         self.first = self._reach(self._made(), None, None, frozenset())
 
-    def next(self, state: LocalState, answer: Any) -> LocalState:
+    def next(self, state: LocalState, answer: object) -> LocalState:
         """The state after `state` if its operation gave `answer`."""
         known = state.after.get(answer)
         if known is not None:
@@ -148,7 +148,7 @@ class LocalStates:
         self,
         live: Generator[Operation, Any, Any],
         before: LocalState | None,
-        answer: Any,
+        answer: object,
         inside: frozenset[str],
     ) -> LocalState:
         operation: Operation | None = None
@@ -192,7 +192,7 @@ class LocalStates:
                 f"{line}: {self.where}: {type(error).__name__}: {error or 'no message'}"
             ) from error
 
-    def _check(self, operation: Any, line: str) -> None:
+    def _check(self, operation: object, line: str) -> None:
         where = f"{line}: {self.where}"
         if not isinstance(operation, Operation):
             raise UsageError(
@@ -229,7 +229,7 @@ class LocalStates:
         stack = tuple(self._plain(value) for value in gc.get_referents(live) if value is not frame)
         return (id(frame.f_code), frame.f_lasti, variables, stack)
 
-    def _plain(self, value: Any) -> Hashable:
+    def _plain(self, value: object) -> Hashable:
         """A value that can be compared with the value of any other run at the same place."""
         if isinstance(value, _PLAIN):
             return (type(value).__name__, value)

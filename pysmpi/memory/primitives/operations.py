@@ -124,7 +124,7 @@ def release(lock: Variable) -> Generator[Operation, Any, None]:
     yield store(lock, 0)
 
 
-def outcome(operation: Operation, old: Any) -> tuple[Any, Any]:
+def outcome(operation: Operation, old: object) -> tuple[Any, Any]:
     """The result of an access, and the variable's new value, if its value was `old`."""
     match operation.name:
         case "load":

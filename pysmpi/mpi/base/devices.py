@@ -66,7 +66,7 @@ _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
     ("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
-def acquire(obj: Any, writable: bool) -> Exported:
+def acquire(obj: object, writable: bool) -> Exported:
     """The memory of an object with `__dlpack__` or `__cuda_array_interface__`.
 
     Raises BufferError for memory that is not contiguous, not writable or not described soundly,
@@ -198,7 +198,7 @@ def _from_cuda(obj: Any, writable: bool) -> Exported:
                     itemsize if format else 1, obj, CUDA)
 
 
-def _of_type(value: Any, kind: type, name: str, optional: bool = False) -> Any:
+def _of_type(value: object, kind: type, name: str, optional: bool = False) -> Any:
     if isinstance(value, kind) or (optional and value is None):
         return value
     raise TypeError(f"__cuda_array_interface__: expecting a {kind.__name__} for {name}, "

@@ -29,7 +29,7 @@ _DEFAULTS = {
 }
 
 
-def publish(name: str, obj: Any) -> None:
+def publish(name: str, obj: object) -> None:
     """Make an object of a chapter a member of mpi4py.MPI under this name."""
     if isinstance(obj, type):
         for cls in obj.__mro__:
@@ -116,7 +116,7 @@ def _starred(stars: str, name: str, notes: dict[str, Any]) -> str:
     return f"{stars}{name}: {_text(notes[name])}" if name in notes else stars + name
 
 
-def _text(note: Any) -> str:
+def _text(note: object) -> str:
     if note is None:
         return "None"
     return note if isinstance(note, str) else getattr(note, "__name__", str(note))

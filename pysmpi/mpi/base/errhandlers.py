@@ -143,7 +143,7 @@ class Handlers:
         self.fallback: Handle | None = None  # COMM_SELF, if it has its own handler
         self.created: dict[type[Handle], int] = {}  # number of user-defined handlers
 
-    def of(self, impl: Any) -> Action:
+    def of(self, impl: object) -> Action:
         """The handler of an object."""
         return self.actions.get(impl, self.default)
 

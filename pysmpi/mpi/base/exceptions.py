@@ -194,7 +194,7 @@ class Exception(RuntimeError):
         return self.Get_error_string()
 
 
-def named(value: Any, otherwise: str = "") -> str:
+def named(value: object, otherwise: str = "") -> str:
     """`"dest: "` if `value` is the argument `dest` of the program's call.
 
     The names are looked up in the arguments of the call, for error messages only. `otherwise`
@@ -205,7 +205,7 @@ def named(value: Any, otherwise: str = "") -> str:
     return f"{found}: " if found else ""
 
 
-def _place(value: Any, known: dict[str, Any]) -> str:
+def _place(value: object, known: dict[str, Any]) -> str:
     """Which parameter has the value, or a list with the value in it: `dest`, `counts[2]`."""
     known.pop("self", None)
     # None often means an omitted argument: a list that contains None is the better guess.
@@ -272,12 +272,12 @@ def listed(values: Any) -> list[Any]:
         raise TypeError(f"{named(values)}expecting an iterable, got {found}") from None
 
 
-def no_integer(value: Any) -> TypeError:
+def no_integer(value: object) -> TypeError:
     """The exception for an object that is not an integer."""
     return TypeError(f"{named(value)}an integer is required, not {type(value).__name__}")
 
 
-def cint(value: Any) -> int:
+def cint(value: object) -> int:
     """A C int: TypeError for an object that is not a number, OverflowError for one out of range."""
     if value.__class__ is int and -0x80000000 <= value <= 0x7FFFFFFF:
         return value
@@ -288,7 +288,7 @@ def cint(value: Any) -> int:
 
 
 @touches_program
-def cstring(value: Any) -> str:
+def cstring(value: object) -> str:
     """Text for C: str, or bytes in UTF-8, without a NUL in it."""
     if isinstance(value, bytes):
         text = value.decode()
@@ -305,7 +305,7 @@ def cstring(value: Any) -> str:
 error_handlers: list[Callable[[Any, Exception], None]] = []
 
 
-def fail(code: int, detail: str = "", subject: Any = None) -> NoReturn:
+def fail(code: int, detail: str = "", subject: object = None) -> NoReturn:
     """Pass an error to its error handler, then raise it.
 
     `subject` is the handle (communicator, window, file or session) of the error. An error without

@@ -69,14 +69,14 @@ def flat(view: memoryview) -> memoryview:
         return np.ndarray((view.nbytes,), _BYTE, view).data
 
 
-def _plain(obj: Any) -> Any:
+def _plain(obj: object) -> Any:
     """An array over the same memory with a simple dtype: bytes of the same item size."""
     if not isinstance(obj, np.ndarray):
         raise BufferError(f"cannot read the memory of a '{type(obj).__name__}' object")
     return obj.view(np.dtype((np.void, obj.dtype.itemsize)))
 
 
-def _foreign(obj: Any, writable: bool) -> Exported | None:
+def _foreign(obj: object, writable: bool) -> Exported | None:
     """Memory through DLPack or the CUDA array interface, None if the object has neither."""
     if not (hasattr(obj, "__dlpack__") or hasattr(obj, "__cuda_array_interface__")):
         return None
@@ -123,7 +123,7 @@ def export_with(cls: type, exporter: Callable[[Any], Any | None]) -> None:
     None means an empty buffer without an owner.
     """
     if not _BY_SLOT:
-        def __buffer__(self: Any, flags: int) -> memoryview:
+        def __buffer__(self: object, flags: int) -> memoryview:
             memory = exporter(self)
             return memoryview(b"" if memory is None else memory)
 
@@ -137,7 +137,7 @@ def export_with(cls: type, exporter: Callable[[Any], Any | None]) -> None:
         ctypes.c_int, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t,
         ctypes.c_int, ctypes.c_int)(("PyBuffer_FillInfo", ctypes.pythonapi))
 
-    def getbuffer(self: Any, view: int, flags: int) -> int:
+    def getbuffer(self: object, view: int, flags: int) -> int:
         memory = exporter(self)
         if memory is None:
             return int(fill_info(view, ctypes.py_object(), None, 0, 0, flags))

@@ -68,13 +68,13 @@ class Table:
         self._numbers: dict[int, int] = {id(None): null}
         self._impls: dict[int, Any] = {null: None}
 
-    def define(self, impl: Any, number: int) -> None:
+    def define(self, impl: object, number: int) -> None:
         """Give a predefined object its number; a second name keeps the first number."""
         number &= _MASK
         self._impls.setdefault(number, impl)
         self._numbers.setdefault(id(impl), number)
 
-    def number(self, impl: Any) -> int:
+    def number(self, impl: object) -> int:
         """The integer of `impl`, which stays alive until the rank forgets the integer."""
         found = self._numbers.get(id(impl))
         if found is None:
@@ -93,7 +93,7 @@ class Table:
             return self._impls[number]
         return self._own().impls[number]
 
-    def forget(self, impl: Any) -> None:
+    def forget(self, impl: object) -> None:
         """Remove an object and its number."""
         if not self.given:
             return
@@ -137,7 +137,7 @@ class Family:
     def __init__(self, founder: type[Handle]) -> None:
         self.founder = founder
 
-    def __get__(self, instance: Any, owner: Any = None) -> type[Handle]:
+    def __get__(self, instance: object, owner: object = None) -> type[Handle]:
         return self.founder
 
 
@@ -172,7 +172,7 @@ class Handle:
         null: int = 0,
         error: int = 0,
         release: str | None = "Free",
-        **keywords: Any,
+        **keywords: object,
     ) -> None:
         """Create a family if there is a `kind`.
 
@@ -191,7 +191,7 @@ class Handle:
     # Constructors for chapters.
 
     @classmethod
-    def _define(cls, name: str, impl: Any, number: int) -> Any:
+    def _define(cls, name: str, impl: object, number: int) -> Any:
         """A predefined handle; `impl` None is the null handle."""
         self = object.__new__(cls)
         self._impl = impl
@@ -201,20 +201,20 @@ class Handle:
         return self
 
     @classmethod
-    def _of(cls, impl: Any) -> Self:
+    def _of(cls, impl: object) -> Self:
         """A new handle of exactly this class, which may be a user's subclass."""
         self = cls.__new__(cls)
         self._impl = impl
         return self
 
     @classmethod
-    def _wrap(cls, impl: Any) -> Any:
+    def _wrap(cls, impl: object) -> Any:
         """A new handle of the class of the family that fits the object."""
         self = object.__new__(cls._family)
         self._impl = impl
         return self
 
-    def _copy(self, other: Any, argument: str) -> None:
+    def _copy(self, other: object, argument: str) -> None:
         """Become a copy of `other`, or null if it is None: the body of the constructors."""
         if other is None:
             self._impl = None
@@ -244,7 +244,7 @@ class Handle:
                 fail(self._error, f"{named(self)}null {self._family.__name__.lower()}")
         return impl
 
-    def _set(self, impl: Any) -> None:
+    def _set(self, impl: object) -> None:
         """Point to another object, or to None."""
         self._impl = impl
         if _cells:
@@ -370,7 +370,7 @@ def _cell(obj: Handle) -> c_uint32:
 structures: dict[type, int] = {}
 
 
-def _sizeof(arg: Any) -> int:
+def _sizeof(arg: object) -> int:
     """Size in bytes of the underlying MPI handle."""
     cls = arg if isinstance(arg, type) else type(arg)
     if issubclass(cls, Handle):
@@ -381,7 +381,7 @@ def _sizeof(arg: Any) -> int:
     raise TypeError(f"expecting an MPI type or instance, not {type_name(arg)}")
 
 
-def _addressof(arg: Any) -> int:
+def _addressof(arg: object) -> int:
     """Memory address of the underlying MPI handle."""
     if isinstance(arg, Handle):
         return addressof(_cell(arg))
@@ -392,7 +392,7 @@ def _addressof(arg: Any) -> int:
     raise TypeError(f"expecting an MPI instance, not {type_name(arg)}")
 
 
-def _handleof(arg: Any) -> int:
+def _handleof(arg: object) -> int:
     """Unsigned integer value with the underlying MPI handle."""
     if isinstance(arg, Handle):
         return arg.handle

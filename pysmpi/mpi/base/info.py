@@ -251,7 +251,7 @@ class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):
             self.Delete(key)
 
 
-def check_info(info: Any) -> Info:
+def check_info(info: object) -> Info:
     """Refuse an argument `info` that is not an info object."""
     if not isinstance(info, Info):
         raise wrong_type("info", Info, info)

@@ -30,8 +30,8 @@ class RcOptions:
         "errors",
     )
 
-    def __init__(self, rc: Any = None, environ: Mapping[str, str] | None = None) -> None:
-        def option(name: str, default: Any) -> Any:
+    def __init__(self, rc: object = None, environ: Mapping[str, str] | None = None) -> None:
+        def option(name: str, default: object) -> Any:
             text = environ.get(f"MPI4PY_RC_{name.upper()}") if environ is not None else None
             if text is None:
                 return getattr(rc, name, default)
@@ -84,12 +84,12 @@ def _parsed(text: str, number: bool) -> Any:
     return word
 
 
-def _warn(name: str, value: Any) -> None:
+def _warn(name: str, value: object) -> None:
     message = f"mpi4py.rc.{name}: unexpected value {value!r}"
     warnings.warn(message, RuntimeWarning, stacklevel=4)
 
 
-def _flag(name: str, value: Any, default: bool) -> bool:
+def _flag(name: str, value: object, default: bool) -> bool:
     if value in (True, "yes"):
         return True
     if value in (False, "no"):
@@ -98,7 +98,7 @@ def _flag(name: str, value: Any, default: bool) -> bool:
     return default
 
 
-def _choice(name: str, value: Any, choices: dict[str, Any], default: str) -> Any:
+def _choice(name: str, value: object, choices: dict[str, Any], default: str) -> Any:
     if not isinstance(value, str) or value not in choices:
         _warn(name, value)
         value = default

@@ -45,7 +45,7 @@ class Universe(Owner):
         self.aborted: tuple[Rank, AbortStop] | None = None  # the rank that called Abort
         self.on_abort: Callable[[Rank], Any] | None = None  # called after that
 
-    def listen(self, listener: Any) -> None:
+    def listen(self, listener: object) -> None:
         """Tell a listener of the events of the run for which it has methods (kernel/listeners.py).
 
         It hears of the calls of all ranks, also of ranks that begin later.
@@ -60,7 +60,7 @@ class Universe(Owner):
             for rank in self.ranks:
                 rank.watch(watcher)
 
-    def ignore(self, listener: Any) -> None:
+    def ignore(self, listener: object) -> None:
         """Tell a listener no more."""
         listeners = self.engine.listeners
         listeners.remove(listener)

@@ -14,7 +14,7 @@ from pysmpi.mpi.buffers.regions import MessageRegion
 Place = tuple[object, int, int, int]
 
 
-def locate(payload: Any) -> Place | None:
+def locate(payload: object) -> Place | None:
     """The place of a payload in the program's memory; None if it is a pickled object."""
     if payload.__class__ is not MessageRegion:
         return None
@@ -58,14 +58,14 @@ def place_of(array: Any) -> tuple[Place, int]:
     return _within(view, view.obj, 0, view.nbytes, 1), view.nbytes
 
 
-def _owner(obj: Any) -> Any:
+def _owner(obj: object) -> Any:
     """The object that owns the memory of another."""
     while isinstance(obj, np.ndarray) and obj.base is not None:
         obj = obj.base
     return obj.obj if isinstance(obj, memoryview) else obj
 
 
-def _within(memory: memoryview, owner: Any, first: int, last: int, pieces: int) -> Place:
+def _within(memory: memoryview, owner: object, first: int, last: int, pieces: int) -> Place:
     """Bytes `first` to `last` of a view, in the object that owns its memory."""
     whole = _owner(owner)
     offset = 0

@@ -46,7 +46,7 @@ class buffer:
     _owner: Any
     _source: Any
 
-    def __new__(cls, buf: Any = ..., /) -> buffer:
+    def __new__(cls, buf: object = ..., /) -> buffer:
         """Make a buffer that shows the memory of an object."""
         if buf is ...:
             return _make(memoryview(bytearray()), None, address=0)
@@ -150,7 +150,7 @@ class buffer:
         if self._kind not in ACCESSIBLE:
             raise BufferError("buffer is not CPU-accessible")
 
-    def _bounds(self, item: Any) -> tuple[int, int] | int:
+    def _bounds(self, item: object) -> tuple[int, int] | int:
         """The (start, stop) of a slice, or the position of an index."""
         size = self._memory.nbytes
         if isinstance(item, slice):
@@ -175,7 +175,7 @@ class buffer:
     def __len__(self) -> int:
         return self._memory.nbytes
 
-    def __getitem__(self, item: Any) -> Any:
+    def __getitem__(self, item: object) -> Any:
         self._check_accessible()
         where = self._bounds(item)
         if isinstance(where, int):
@@ -184,7 +184,7 @@ class buffer:
         return _make(self._memory[start:stop], self, owner=self, kind=self._kind,
                      address=None if self._address is None else self._address + start)
 
-    def __setitem__(self, item: Any, value: Any) -> None:
+    def __setitem__(self, item: object, value: object) -> None:
         self._check_accessible()
         memory = self._memory
         if memory.readonly:
@@ -203,7 +203,7 @@ class buffer:
                              f"buffer length {data.nbytes}")
         memory[start:stop] = data
 
-    def __delitem__(self, item: Any) -> None:
+    def __delitem__(self, item: object) -> None:
         # The exception that mpi4py raises here.
         raise NotImplementedError("Subscript deletion not supported by mpi4py.MPI.buffer")
 
@@ -220,7 +220,7 @@ def _byte(value: Any) -> int:
     return byte
 
 
-def _make(memory: memoryview, source: Any, owner: Any = None, kind: int = 0,
+def _make(memory: memoryview, source: object, owner: object = None, kind: int = 0,
           address: int | None = None) -> buffer:
     made = object.__new__(buffer)
     made._memory = memory
@@ -232,8 +232,8 @@ def _make(memory: memoryview, source: Any, owner: Any = None, kind: int = 0,
     return made
 
 
-def over(view: memoryview, owner: Any = None, address: int | None = None,
-         source: Any = None) -> buffer:
+def over(view: memoryview, owner: object = None, address: int | None = None,
+         source: object = None) -> buffer:
     """The buffer over a flat view of bytes; without a source, memory allocated by MPI."""
     return _make(view, source, owner=owner, address=address)
 
@@ -314,12 +314,12 @@ IN_PLACE = InPlaceType()
 BUFFER_AUTOMATIC = BufferAutomaticType()
 
 
-def is_bottom(obj: Any) -> bool:
+def is_bottom(obj: object) -> bool:
     """Whether a buffer argument means absolute addresses, or no memory at all."""
     return obj is None or obj is BOTTOM
 
 
-def is_in_place(obj: Any) -> bool:
+def is_in_place(obj: object) -> bool:
     """Whether a buffer argument of a collective selects the in-place form."""
     return obj is None or obj is IN_PLACE
 

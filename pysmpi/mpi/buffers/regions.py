@@ -7,7 +7,6 @@ through the plan of their layout.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ class Blocks:
     __slots__ = ("_count", "counts", "datatype", "_element", "_items", "obj", "offsets", "types",
                  "writable", "_memory")
 
-    def __init__(self, obj: Any, memory: memoryview | None, writable: bool, datatype: Datatype,
+    def __init__(self, obj: object, memory: memoryview | None, writable: bool, datatype: Datatype,
                  counts: Sequence[int], offsets: Sequence[int],
                  types: Sequence[Datatype] | None = None) -> None:
         self.obj = obj
@@ -118,7 +117,7 @@ def in_one_piece(datatype: Datatype, count: int, data: memoryview) -> MessageReg
     return MessageRegion(datatype, count, data.nbytes, data)
 
 
-def place(obj: Any, memory: memoryview | None, origin: int, count: int, datatype: Datatype,
+def place(obj: object, memory: memoryview | None, origin: int, count: int, datatype: Datatype,
           writable: bool, partly: bool = False) -> MessageRegion:
     """The message of `count` elements, `origin` bytes into a buffer.
 
@@ -154,7 +153,7 @@ def place(obj: Any, memory: memoryview | None, origin: int, count: int, datatype
     return made
 
 
-def _widen(obj: Any, memory: memoryview, origin: int, low: int, high: int,
+def _widen(obj: object, memory: memoryview, origin: int, low: int, high: int,
            writable: bool) -> tuple[memoryview, int]:
     """The memory of a message outside its buffer argument.
 

@@ -47,7 +47,7 @@ def _reads(function: F) -> F:
     """Remember the first argument for error messages while a function reads it."""
 
     @wraps(function)
-    def reading(spec: Any, *args: Any, **kwargs: Any) -> Any:
+    def reading(spec: object, *args: object, **kwargs: object) -> Any:
         _reading.append(spec)
         try:
             return function(spec, *args, **kwargs)
@@ -57,33 +57,33 @@ def _reads(function: F) -> F:
     return reading  # type: ignore[return-value]
 
 
-def send(spec: Any, rank: int = 0) -> MessageRegion:
+def send(spec: object, rank: int = 0) -> MessageRegion:
     """The message of a send to `rank`."""
     if rank == c.PROC_NULL:
         return EMPTY
     return contiguous(spec, False) or _parse(spec, False)
 
 
-def receive(spec: Any, rank: int = 0) -> MessageRegion:
+def receive(spec: object, rank: int = 0) -> MessageRegion:
     """The message of a receive from `rank`."""
     if rank == c.PROC_NULL:
         return EMPTY
     return contiguous(spec, True) or _parse(spec, True, partly=True)
 
 
-def partitioned(spec: Any, writable: bool, rank: int, partitions: int) -> Blocks:
+def partitioned(spec: object, writable: bool, rank: int, partitions: int) -> Blocks:
     """The message of a partitioned send or receive: a block for each partition."""
     return equal_blocks(spec, writable, partitions, rank)
 
 
-def reduction(spec: Any, writable: bool, rank: int = 0) -> MessageRegion:
+def reduction(spec: object, writable: bool, rank: int = 0) -> MessageRegion:
     """The buffer of a broadcast or a reduction, or of input and output."""
     if rank == c.PROC_NULL:
         return EMPTY
     return contiguous(spec, writable) or _parse(spec, writable)
 
 
-def matching(send: Any, receive: Any) -> tuple[MessageRegion, MessageRegion]:
+def matching(send: object, receive: object) -> tuple[MessageRegion, MessageRegion]:
     """The two buffers of a reduction, which have to be equal in datatype and count.
 
     That is looked at before the memory is: a wrong datatype may make a buffer look too small.
@@ -123,7 +123,7 @@ def datatype_of(format: str) -> Datatype:
     return datatype_argument(format[1:] if format[0] in "@<>" else format)
 
 
-def _split(spec: Any, nested: tuple[type, ...]) -> tuple[Any, Any, Any, Any]:
+def _split(spec: object, nested: tuple[type, ...]) -> tuple[Any, Any, Any, Any]:
     """(buffer, counts, displacements, datatype) of an argument; None for omitted ones.
 
     `nested` are the types that can hold counts and displacements together.
@@ -153,7 +153,7 @@ def _split(spec: Any, nested: tuple[type, ...]) -> tuple[Any, Any, Any, Any]:
     return obj, counts, displacements, datatype
 
 
-def _memory(spec: Any, obj: Any, typespec: Any, writable: bool) \
+def _memory(spec: object, obj: object, typespec: object, writable: bool) \
         -> tuple[memoryview | None, Datatype]:
     """The memory and the datatype of a message; no memory for BOTTOM and None."""
     if isinstance(spec, (list, tuple)) and is_bottom(obj):
@@ -208,7 +208,7 @@ class _Read(NamedTuple):
 
 
 @_reads
-def _simple(spec: Any, writable: bool, blocks: int) -> _Read:
+def _simple(spec: object, writable: bool, blocks: int) -> _Read:
     """A message of one block, or of equal blocks."""
     obj, count_spec, displ_spec, typespec = _split(spec, (list, tuple))
     memory, datatype = _memory(spec, obj, typespec, writable)
@@ -243,12 +243,12 @@ def _simple(spec: Any, writable: bool, blocks: int) -> _Read:
     return _Read(obj, memory, offset, count, datatype)
 
 
-def _parse(spec: Any, writable: bool, partly: bool = False) -> MessageRegion:
+def _parse(spec: object, writable: bool, partly: bool = False) -> MessageRegion:
     """The message of any spelling."""
     return place(*_simple(spec, writable, 1), writable=writable, partly=partly)
 
 
-def equal_blocks(spec: Any, writable: bool, blocks: int, rank: int = 0) -> Blocks:
+def equal_blocks(spec: object, writable: bool, blocks: int, rank: int = 0) -> Blocks:
     """The buffer of a collective with as many equal blocks as processes."""
     if rank == c.PROC_NULL:
         return Blocks(None, None, writable, BYTE, (0,) * blocks, (0,) * blocks)
@@ -259,7 +259,7 @@ def equal_blocks(spec: Any, writable: bool, blocks: int, rank: int = 0) -> Block
 
 
 @_reads
-def vector(spec: Any, writable: bool, blocks: int, rank: int = 0) -> Blocks:
+def vector(spec: object, writable: bool, blocks: int, rank: int = 0) -> Blocks:
     """The buffer of a v-collective: blocks of different counts, displacements in elements."""
     if rank == c.PROC_NULL:
         return Blocks(None, None, writable, BYTE, (0,) * blocks, (0,) * blocks)

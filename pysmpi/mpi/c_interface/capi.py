@@ -51,7 +51,7 @@ def _status(address: int | None) -> Status:
 
 
 def _address(cls: type) -> Callable[[Any], int]:
-    def address(obj: Any) -> int:
+    def address(obj: object) -> int:
         if obj is None and cls is Status:
             return 0
         if not isinstance(obj, cls):

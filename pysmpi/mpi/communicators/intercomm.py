@@ -121,7 +121,7 @@ class Intercomm(Comm):
         return handle
 
 
-def _members(group: Any, argument: str) -> Members:
+def _members(group: object, argument: str) -> Members:
     if not isinstance(group, Group):
         raise wrong_type(argument, Group, group)
     members: Members = group._live().members

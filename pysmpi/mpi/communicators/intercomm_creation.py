@@ -80,7 +80,7 @@ class IntercommCreation:
 
 
 def _introduce(
-    rank: Rank, comm: Any, peers: Communicator, remote: int, tag: int, half: Half
+    rank: Rank, comm: object, peers: Communicator, remote: int, tag: int, half: Half
 ) -> None:
     """The leaders exchange their groups, first the sizes; both then have a side."""
     context = peers.leaders
@@ -120,7 +120,7 @@ def _swap(
 
 
 def _told(
-    rank: Rank, comm: Any, communicator: Communicator, leader: int, half: Half | None
+    rank: Rank, comm: object, communicator: Communicator, leader: int, half: Half | None
 ) -> Communicator | None:
     """The leader sends the remote members to its group, first their number."""
     me = communicator.rank_of(rank.pid)

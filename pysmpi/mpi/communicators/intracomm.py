@@ -77,14 +77,14 @@ class Intracomm(
         return new
 
 
-def _members(group: Any) -> Members:
+def _members(group: object) -> Members:
     if not isinstance(group, Group):
         raise wrong_type("group", Group, group)
     members: Members = group._live().members
     return members
 
 
-def _gather(rank: Rank, purpose: Any, members: Members) -> Communicator | None:
+def _gather(rank: Rank, purpose: object, members: Members) -> Communicator | None:
     """A new communicator; only these processes take part in making it."""
     if rank.pid not in members:
         return None

@@ -121,6 +121,6 @@ def _commctx_inter(comm: Intercomm) -> tuple[Intercomm, int, Intracomm, bool]:
     )
 
 
-def _check(comm: Any, expected: type[Comm]) -> None:
+def _check(comm: object, expected: type[Comm]) -> None:
     if not isinstance(comm, expected):
         raise wrong_type("comm", expected, comm)

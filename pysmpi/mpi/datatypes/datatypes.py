@@ -512,7 +512,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         return record.char if record.code else "V"
 
 
-def checked(obj: Any, argument: str) -> Datatype:
+def checked(obj: object, argument: str) -> Datatype:
     """An argument that has to be a datatype."""
     if not isinstance(obj, Datatype):
         raise wrong_type(argument, Datatype, obj)

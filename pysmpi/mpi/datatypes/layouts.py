@@ -100,7 +100,7 @@ class Layout:
 EMPTY = Layout(0, 0, 0, 0, 0, 1, (), ())
 
 
-def basic(size: int, align: int, what: Any) -> Layout:
+def basic(size: int, align: int, what: object) -> Layout:
     """The layout of a predefined datatype of one member."""
     parts = (Run(0, 0, size, ()),)
     return Layout(size, 0, size, 0, size, align, parts, ((1, what),))
@@ -316,12 +316,12 @@ class CopyPlan:
             else:
                 self.moves.append(_Indexed(part))
 
-    def pack(self, memory: Any, origin: int, stream: Any) -> None:
+    def pack(self, memory: object, origin: int, stream: object) -> None:
         """Read the message at byte `origin` of `memory` into the writable buffer `stream`."""
         for move in self.moves:
             move.pack(memory, origin, stream)
 
-    def unpack(self, memory: Any, origin: int, stream: Any) -> None:
+    def unpack(self, memory: object, origin: int, stream: object) -> None:
         """Write the bytes of `stream` to the message at byte `origin` of `memory`."""
         for move in self.moves:
             move.unpack(memory, origin, stream)
@@ -408,11 +408,11 @@ class _Indexed:
                 np.ndarray((*self.shape, self.packed_span), self.dtype, stream,
                            self.packed, self.packed_strides))
 
-    def pack(self, memory: Any, origin: int, stream: Any) -> None:
+    def pack(self, memory: object, origin: int, stream: object) -> None:
         source, target = self._views(memory, origin, stream)
         target[..., self.packed_index] = source[..., self.index]
 
-    def unpack(self, memory: Any, origin: int, stream: Any) -> None:
+    def unpack(self, memory: object, origin: int, stream: object) -> None:
         target, source = self._views(memory, origin, stream)
         target[..., self.index] = source[..., self.packed_index]
 

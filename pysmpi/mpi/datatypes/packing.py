@@ -28,7 +28,7 @@ def external_size(record: Type, count: int) -> int:
     return _counted(count) * external32.size(record.layout.signature)
 
 
-def pack(record: Type, inbuf: Any, outbuf: Any, position: int, comm: object) -> int:
+def pack(record: Type, inbuf: object, outbuf: object, position: int, comm: object) -> int:
     """Pack all of `inbuf` into `outbuf` from byte `position` on; return the position after."""
     memory, count = _elements(record, inbuf, False)
     target = acquire(outbuf, True).memory
@@ -38,7 +38,7 @@ def pack(record: Type, inbuf: Any, outbuf: Any, position: int, comm: object) -> 
     return stop
 
 
-def unpack(record: Type, inbuf: Any, position: int, outbuf: Any, comm: object) -> int:
+def unpack(record: Type, inbuf: object, position: int, outbuf: object, comm: object) -> int:
     """Unpack from byte `position` of `inbuf` until `outbuf` is full; return the position after."""
     memory, count = _elements(record, outbuf, True)
     source = acquire(inbuf).memory
@@ -48,7 +48,7 @@ def unpack(record: Type, inbuf: Any, position: int, outbuf: Any, comm: object) -
     return stop
 
 
-def pack_external(record: Type, inbuf: Any, outbuf: Any, position: int) -> int:
+def pack_external(record: Type, inbuf: object, outbuf: object, position: int) -> int:
     """As `pack`, in external32."""
     memory, count = _elements(record, inbuf, False)
     target = acquire(outbuf, True).memory
@@ -60,7 +60,7 @@ def pack_external(record: Type, inbuf: Any, outbuf: Any, position: int) -> int:
     return stop
 
 
-def unpack_external(record: Type, inbuf: Any, position: int, outbuf: Any) -> int:
+def unpack_external(record: Type, inbuf: object, position: int, outbuf: object) -> int:
     """As `unpack`, from external32."""
     memory, count = _elements(record, outbuf, True)
     source = acquire(inbuf).memory
@@ -78,7 +78,7 @@ def _counted(count: int) -> int:
     return count
 
 
-def _elements(record: Type, buf: Any, writable: bool) -> tuple[memoryview, int]:
+def _elements(record: Type, buf: object, writable: bool) -> tuple[memoryview, int]:
     """A buffer and its number of elements: the number of whole extents."""
     memory = acquire(buf, writable).memory
     layout = record.layout

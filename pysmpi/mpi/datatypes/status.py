@@ -32,7 +32,7 @@ __all__ = ["Status"]
 _EMPTY = array("i", [0, 0, ANY_SOURCE, ANY_TAG, SUCCESS])
 
 
-def check_status(status: Any, argument: str = "status") -> None:
+def check_status(status: object, argument: str = "status") -> None:
     """Refuse an argument that is not a status, before the call has any effect."""
     if not isinstance(status, Status):
         raise wrong_type(argument, Status, status)

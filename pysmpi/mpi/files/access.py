@@ -46,7 +46,7 @@ class FileAccess(RequestOperation):
     pieces: Pieces
 
     def __init__(
-        self, rank: Rank, subject: Any, side: FileSide, write: bool, message: MessageRegion
+        self, rank: Rank, subject: object, side: FileSide, write: bool, message: MessageRegion
     ) -> None:
         super().__init__(rank, subject)
         self.side = side
@@ -194,7 +194,7 @@ class CollectiveAccess(FileAccess):
     part: AccessGroup
 
     def __init__(
-        self, rank: Rank, subject: Any, side: FileSide, write: bool, message: MessageRegion,
+        self, rank: Rank, subject: object, side: FileSide, write: bool, message: MessageRegion,
         name: str,
         order: Callable[[dict[int, int]], dict[int, int]] | None = None,
     ) -> None:  # fmt: skip

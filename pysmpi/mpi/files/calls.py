@@ -28,7 +28,7 @@ INDIVIDUAL, SHARED, ORDERED = "individual", "shared", "ordered"
 OFFSET_MAX = (1 << 63) - 1
 
 
-def offset_argument(value: Any) -> int:
+def offset_argument(value: object) -> int:
     """An MPI_Offset."""
     number = whole(value)
     if not -OFFSET_MAX - 1 <= number <= OFFSET_MAX:
@@ -36,7 +36,7 @@ def offset_argument(value: Any) -> int:
     return number
 
 
-def check_access(file: Any, side: FileSide, write: bool, where: Any) -> None:
+def check_access(file: DataAccess, side: FileSide, write: bool, where: object) -> None:
     """Raise an error for calls that the access mode does not allow."""
     amode = side.file.amode
     if write and amode & c.MODE_RDONLY:
@@ -47,7 +47,7 @@ def check_access(file: Any, side: FileSide, write: bool, where: Any) -> None:
         sequential(file)
 
 
-def sequential(file: Any) -> None:
+def sequential(file: DataAccess) -> None:
     """The error of a call that a sequential file does not have."""
     fail(
         c.ERR_UNSUPPORTED_OPERATION,
@@ -57,7 +57,7 @@ def sequential(file: Any) -> None:
 
 
 def new_access(
-    file: Any, rank: Rank, write: bool, where: Any, buf: Any, name: str | None
+    file: DataAccess, rank: Rank, write: bool, where: Any, buf: Any, name: str | None
 ) -> tuple[FileAccess, int]:
     """An access that is about to begin, and its position in etypes.
 
@@ -106,7 +106,9 @@ def _order(shared: OpenFile) -> Any:
     return order
 
 
-def start(file: Any, write: bool, where: Any, buf: Any, name: str | None) -> FileAccess:
+def start(
+    file: DataAccess, write: bool, where: object, buf: object, name: str | None
+) -> FileAccess:
     """Begin an access in the background; the process's own pointer moves at once."""
     rank = current()
     process = rank.process
@@ -119,7 +121,7 @@ def start(file: Any, write: bool, where: Any, buf: Any, name: str | None) -> Fil
     return access
 
 
-def finish(file: Any, access: FileAccess, status: Status | None) -> None:
+def finish(file: DataAccess, access: FileAccess, status: Status | None) -> None:
     """Wait for an access, and raise its error."""
     rank = current()
     process = rank.process
@@ -131,7 +133,12 @@ def finish(file: Any, access: FileAccess, status: Status | None) -> None:
 
 
 def run(
-    file: Any, write: bool, where: Any, buf: Any, status: Status | None, name: str | None = None
+    file: DataAccess,
+    write: bool,
+    where: object,
+    buf: object,
+    status: Status | None,
+    name: str | None = None,
 ) -> None:
     """Do an access."""
     if status is not None:
@@ -146,7 +153,9 @@ def run(
             access.side.pointer -= access.nbytes // unit - access.got // unit
 
 
-def later(file: Any, write: bool, where: Any, buf: Any, name: str | None = None) -> Request:
+def later(
+    file: DataAccess, write: bool, where: object, buf: object, name: str | None = None
+) -> Request:
     """Start an access; return its request."""
     access = start(file, write, where, buf, name)
     request: Request = Request._of(access)
@@ -154,7 +163,7 @@ def later(file: Any, write: bool, where: Any, buf: Any, name: str | None = None)
     return request
 
 
-def begin(file: Any, write: bool, where: Any, buf: Any, name: str) -> None:
+def begin(file: DataAccess, write: bool, where: Any, buf: Any, name: str) -> None:
     """The first half of a split collective access; a process has at most one at a time."""
     side: FileSide = file._live()
     if side.split is not None:
@@ -163,7 +172,7 @@ def begin(file: Any, write: bool, where: Any, buf: Any, name: str) -> None:
     side.split = name, access
 
 
-def end(file: Any, buf: Any, status: Status | None, write: bool, name: str) -> None:
+def end(file: DataAccess, buf: Any, status: Status | None, write: bool, name: str) -> None:
     """The second half of a split collective access."""
     reduction(buf, not write)
     if status is not None:
@@ -181,6 +190,10 @@ class DataAccess:
     """The methods of a file that read and write."""
 
     __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def _live(self) -> FileSide: ...
 
     # Explicit offsets.
 

@@ -58,7 +58,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         fail(error.code, error.detail, self)
 
     def _together(
-        self, call: str, value: Any, make: Callable[[Any], None], check: FileError | None = None
+        self, call: str, value: object, make: Callable[[Any], None], check: FileError | None = None
     ) -> None:
         """Make a collective call with the same `value` on all processes; `make` runs once.
 
@@ -136,7 +136,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         storage = side.file.storage
         rank = current()
 
-        def decide(values: Any) -> FileError | None:
+        def decide(values: object) -> FileError | None:
             try:
                 storage.close_for_good()
             except FileError as error:
@@ -290,7 +290,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         except FileError as error:
             self._raise(error)
 
-        def rewind(value: Any) -> None:
+        def rewind(value: object) -> None:
             side.file.pointer = 0
 
         try:

@@ -170,7 +170,7 @@ class UserRepresentation(Converted):
 
     __slots__ = ("extent_fn", "read_fn", "write_fn")
 
-    def __init__(self, name: str, read_fn: Any, write_fn: Any, extent_fn: Any) -> None:
+    def __init__(self, name: str, read_fn: object, write_fn: object, extent_fn: object) -> None:
         super().__init__(name)
         self.read_fn = read_fn
         self.write_fn = write_fn
@@ -198,7 +198,7 @@ class UserRepresentation(Converted):
         message.unpack(memoryview(native)[: self.memory_bytes(message, len(stream))])
 
     def _convert(
-        self, function: Any, message: MessageRegion, memory: Any, stream: bytearray
+        self, function: object, message: MessageRegion, memory: object, stream: bytearray
     ) -> None:
         """Call a conversion function.
 

@@ -51,10 +51,10 @@ def agree(
     rank: Rank,
     communicator: Communicator,
     operation: str,
-    value: Any,
+    value: object,
     nbytes: int,
     make: Callable[..., Any],
-    subject: Any = None,
+    subject: object = None,
     gathers: bool = False,
 ) -> Any:
     """Wait until every rank has contributed its `value`; return the result of `make`.
@@ -97,7 +97,7 @@ def agree_later(
     rank: Rank,
     communicator: Communicator,
     operation: str,
-    value: Any,
+    value: object,
     nbytes: int,
     make: Callable[..., Any],
     done: Callable[[Any], None],
@@ -174,7 +174,7 @@ def _leave(
     return shared.result[0]
 
 
-def _set_result(shared: CollectiveState, made: Any) -> None:
+def _set_result(shared: CollectiveState, made: object) -> None:
     """Both groups of an intercommunicator share the result."""
     shared.result = (made,)
     if shared.remote is not None:

@@ -8,7 +8,7 @@ intracommunicator, `remote` is the object itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pysmpi import text
@@ -103,7 +103,7 @@ class Communicator(Owner):
         self.calls[me] = number + 1
         return number
 
-    def enter(self, number: int, operation: str, me: int, value: Any) -> CollectiveState:
+    def enter(self, number: int, operation: str, me: int, value: object) -> CollectiveState:
         """Contribute `value` to the collective call of this number; return its state.
 
         Ranks in different operations at the same point of the program share no state, and
@@ -197,7 +197,7 @@ class PredefinedCommunicator:
 
     __slots__ = ("name", "find", "__weakref__")
 
-    def __init__(self, name: str, find: Any) -> None:
+    def __init__(self, name: str, find: Callable[[Rank], Communicator]) -> None:
         self.name = name
         self.find = find
 

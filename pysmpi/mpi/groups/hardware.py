@@ -8,7 +8,6 @@ every kind of resource.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pysmpi.mpi.base.constants import (
     COMM_TYPE_HW_GUIDED,
@@ -71,7 +70,7 @@ def split_color(rank: Rank, communicator: Communicator, split_type: int, info: I
     return None
 
 
-def _process_set(rank: Rank, name: Any) -> int:
+def _process_set(rank: Rank, name: object) -> int:
     folded = str(name).casefold()
     if folded == "mpi://world":
         return rank.world.first

@@ -24,7 +24,7 @@ def locks_of(comm: Any) -> dict[Hashable, threading.Lock]:
     return table
 
 
-def lock_of(comm: Any, key: Hashable) -> threading.Lock:
+def lock_of(comm: object, key: Hashable) -> threading.Lock:
     """The calling rank's lock for one purpose; its threads wait for it in virtual time."""
     table = locks_of(comm)
     lock = table.get(key)

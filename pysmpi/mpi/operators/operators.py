@@ -70,7 +70,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
         return type(self).Create, (user.function, user.commutative)
 
     @touches_program
-    def __call__(self, x: Any, y: Any) -> Any:
+    def __call__(self, x: object, y: object) -> Any:
         """Call the operation on two objects."""
         operator = self._sync()
         if operator is not None and operator.predefined:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from pysmpi.mpi.base import attributes, constants, errhandlers
 from pysmpi.mpi.base.constants import (
@@ -62,7 +61,7 @@ _ACTIONS: dict[str, errhandlers.Action | None] = {
 }
 
 
-def start(rc: Any = None, environ: Mapping[str, str] | None = None) -> Environment:
+def start(rc: object = None, environ: Mapping[str, str] | None = None) -> Environment:
     """The calling rank imports `mpi4py.MPI`: read its options, and initialize if requested.
 
     `rc` is the rank's `mpi4py.rc`, `environ` its environment variables.

@@ -16,6 +16,7 @@ from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, Universe, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
+from pysmpi.mpi.communicators.intercomm_creation import Half
 
 __all__ = [
     "Open_port",
@@ -34,7 +35,7 @@ class Caller:
 
     __slots__ = ("rank", "half", "gate", "partner", "context", "place")
 
-    def __init__(self, rank: Rank, half: Any) -> None:
+    def __init__(self, rank: Rank, half: Half) -> None:
         self.rank = rank
         self.half = half
         self.gate = KernelRequest()

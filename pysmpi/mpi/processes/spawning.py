@@ -194,7 +194,7 @@ def _words(args: Any) -> list[str]:
     return [word.decode() if isinstance(word, bytes) else _text(word) for word in args]
 
 
-def _text(word: Any) -> str:
+def _text(word: object) -> str:
     if not isinstance(word, str):
         raise TypeError(f"args: expected str or bytes, {type(word).__name__} found")
     return word

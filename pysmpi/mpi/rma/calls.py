@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from pysmpi.kernel.requests import KernelRequest
 from pysmpi.mpi.base.constants import (
@@ -52,7 +52,7 @@ class AccessOperation(RequestOperation):
 
     __slots__ = ("access",)
 
-    def __init__(self, rank: Rank, subject: Any, access: RemoteAccess) -> None:
+    def __init__(self, rank: Rank, subject: object, access: RemoteAccess) -> None:
         super().__init__(rank, subject)
         self.access = access
         if access.returns:
@@ -97,7 +97,7 @@ class OneSided:
                 self,
             )
 
-    def _put(self, origin: Any, target_rank: int, target: Any) -> RemoteAccess | None:
+    def _put(self, origin: object, target_rank: int, target: object) -> RemoteAccess | None:
         rank = cint(target_rank)
         data, where = one_sided(origin, False, rank, target)
         side = self._live()
@@ -107,7 +107,7 @@ class OneSided:
         self._fits(data, memory)
         return Put(side, other, memory, exposed, data)
 
-    def _get(self, origin: Any, target_rank: int, target: Any) -> RemoteAccess | None:
+    def _get(self, origin: object, target_rank: int, target: object) -> RemoteAccess | None:
         rank = cint(target_rank)
         result, where = one_sided(origin, True, rank, target)
         side = self._live()
@@ -118,7 +118,7 @@ class OneSided:
         return Get(side, other, memory, exposed, result)
 
     def _accumulate(
-        self, origin: Any, target_rank: int, target: Any, op: Op
+        self, origin: object, target_rank: int, target: object, op: Op
     ) -> RemoteAccess | None:
         rank = cint(target_rank)
         data, where = one_sided(origin, False, rank, target)
@@ -134,7 +134,7 @@ class OneSided:
         return Accumulate(side, other, memory, exposed, data, operator, basic)
 
     def _get_accumulate(
-        self, origin: Any, result: Any, target_rank: int, target: Any, op: Op
+        self, origin: object, result: object, target_rank: int, target: object, op: Op
     ) -> RemoteAccess | None:
         rank = cint(target_rank)
         data, where = one_sided(origin, True, rank, target)
@@ -163,7 +163,7 @@ class OneSided:
         basic = self._element(operator, data, memory)
         return GetAccumulate(side, other, memory, exposed, data, operator, basic, result)
 
-    def _operator(self, op: Any) -> Operator:
+    def _operator(self, op: object) -> Operator:
         operator = operator_of(op)
         if not operator.predefined:
             fail(ERR_OP, "accumulate operations take predefined operations only", self)
@@ -194,7 +194,7 @@ class OneSided:
             rank = current()
             access.begin(rank)
 
-    def _begin_request(self, access: RemoteAccess | None, *buffers: Any) -> Request:
+    def _begin_request(self, access: RemoteAccess | None, *buffers: object) -> Request:
         rank = current()
         if access is None:
             return Request._of(NoOperation(rank, self, False))

@@ -270,7 +270,7 @@ class Synchronization:
             fail(ERR_ASSERT, f"assertion is {given}, which this call does not know", self)
         return given
 
-    def _ranks(self, side: WindowSide, group: Any) -> list[int]:
+    def _ranks(self, side: WindowSide, group: object) -> list[int]:
         """The ranks in the window of the processes of a group."""
         if not isinstance(group, Group):
             raise wrong_type("group", Group, group)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Any
 
 from pysmpi.kernel.requests import KernelRequest, Transfer
 from pysmpi.mpi.base.constants import (
@@ -38,7 +37,7 @@ class AttachedMemory:
 
     __slots__ = ("address", "memory", "owner")
 
-    def __init__(self, address: int, memory: memoryview, owner: Any) -> None:
+    def __init__(self, address: int, memory: memoryview, owner: object) -> None:
         self.address = address
         self.memory = memory
         self.owner = owner
@@ -85,7 +84,7 @@ class WindowSide:
     window: Window
 
     def __init__(
-        self, rank: Rank, memory: memoryview, owner: Any, address: int, unit: int
+        self, rank: Rank, memory: memoryview, owner: object, address: int, unit: int
     ) -> None:
         self.rank = rank
         self.me = 0
@@ -113,7 +112,7 @@ class WindowSide:
 
     # Targets of accesses, and checks.
 
-    def target(self, win: Any, rank: int) -> WindowSide:
+    def target(self, win: object, rank: int) -> WindowSide:
         """The side of a process, by its rank in the window."""
         sides = self.window.sides
         if not 0 <= rank < len(sides):
@@ -125,7 +124,7 @@ class WindowSide:
         """Whether the process holds a lock that lets it access the memory of another."""
         return self.lock_all is not None or rank in self.locks
 
-    def admit(self, win: Any, rank: int) -> bool:
+    def admit(self, win: object, rank: int) -> bool:
         """Refuse an access outside of an epoch; whether the target takes part in the epoch."""
         self.glance = 0.0
         if self.passive(rank):
@@ -139,7 +138,7 @@ class WindowSide:
             fail(ERR_RMA_SYNC, "there is no epoch: call Fence, Start, Lock or Lock_all first", win)
         return True
 
-    def idle(self, win: Any, call: str) -> None:
+    def idle(self, win: object, call: str) -> None:
         """Raise an error if an access epoch is already open."""
         if self.lock_all is not None or self.locks:
             fail(ERR_RMA_SYNC, f"{call} while the process holds a lock of the window", win)
@@ -149,7 +148,7 @@ class WindowSide:
             fail(ERR_RMA_SYNC, f"{call} after accesses that no Fence has ended yet", win)
 
     def locate(
-        self, win: Any, displacement: int, count: int, datatype: Datatype
+        self, win: object, displacement: int, count: int, datatype: Datatype
     ) -> MessageRegion:
         """The part of this side's memory that an access reaches."""
         if count < 0:
@@ -283,7 +282,7 @@ class RemoteAccess:
         """Its first flow."""
         raise AssertionError("an access travels")
 
-    def transfer(self, back: bool, nbytes: int, landed: Any) -> Transfer:
+    def transfer(self, back: bool, nbytes: int, landed: object) -> Transfer:
         """A flow to the target, or back to the origin."""
         ends = (self.origin.me, self.target.me)
         source, destination = ends[::-1] if back else ends

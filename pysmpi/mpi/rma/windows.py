@@ -382,7 +382,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         self.Set_name(value)
 
 
-def _arguments(info: Any, comm: object) -> Communicator:
+def _arguments(info: object, comm: object) -> Communicator:
     """Check the common arguments of window constructors; return the communicator."""
     check_info(info)
     if not isinstance(comm, Intracomm):
@@ -395,7 +395,7 @@ def _check_size(size: int, comm: Intracomm) -> None:
         fail(ERR_SIZE, f"size is {size}", comm)
 
 
-def _check_base(view: memoryview, subject: Any) -> None:
+def _check_base(view: memoryview, subject: object) -> None:
     # numpy, which finds addresses elsewhere, takes other memory in place of address 0.
     if view.nbytes and addressof(c_char.from_buffer(view)) == 0:
         fail(

@@ -238,7 +238,7 @@ def _weights(weights: Any, count: int) -> list[int] | None:
 
 
 def _create(
-    comm: Any, communicator: Communicator, operation: str, topology: Any, reorder: Any
+    comm: object, communicator: Communicator, operation: str, topology: object, reorder: object
 ) -> Any:
     rank = current()
     new = agree(
@@ -270,7 +270,7 @@ def _equip(communicator: Communicator, topology: Any, reorder: bool) -> Communic
 ORDERS: StateSlot[Communicator, dict[object, list[int]]] = StateSlot(Communicator, dict)
 
 
-def _order(communicator: Communicator, topology: Any) -> list[int]:
+def _order(communicator: Communicator, topology: object) -> list[int]:
     """The reordering of a topology's ranks, the same in every call."""
     orders = ORDERS.of(communicator)
     if isinstance(topology, Grid):
@@ -285,7 +285,7 @@ def _order(communicator: Communicator, topology: Any) -> list[int]:
     return order
 
 
-def _mapped(communicator: Communicator, topology: Any) -> int:
+def _mapped(communicator: Communicator, topology: object) -> int:
     """The rank that the calling process would get in a topology."""
     me = communicator.rank_of(current().pid)
     order = _order(communicator, topology)

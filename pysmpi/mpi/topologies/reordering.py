@@ -88,7 +88,7 @@ def order_for(communicator: Communicator, topology: Any) -> list[int]:
     return best
 
 
-def in_blocks(places: Places, topology: Any) -> list[int] | None:
+def in_blocks(places: Places, topology: object) -> list[int] | None:
     """A block of a grid for each host; None where hosts differ or no block fits."""
     each = len(places.ranks[0])
     if not isinstance(topology, Grid) or any(len(ranks) != each for ranks in places.ranks):

@@ -139,7 +139,7 @@ class AllocationHandlers:
         self._structures.append(structure)
         return self.numpy.new_capsule(ctypes.addressof(structure), _NAME, None)
 
-    def install(self, capsule: Any) -> Any:
+    def install(self, capsule: object) -> Any:
         """Use a handler in the running context from now on; return the previous one."""
         return self.numpy.set(capsule)
 

@@ -283,7 +283,7 @@ class RankMemory:
             _state.done()
             stopwatch.resume()
 
-    def take(self, place: Any, nbytes: int, zero: bool) -> int:
+    def take(self, place: object, nbytes: int, zero: bool) -> int:
         """The address for an array that is allocated at a place of the program."""
         folding = self.folding
         ledger, owner = folding.ledger, self.owner

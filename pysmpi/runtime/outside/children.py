@@ -58,7 +58,7 @@ class Children:
         """A function that starts a process and returns its number, or a pair with it."""
         forks = real.__name__ in ("fork", "forkpty")
 
-        def start(*args: Any, **kwargs: Any) -> Any:
+        def start(*args: object, **kwargs: object) -> Any:
             found = reactor()
             if found is None:
                 return real(*args, **kwargs)
@@ -76,7 +76,7 @@ class Children:
         return start
 
     def system(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        def system(command: Any) -> int:
+        def system(command: object) -> int:
             found = reactor()
             if found is None:
                 return real(command)  # type: ignore[no-any-return]
@@ -243,7 +243,7 @@ def _no_usage() -> Any:
     return resource.struct_rusage((0,) * 16)
 
 
-def _shell(command: Any) -> int:
+def _shell(command: object) -> int:
     """Start a shell as `system(3)` does."""
     assert _posix_spawn is not None
     sys.audit("os.system", command)

@@ -59,7 +59,7 @@ def changing(found: Reactor) -> None:
 def _reading(real: Callable[..., Any]) -> Callable[..., Any]:
     """A function that reads the descriptor that is its first argument."""
 
-    def read(fd: Any, *args: Any) -> Any:
+    def read(fd: object, *args: object) -> Any:
         found = reactor()
         if found is None or type(fd) is not int or not may_block(fd):
             return real(fd, *args)
@@ -104,7 +104,7 @@ def write_all(found: Reactor, fd: int, data: Any) -> int:
 
 
 def _os_write(real: Callable[..., Any]) -> Callable[..., Any]:
-    def write(fd: Any, data: Any, /) -> int:
+    def write(fd: object, data: object, /) -> int:
         found = reactor()
         if found is None or type(fd) is not int or not may_block(fd):
             return real(fd, data)  # type: ignore[no-any-return]
@@ -113,7 +113,7 @@ def _os_write(real: Callable[..., Any]) -> Callable[..., Any]:
     return write
 
 
-def _write_to(found: Reactor, fd: int, data: Any, real: Callable[[], Any]) -> Any:
+def _write_to(found: Reactor, fd: int, data: object, real: Callable[[], Any]) -> Any:
     if _is_for_user(found, fd):
         return real()
     try:
@@ -151,7 +151,7 @@ def _os_writev(real: Callable[..., Any]) -> Callable[..., Any]:
 def _telling(real: Callable[..., Any]) -> Callable[..., Any]:
     """A function that may end waits of others, and changes the holders of descriptors."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         found = reactor()
         if found is None:
             return real(*args, **kwargs)

@@ -41,7 +41,7 @@ def patch_events(patches: Patches, module: ModuleType) -> None:
         carry.__dict__["plain"] = suspend
         return carry
 
-    def _set_running_loop(loop: Any, /) -> None:
+    def _set_running_loop(loop: object, /) -> None:
         real_set(loop)
         fiber = fiber_of(getcurrent())
         if not isinstance(fiber, Fiber):

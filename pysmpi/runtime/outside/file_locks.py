@@ -33,7 +33,7 @@ def patch_locks(patches: Patches, module: ModuleType, replacements: Replacements
 
 
 def _flock(real: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
-    def flock(fd: Any, operation: int, /) -> Any:
+    def flock(fd: object, operation: int, /) -> Any:
         found = reactor()
         if found is None:
             return real(fd, operation)
@@ -46,7 +46,7 @@ def _flock(real: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
 def _lockf(
     real: Callable[..., Any], control: Callable[..., Any], module: ModuleType
 ) -> Callable[..., Any]:
-    def lockf(fd: Any, cmd: int, len: int = 0, start: int = 0, whence: int = 0, /) -> Any:
+    def lockf(fd: object, cmd: int, len: int = 0, start: int = 0, whence: int = 0, /) -> Any:
         found = reactor()
         kinds = {
             module.LOCK_UN: module.F_UNLCK,
@@ -73,7 +73,7 @@ def _fcntl(real: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
         module.F_OFD_SETLKW: module.F_OFD_SETLK,
     }
 
-    def fcntl(fd: Any, cmd: int, arg: Any = 0, /) -> Any:
+    def fcntl(fd: object, cmd: int, arg: object = 0, /) -> Any:
         found = reactor()
         if found is None or cmd not in of_open_file or not isinstance(arg, (bytes, bytearray)):
             return real(fd, cmd, arg)

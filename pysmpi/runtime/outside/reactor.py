@@ -55,7 +55,7 @@ class OutsideWait:
 
     def __init__(
         self,
-        fiber: Any,
+        fiber: object,
         fds: list[tuple[int, int]],
         look: Callable[[], Any] | None,
         side: PeerSide | None,

@@ -22,7 +22,7 @@ class Replacements:
         self.patches = patches
         self._new: dict[int, tuple[Any, Any]] = {}  # by the id of the real one
 
-    def function(self, module: Any, name: str, make: Callable[[Any], Replacement]) -> None:
+    def function(self, module: object, name: str, make: Callable[[Any], Replacement]) -> None:
         """Replace `module.name` by `make(real)` if the function exists."""
         real = getattr(module, name, None)
         if real is None:
@@ -58,7 +58,7 @@ class Replacements:
             if found is not None and found[0] is value:
                 self.patches.entry(space, name, found[1])
 
-    def _replacement(self, value: Any) -> Any:
+    def _replacement(self, value: object) -> Any:
         found = self._new.get(id(value))
         return found[1] if found is not None and found[0] is value else None
 

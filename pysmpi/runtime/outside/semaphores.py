@@ -89,11 +89,11 @@ def patch_semaphores(patches: Patches, module: ModuleType) -> None:
                 holders.pop(id(self), None)
             found.changed()
 
-    def enter(self: Any) -> bool:
+    def enter(self: object) -> bool:
         """Enter the semaphore/lock."""
         return acquire(self)
 
-    def leave(self: Any, *exception: object) -> None:
+    def leave(self: object, *exception: object) -> None:
         """Exit the semaphore/lock."""
         release(self)
 

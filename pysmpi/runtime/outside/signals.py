@@ -34,7 +34,7 @@ def _until_pending(found: Reactor, sigset: Any, timeout: float | None) -> Any:
 
 
 def _sigwait(real: Callable[..., Any]) -> Callable[..., Any]:
-    def sigwait(sigset: Any, /) -> Any:
+    def sigwait(sigset: object, /) -> Any:
         found = reactor()
         if found is None or _take is None:
             return real(sigset)
@@ -44,7 +44,7 @@ def _sigwait(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _sigwaitinfo(real: Callable[..., Any]) -> Callable[..., Any]:
-    def sigwaitinfo(sigset: Any, /) -> Any:
+    def sigwaitinfo(sigset: object, /) -> Any:
         found = reactor()
         if found is None or _take is None:
             return real(sigset)
@@ -54,7 +54,7 @@ def _sigwaitinfo(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _sigtimedwait(real: Callable[..., Any]) -> Callable[..., Any]:
-    def sigtimedwait(sigset: Any, timeout: float, /) -> Any:
+    def sigtimedwait(sigset: object, timeout: float, /) -> Any:
         found = reactor()
         if found is None or timeout <= 0:
             return real(sigset, timeout)

@@ -25,7 +25,7 @@ _METHODS = ("write", "writelines", "flush", "close")
 def _outside(real: Callable[..., Any], stopwatch: Stopwatch) -> Callable[..., Any]:
     """A method that runs as if no rank had called it."""
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: object, *args: object, **kwargs: object) -> Any:
         if ranks.current().program is None:
             return real(self, *args, **kwargs)
         stopwatch.pause()

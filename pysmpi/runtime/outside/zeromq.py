@@ -75,19 +75,19 @@ def patch_sockets(patches: Patches, module: ModuleType) -> None:
 
     real_send, real_recv, real_into = kind.send, kind.recv, kind.recv_into
 
-    def send(self: Any, data: Any, flags: int = 0, *args: Any, **kwargs: Any) -> Any:
+    def send(self: object, data: object, flags: int = 0, *args: object, **kwargs: object) -> Any:
         def call(flags: int) -> Any:
             return real_send(self, data, flags, *args, **kwargs)
 
         return patiently(self, call, int(flags), "SNDTIMEO")
 
-    def recv(self: Any, flags: int = 0, *args: Any, **kwargs: Any) -> Any:
+    def recv(self: object, flags: int = 0, *args: object, **kwargs: object) -> Any:
         def call(flags: int) -> Any:
             return real_recv(self, flags, *args, **kwargs)
 
         return patiently(self, call, int(flags), "RCVTIMEO")
 
-    def recv_into(self: Any, buffer: Any, /, *, nbytes: int = 0, flags: int = 0) -> Any:
+    def recv_into(self: object, buffer: object, /, *, nbytes: int = 0, flags: int = 0) -> Any:
         def call(flags: int) -> Any:
             return real_into(self, buffer, nbytes=nbytes, flags=flags)
 
@@ -135,7 +135,7 @@ def patch_poll(patches: Patches, module: ModuleType) -> None:
     if hasattr(real, "__wrapped__"):
         return
 
-    def zmq_poll(sockets: Any, timeout: int = -1) -> Any:
+    def zmq_poll(sockets: object, timeout: int = -1) -> Any:
         found = reactor()
         if found is None:
             return real(sockets, timeout)
@@ -144,7 +144,7 @@ def patch_poll(patches: Patches, module: ModuleType) -> None:
     _replace(patches, "zmq_poll", real, like(real, zmq_poll))
 
 
-def _replace(patches: Patches, name: str, real: Any, new: Any) -> None:
+def _replace(patches: Patches, name: str, real: object, new: object) -> None:
     """Replace a function in all modules of `zmq` that hold it."""
     for holder, module in list(sys.modules.items()):
         if holder.partition(".")[0] == "zmq" and vars(module).get(name) is real:

@@ -143,7 +143,7 @@ def _origin(private: dict[str, Any], value: Any) -> tuple[str, str | None] | Non
     return None
 
 
-def _inside(thing: Any, path: str) -> Any:
+def _inside(thing: object, path: str) -> Any:
     for part in path.split("."):
         thing = getattr(thing, part, MISSING)
         if thing is MISSING:

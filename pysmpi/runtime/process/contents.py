@@ -37,7 +37,7 @@ CONTAINERS: dict[str, tuple[str, ...]] = {
 class Contents:
     """The contents of one container, for each rank that has changed them."""
 
-    def __init__(self, exchange: Exchange, name: str, thing: Any) -> None:
+    def __init__(self, exchange: Exchange, name: str, thing: object) -> None:
         self.name = name
         self.thing = thing
         self.view = exchange.version_of(thing) if isinstance(thing, dict) else None
@@ -204,7 +204,7 @@ def watch_torch(exchange: Exchange, module: Any) -> None:
 
 
 def install(
-    exchange: Exchange, imports: Any, also: Callable[[str, Callable[[ModuleType], Any]], Any]
+    exchange: Exchange, imports: object, also: Callable[[str, Callable[[ModuleType], Any]], Any]
 ) -> None:
     """Watch the containers of modules that are loaded, and of others when they are.
 

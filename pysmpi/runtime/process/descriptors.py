@@ -70,12 +70,12 @@ class Descriptors(Facet):
     def replacing(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         """The replacement of a function of `os` that may change one of the descriptors."""
 
-        def dup2(fd: Any, fd2: Any, inheritable: Any = True) -> Any:
+        def dup2(fd: object, fd2: object, inheritable: object = True) -> Any:
             if fd2 not in STANDARD:
                 return real(fd, fd2, inheritable)
             return self.change(real, fd, fd2, inheritable)
 
-        def first(fd: Any, *args: Any, **kwargs: Any) -> Any:
+        def first(fd: object, *args: object, **kwargs: object) -> Any:
             if fd not in STANDARD:
                 return real(fd, *args, **kwargs)
             return self.change(real, fd, *args, **kwargs)
@@ -97,7 +97,7 @@ class Descriptors(Facet):
             else:
                 self.change(real, low, high)
 
-    def change(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def change(self, function: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         """Call a function that changes the descriptors of the rank that is running."""
         exchange = self.exchange
         state = exchange.shown

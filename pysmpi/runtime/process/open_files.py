@@ -33,7 +33,7 @@ class OpenFiles:
         self._first = 0  # the number of those that were open before
         self._closed: Counter[Any] = Counter()  # of these, how many each state has closed
 
-    def look(self, state: Any) -> None:
+    def look(self, state: object) -> None:
         """Note what is open; what is new belongs to a state."""
         now = {fd for fd in map(int, _listdir(_DIRECTORY)) if fd not in OWN and is_open(fd)}
         if self._known is None:
@@ -72,6 +72,6 @@ class _Look:
         self._files = files
         self._by_last = by_last
 
-    def show(self, last: Any, state: Any) -> None:
+    def show(self, last: object, state: object) -> None:
         """Another state follows: what is new belongs to the last one, or to nobody."""
         self._files.look(last if self._by_last else _NOBODY)

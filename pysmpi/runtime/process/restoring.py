@@ -139,7 +139,7 @@ def _restore_class(kind: type, names: dict[str, Any]) -> None:
                     delattr(kind, name)
 
 
-def _settings(stream: Any) -> dict[str, Any] | None:
+def _settings(stream: object) -> dict[str, Any] | None:
     """The settings of a stream that `reconfigure` can change; None if it has no such function."""
     if stream is None or not hasattr(stream, "reconfigure"):
         return None

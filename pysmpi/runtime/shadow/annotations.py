@@ -58,7 +58,7 @@ class Annotations:
 
     def call(
         self,
-        sample: Any,
+        sample: object,
         function: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
@@ -94,7 +94,7 @@ class Annotations:
             finally:
                 shadow.end(point, entry, meter, whole)
 
-    def enter_block(self, sample: Any) -> bool:
+    def enter_block(self, sample: object) -> bool:
         """The `with` statement of an annotated block begins; whether its body is skipped."""
         rank = running()
         if rank is None or self._idle(sample):
@@ -111,7 +111,7 @@ class Annotations:
         blocks.append((point, entry, shadow.begin(point, entry, rank)))
         return False
 
-    def leave_block(self, sample: Any, error: BaseException | None) -> bool:
+    def leave_block(self, sample: object, error: BaseException | None) -> bool:
         """The block ends; True if it was skipped."""
         rank = running()
         if rank is None or self._idle(sample):
@@ -123,7 +123,7 @@ class Annotations:
         return False
 
 
-def _place(rank: Rank, sample: Any) -> tuple[int, int]:
+def _place(rank: Rank, sample: object) -> tuple[int, int]:
     return rank.pid, id(sample)
 
 

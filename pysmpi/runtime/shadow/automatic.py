@@ -164,7 +164,7 @@ class Automatic:
         self,
         candidate: Candidate,
         entry: Entry,
-        result: Any,
+        result: object,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
     ) -> None:
@@ -218,7 +218,7 @@ def _article(kind: str) -> str:
     return f"an {kind}" if kind[:1] in "aeiou" else f"a {kind}"
 
 
-def _harmless(result: Any, depth: int = 0) -> bool:
+def _harmless(result: object, depth: int = 0) -> bool:
     """Whether a result is nothing or arrays, which do not control a program by themselves."""
     if result is None:
         return True

@@ -158,11 +158,11 @@ class Installer:
 class Stand:
     """Replaces a callable that is not a Python function, such as a ufunc, and looks like it."""
 
-    def __init__(self, replacement: Callable[..., Any], original: Any) -> None:
+    def __init__(self, replacement: Callable[..., Any], original: object) -> None:
         self._replacement = replacement
         self._original = original
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         return self._replacement(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -188,7 +188,7 @@ def _owner(module: ModuleType, one: Replacement) -> tuple[Any, str] | None:
     return owner, name
 
 
-def put_back(place: str, function: Any, replaced: Any) -> None:
+def put_back(place: str, function: object, replaced: object) -> None:
     """Restore the function that `replaced` replaces: its calls then have no overhead."""
     module, _, path = place.partition(":")
     *parents, name = path.split(".")

@@ -32,7 +32,7 @@ _shape_of = key_function("shape")
 class SharedResult:
     """A result that all ranks share."""
 
-    def __init__(self, result: Any, writable: bool) -> None:
+    def __init__(self, result: object, writable: bool) -> None:
         self.alone = False  # whether it could not be pickled, and is one object for all
         self._writable = writable
         self._buffers: list[Any] = []
@@ -70,7 +70,7 @@ class SharedResult:
             return mmap.mmap(file, nbytes, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
         return bytearray(kept) if self._writable else kept
 
-    def same(self, result: Any) -> bool:
+    def same(self, result: object) -> bool:
         """Whether another rank's result is the same, by comparing pickles.
 
         Two results that cannot be pickled count as the same; if only one can, they differ.
@@ -163,7 +163,7 @@ class Once:
             call.host += guard.host
             return self._keep(call, (key, turn), result, rank)
 
-    def _keep(self, call: _Call, key: Hashable, result: Any, rank: Rank) -> Any:
+    def _keep(self, call: _Call, key: Hashable, result: object, rank: Rank) -> Any:
         if call.shared is None:
             call.shared = SharedResult(result, self.target.writable)
             self.alone = self.alone or call.shared.alone
@@ -193,7 +193,7 @@ class Once:
         self.shadow.clock.charge(round(cost))
         return self._take(call, key)
 
-    def _take(self, call: _Call, key: Hashable, result: Any = None) -> Any:
+    def _take(self, call: _Call, key: Hashable, result: object = None) -> Any:
         assert call.shared is not None
         if self._apart(call):
             return result

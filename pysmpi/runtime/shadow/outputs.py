@@ -74,7 +74,7 @@ class Outputs:
 
     def __init__(
         self,
-        result: Any,
+        result: object,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         written: list[Any],

@@ -222,7 +222,7 @@ class Shadow:
         finally:
             self.clock.resume()
 
-    def refuse(self, name: str, site: Any) -> UsageError:
+    def refuse(self, name: str, site: object) -> UsageError:
         """The error for a pass that takes part in the simulation at `site`."""
         error = CommunicationError(
             f"{name}: cannot be sampled, since it communicates or waits, at {site}; to skip that "
