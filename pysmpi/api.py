@@ -199,6 +199,10 @@ def run_job(job: Job) -> Result:
             from pysmpi.analysis.observation import observation
 
             seen = stack.enter_context(observation(job))
+        if job.options.trace_format is not None:
+            from pysmpi.trace.formats import find_format
+
+            find_format("", job.options.trace_format)
         if trace is not None:
             from pysmpi.trace.recorder import recording
 

@@ -39,6 +39,7 @@ from pysmpi.runtime.exit_status import USAGE, exit_status
 from pysmpi.runtime.exits import HardExit
 from pysmpi.runtime.folding.setup import Folding
 from pysmpi.runtime.glances import Glances, limit
+from pysmpi.runtime.host_speed import host_speed
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import RankProgram
 from pysmpi.runtime.options import Options
@@ -96,6 +97,8 @@ class Job:
         speed: str | float = options.host_speed
         if speed == "auto" and self.settings.text("smpi/host-speed"):
             speed = self.settings.text("smpi/host-speed")
+        if speed != "auto":
+            speed = host_speed(speed)  # checked also if nothing is measured
         self.timing = find_timing(self.compute, speed, _text(options.record_compute), threshold)
         if isinstance(self.timing, NativeTiming):
             # Here no rank runs, so the clock and the host name are the real ones.

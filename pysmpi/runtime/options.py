@@ -62,19 +62,27 @@ def _is_integer(value: object) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+    return isinstance(value, str) and value != ""
 
 
 def _is_path(value: object) -> bool:
-    return isinstance(value, (str, PathLike))
+    return isinstance(value, PathLike) or _is_text(value)
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _is_names(value: object) -> bool:
+def _is_texts(value: object) -> bool:
     return isinstance(value, (list, tuple, set, frozenset)) and all(map(_is_text, value))
+
+
+def _is_module(name: object) -> bool:
+    return isinstance(name, str) and all(part.isidentifier() for part in name.split("."))
+
+
+def _is_modules(value: object) -> bool:
+    return isinstance(value, (list, tuple, set, frozenset)) and all(map(_is_module, value))
 
 
 def _is_machine(value: object) -> bool:
@@ -103,8 +111,8 @@ _TEXT = Kind("a string", _is_text)
 _FLAG = Kind("True or False", lambda value: isinstance(value, bool))
 _FILE = Kind("the path of a file", _is_path, _path_text)
 _MACHINE = Kind("the name of a machine, the path of its file, or a Platform", _is_machine)
-_NAMES = Kind("a list of module names", _is_names)
-_TEXTS = Kind("a string or a list of strings", lambda value: _is_text(value) or _is_names(value))
+_NAMES = Kind("a list of module names", _is_modules)
+_TEXTS = Kind("a string or a list of strings", lambda value: _is_text(value) or _is_texts(value))
 
 
 def _pairs(example: str) -> Kind:
@@ -301,7 +309,7 @@ def check_value(name: str, value: object, where: Callable[[str], str] = in_pytho
     if value is None and DEFAULTS[name] is None:
         return None
     if not kind.test(value):
-        raise _wrong(where(name), value, kind.expected + _close(value, kind.choices))
+        raise _wrong(where(name), value, kind.expected, _close(value, kind.choices))
     if isinstance(value, Mapping):
         for key, entry in value.items():
             if not isinstance(key, str):
@@ -334,5 +342,6 @@ def _close(value: object, known: Iterable[str]) -> str:
     return f"; did you mean {found[0]}?" if found else ""
 
 
-def _wrong(place: str, value: object, expected: str) -> UsageError:
-    return UsageError(f"{place}: expected {expected}, got {shown(value)}")
+def _wrong(place: str, value: object, expected: str, hint: str = "") -> UsageError:
+    found = "an empty text" if value == "" else shown(value)
+    return UsageError(f"{place}: expected {expected}, got {found}{hint}")

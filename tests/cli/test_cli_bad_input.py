@@ -24,7 +24,7 @@ FILES = {
 # (arguments after `run`, what the message must say)
 WRONG = [
     (["nope.py"], "nope.py: expected a Python program, got no such file"),
-    (["true"], "bin/true, expected a Python program"),
+    (["true"], "true: expected a Python program, got"),
     (["start.sh"], "start.sh: expected a Python program, got a script of /bin/sh"),
     (["-n", "0", "ok.py"], "-n: expected at least 1 rank, got 0"),
     (["-n", "-3", "ok.py"], "-n: expected at least 1 rank, got -3"),

@@ -24,6 +24,7 @@ LATE: dict[str, dict[str, str]] = {
         "pysmpi.analysis.observation": _OUTPUT,
         "pysmpi.explore": "only runs with --schedule, or with a message race",
         "pysmpi.faults": "only runs with faults",
+        "pysmpi.trace.formats": _OUTPUT,
         "pysmpi.trace.recorder": _OUTPUT,
     },
     "pysmpi.calibrate.curves": {"matplotlib": _EXTRA, "pysmpi.calibrate.fragment": _OUTPUT},

@@ -179,7 +179,7 @@ def test_recorded_blocks_are_played_back_exactly(tmp_path):
         ("{header}1e9\n0 5\n0 x\n", ":3: expected a rank and nanoseconds"),
         ("{header}1e9\n0 5\n1 1", "got '1 1'"),
         ("{header}1e9\n0 -5\n", "got '0 -5'"),
-        ("{header}1e9\n0 99999999999999999999\n", "no recording"),
+        ("{header}1e9\n0 99999999999999999999\n", "expected a recording of compute"),
     ],
 )
 def test_a_damaged_recording_is_named_with_its_line(tmp_path, text, message):
@@ -194,7 +194,7 @@ def test_a_damaged_recording_is_named_with_its_line(tmp_path, text, message):
 def test_binary_data_is_no_recording(tmp_path):
     file = tmp_path / "blocks"
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageError, match="no recording"):
+    with pytest.raises(UsageError, match="expected a recording of compute"):
         PlaybackTiming(str(file))
 
 
