@@ -30,7 +30,7 @@ FILTER = (-205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560)
 
 
 def shares(items, parts):
-    """How many of `items` each part gets, and where its own begin."""
+    """The number of `items` of each part, and the first of its own."""
     sizes = np.full(parts, items // parts)
     sizes[: items % parts] += 1
     return sizes, np.concatenate(([0], np.cumsum(sizes)[:-1]))
@@ -166,7 +166,7 @@ class Poisson:
         self.offsets = self.starts * mine * grid
         wave = 2 * np.pi / BOX * np.fft.fftfreq(grid, 1 / grid)
         square = wave[:, None, None] ** 2 + (wave[first : first + mine, None] ** 2 + wave**2)
-        # What is constant has no potential in a periodic cell.
+        # A constant density has no potential in a periodic cell.
         square[square == 0] = np.inf
         self.kernel = 4 * np.pi / square
 
@@ -270,7 +270,7 @@ class Calculation:
         self.to_orbitals()
 
     def orthonormality(self):
-        """How far the overlaps are from those of orthonormal orbitals."""
+        """The deviation of the overlaps from those of orthonormal orbitals."""
         self.to_points()
         overlaps(self.points, self.volume, self.overlap)
         self.comm.Allreduce(MPI.IN_PLACE, self.overlap)

@@ -147,7 +147,7 @@ class System:
     def solve(self):
         """The solution, on all ranks."""
         solution = np.zeros(self.size)
-        # What is known so far, and the right side, of the own rows; its sum counts.
+        # The known part, and the right side, of the own rows; its sum counts.
         known = np.zeros(len(self.rows))
         if len(self.columns) and self.columns[-1] == self.size:
             known += self.part[:, -1]

@@ -30,7 +30,7 @@ def initial(count):
 
 
 def pull(position, other_mass, other_position):
-    """What the other bodies do to those at `position`: (accelerations, potentials)."""
+    """The effect of the other bodies on those at `position`: (accelerations, potentials)."""
     apart = other_position[None, :, :] - position[:, None, :]
     square = np.einsum("ijk,ijk->ij", apart, apart) + SOFTENING**2
     near = other_mass / np.sqrt(square)

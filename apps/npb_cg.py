@@ -77,7 +77,7 @@ def random_states(count):
 
 
 def vector_bounds(positions, count, width):
-    """Where each of `count` vectors begins in the sequence of drawn positions, and the end.
+    """The beginning of each of `count` vectors in the sequence of drawn positions, and the end.
 
     A vector draws until it has `width` different positions.  Nearly always that takes `width`
     draws, so whole runs of such vectors are laid out at a stroke; the loop below runs once for

@@ -117,7 +117,7 @@ def power(base, exponent, modulus):
 
 
 def length_of(problem, number):
-    """How many features the source `number` has."""
+    """The number of features of the source `number`."""
     odd = 2 * number + 1
     drawn = npb.SEED * odd % npb.MODULUS * 2.0**-npb.MODULUS_BITS
     extra = power(wrap(int(1.0 / drawn) * ord("S")), odd, 2 * problem.deviation)

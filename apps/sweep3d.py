@@ -44,7 +44,7 @@ def angles():
 
 
 def share(points, parts, index):
-    """How many of `points` part `index` has, and where they begin."""
+    """The number of `points` of part `index`, and the first of them."""
     size, more = divmod(points, parts)
     return size + (index < more), index * size + min(index, more)
 

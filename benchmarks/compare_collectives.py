@@ -168,7 +168,7 @@ class Job:
 
 @dataclass
 class Score:
-    """How near a group of rows came."""
+    """The deviation of a group of rows."""
 
     times: int = 0
     within1: int = 0

@@ -37,7 +37,7 @@ RESIDENT = 2.5e9  # bytes, of the large job
 MEASURED = "iters=8"  # calls of each function on each rank
 MEASURED_LARGE = "iters=16,scope=global"  # on any of the ranks, each of which makes few calls
 FOLDED = ["--fold", "1MiB"]
-# What computes and does not communicate.
+# Functions that compute and do not communicate.
 FUNCTIONS = (
     "convolve", "apply_potential", "descend", "add_density", "pack", "unpack", "overlaps",
     "orthonormalise", "start_orbital", "transform_planes", "transform_lines", "transform_back",
@@ -80,7 +80,7 @@ def command(chosen: argparse.Namespace, words: list[str], report: Path) -> list[
 
 
 def title(chosen: argparse.Namespace) -> str:
-    """What is run."""
+    """The command that is run."""
     return (
         f"dft.py, {chosen.orbitals} orbitals on {chosen.grid}^3 points, {chosen.ranks} ranks on "
         f"{chosen.platform}, {chosen.iterations} iterations, {chosen.compute}"

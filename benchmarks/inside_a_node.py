@@ -1,4 +1,4 @@
-"""What simulating a message inside a node costs, beside one between nodes.
+"""The cost of simulating a message inside a node, beside one between nodes.
 
     python benchmarks/inside_a_node.py
 

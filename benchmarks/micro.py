@@ -1,4 +1,4 @@
-"""What the kernel's own operations cost, without any Python rank.
+"""The cost of the kernel's own operations, without any Python rank.
 
     python benchmarks/micro.py
 

@@ -117,7 +117,7 @@ def binomial(size: int, stride: int):
 
 
 def simulate(program, ranks: int, map_by: str, *args):
-    """What rank 0 returns."""
+    """The return value of rank 0."""
     return pysmpi.run(program, ranks, args=args, platform=MACHINE, map_by=map_by,
                       compute="none").returns[0]  # fmt: skip
 

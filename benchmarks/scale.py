@@ -122,7 +122,7 @@ def show(measured: dict[int, Measurement], limit: float | None) -> bool:
     least = min(measured)
     lines, missed = [], False
     for ranks, each in measured.items():
-        # What the interpreter and its libraries take is in the smallest run.
+        # The memory of the interpreter and its libraries is that of the smallest run.
         more = (each.peak - measured[least].peak) / max(ranks - least, 1)
         missed |= limit is not None and ranks > least and more > limit * 1e3
         lines.append(

@@ -1,4 +1,4 @@
-"""What the benchmarks share: run commands, measure them, judge their ratio, print it.
+"""The common part of the benchmarks: run commands, measure them, judge their ratio, print it.
 
 Every measurement is a whole command from its start to its end, as a user meets it, so a
 simulator's own start-up counts.  Commands that are compared take turns, so that a busy machine
@@ -238,7 +238,7 @@ def parser(description: str, repeats: int) -> argparse.ArgumentParser:
 
 
 def machine() -> dict[str, object]:
-    """What the figures were measured on."""
+    """The computer on which the figures were measured."""
     return {
         "system": platform.platform(),
         "python": platform.python_version(),

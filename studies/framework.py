@@ -1,4 +1,4 @@
-"""What a study is, and what comes out of it; the registry of all studies."""
+"""Studies and their outcomes; the registry of all studies."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Result:
-    """What a study found. `remark` says why something does not hold, or what is assumed."""
+    """The outcome of a study. `remark` explains deviations and assumptions."""
 
     rows: Sequence[Row]
     panels: Sequence[Panel] = ()
@@ -102,7 +102,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What `study` leaves in a module."""
+    """The object that `study` leaves in a module."""
 
     figure: str
     finding: str

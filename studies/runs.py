@@ -14,7 +14,7 @@ Times = dict[str, dict[int, float]]
 
 @dataclass
 class Spread:
-    """Where the cases of a grid run: here one after the other, or as a sweep on several cores.
+    """The place of the cases of a grid: here one after the other, or as a sweep on several cores.
 
     `workers` are processes of this computer, `scheduler` is the address of a Dask scheduler.
     """
@@ -29,7 +29,7 @@ SPREAD = Spread()
 def simulate(
     program: Callable[..., Any], ranks: int, *args: Any, platform: str = "graphene", **options: Any
 ) -> Any:
-    """What rank 0 of a program returns, with no time for its own computation."""
+    """The return value of rank 0 of a program, with no time for its own computation."""
     options = {"compute": "none", "selector": "ompi", **options}
     return pysmpi.run(program, ranks, args=args, platform=platform, **options).returns[0]
 
@@ -44,7 +44,7 @@ def grid(
     map_by: str = "core",
     **options: Any,
 ) -> Times:
-    """What rank 0 of a program returns, by the model and the number of ranks."""
+    """The return values of rank 0 of a program, by the model and the number of ranks."""
     if SPREAD.workers == 1 and SPREAD.scheduler is None:
         return {
             model: {

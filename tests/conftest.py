@@ -1,4 +1,4 @@
-"""What all tests share.
+"""The common part of all tests.
 
 Property tests draw the same examples in every run, unless others are asked for. The end of a run
 says how many tests of mpi4py's suite passed, and which suites are missing.

@@ -94,7 +94,7 @@ class CriticalPath:
         return span(record.sites, piece.since, piece.site)
 
     def hops(self) -> int:
-        """How often it changes from a rank to another."""
+        """The number of changes from a rank to another."""
         return sum(1 for piece in self.pieces if piece.cause == LATENCY)
 
 

@@ -1,4 +1,4 @@
-"""Where the time of a recorded run went: by call site, by line, by rank; who was waited for."""
+"""The time of a recorded run by call site, line, rank, and the rank that was waited for."""
 
 from __future__ import annotations
 

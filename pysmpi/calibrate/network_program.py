@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-# What is timed: a blocking send whose receive is posted; the call of a non-blocking send; a receive
-# whose message has come; half a round trip; a message in each direction at once.
+# The timed operations: a blocking send whose receive is posted; the call of a non-blocking send; a
+# receive whose message has come; half a round trip; a message in each direction at once.
 EXPERIMENTS = ("send", "isend", "recv", "pingpong", "exchange")
 SETTLE = 5e-4  # seconds until a sent message has arrived
 DELAY = 0.02  # delay (s) of a late receiver

@@ -1,4 +1,4 @@
-"""Which event of a run happened before which: vector clocks of the ranks.
+"""The order of the events of a run: vector clocks of the ranks.
 
 A rank's clock counts its calls. It learns the clocks of others from the messages that it receives,
 from synchronous sends, from collective calls (a barrier from all, a broadcast from its root, ...)

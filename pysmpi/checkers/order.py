@@ -38,7 +38,7 @@ class CallGroup(NamedTuple):
 
 
 def group_of(call: MpiCall) -> CallGroup | None:
-    """Who makes a call together with its rank; None for a call that is not collective."""
+    """The processes that make a call together; None for a call that is not collective."""
     name, kind = call.name, call.kind
     if kind is CallKind.COLLECTIVE:
         if name in _NOT_COLLECTIVE:

@@ -201,7 +201,7 @@ def _simulate(job: Job, again: str, quiet: bool, session: DebugSession | None = 
     progress: Progress | None = None
     interrupts = Interrupts()
     report_crashes()
-    # What is imported by now stays: the search for cycles need not look at it, nor Python's exit.
+    # Modules imported by now stay: the search for cycles need not look at it, nor Python's exit.
     gc.freeze()
 
     def start(simulation: Any) -> None:

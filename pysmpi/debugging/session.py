@@ -67,7 +67,7 @@ class DebugSession:
 
             simulation.on_deadlock = deadlock
 
-    # Where to stop
+    # Places to stop
 
     def call_begun(self, call: MpiCall) -> None:
         """An MPI call begins."""

@@ -90,7 +90,7 @@ def _repeatable(job: Job, result: Result) -> bool:
 
 
 def _difference(job: Job, match: OtherMatch, seconds: float) -> str | None:
-    """How the result differs with the other message; None if this is not known."""
+    """The difference of the result with the other message; None if this is not known."""
     limit = 10.0 + 5.0 * seconds
     other = _execute(job, match, match.other, limit)
     usual = _execute(job, match, match.taken, limit)

@@ -33,7 +33,7 @@ def here(make: JobFactory) -> ExecutorFactory:
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """How to explore: a strategy or `systematic`, and the bounds.
+    """The way to explore: a strategy or `systematic`, and the bounds.
 
     `runs` is the largest number of executions, `seconds` of wall time. `sends` says whether
     standard sends are buffered, wait, or both are explored. `timeout` is the wall time (s) after

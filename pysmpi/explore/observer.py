@@ -188,7 +188,7 @@ class Observer:
         place = "" if site is None else f" {os.path.relpath(site.file)}:{site.line}"
         return f"{call.name}{place}"
 
-    # What happens between decisions.
+    # Events between decisions.
 
     def posted(self, send: Send) -> None:
         """A message is sent."""

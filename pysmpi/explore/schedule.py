@@ -45,7 +45,7 @@ class Decisions:
 
     @property
     def deviations(self) -> int:
-        """How many choices deviate from the default."""
+        """The number of choices that deviate from the default."""
         return len(self.steps) + (self.order > 0) + (1 if self.sends is None else len(self.sends))
 
     @classmethod

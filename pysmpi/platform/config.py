@@ -56,7 +56,7 @@ def penalties(text: str) -> tuple[float, float, float]:
 
 
 def matching(text: str) -> str:
-    """When wildcards see messages."""
+    """The time at which wildcards see messages."""
     if text not in ("arrival", "posted"):
         raise UsageError(f"expected arrival or posted, got {text!r}")
     return text

@@ -16,8 +16,8 @@ from pysmpi.platform.zones.base import Zone
 
 __all__ = ["Host", "Link", "NetPoint", "Platform", "Route", "Router"]
 
-# How many routes a platform remembers. A route is a few hundred bytes, so this bounds the memory
-# to some tens of megabytes however many pairs of hosts talk; then all are computed again.
+# The number of routes that a platform remembers. A route is a few hundred bytes, so this bounds the
+# memory to some tens of megabytes however many pairs of hosts talk; then all are computed again.
 ROUTE_CACHE = 1 << 16
 
 

@@ -74,7 +74,7 @@ class SpeedProfile:
         self._first = 0
 
     def seconds(self, begin: float, work: float) -> float:
-        """How long `work` seconds at full speed take from the date `begin` on."""
+        """The seconds that `work` seconds at full speed take from the date `begin` on."""
         now, left = begin, work
         place = self._find(begin)
         while left > 0.0:

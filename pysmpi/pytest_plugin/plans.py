@@ -29,7 +29,7 @@ def launched() -> bool:
 
 @dataclass(frozen=True)
 class ItemPlan:
-    """How a test function is to run.
+    """The way in which a test function is run.
 
     `sizes` are numbers of ranks, a test for each. `parameter` is the name of the parameter that
     has the number, "" if there is only one and the test does not ask for it. `timeout` is in

@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _other_plugin() -> str:
-    """Which of the two plugins with a module `pytest_mpi` is installed."""
+    """The one of the two plugins with a module `pytest_mpi` that is installed."""
     spec = PathFinder.find_spec("pytest_mpi")
     if spec is None or spec.origin is None:
         return ""

@@ -1,4 +1,4 @@
-"""Which modules of the user's session ranks share, and which options of its pytest they get."""
+"""The modules that ranks share with the user's session, and the options that their pytest gets."""
 
 from __future__ import annotations
 

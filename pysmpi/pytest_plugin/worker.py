@@ -19,7 +19,7 @@ from pysmpi.pytest_plugin.sharing import options_of_ranks
 from pysmpi.runtime.program_errors import internal_error, strip
 from pysmpi.runtime.simulation import Simulation
 
-# What pytest sets for the running test: of each rank another.
+# Names that pytest sets for the running test: each rank has others.
 _OF_A_TEST = ("_reprcompare", "_assertion_pass", "_config")
 
 
@@ -187,7 +187,7 @@ class Worker:
 
 
 def _identity(item: pytest.Item) -> tuple[str, ...]:
-    """What an item of the user's session and that of a rank have in common.
+    """The common part of an item of the user's session and that of a rank.
 
     Some suites put the rank into the identifiers of their tests.
     """

@@ -48,7 +48,7 @@ class Pending:
 
 
 class Notes:
-    """What this rank has done so far.
+    """The actions of this rank so far.
 
     `operations` are those of the call that is open. Dates are those of `time.perf_counter`.
     """

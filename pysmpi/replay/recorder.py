@@ -94,7 +94,7 @@ class ReplayRecorder:
         if tell is not None:
             tell(TracedCommunicator(context.number, communicator, name, members))
 
-    # What players tell.
+    # Events of players.
 
     def call_number(self) -> int:
         """A new number of a call."""
@@ -167,7 +167,7 @@ class ReplayRecorder:
         """A process in the background executes a collective call."""
         self._background[process] = number
 
-    # What the kernel tells.
+    # Events of the kernel.
 
     def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A process starts a message."""
@@ -179,7 +179,7 @@ class ReplayRecorder:
         if self._match is not None and is_wild(receive):
             self._match(TracedMatch(receive.order, send.source, send.tag, send.nbytes))
 
-    # What the recorder of events asks (`Stage`).
+    # Questions of the recorder of events (`Stage`).
 
     def kind_of(self, process: Process) -> int:
         """Whether a process is the main thread of a rank, another, or in the background."""

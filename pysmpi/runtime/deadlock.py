@@ -266,7 +266,7 @@ def describe(members: Sequence[Wait]) -> str:
 
 
 def _started(piece: Piece) -> str:
-    """Where an operation was started, if that is not the line that waits."""
+    """The line that started an operation, if that is not the line that waits."""
     if piece.site is None:
         return ""
     started = f"{shorten(piece.site.file)}:{piece.site.line}"

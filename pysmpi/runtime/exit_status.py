@@ -95,7 +95,7 @@ def _failure(
 
 
 def kind_of(error: BaseException) -> type[Diagnostic]:
-    """Which diagnostic an exception that ended a rank belongs to."""
+    """The diagnostic of an exception that ended a rank."""
     if isinstance(error, DeadlockError):
         return diagnostics.Deadlock
     if isinstance(error, MPIException):

@@ -1,4 +1,4 @@
-"""Where the wall time of a run goes: `pysmpi run --explain-speed`.
+"""The parts of the wall time of a run: `pysmpi run --explain-speed`.
 
 A meter is told each time that another part of the simulation begins to work, and adds up the time
 of each part. Reading the clock takes time, too; it is measured at the start and taken off.

@@ -131,7 +131,7 @@ def _option(
 
 @dataclass
 class Options:
-    """How to run a program. `pysmpi run --help` and docs/api.md explain each.
+    """The options of a run. `pysmpi run --help` and docs/api.md explain each.
 
     The fields are the options of the command line by their names.
     """

@@ -154,7 +154,7 @@ def patch_numpy(patches: Patches, module: ModuleType) -> None:
     OfRank.__module__ = kind.__module__
     patches.set(low, "_rand", OfRank(0))
 
-    # Where all generators without a seed get their numbers: RandomState(), PCG64(), SeedSequence().
+    # The source of all generators without a seed: RandomState(), PCG64(), SeedSequence().
     source = sys.modules["numpy.random.bit_generator"]
     real_bits = source.randbits
 

@@ -136,7 +136,7 @@ class _Limit:
 
     @contextmanager
     def _alarm(self, seconds: float) -> Iterator[None]:
-        # What is imported here from `_signal` and `_thread` is the interpreter's own: ranks see
+        # The names imported here from `_signal` and `_thread` are the interpreter's own: ranks see
         # other threads and other signals.
         main: Any = threading._main_thread  # type: ignore[attr-defined]
         if not hasattr(_signal, "setitimer") or get_ident() != main.ident:
@@ -192,7 +192,7 @@ def begin() -> None:
 
 
 def _searches() -> list[int]:
-    """How often Python has looked for cycles among objects that are not young."""
+    """The number of times that Python has looked for cycles among objects that are not young."""
     return [found["collections"] for found in gc.get_stats()[1:]]
 
 

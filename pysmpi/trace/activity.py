@@ -265,7 +265,7 @@ def _located(calls: list[TracedCall], events: EventRows) -> tuple[EventRows, lis
 
 
 def _kinds(events: EventRows, count: int) -> list[str]:
-    """How the calls of each site communicate: by the events between their begin and end."""
+    """The kind of communication of each site, by the events between begin and end of its calls."""
     order = np.argsort(events.process, kind="stable")
     kind = events.kind[order]
     begun = np.maximum.accumulate(np.where(kind == CALL, np.arange(len(kind)), -1))

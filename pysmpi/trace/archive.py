@@ -67,7 +67,7 @@ class ArchiveFormat:
 
     def call(self, call: TracedCall) -> None:
         """A region."""
-        # What it did is not needed, except its collective operation.
+        # Of its work, only the collective operation is needed.
         call.operations = [one for one in call.operations if one[0] == COLLECTIVE]
         self.calls.append(call)
 

@@ -105,7 +105,7 @@ class CallRecorder:
         self._parts: dict[Contribution, tuple[KernelRequest, int]] = {}
         self._algorithms: dict[tuple[Any, ...], str] = {}
         self._live: dict[str, bool] = {}
-        # What the format wants to hear.
+        # The events that the format uses.
         self._communicator = getattr(format, "communicator", None)
         self._between = getattr(format, "between", None)
         self._match = getattr(format, "match", None)
@@ -174,7 +174,7 @@ class CallRecorder:
                 self._communicator(TracedCommunicator(context.number, number, name, members))
         return known
 
-    # What the boundary of calls tells.
+    # Events of the boundary of calls.
 
     def call_begun(self, call: MpiCall) -> None:
         """A call has begun; its compute is billed."""
@@ -294,7 +294,7 @@ class CallRecorder:
         if rest:
             record.operations.append((WAIT, rest, True))
 
-    # What the kernel tells of programs.
+    # Events of the kernel about programs.
 
     def program_begun(self, process: Process, now: float) -> None:
         """A thread of a rank does something that takes part in the simulation."""
@@ -420,7 +420,7 @@ class CallRecorder:
             if seconds > _NOTHING:
                 operations.append((PASS, seconds))
 
-    # What collective calls tell.
+    # Events of collective calls.
 
     def collective_entered(self, part: Contribution, rank: Rank) -> None:
         """A rank enters a collective operation."""
@@ -470,7 +470,7 @@ class CallRecorder:
             if known is not None:
                 self._background.pop(known[0], None)
 
-    # What windows and files tell.
+    # Events of windows and files.
 
     def epoch_opened(self, window: object, rank: Rank, kind: str, peers: tuple[int, ...]) -> None:
         """An epoch begins."""
@@ -521,7 +521,7 @@ class CallRecorder:
             self._algorithms[key] = name
         return name
 
-    # What the kernel tells of messages.
+    # Events of the kernel about messages.
 
     def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A call, or an operation in the background, starts a message."""
@@ -571,7 +571,7 @@ class CallRecorder:
         else:
             self._owed.setdefault(owner, [0, 0])[1] += nbytes
 
-    # What the recorder of events asks (`Stage`).
+    # Questions of the recorder of events (`Stage`).
 
     def kind_of(self, process: Process) -> int:
         """Whether a process is the main thread of a rank, another, or in the background."""

@@ -129,7 +129,7 @@ class EventRecorder:
         self._add(PROCESS, number, 0.0 if kind == MAIN else now, process.pid, kind, collective)
         return number
 
-    # What the boundary of calls tells.
+    # Events of the boundary of calls.
 
     def call_begun(self, call: MpiCall) -> None:
         """A call has begun; its compute is billed."""
@@ -173,7 +173,7 @@ class EventRecorder:
         now = process.engine.now
         self._add(ENTER, self._number(process, now), now + process.debt, number, context, 0)
 
-    # What the kernel tells.
+    # Events of the kernel.
 
     def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A process starts a message; its number is that of its posting, which follows."""

@@ -51,7 +51,8 @@ class GoalFormat(IndependentFormat):
             if immediate:
                 key = (rank, other, mark) if kind == "send" else (other, rank, mark)
                 self.started[rank].setdefault(key, deque()).append(label)
-                # What follows may begin when this has begun, so it requires what this requires.
+                # The next operation may begin when this one has begun: both have the same
+                # requirements.
                 return
             self.after[rank] = [label]
         elif name in ("compute", "sleep"):

@@ -42,7 +42,7 @@ _Action = str | Callable[[], str]
 
 
 class _Rank:
-    """What is known of a rank.
+    """The known state of a rank.
 
     `open` has the keys of its requests by number, None for a receive with a wildcard whose message
     is not known yet. Such receives are in `unknown`; until it is empty, actions are `held`.
@@ -78,7 +78,7 @@ class IndependentFormat:
         self._found: dict[int, _Key] = {}  # keys of receives that were unknown
         self._sizes: dict[int, int] = {}  # and the bytes of their messages
 
-    # What the recorder passes on.
+    # The events that the recorder passes on.
 
     def choose(self, selection: object) -> None:
         """The selection of collective algorithms of the run."""

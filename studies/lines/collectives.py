@@ -30,7 +30,7 @@ def collective(operation: str, size: int) -> float:
         else:
             comm.Barrier()
         seconds = MPI.Wtime() - begin
-    # What follows is not part of the collective.
+    # The rest is not part of the collective.
     return float(comm.allreduce(seconds, op=MPI.MAX))
 
 

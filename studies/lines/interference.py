@@ -6,7 +6,7 @@ from pysmpi.memory.coherence import protocol
 from studies.framework import Result, Row, study
 from studies.lines.model import costs, ns
 
-# Who accesses the line, in order: threads 0 and 1 write, thread 2 reads.
+# The threads that access the line, in order: threads 0 and 1 write, thread 2 reads.
 ORDERS = {
     "a: both write, then the read": ("w0", "w1", "r2"),
     "b: a read between the writes": ("w0", "r2", "w1", "r2"),

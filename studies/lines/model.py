@@ -1,4 +1,4 @@
-"""What the studies of the Xeon Phi share: its costs and the printed parameters."""
+"""The common part of the studies of the Xeon Phi: its costs and the printed parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What figures 3 and 4 share: errors of the two models for a broadcast."""
+"""The common part of figures 3 and 4: errors of the two models for a broadcast."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ def test_a_million_events_of_128_ranks_load_and_pan(record, shown, tmp_path, rec
     record_property("figures", json.dumps(figures))
     print(figures)
     assert shown.errors == []
-    # What a frame draws does not grow with the events: a hundred times as many cost not much more.
+    # The work of a frame does not grow with the events: a hundred times as many cost little more.
     (tmp_path / "b.html").write_text(assemble([large(record, 128, 27)]))
     shown.open(tmp_path / "b.html")
     few = shown.run(PAN.replace("SPAN", "1.0"))

@@ -1,4 +1,4 @@
-"""What the tests of the applications share: the programs, and the launchers that run them."""
+"""The common part of tests of applications: the programs, and the launchers that run them."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_layout(cg, order, log_size):
         area += len(grid.rows) * len(grid.columns)
         if covered is not None:
             covered[grid.rows.start : grid.rows.stop, grid.columns.start : grid.columns.stop] += 1
-        # What a rank gives its transposed partner is what that one needs, and back again.
+        # A rank gives its transposed partner the data that this one needs, and back again.
         other = grids[grid.transposed]
         assert other.transposed == rank
         given = grid.rows[grid.share]

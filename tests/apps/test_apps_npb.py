@@ -26,7 +26,7 @@ CASES = [
 
 
 def results(output: str) -> list[str]:
-    """What an application prints, without what depends on the clock."""
+    """The output of an application without the lines that depend on the clock."""
     return [line for line in output.splitlines() if not re.match(" (Time in|Mop/s)", line)]
 
 

@@ -1,4 +1,4 @@
-"""What the benchmarks share: measuring commands, judging, tables."""
+"""The common part of the benchmarks: measuring commands, judging, tables."""
 
 import importlib
 import json

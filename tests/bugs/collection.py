@@ -51,7 +51,7 @@ class Bug:
 
 @dataclass
 class Verdict:
-    """What a run of a program gave."""
+    """The outcome of a run of a program."""
 
     bug: Bug
     found: bool

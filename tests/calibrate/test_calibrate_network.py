@@ -97,7 +97,7 @@ def test_what_was_held_out_is_predicted(synthetic, tmp_path):
     assert load(path).sources == ["a test"]
     errors = check(path, synthetic, held)
     assert errors["pingpong"][1] < 0.01
-    # How far apart two ends begin an exchange is left to what they did before.
+    # The time between the starts of the two ends of an exchange depends on their work before.
     assert errors["exchange"][0] < 0.03 and errors["exchange"][1] < 0.15
     raw = tmp_path / "raw.csv"
     write_raw(raw, synthetic, held)

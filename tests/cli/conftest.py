@@ -1,4 +1,4 @@
-"""What the tests of the command line share: running it, and programs to run."""
+"""The common part of the tests of the command line: running it, and programs to run."""
 
 from __future__ import annotations
 

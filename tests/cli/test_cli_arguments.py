@@ -1,4 +1,4 @@
-"""Where the options of `pysmpi run` end and the program begins."""
+"""The end of the options of `pysmpi run` and the begin of the program."""
 
 from __future__ import annotations
 

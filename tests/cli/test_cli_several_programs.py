@@ -27,7 +27,7 @@ def test_each_program_has_its_ranks_arguments_variables_and_directory(status, wr
     )  # fmt: skip
     assert result == 0, err
     here = tmp_path.name
-    # What MPICH's mpiexec prints.
+    # The output of MPICH's mpiexec.
     assert sorted(out.splitlines()) == [
         f"a 0 4 0 ['a.py', 'x'] 2 1 {here} 4",
         f"a 1 4 0 ['a.py', 'x'] 2 1 {here} 4",

@@ -1,4 +1,4 @@
-"""What a plain run loads: a start has to be short."""
+"""The modules that a plain run loads: a start has to be short."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# What only some options need, and takes long to load.
+# Modules that only some options need, and that take long to load.
 LATER = ("pysmpi.trace.recorder", "pysmpi.trace.formats", "pysmpi.analysis.observation", "unittest")
 
 

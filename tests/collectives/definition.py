@@ -189,7 +189,7 @@ def violations(
     sends, before, after = buffers(case)
     memories = [Memory(send, receive) for send, receive in zip(sends, before, strict=True)]
     if schedules is None:
-        # What ranks tell each other about nodes is no data of the call.
+        # Messages of ranks about nodes are no data of the call.
         schedules = named_schedules(case.calls(), name, setup=False)
     try:
         execute(schedules, memories, add_bytes if case.commutative else combine, early)

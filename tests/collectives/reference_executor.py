@@ -118,7 +118,7 @@ class Request:
 
 @dataclass
 class Outcome:
-    """What was sent: bytes and messages by (source, destination)."""
+    """The traffic: bytes and messages by (source, destination)."""
 
     messages: list[tuple[int, int, int]] = field(default_factory=list)
 

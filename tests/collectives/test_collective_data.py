@@ -65,7 +65,7 @@ def combine(case: dict, one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def expected(case: dict, size: int, rank: int) -> np.ndarray:
-    """What a rank has in its receive buffer."""
+    """The contents of the receive buffer of a rank."""
     op, count, root = case["op"], case["count"], case["root"]
     nothing = np.full(0, 9, case["dtype"])
     counts = [case["counts"][i % len(case["counts"])] for i in range(size)]

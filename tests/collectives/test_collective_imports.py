@@ -38,6 +38,6 @@ def test_no_circle() -> None:
     order = list(TopologicalSorter(graph).static_order())
     assert len(order) > 40
     place = {name: i for i, name in enumerate(order)}
-    # What a call is needs to know nothing of who answers it.
+    # The definition of a call does not depend on its algorithms.
     assert graph["pysmpi.collectives.call"] == {"pysmpi.collectives.layout"}
     assert place["pysmpi.collectives.registry"] < place["pysmpi.collectives.selection"]

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Where SMPI does not do what MPI asks for: see docs/collectives.md.
+# Cases in which SMPI deviates from MPI: see docs/collectives.md.
 DIFFERENT = {
     ("bcast", "SMP_linear"): "SMPI's run ends with a truncated message, or early",
     ("bcast", "arrival_pattern_aware"): "SMPI takes signs of earlier calls for those of the call",

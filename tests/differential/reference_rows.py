@@ -56,7 +56,7 @@ def read_rows(name: str) -> list[Row]:
 def predicted(
     program: str, rows: Iterable[Row], options: Iterable[str], directory: Path
 ) -> dict[tuple[str, int], list[float]]:
-    """What pysmpi predicts for rows of one machine and number of ranks, in one simulated job.
+    """Predictions for rows of one machine and number of ranks, in one simulated job.
 
     `options` are SimGrid's, ``KEY:VALUE``; `directory` takes the host file.
     """
@@ -91,7 +91,7 @@ def predicted(
 
 
 class Comparison:
-    """How far predictions are from the rows, over all ranks.
+    """The deviation of predictions from the rows, over all ranks.
 
     `close` is the relative difference that nearly all times keep to, `far` the one that all do.
     """

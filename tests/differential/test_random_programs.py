@@ -58,7 +58,7 @@ def datatypes(draw: st.DrawFn, depth: int = 2) -> object:
 
 SENDS = ("Send", "Ssend", "Bsend", "Isend", "Issend", "Send_init")
 RECEIVES = ("Recv", "Irecv", "Recv_init", "Probe", "Mprobe", "Improbe")
-# What each kind of step draws besides the numbers that all steps have.
+# Draws of each kind of step besides the numbers that all steps have.
 FIELDS = {
     "pair": {
         "type": datatypes(), "send": st.sampled_from(SENDS), "recv": st.sampled_from(RECEIVES),
@@ -139,7 +139,7 @@ def draw_programs(number: int, start: int) -> list[dict]:
 
 
 def run(command: list[str], folder: Path, name: str) -> list:
-    """What all ranks saw, by rank and program."""
+    """The observations of all ranks, by rank and program."""
     out = folder / name
     done = subprocess.run(
         [*command, str(PROGRAM), str(folder / "programs.json"), str(out)],

@@ -17,7 +17,7 @@ RANKS = 16  # at most
 # SMPI's ranks entered a call up to some microseconds apart; chains of messages add that up.
 CLOSE, SHARE = 0.02, 0.98
 
-# Where we do what the algorithm should do, and SMPI 3.32 does not.
+# Cases in which SMPI 3.32 deviates from the algorithm.
 OTHERWISE = {
     ("allreduce", "smp_binomial_pipeline"): "SMPI loses what does not fill the last segment",
     ("bcast", "flattree_pipeline"): "SMPI never sends the last, partial segment",

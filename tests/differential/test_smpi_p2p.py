@@ -6,9 +6,9 @@ from reference_rows import Comparison, predicted, read_rows
 ROWS = read_rows("p2p.jsonl.gz")
 EXACT_ROWS = read_rows("p2p_exact.jsonl.gz")
 MODELS = ["default", "hybrid"]
-# What the common clock of a job adds to the rounding of SMPI's printed figures.
+# The error of the common clock of a job, beside the rounding of SMPI's printed figures.
 ROUNDING = 1e-7
-# Where several links fill up in turn, the two solvers may stop at slightly different rates.
+# If several links fill up in turn, the two solvers may stop at slightly different rates.
 SOLVERS = 2e-3
 # SMPI lets wildcards take messages in the order of posting, whichever arrives first.
 POSTED = ("smpi/matching:posted",)

@@ -1,4 +1,4 @@
-"""What caches hold: sizes, recency, states, and buffers that are used in parts."""
+"""Contents of caches: sizes, recency, states, and buffers that are used in parts."""
 
 import pytest
 from hypothesis import given, settings
@@ -96,7 +96,7 @@ def test_any_accesses_leave_the_caches_coherent_and_within_their_sizes(name, acc
                     assert not {1, 2} & set(found.holds(peer, block))
                     if peer // 2 != core // 2:
                         assert not found.holds(peer, block)
-        # What the same core does next finds it, if it fits anywhere.
+        # The next access of the same core finds it, if it fits anywhere.
         if block.size <= 64 * LINE:
             assert access_of(found.access(core, block, False))[1] == "H"
         # Blocks of a buffer are disjoint and in order.

@@ -1,4 +1,4 @@
-"""What docs/coherence.md shows works as written."""
+"""The examples of docs/coherence.md work as written."""
 
 from __future__ import annotations
 

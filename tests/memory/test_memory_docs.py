@@ -1,4 +1,4 @@
-"""What docs/memory.md says of messages is so."""
+"""The statements of docs/memory.md about messages are true."""
 
 import re
 from pathlib import Path

@@ -217,7 +217,7 @@ def test_the_chain_of_two_flags_is_known():
     # A store finds the line E at the other (invalidation), a load finds it M there (cache).
     assert solved.transfers["invalidation/0"] == pytest.approx(1)
     assert solved.transfers["cache/0"] == pytest.approx(1)
-    # When one begins its store, the other is polling (a), or still busy with its own store (b).
+    # While one begins its store, the other is polling (a), or still busy with its own store (b).
     # (a): the end of a poll, 9 ns, and the load that misses, 200 ns; (b): the rest of the store,
     # 200 ns, and the load. Then the first is still busy with probability p or q.
     p = 1 / (1 + 9 / 200) * 1 / 2

@@ -1,4 +1,4 @@
-"""Which memory a message is in: the owner and the bytes of it, however it is spelt."""
+"""The memory of a message: the owner and the bytes of it, however it is spelt."""
 
 import array
 

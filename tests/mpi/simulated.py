@@ -37,7 +37,7 @@ def simulate(
     selection: Selection | None = None,
     per_host: int = 2,
 ) -> list[Any]:
-    """What `main(rank)` returns in every rank; the first error is raised."""
+    """The return values of `main(rank)` in every rank; the first error is raised."""
     hosts = [Host(f"host{i}", i, (1e9,), per_host) for i in range(-(-size // per_host))]
     slots = [Slot(hosts[i // per_host], i % per_host) for i in range(size)]
     simulation = Simulation(Wire(), slots)

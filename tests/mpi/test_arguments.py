@@ -1,4 +1,4 @@
-"""Which buffers a process gives to a collective or one-sided call."""
+"""The buffers that a process gives to a collective or one-sided call."""
 
 from __future__ import annotations
 

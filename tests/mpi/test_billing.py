@@ -43,7 +43,7 @@ class Clock:
 
 
 def clocked(main: Callable[[Rank, Clock], Any], size: int = 1) -> list[Any]:
-    """What `main(rank, clock)` returns in ranks that have such a clock."""
+    """The return values of `main(rank, clock)` in ranks that have such a clock."""
 
     def run(rank: Rank) -> Any:
         clock = Clock()
@@ -56,7 +56,7 @@ def clocked(main: Callable[[Rank, Clock], Any], size: int = 1) -> list[Any]:
 
 # These wait for a message when they are called without arguments.
 WAITING = {"Probe", "probe", "Mprobe", "mprobe", "recv", "Wait", "wait"}
-# What ends or stops a rank, or waits for others.
+# Calls that end or stop a rank, or wait for others.
 LEFT_OUT = {"Abort", "Finalize", "Disconnect", "Wtime", "Wtick", "Call_errhandler"}
 
 

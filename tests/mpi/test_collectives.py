@@ -42,11 +42,11 @@ class Case:
     delays: list[float]
 
     def data(self, rank: int, count: int) -> np.ndarray:
-        """What a rank brings: small, so that no product overflows."""
+        """The contribution of a rank: small, so that no product overflows."""
         return (np.arange(count) * 7 + rank * 3 + 1).astype(self.dtype) % 5
 
     def all_data(self, count: int) -> list[np.ndarray]:
-        """What all bring."""
+        """The contributions of all."""
         return [self.data(rank, count) for rank in range(self.size)]
 
     def empty(self, count: int) -> np.ndarray:
@@ -54,7 +54,7 @@ class Case:
         return np.full(count, GARBAGE, self.dtype)
 
     def displacements(self) -> list[int]:
-        """Where blocks of `counts` begin, with a gap of one before each."""
+        """The beginnings of blocks of `counts`, with a gap of one before each."""
         starts, at = [], 0
         for count in self.counts:
             starts.append(at + 1)
@@ -239,7 +239,7 @@ def alltoall(case: Case, me: int) -> Any:
 
 
 def _pair_counts(case: Case) -> np.ndarray:
-    """How much goes from each rank to each: symmetric, as IN_PLACE needs it."""
+    """The counts from each rank to each: symmetric, as IN_PLACE needs it."""
     counts = np.array(case.counts)
     return (counts[:, None] + counts[None, :]) % 7
 

@@ -59,7 +59,7 @@ def perform(comm: Any, form: str, name: str, *arguments: Any) -> None:
 
 
 def data(pid: int, count: int) -> np.ndarray:
-    """What a process brings."""
+    """The contribution of a process."""
     return np.arange(count) + 1000 * pid
 
 

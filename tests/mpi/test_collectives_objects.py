@@ -21,7 +21,7 @@ words = st.text("abc", max_size=3)
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[list[str], list[float], int, bool]:
-    """What each rank brings, when it comes, a root, and whether reductions are fast."""
+    """The contribution and arrival of each rank, a root, and whether reductions are fast."""
     size = draw(st.integers(1, 9))
     items = draw(st.lists(words, min_size=size, max_size=size))
     delays = draw(st.lists(st.sampled_from((0.0, 1e-6, 1e-3)), min_size=size, max_size=size))
@@ -133,7 +133,7 @@ def test_a_grid_exchanges_with_both_sides(size: int, periodic: bool, form: str) 
         left, right = me - 1, me + 1
         known = [periodic or left >= 0, periodic or right < size]
         left, right = left % size, right % size
-        # What was sent to the right arrives from the left.
+        # A message sent to the right arrives from the left.
         pairs = [10 * left + 1, 10 * right]
         assert arrays[0] == arrays[1] == [x if k else -1 for x, k in zip(pairs, known)]
         assert objects == [x if k else None for x, k in zip(pairs, known)]

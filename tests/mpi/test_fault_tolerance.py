@@ -137,7 +137,7 @@ def test_other_communicators_do_not_care() -> None:
 
 
 def test_a_message_that_was_sent_in_time_is_kept() -> None:
-    """What is complete when the notice arrives stays complete."""
+    """A request that is complete when the notice arrives stays complete."""
 
     def main(rank: Any) -> Any:
         comm = MPI.COMM_WORLD.Dup()

@@ -1,4 +1,4 @@
-"""How long input and output take: the simulated disk, sieving, two-phase access, atomic mode."""
+"""Times of input and output: the simulated disk, sieving, two-phase access, atomic mode."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def timed(nprocs: int, path: Path, access: Callable[[Any, int], Any], **disk: Any) -> list[float]:
-    """How long an access to a fresh file takes each rank, in simulated seconds."""
+    """The simulated seconds of an access to a fresh file in each rank."""
 
     def main(rank: Rank) -> float:
         if disk:

@@ -1,4 +1,4 @@
-"""What all handles have in common."""
+"""The common behaviour of all handles."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> dict[int, str]:
 
 
 def run(main: Any, nprocs: int, platform: str, map_by: str = "core") -> list[Any]:
-    """What a function returns in each rank."""
+    """The return values of a function in each rank."""
     result = pysmpi.run(main, nprocs, platform=platform, map_by=map_by, compute="none")
     return result.returns
 

@@ -65,7 +65,7 @@ PROPERTIES = [
 
 
 def value_of(default: ast.expr) -> Any:
-    """What a default of the stub is."""
+    """The value of a default of the stub."""
     return eval(ast.unparse(default), dict(vars(MPI)))
 
 

@@ -283,7 +283,7 @@ def test_a_get_under_a_lock_reads_memory_of_the_same_host_at_once() -> None:
             win.Unlock(other)
             assert (one[0], two[0]) == (other + 1, other + 11)
             found.append((early, took))
-        # What was written before in the epoch is read, and so is what lands in between.
+        # Data written before in the epoch is read, and so is data that arrives in between.
         win.Lock_all()
         peer = comm.rank ^ 1
         win.Put(np.full(1, 50.0 + comm.rank), peer, 0)

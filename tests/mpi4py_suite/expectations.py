@@ -1,4 +1,4 @@
-"""What is expected of mpi4py's test suite: which files, what is left out, skipped, or fails."""
+"""The expected results of mpi4py's suite: its files, and tests left out, skipped, or failing."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_scripts_that_call_a_launcher(
 
 
 def test_how_programs_end_under_mpi4py_run(demos: Path) -> None:
-    """What `python -m mpi4py.run` makes of exceptions, of `sys.exit` and of interrupts."""
+    """Exceptions, `sys.exit` and interrupts under `python -m mpi4py.run`."""
     done = run(
         [sys.executable, "test_run.py", "TestRunCommand", "TestRunScript.testSysExitCode",
          "TestRunScript.testSysExitMess", "TestRunScript.testInterrupt"],

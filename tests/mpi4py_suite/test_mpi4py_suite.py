@@ -41,7 +41,7 @@ SHOWN = 12  # failed tests of a file that are shown with their traceback
 
 @dataclass
 class Verdict:
-    """What became of one test: an outcome a rank, and what those that failed had to say."""
+    """The result of one test: an outcome a rank, and the messages of those that failed."""
 
     outcomes: dict[int, str] = field(default_factory=dict)
     texts: dict[int, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Verdict:
             self.texts[rank] = text
 
     def trouble(self, nprocs: int) -> str:
-        """What is wrong with it; empty if nothing is."""
+        """Its errors; empty if there are none."""
         for rank in range(nprocs):
             outcome = self.outcomes.get(rank)
             if outcome is None:
@@ -71,14 +71,14 @@ class Verdict:
 
 @dataclass
 class Run:
-    """What the ranks said of each test, by file; and the output of the simulations."""
+    """The reports of the ranks on each test, by file; and the output of the simulations."""
 
     verdicts: dict[str, dict[str, Verdict]] = field(default_factory=dict)
     log: str = ""
     seconds: float = 0.0  # of the processor
 
     def summary(self, nprocs: int) -> str:
-        """How many tests there were, and what became of them on their worst rank."""
+        """The number of tests, and their outcomes on their worst rank."""
         total = {"passed": 0, "skipped": 0, "failed": 0}
         for verdicts in self.verdicts.values():
             for verdict in verdicts.values():

@@ -1,4 +1,4 @@
-"""What a newcomer's machine predicts: the numbers that were given, and the choices of a library.
+"""Predictions for a newcomer's machine: the numbers that were given, and the choices of a library.
 
 The machine is four nodes of 32 cores in six lines. Predicted times are compared with closed forms
 from the literature, for the algorithms that Open MPI 5 chooses (`coll_tuned_decision_fixed.c`).

@@ -16,7 +16,7 @@ from pysmpi.platform.yaml import PRESETS
 
 GRAPHENE_XML = Path(__file__).parent.parent / "data" / "platforms" / "graphene.hybrid.xml"
 
-# What SMPI 3.32 says with --cfg=network/model:NAME on graphene.hybrid.xml, in us: half a round trip
+# Times of SMPI 3.32 with --cfg=network/model:NAME on graphene.hybrid.xml, in us: half a round trip
 # of 1, 1,024 and 1,000,000 bytes between graphene-0 and graphene-143, the mean of ten.
 SMPI = {
     "hybrid": (86.4836, 108.5736, 9099.5583),

@@ -118,6 +118,6 @@ def test_short_compute_is_dropped_where_that_is_asked_for():
         return pysmpi.run(busy, 2, cfg=options).ranks[0]["compute_seconds"]
 
     assert compute() > 0.0
-    # What the program computes after the last call is one block too.
+    # The compute after the last call is one block too.
     assert compute(smpi__cpu_threshold="10s") == 0.0
     assert compute(smpi__cpu_threshold="-1") == 0.0

@@ -1,4 +1,4 @@
-"""What two runs printed, compared number by number, in whatever order their ranks came."""
+"""The output of two runs, compared number by number, in any order of their ranks."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Entry:
 
     @property
     def requirements(self) -> list[str]:
-        """What the environment needs for this entry."""
+        """The needs of this entry in its environment."""
         return [f"{self.package}=={self.version}", *self.requires]
 
 

@@ -35,7 +35,7 @@ class NoNetwork(InstallError):
 
 
 def cache_folder() -> Path:
-    """Where environments, sources and results are kept."""
+    """The place of environments, sources and results."""
     given = os.environ.get("PYSMPI_PACKAGES_CACHE")
     return Path(given).resolve() if given else CHECKOUT / ".cache" / "packages"
 
@@ -48,7 +48,7 @@ class Environments:
         folder.mkdir(parents=True, exist_ok=True)
 
     def path(self, name: str) -> Path:
-        """Where an environment is."""
+        """The path of an environment."""
         tag = f"{sys.version_info.major}.{sys.version_info.minor}"
         return self.folder / "environments" / f"{name}-{tag}"
 

@@ -39,7 +39,7 @@ KEPT = ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "PIP_INDEX_URL", "SSL_CERT_FILE")
 # gives status 9; the results are then those of another try.
 ATTEMPTS = 3
 
-# Where others use more of a processor than this part during a run, its time says little.
+# If others use more of a processor than this part during a run, its time says little.
 OTHERS = 0.25
 
 # With these, pytest writes a report a rank, and nothing that depends on when and where it runs.
@@ -48,13 +48,13 @@ PYTEST = ["-q", "-p", "no:cacheprovider", "--junitxml=results.$PMI_RANK.xml"]
 
 @dataclass
 class Side:
-    """What one run gave under MPICH or under pysmpi."""
+    """The outcome of one run under MPICH or under pysmpi."""
 
     status: int | None  # None: it did not end in time
     seconds: float
     output: str
     errors: str
-    # How many ranks reported each outcome of each test: `name: passed` -> 4.
+    # The number of ranks that reported each outcome of each test: `name: passed` -> 4.
     tests: dict[str, int] = field(default_factory=dict)
     reports: int = 0
     files: dict[str, str] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Side:
 
 @dataclass
 class Result:
-    """What the comparison of an entry gave."""
+    """The outcome of the comparison of an entry."""
 
     package: str
     version: str
@@ -158,7 +158,7 @@ def _reused(entry: Entry, run: Run, environments: Environments, number: int) -> 
 
 
 def command(run: Run, path: Path, simulated: bool) -> list[str]:
-    """What starts a run's ranks."""
+    """The command that starts a run's ranks."""
     if run.program is not None:
         own = HERE / run.program
         what = [str(own) if own.exists() else run.program]

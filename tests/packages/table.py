@@ -53,7 +53,7 @@ def failure(entry: Entry, result: Result) -> str | None:
 
 
 def summary(pairs: Sequence[tuple[Entry, Result]]) -> str:
-    """How many are equal, and the medians of the ratios of times."""
+    """The number of equal ones, and the medians of the ratios of times."""
     equal = [result for _, result in pairs if result.equal]
     wall = [result.seconds[1] / result.seconds[0] for result in equal
             if not (result.reused or result.disturbed)]  # fmt: skip
@@ -114,6 +114,6 @@ def _times(times: tuple[float, float]) -> str:
 
 
 def _cell(text: str) -> str:
-    # Where a file lies on the machine that ran it is nobody's business.
+    # Paths of the machine that ran it are not printed.
     text = re.sub(r"/\S*/(tests/packages|site-packages)/", "", text)
     return " ".join(text.split()).replace("|", "\\|")

@@ -1,4 +1,4 @@
-"""Where ranks are placed: by core, round robin, by socket, and by a host file."""
+"""Placement of ranks: by core, round robin, by socket, and by a host file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every callable of mpi4py.MPI does with every argument replaced by a wrong one.
+"""Every callable of mpi4py.MPI with every argument replaced by a wrong one.
 
     all_refusals.py OUTCOMES.jsonl [START]
 
@@ -99,7 +99,7 @@ OBJECTS = {
     "Pickle": "MPI.pickle", "Exception": "MPI.Exception(1)",
 }  # fmt: skip
 
-# What is right for a parameter: by method, or by name and perhaps annotation.
+# Right values of a parameter: by method, or by name and perhaps annotation.
 RIGHT = {
     "buf": "a", "sendbuf": "a", "recvbuf": "b", "inbuf": "a", "outbuf": "b", "inoutbuf": "b",
     "info": "MPI.INFO_NULL", "status": "status", "tag": "0", "sendtag": "0", "recvtag": "0",

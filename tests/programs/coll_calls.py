@@ -1,4 +1,4 @@
-"""How long collective calls take on each rank.
+"""The times of collective calls on each rank.
 
     coll_calls.py COLLECTIVE:BYTES,BYTES,... ...
 

@@ -1,4 +1,4 @@
-"""What collective cases are made of: operations, datatypes, operators."""
+"""The parts of collective cases: operations, datatypes, operators."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def operators(dtype: str) -> tuple[str, ...]:
 
 
 def data(case, rank, count):
-    """What a rank brings: small numbers, so that every order gives the same sum."""
+    """The contribution of a rank: small numbers, so that every order gives the same sum."""
     numbers = (np.arange(count) * 7 + rank * 3 + case["count"]) % 3 + 1
     if case["dtype"] == BOOL:
         numbers %= 2
@@ -61,7 +61,7 @@ def blocks(counts):
 
 
 def table_of(case, size):
-    """What each rank has for each other in the v and w forms of alltoall."""
+    """The data of each rank for each other in the v and w forms of alltoall."""
     counts = case["counts"]
     table = [[counts[(i * 5 + j * 3) % len(counts)] for j in range(size)] for i in range(size)]
     if case["in_place"]:

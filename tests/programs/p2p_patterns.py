@@ -1,4 +1,4 @@
-"""How long point-to-point patterns take on each rank.
+"""The times of point-to-point patterns on each rank.
 
     p2p_patterns.py PATTERN:BYTES,BYTES,... ...
 

@@ -165,7 +165,7 @@ def communicator(parent, spec):
 
 
 def describe(comm, parent):
-    """What a rank sees of its communicator."""
+    """The view of a rank on its communicator."""
     if comm == MPI.COMM_NULL:
         return "null"
     group, above = comm.Get_group(), parent.Get_group()
@@ -217,7 +217,7 @@ def receive(comm, how, spec, source, tag):
 
 
 def told(status, datatype, spec):
-    """What a status says of a message; `spec` describes the datatype."""
+    """The values of a status of a message; `spec` describes the datatype."""
     seen = [
         status.Get_source(), status.Get_tag(), status.Get_count(datatype),
         status.Get_count(MPI.BYTE),

@@ -146,7 +146,7 @@ def reduction(comm, step):
     if own:
         operator.Free()
         kind.Free()
-    # What the first rank of an Exscan has, and what follows a part in place, is anybody's.
+    # The data of the first rank of an Exscan, and behind a part in place, is undefined.
     if name == "Exscan" and rank == 0:
         return None
     return show(got[: short * width].tobytes())

@@ -1,4 +1,4 @@
-"""What calls with wrong arguments raise: `refusals.py RESULTS.json` writes exception types.
+"""The exceptions of calls with wrong arguments: `refusals.py RESULTS.json` writes exception types.
 
 Left out is where MPICH does not look (a negative colour or dimension) or where an attribute that is
 missing shows inside of mpi4py (`Op.Create` of what is no function).

@@ -150,7 +150,7 @@ def created_mode():
 
 
 def distinct(value):
-    """How many different values the ranks have."""
+    """The number of different values of the ranks."""
     return len(set(world.allgather(value)))
 
 
@@ -167,7 +167,7 @@ def can_import(name):
 
 
 def captured(action):
-    """What is written to `sys.stderr` meanwhile."""
+    """The text written to `sys.stderr` meanwhile."""
     stream, sys.stderr = sys.stderr, io.StringIO()
     try:
         action()
@@ -177,7 +177,7 @@ def captured(action):
 
 
 def warned(category=UserWarning):
-    """How many of three warnings are shown."""
+    """The number of three warnings that are shown."""
     shown = []
     show, warnings.showwarning = warnings.showwarning, lambda *what: shown.append(what)
     try:
@@ -191,7 +191,7 @@ def warned(category=UserWarning):
 
 
 def logged(level):
-    """What a logger writes."""
+    """The output of a logger."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(logging.Formatter(logging.BASIC_FORMAT))
@@ -203,7 +203,7 @@ def logged(level):
 
 
 def in_thread(function):
-    """What a function returns in a thread."""
+    """The return value of a function in a thread."""
     found = []
     thread = threading.Thread(target=lambda: found.append(function()), name="a thread")
     thread.start()
@@ -231,7 +231,7 @@ def drop():
 
 
 def looks(function):
-    """How a function looks: to repr, type, inspect and pickle."""
+    """The look of a function: to repr, type, inspect and pickle."""
     try:
         signature = str(inspect.signature(function))
     except ValueError:
@@ -274,7 +274,7 @@ def stream(file):
 
 
 def child(function):
-    """What a child of `os.fork` finds, as its exit status."""
+    """The result of a check in a child of `os.fork`, as its exit status."""
     process = os.fork()
     if process == 0:
         status = 99
@@ -290,7 +290,7 @@ local = threading.local()
 local.value = "main"
 own_module = types.ModuleType("made_by_hand")
 
-# What a rank sees, nothing changed: (group, expression).
+# Values that a rank sees, nothing changed: (group, expression).
 SEEN = """
 arguments: original[0][1:] == [sys.argv[1]] and os.path.basename(original[0][0])
 arguments: sys.orig_argv[-1:] == sys.argv[-1:], os.path.basename(sys.orig_argv[-2])

@@ -1,4 +1,4 @@
-"""What the rows of `what_a_process_owns.py` are about, and which of them differ under pysmpi.
+"""The subjects of the rows of `what_a_process_owns.py`, and those that differ under pysmpi.
 
 `python tests/runtime/owned.py` writes the tables of `docs/ranks.md`.
 """

@@ -1,4 +1,4 @@
-"""What a process holds that a run could leave changed, as flat data that can be compared.
+"""The state of a process that a run could leave changed, as flat data that can be compared.
 
 `take()` gives a dictionary from a name, such as `module json.encoder: JSONEncoder.default`, to what
 is there: plain values by their text, other objects by their identity. The snapshot keeps these
@@ -62,7 +62,7 @@ class Snapshot(dict[str, Any]):
 
 
 def take() -> Snapshot:
-    """What there is now."""
+    """The present state."""
     found = Snapshot()
     _settings(found)
     _state(found)
@@ -81,7 +81,7 @@ def changes(before: Snapshot, after: Snapshot) -> list[str]:
 
 
 def _settings(found: Snapshot) -> None:
-    """What the operating system and the interpreter keep."""
+    """The state that the operating system and the interpreter keep."""
     digits = repr(decimal.getcontext())  # the first look makes a context variable
     mask = os.umask(0o22)
     os.umask(mask)
@@ -149,7 +149,7 @@ def _inheritable(descriptor: str) -> bool:
 
 
 def _state(found: Snapshot) -> None:
-    """What modules keep behind functions."""
+    """The state that modules keep behind functions."""
     found["random"] = repr(random.getstate())
     found["numpy.random"] = repr([np.asarray(part).tolist() for part in np.random.get_state()])
     found["numpy's errors"] = repr((np.geterr(), np.geterrcall(), np.getbufsize()))

@@ -1,4 +1,4 @@
-"""What a run leaves in the process when it is over: nothing of its machine and its ranks."""
+"""A run that is over leaves nothing of its machine and its ranks in the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `pysmpi.run` says of arguments of the wrong type, and of exceptions without a text."""
+"""Messages about arguments of the wrong type, and about exceptions without a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report of a deadlock says, for one program a cause."""
+"""Reports of deadlocks, for one program a cause."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_no_sequence_makes_arrays_of_one_rank_overlap(steps, most_idle):
             address = ledger.take(owners[rank], place, nbytes).address
             for other, length in mine.items():
                 assert address + nbytes <= other or other + length <= address
-            # What is handed out is there.
+            # Memory that is handed out is there.
             assert any(
                 start <= address and address + nbytes <= start + size
                 for start, size in heap.live.items()

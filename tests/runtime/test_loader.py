@@ -1,4 +1,4 @@
-"""How programs are found and started."""
+"""Finding and starting programs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ print(json.dumps([
 
 
 def python(arguments: list[str], cwd: str, stdin: str = "") -> str:
-    """What the real interpreter prints for a program."""
+    """The output of the real interpreter for a program."""
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=cwd,

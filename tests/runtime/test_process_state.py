@@ -1,4 +1,4 @@
-"""What a process owns is each rank's own, and nobody can tell that it is exchanged."""
+"""Each rank has its own state of a process, and programs cannot see the exchange."""
 
 from __future__ import annotations
 

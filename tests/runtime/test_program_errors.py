@@ -1,4 +1,4 @@
-"""What the author of a program is told about an error in it."""
+"""Reports of errors in programs."""
 
 from __future__ import annotations
 

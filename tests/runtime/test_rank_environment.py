@@ -1,4 +1,4 @@
-"""What a rank has for itself: random numbers, environment, directory, warnings, its end."""
+"""The private state of a rank: random numbers, environment, directory, warnings, its end."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_options_of_the_command_line_are_the_fields_of_options() -> None:
             assert param.default == DEFAULTS[name]
 
 
-# What is wrong, as a value in Python and as a word of the command line.
+# Wrong values, in Python and as words of the command line.
 WRONG: list[tuple[str, Any, str]] = [
     ("nprocs", 0, "0"), ("nprocs", -1, "-1"), ("nprocs", 10**9, "1000000000"),
     ("nprocs", "four", "four"), ("seed", "one", "one"), ("map_by", "nod", "nod"),

@@ -146,7 +146,7 @@ run()
 print(json.dumps([error, *snapshot.changes(before, snapshot.take())]))
 """
 
-# What a run leaves on purpose.
+# Changes that a run leaves on purpose.
 STAYS = (
     "module numpy: made_up",  # packages of other distributions are as programs leave them
     "module subprocess: __warningregistry__",

@@ -80,7 +80,8 @@ def test_the_error_says_how_far_the_mean_is_from_the_truth(seed, spread):
     estimate = Estimate()
     while not estimate.enough(rule):
         estimate.add(random.gauss(1000.0, 1000.0 * spread), rule)
-    # Who stops as soon as the error looks small stops too early now and then, but not by much.
+    # A rule that stops as soon as the error looks small stops too early now and then, but not by
+    # much.
     assert abs(estimate.mean - 1000.0) < 1000.0 * max(8 * 0.02, 4 * spread)
 
 

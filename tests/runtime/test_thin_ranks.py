@@ -1,4 +1,4 @@
-"""What a rank costs before it begins, while it runs, and after it has ended."""
+"""The cost of a rank before it begins, while it runs, and after it has ended."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a rank sees of what a process owns is what a process sees, row by row."""
+"""A rank sees the same state as a process, row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report of a deadlock says of windows: who holds the lock, who is in which epoch."""
+"""Reports of deadlocks of windows: the holder of the lock, the epochs of the ranks."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from studies.framework import Curve, Panel, Result, Row, Study, registry  # noqa
 from studies.page import page  # noqa: E402
 from studies.runs import SPREAD, grid  # noqa: E402
 
-# What does not hold at the quick sizes, and is no surprise: docs/studies.md says why.
+# Claims that do not hold at the quick sizes, as expected: docs/studies.md says why.
 KNOWN = {
     "fame.misses": {"A1: of them on pointers", "A1: of them on locks"},
     "smpi.cg": {"class B, 32 ranks: efficiency with loggps, 8 ranks = 1"},

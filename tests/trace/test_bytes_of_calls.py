@@ -23,7 +23,7 @@ def calls(path):
 
 
 def of(found, rank, name):
-    """What one rank's calls of a name sent and received."""
+    """The bytes that one rank's calls of a name sent and received."""
     return [(sent, received) for who, what, sent, received in found if (who, what) == (rank, name)]
 
 

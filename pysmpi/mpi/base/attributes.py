@@ -94,7 +94,7 @@ class Launch:
 
 @dataclass(slots=True)
 class LaunchedProgram:
-    """Which of the programs of a launch a rank runs: the number of the program."""
+    """The number of the program of a launch that a rank runs."""
 
     appnum: int = 0
 

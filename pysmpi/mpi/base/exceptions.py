@@ -206,7 +206,7 @@ def named(value: object, otherwise: str = "") -> str:
 
 
 def _place(value: object, known: dict[str, Any]) -> str:
-    """Which parameter has the value, or a list with the value in it: `dest`, `counts[2]`."""
+    """The parameter that has the value, or a list with the value in it: `dest`, `counts[2]`."""
     known.pop("self", None)
     # None often means an omitted argument: a list that contains None is the better guess.
     for name, argument in known.items():

@@ -504,7 +504,7 @@ def fiber_of(running: Any) -> Any:
 
 
 class WaitOfGreenlets:
-    """How a fiber waits whose program has greenlets of its own: the one that waits continues."""
+    """Waits of a fiber whose program has greenlets of its own: the one that waits continues."""
 
     __slots__ = ("fiber", "suspend")
 
@@ -514,7 +514,7 @@ class WaitOfGreenlets:
 
     @property
     def plain(self) -> Any:
-        """How the fiber waits while no event loop runs, see runtime/outside/event_loops.py."""
+        """The wait of the fiber while no event loop runs, see runtime/outside/event_loops.py."""
         return getattr(self.suspend, "plain", None)
 
     def __call__(self) -> Any:
@@ -530,7 +530,7 @@ class WaitOfGreenlets:
 
         record, rank.record = rank.record, None
         process.resume, fiber.waiting = proceed, running
-        # What runs next expects to find the state of this rank with the running greenlet.
+        # The next code expects the state of this rank with the running greenlet.
         had = "state" in vars(running), vars(running).get("state")
         running.state = fiber.state
         try:

@@ -171,7 +171,7 @@ def _memory(spec: object, obj: object, typespec: object, writable: bool) \
 
 
 def _where() -> str:
-    """Which argument of a program's call is being read, for an error message."""
+    """The argument of a program's call that is being read, for an error message."""
     return named(_reading[-1], "message") if _reading else "message: "
 
 

@@ -306,7 +306,7 @@ def darray(base: Type, size: int, rank: int, gsizes: Sequence[int], distribs: Se
 
 def _share(dimension: int, size: int, distribution: int, darg: int, processes: int,
            coordinate: int) -> tuple[int, int, int, int]:
-    """Which indices of a dimension a process owns: (first, block, step, number owned)."""
+    """The indices of a dimension that a process owns: (first, block, step, number owned)."""
     where = f"dimension {dimension}"
     if size < 1:
         fail(c.ERR_ARG, f"{where}: global size is {size}")

@@ -76,7 +76,7 @@ def agree(
 def share_later(
     rank: Rank, communicator: Communicator, operation: str, nbytes: int, make: Callable[[], Any]
 ) -> tuple[Any, KernelRequest]:
-    """What `make` returns, the same for all ranks, and a request that completes for each rank
+    """The result of `make`, the same for all ranks, and a request that completes for each rank
     once all have asked.
 
     The first rank calls `make`, so `make` must not need the values of others.

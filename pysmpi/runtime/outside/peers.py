@@ -22,7 +22,7 @@ _waitid = getattr(os, "waitid", None)
 
 
 class PeerSide(IntEnum):
-    """Where the other end of a descriptor is held."""
+    """The place where the other end of a descriptor is held."""
 
     INSIDE = 0  # in this process only: another thread of a rank must act
     UNKNOWN = 1  # unknown
@@ -50,7 +50,7 @@ def is_pipe(fd: int) -> bool:
 
 
 def side_of(fd: int) -> PeerSide:
-    """Where the other end of a descriptor is held."""
+    """The place where the other end of a descriptor is held."""
     try:
         status = _fstat(fd)
     except OSError:

@@ -20,7 +20,7 @@ _listdir = os.listdir
 
 
 class OpenFiles:
-    """Which state opened which descriptor.
+    """The states that opened the descriptors.
 
     It looks for changes whenever another state is shown: before its facets are exchanged, and after
     that.

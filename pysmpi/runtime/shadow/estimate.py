@@ -1,4 +1,4 @@
-"""When a place has enough measures, and the estimated time of one more pass."""
+"""The test whether a place has enough measures, and the estimated time of one more pass."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEPT = 1024  # measures to draw from
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """When to stop measuring.
+    """The rule that ends the measurement.
 
     The first `warmup` passes do not count, because caches are cold and libraries set up their
     tables. Then passes are measured until there are `iters` of them, or until the relative standard
