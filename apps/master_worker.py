@@ -1,4 +1,4 @@
-"""A task farm: rank 0 hands out intervals, whoever is free counts the primes in the next one.
+"""A task farm: rank 0 hands out intervals, a free rank counts the primes in the next one.
 
     mpiexec -n 4 python master_worker.py --limit 1000000
 

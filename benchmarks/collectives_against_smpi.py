@@ -7,7 +7,8 @@ Both read the same platform and host file, run the same algorithm (SMPI's defaul
 trees and rings), and must predict the same time (to 1 %). Each command is run with and without
 the calls; the difference, in processor seconds, is what the calls take, so that start-up does not
 count and other work on the machine hardly does. The two take turns, and the least of their runs
-counts; who has run for ten seconds is not run again. `ulimit -t SECONDS` bounds the processor time
+counts; a program that has run for ten seconds is not run again. `ulimit -t SECONDS` bounds the
+processor time
 of each command.
 Exit status 1 when the geometric mean of the ratios, or one of them, is above what is wanted.
 """

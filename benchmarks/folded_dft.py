@@ -13,7 +13,7 @@ the cache, where another has just used them.
 
 Before that another process touches `--warm` bytes and ends.  A virtual machine gets memory from
 its host when it first touches it, which may cost many times what the machine's own system takes to
-hand it out, and happens to whoever needs much memory first.
+hand it out, and happens to the program that needs much memory first.
 
 `--large` runs 128 ranks, whose arrays would take 75 GiB, folded and sampled.
 

@@ -6,7 +6,7 @@ _arrays = {}
 
 
 def buffer(name, nbytes):
-    """The buffer of this name, the same for whoever asks."""
+    """The buffer of this name, the same in each call."""
     if name not in _arrays:
         _arrays[name] = np.zeros(nbytes, np.int8)
     return _arrays[name]

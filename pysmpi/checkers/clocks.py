@@ -42,7 +42,8 @@ class Clock:
 
     Stamps share the counts of others with the clock, which copies them before it next changes them.
     A stamp is therefore cheap, however many ranks there are. A rank learns when a call returns and
-    shows its clock when one begins, so who knows a count knows all that the rank knew then.
+    shows its clock when one begins, so a rank that knows a count knows all that the other
+    rank knew then.
     """
 
     __slots__ = ("pid", "count", "known", "shared")

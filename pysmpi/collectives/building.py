@@ -173,7 +173,7 @@ class Builder:
         if algorithm.build is not None:
             algorithm.build(self, call)
         elif algorithm.live is not None:
-            for part in algorithm.live(call, Everybody(self)):
+            for part in algorithm.live(call, AllArrived(self)):
                 append(self.schedule, part.schedule, range(call.size))
         self.now = outer
 
@@ -182,7 +182,7 @@ LOOK = 1e-4  # seconds of a look for a message (SMPI's option smpi/iprobe)
 REST = 1  # distance of the tags of a second part from those of the first
 
 
-class Everybody:
+class AllArrived:
     """The view of a rank if all ranks have arrived: for schedules that are made before they run.
 
     It replaces `running.Lookout`.
