@@ -125,12 +125,6 @@ def _open_streams() -> None:
         sys.stderr = open(os.devnull, "w")
 
 
-def _unread() -> int:
-    """The reader has closed the output, as `head` does; do not fail again at the exit."""
-    sys.stdout = None
-    return 0
-
-
 def status_of(args: Sequence[str]) -> int:
     """Run the command line; return its exit status."""
     try:
@@ -151,13 +145,11 @@ def status_of(args: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         complain("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        return _unread()
-    except SystemExit as leave:
-        # Click ends so when nobody reads the output.
-        if isinstance(leave.__context__, BrokenPipeError):
-            return _unread()
-        raise
+    except (BrokenPipeError, SystemExit):
+        # Click turns the one into the other. The reader has closed the output, as `head` does; do
+        # not fail again at the exit.
+        sys.stdout = None
+        return 0
     except OSError as error:
         where = f"{error.filename}: " if error.filename else "output: "
         complain(f"{where}{error.strerror or error}")

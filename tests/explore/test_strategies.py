@@ -217,7 +217,7 @@ def test_every_strategy_has_a_line() -> None:
     [
         ({"schedule": "pct:x"}, "--schedule pct:x: expected pct:D"),
         ({"schedule": "radnom"}, "did you mean random?"),
-        ({"schedule": "random:3"}, "expected only random"),
+        ({"schedule": "random:3"}, "expected random without an argument"),
         ({"schedule": "noise:-1"}, "expected noise:PERCENT"),
         ({"replay_schedule": "what"}, "--replay-schedule: expected a schedule"),
         ({"schedule": "urw", "replay_schedule": "default"}, "expected no --schedule"),

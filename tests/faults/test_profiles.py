@@ -245,5 +245,5 @@ def test_replay_refuses_machines_that_change(machine, tmp_path):
     path = machine("[{link: l, latency: {1s: 1s}}]")
     trace = tmp_path / "run.jsonl"
     pysmpi.run(messages, 2, args=([0], 100), platform=path, compute="none", trace=trace)
-    with pytest.raises(UsageError, match="replay: .*two.yaml: expected a machine that does not"):
+    with pytest.raises(UsageError, match="replay: .*two.yaml: expected a machine without profiles"):
         Replay([(str(trace), 0.0)])

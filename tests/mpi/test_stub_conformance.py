@@ -165,6 +165,22 @@ def test_methods_have_the_signature_of_the_stub(name: str, function: ast.Functio
         assert found(plain) == expected(function)
 
 
+# Parameters of lower chapters of MPI than the class that the stub names: checked when called.
+UNTYPED = {("Datatype", "comm"), ("Message", "comm")}
+
+
+@pytest.mark.parametrize(("name", "function"), METHODS)
+def test_parameters_have_a_type_if_the_stub_has_one(name: str, function: ast.FunctionDef) -> None:
+    plain = inspect.unwrap(getattr(getattr(MPI, name), function.name))
+    given = getattr(plain, "__annotations__", {})
+    for argument in [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]:
+        if argument.annotation is None or argument.arg not in given:
+            continue
+        typed = {given[argument.arg], ast.unparse(argument.annotation)}
+        wanted = not function.name.startswith("_") and (name, argument.arg) not in UNTYPED
+        assert not wanted or "Any" not in typed or len(typed) == 1, argument.arg
+
+
 @pytest.mark.parametrize(("name", "member"), PROPERTIES)
 def test_properties_exist(name: str, member: str) -> None:
     cls = getattr(MPI, name)

@@ -115,7 +115,7 @@ def test_time_independent_traces_are_recorded_too(run, tmp_path: Path):
 
 def test_several_traces_are_not_recorded(run):
     path, _ = run
-    with pytest.raises(UsageError, match="found several traces"):
+    with pytest.raises(UsageError, match="expected one trace, got several"):
         Replay([(path, 0.0), (path, 0.0)], platform="graphene").run(Recording())
 
 

@@ -305,12 +305,13 @@ class Handle:
 
     @classmethod
     @mpi.local("19.3.4")
-    def fromhandle(cls, handle: int) -> Any:
+    def fromhandle(cls, handle: int) -> Self:
         """Create object from MPI handle."""
         number = whole(handle)
         if number < 0:
             raise OverflowError(f"handle: {number} is negative")
-        return cls._wrap(cls._lookup(number & _MASK))
+        found: Self = cls._wrap(cls._lookup(number & _MASK))
+        return found
 
     @mpi.local("19.3.4")
     def toint(self) -> int:
@@ -320,9 +321,10 @@ class Handle:
 
     @classmethod
     @mpi.local("19.3.4")
-    def fromint(cls, arg: int, /) -> Any:
+    def fromint(cls, arg: int, /) -> Self:
         """Translate integer handle to object."""
-        return cls._wrap(cls._lookup(whole(arg) & _MASK, "arg"))
+        found: Self = cls._wrap(cls._lookup(whole(arg) & _MASK, "arg"))
+        return found
 
     @mpi.local("19.3.4")
     def py2f(self) -> int:
@@ -331,9 +333,10 @@ class Handle:
 
     @classmethod
     @mpi.local("19.3.4")
-    def f2py(cls, arg: int) -> Any:
+    def f2py(cls, arg: int) -> Self:
         """Translate Fortran handle to object."""
-        return cls._wrap(cls._lookup(whole(arg) & _MASK, "arg"))
+        found: Self = cls._wrap(cls._lookup(whole(arg) & _MASK, "arg"))
+        return found
 
     @mpi.local()
     def free(self) -> None:

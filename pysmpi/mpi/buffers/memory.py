@@ -7,7 +7,7 @@ Addresses are real addresses of this process, so that absolute displacements fro
 from __future__ import annotations
 
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Universe, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
+
+if TYPE_CHECKING:
+    from mpi4py.typing import Buffer
 
 __all__ = ["buffer", "memory", "BottomType", "InPlaceType", "BufferAutomaticType", "BOTTOM",
            "IN_PLACE", "BUFFER_AUTOMATIC", "Alloc_mem", "Free_mem", "Get_address", "Aint_add",
@@ -69,7 +72,7 @@ class buffer:
 
     @staticmethod
     @mpi.local()
-    def frombuffer(obj: Any, readonly: bool = False) -> buffer:
+    def frombuffer(obj: Buffer, readonly: bool = False) -> buffer:
         """Buffer from buffer-like object."""
         exported = acquire(obj, writable=not readonly)
         memory = exported.memory.toreadonly() if readonly else exported.memory

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle as _pickle
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.mpi.base.exceptions import listed
 from pysmpi.mpi.base.ranks import Rank, current
@@ -13,6 +13,9 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.memory import buffer
 from pysmpi.mpi.calls import computing, mpi
 from pysmpi.mpi.internal_errors import touches_program
+
+if TYPE_CHECKING:
+    from mpi4py.typing import Buffer
 
 __all__ = ["Pickle", "pickle"]
 
@@ -28,7 +31,7 @@ class _Settings:
     def __init__(self, dumps: Any = None, loads: Any = None, protocol: int | None = None,
                  threshold: int | None = None) -> None:
         self.dumps = _pickle.dumps if dumps is None else dumps
-        self.loads = _pickle.loads if loads is None else loads
+        self.loads: Callable[..., Any] = _pickle.loads if loads is None else loads
         self.set_protocol(protocol)
         self.set_threshold(threshold)
 
@@ -85,7 +88,7 @@ class Pickle:
 
     @mpi.local()
     @touches_program
-    def loads(self, data: Any) -> Any:
+    def loads(self, data: Buffer) -> Any:
         """Deserialize object from pickle data stream."""
         with computing():
             return self._settings().loads(data)
@@ -113,7 +116,7 @@ class Pickle:
 
     @mpi.local()
     @touches_program
-    def loads_oob(self, data: Any, buffers: Iterable[Any]) -> Any:
+    def loads_oob(self, data: Buffer, buffers: Iterable[Any]) -> Any:
         """Deserialize object from pickle data stream and out-of-band buffers."""
         settings = self._settings()
         parts = None if buffers is None else listed(buffers)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn, Self
 
 from pysmpi.mpi.base import attributes, errhandlers
 from pysmpi.mpi.base.constants import (
@@ -167,12 +168,12 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     # New communicators.
 
     @mpi.collective("7.4.2")
-    def Clone(self) -> Any:
+    def Clone(self) -> Self:
         """Clone a communicator."""
         return self.Dup()
 
     @mpi.collective("7.4.2")
-    def Dup(self, info: Info | None = None) -> Any:
+    def Dup(self, info: Info | None = None) -> Self:
         """Duplicate a communicator."""
         rank = current()
         communicator = self._usable()
@@ -193,13 +194,13 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         return new
 
     @mpi.collective("7.4.2")
-    def Dup_with_info(self, info: Info) -> Any:
+    def Dup_with_info(self, info: Info) -> Self:
         """Duplicate a communicator with hints."""
         check_info(info)
         return self.Dup(info)
 
     @mpi.collective("7.4.2")
-    def Idup(self, info: Info | None = None) -> tuple[Any, Request]:
+    def Idup(self, info: Info | None = None) -> tuple[Self, Request]:
         """Nonblocking duplicate a communicator."""
         rank = current()
         communicator = self._usable()
@@ -216,7 +217,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         return new, Request._of(operation)
 
     @mpi.collective("7.4.2")
-    def Idup_with_info(self, info: Info) -> tuple[Any, Request]:
+    def Idup_with_info(self, info: Info) -> tuple[Self, Request]:
         """Nonblocking duplicate a communicator with hints."""
         check_info(info)
         return self.Idup(info)
@@ -431,7 +432,10 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     @classmethod
     @mpi.local("7.7.2")
     def Create_keyval(
-        cls, copy_fn: Any = None, delete_fn: Any = None, nopython: bool = False
+        cls,
+        copy_fn: Callable[[Comm, int, Any], Any] | None = None,
+        delete_fn: Callable[[Comm, int, Any], None] | None = None,
+        nopython: bool = False,
     ) -> int:
         """Create a new attribute key for communicators."""
         return attributes.create_keyval(cls, copy_fn, delete_fn, nopython)
@@ -444,7 +448,9 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
 
     @classmethod
     @mpi.local("9.3.1")
-    def Create_errhandler(cls, errhandler_fn: Any) -> errhandlers.Errhandler:
+    def Create_errhandler(
+        cls, errhandler_fn: Callable[[Comm, int], None]
+    ) -> errhandlers.Errhandler:
         """Create a new error handler for communicators."""
         return errhandlers.create(cls, errhandler_fn)
 
@@ -464,7 +470,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         errhandlers.call(self, errorcode)
 
     @mpi.collective("11.4.2")
-    def Abort(self, errorcode: int = 0) -> Any:
+    def Abort(self, errorcode: int = 0) -> NoReturn:
         """Terminate the MPI execution environment."""
         self._live()
         current().abort(cint(errorcode))

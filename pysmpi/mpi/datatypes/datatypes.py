@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.mpi.base import attributes as _attributes
 from pysmpi.mpi.base import constants as c
@@ -17,6 +17,9 @@ from pysmpi.mpi.datatypes import predefined as typetable
 from pysmpi.mpi.datatypes import records as typerecords
 from pysmpi.mpi.datatypes.layouts import Layout
 from pysmpi.mpi.datatypes.records import Type
+
+if TYPE_CHECKING:
+    from mpi4py.typing import BufSpec
 
 NAMES: StateSlot[Rank, dict[Type, str]] = StateSlot(Rank, dict)  # given by a rank
 
@@ -362,12 +365,12 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
     # Packing.
 
     @mpi.local("5.2")
-    def Pack(self, inbuf: Any, outbuf: Any, position: int, comm: Any) -> int:
+    def Pack(self, inbuf: BufSpec, outbuf: BufSpec, position: int, comm: Any) -> int:
         """Pack into contiguous memory according to datatype."""
         return packing.pack(self._live(), inbuf, outbuf, whole(position), _live_comm(comm))
 
     @mpi.local("5.2")
-    def Unpack(self, inbuf: Any, position: int, outbuf: Any, comm: Any) -> int:
+    def Unpack(self, inbuf: BufSpec, position: int, outbuf: BufSpec, comm: Any) -> int:
         """Unpack from contiguous memory according to datatype."""
         return packing.unpack(self._live(), inbuf, whole(position), outbuf, _live_comm(comm))
 
@@ -381,7 +384,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         return packing.size(self._live(), whole(count))
 
     @mpi.local("5.3")
-    def Pack_external(self, datarep: str, inbuf: Any, outbuf: Any, position: int) -> int:
+    def Pack_external(self, datarep: str, inbuf: BufSpec, outbuf: BufSpec, position: int) -> int:
         """Pack into contiguous memory according to datatype.
 
         Uses the portable data representation **external32**.
@@ -390,7 +393,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         return packing.pack_external(self._live(), inbuf, outbuf, whole(position))
 
     @mpi.local("5.3")
-    def Unpack_external(self, datarep: str, inbuf: Any, position: int, outbuf: Any) -> int:
+    def Unpack_external(self, datarep: str, inbuf: BufSpec, position: int, outbuf: BufSpec) -> int:
         """Unpack from contiguous memory according to datatype.
 
         Uses the portable data representation **external32**.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base import errhandlers
@@ -100,7 +100,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         filename: PathLike[AnyStr] | str | bytes,
         amode: int = c.MODE_RDONLY,
         info: Info = INFO_NULL,
-    ) -> Any:
+    ) -> Self:
         """Open a file."""
         if not isinstance(comm, Intracomm):
             raise wrong_type("comm", Intracomm, comm)

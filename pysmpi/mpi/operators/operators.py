@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import fail
@@ -22,6 +22,9 @@ from pysmpi.mpi.operators.arithmetic import (
     combine,
     reduce,
 )
+
+if TYPE_CHECKING:
+    from mpi4py.typing import BufSpec
 
 # User-defined operations that may exist at a time in a rank, as in mpi4py.
 MAX_USER_OPERATIONS = 32
@@ -135,7 +138,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
         return self._is_predefined()
 
     @mpi.local("6.9.7")
-    def Reduce_local(self, inbuf: Any, inoutbuf: Any) -> None:
+    def Reduce_local(self, inbuf: BufSpec, inoutbuf: BufSpec) -> None:
         """Apply a reduction operation to local data."""
         source, target = matching(inbuf, inoutbuf)
         operator = self._live()

@@ -29,6 +29,9 @@ from pysmpi.mpi.point_to_point.operations import (
 )
 from pysmpi.mpi.point_to_point.requests import Prequest, Request
 
+if TYPE_CHECKING:
+    from mpi4py.typing import Buffer, BufSpec
+
 __all__ = ["Attach_buffer", "Detach_buffer", "Flush_buffer", "Iflush_buffer"]
 
 PROCESS = "process"  # represents the process among the owners of attached buffers
@@ -124,7 +127,7 @@ class BufferedSends:
         def _live(self) -> Any: ...
 
     @mpi.point_to_point("3.6")
-    def Attach_buffer(self, buf: Any) -> None:
+    def Attach_buffer(self, buf: Buffer | None) -> None:
         """Attach a user-provided buffer for sending in buffered mode."""
         attach(self._live(), buf, self)
 
@@ -144,12 +147,12 @@ class BufferedSends:
         return flush_later(self._live(), self)
 
     @mpi.point_to_point("3.4")
-    def Bsend(self, buf: Any, dest: int, tag: int = 0) -> None:
+    def Bsend(self, buf: BufSpec, dest: int, tag: int = 0) -> None:
         """Blocking send in buffered mode."""
         self._bsend(send_message(buf, dest), dest, tag, False)
 
     @mpi.point_to_point("3.7.2")
-    def Ibsend(self, buf: Any, dest: int, tag: int = 0) -> Request:
+    def Ibsend(self, buf: BufSpec, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in buffered mode."""
         request: Request = self._bsend(send_message(buf, dest), dest, tag, True)
         return request
@@ -166,7 +169,7 @@ class BufferedSends:
         return request
 
     @mpi.point_to_point("3.9")
-    def Bsend_init(self, buf: Any, dest: int, tag: int = 0) -> Request:
+    def Bsend_init(self, buf: BufSpec, dest: int, tag: int = 0) -> Request:
         """Persistent request for a send in buffered mode."""
         rank = current()
         communicator = self._communicator()
@@ -214,7 +217,7 @@ def flush_later(owner: Any, subject: Any) -> Request:
 
 
 @mpi.point_to_point("3.6")
-def Attach_buffer(buf: Any) -> None:
+def Attach_buffer(buf: Buffer | None) -> None:
     """Attach a user-provided buffer for sending in buffered mode."""
     attach(PROCESS, buf)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.kernel.requests import STANDARD, SYNCHRONOUS, Receive, Send
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_COMM, PROC_NULL
@@ -44,6 +44,9 @@ from pysmpi.mpi.point_to_point.operations import (
 )
 from pysmpi.mpi.point_to_point.probing import look_for_message, wait_for_message
 from pysmpi.mpi.point_to_point.requests import Prequest, Request, handle_of
+
+if TYPE_CHECKING:
+    from mpi4py.typing import Buffer, BufSpec
 
 
 def _deprecated() -> None:
@@ -105,24 +108,24 @@ class PointToPoint:
     # Blocking, with buffers.
 
     @mpi.point_to_point("3.2.1")
-    def Send(self, buf: Any, dest: int, tag: int = 0) -> None:
+    def Send(self, buf: BufSpec, dest: int, tag: int = 0) -> None:
         """Blocking send."""
         send_buffer(self, buf, dest, tag, STANDARD)
 
     @mpi.point_to_point("3.4")
-    def Ssend(self, buf: Any, dest: int, tag: int = 0) -> None:
+    def Ssend(self, buf: BufSpec, dest: int, tag: int = 0) -> None:
         """Blocking send in synchronous mode."""
         send_buffer(self, buf, dest, tag, SYNCHRONOUS)
 
     @mpi.point_to_point("3.4")
-    def Rsend(self, buf: Any, dest: int, tag: int = 0) -> None:
+    def Rsend(self, buf: BufSpec, dest: int, tag: int = 0) -> None:
         """Blocking send in ready mode."""
         send_buffer(self, buf, dest, tag, STANDARD)
 
     @mpi.point_to_point("3.2.4")
     def Recv(
         self,
-        buf: Any,
+        buf: BufSpec,
         source: int = ANY_SOURCE,
         tag: int = ANY_TAG,
         status: Status | None = None,
@@ -137,10 +140,10 @@ class PointToPoint:
     @mpi.point_to_point("3.2.7")
     def Sendrecv(
         self,
-        sendbuf: Any,
+        sendbuf: BufSpec,
         dest: int,
         sendtag: int = 0,
-        recvbuf: Any = None,
+        recvbuf: BufSpec | None = None,
         source: int = ANY_SOURCE,
         recvtag: int = ANY_TAG,
         status: Status | None = None,
@@ -157,7 +160,7 @@ class PointToPoint:
     @mpi.point_to_point("3.2.7")
     def Sendrecv_replace(
         self,
-        buf: Any,
+        buf: BufSpec,
         dest: int,
         sendtag: int = 0,
         source: int = ANY_SOURCE,
@@ -186,22 +189,22 @@ class PointToPoint:
         return request
 
     @mpi.point_to_point("3.7.2")
-    def Isend(self, buf: Any, dest: int, tag: int = 0) -> Request:
+    def Isend(self, buf: BufSpec, dest: int, tag: int = 0) -> Request:
         """Non-blocking send."""
         return self._isend(buf, dest, tag, STANDARD)
 
     @mpi.point_to_point("3.7.2")
-    def Issend(self, buf: Any, dest: int, tag: int = 0) -> Request:
+    def Issend(self, buf: BufSpec, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in synchronous mode."""
         return self._isend(buf, dest, tag, SYNCHRONOUS)
 
     @mpi.point_to_point("3.7.2")
-    def Irsend(self, buf: Any, dest: int, tag: int = 0) -> Request:
+    def Irsend(self, buf: BufSpec, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in ready mode."""
         return self._isend(buf, dest, tag, STANDARD)
 
     @mpi.point_to_point("3.7.2")
-    def Irecv(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
+    def Irecv(self, buf: BufSpec, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
         """Non-blocking receive."""
         rank = current()
         message = receive_message(buf, source)
@@ -223,10 +226,10 @@ class PointToPoint:
     @mpi.point_to_point("3.7.2")
     def Isendrecv(
         self,
-        sendbuf: Any,
+        sendbuf: BufSpec,
         dest: int,
         sendtag: int = 0,
-        recvbuf: Any = None,
+        recvbuf: BufSpec | None = None,
         source: int = ANY_SOURCE,
         recvtag: int = ANY_TAG,
     ) -> Request:
@@ -238,7 +241,7 @@ class PointToPoint:
     @mpi.point_to_point("3.7.2")
     def Isendrecv_replace(
         self,
-        buf: Any,
+        buf: BufSpec,
         dest: int,
         sendtag: int = 0,
         source: int = ANY_SOURCE,
@@ -284,22 +287,22 @@ class PointToPoint:
         return request
 
     @mpi.point_to_point("3.9")
-    def Send_init(self, buf: Any, dest: int, tag: int = 0) -> Prequest:
+    def Send_init(self, buf: BufSpec, dest: int, tag: int = 0) -> Prequest:
         """Create a persistent request for a standard send."""
         return self._send_init(buf, dest, tag, STANDARD)
 
     @mpi.point_to_point("3.9")
-    def Ssend_init(self, buf: Any, dest: int, tag: int = 0) -> Request:
+    def Ssend_init(self, buf: BufSpec, dest: int, tag: int = 0) -> Request:
         """Persistent request for a send in synchronous mode."""
         return self._send_init(buf, dest, tag, SYNCHRONOUS)
 
     @mpi.point_to_point("3.9")
-    def Rsend_init(self, buf: Any, dest: int, tag: int = 0) -> Request:
+    def Rsend_init(self, buf: BufSpec, dest: int, tag: int = 0) -> Request:
         """Persistent request for a send in ready mode."""
         return self._send_init(buf, dest, tag, STANDARD)
 
     @mpi.point_to_point("3.9")
-    def Recv_init(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Prequest:
+    def Recv_init(self, buf: BufSpec, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Prequest:
         """Create a persistent request for a receive."""
         rank = current()
         communicator = self._communicator()
@@ -372,7 +375,7 @@ class PointToPoint:
     @mpi.point_to_point("3.2.4")
     def recv(
         self,
-        buf: Any = None,
+        buf: Buffer | None = None,
         source: int = ANY_SOURCE,
         tag: int = ANY_TAG,
         status: Status | None = None,
@@ -397,7 +400,7 @@ class PointToPoint:
         sendobj: Any,
         dest: int,
         sendtag: int = 0,
-        recvbuf: Any = None,
+        recvbuf: Buffer | None = None,
         source: int = ANY_SOURCE,
         recvtag: int = ANY_TAG,
         status: Status | None = None,
@@ -432,7 +435,9 @@ class PointToPoint:
         return self._started(rank, data, len(data), dest, tag, SYNCHRONOUS)
 
     @mpi.point_to_point("3.7.2")
-    def irecv(self, buf: Any = None, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
+    def irecv(
+        self, buf: Buffer | None = None, source: int = ANY_SOURCE, tag: int = ANY_TAG
+    ) -> Request:
         """Non-blocking receive."""
         rank = current()
         buffer, nbytes = object_buffer(buf, source)

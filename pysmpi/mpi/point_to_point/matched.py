@@ -5,7 +5,7 @@ MPI 4.1, section 3.8.2.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pysmpi.kernel.matching import mailbox_of
 from pysmpi.kernel.requests import Send
@@ -19,6 +19,9 @@ from pysmpi.mpi.point_to_point.envelopes import UNLIMITED, ObjectBuffer, new_rec
 from pysmpi.mpi.point_to_point.operations import NoOperation, ReceiveOperation, describe
 from pysmpi.mpi.point_to_point.probing import look_for_message, wait_for_message
 from pysmpi.mpi.point_to_point.requests import Request
+
+if TYPE_CHECKING:
+    from mpi4py.typing import BufSpec
 
 __all__ = ["Message", "MESSAGE_NULL", "MESSAGE_NO_PROC"]
 
@@ -41,7 +44,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
 
     __slots__ = ("ob_buf",)
 
-    def __new__(cls, message: Message | None = None) -> Any:
+    def __new__(cls, message: Message | None = None) -> Self:
         self = object.__new__(cls)
         self._copy(message, "message")
         return self
@@ -54,7 +57,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         source: int = ANY_SOURCE,
         tag: int = ANY_TAG,
         status: Status | None = None,
-    ) -> Any:
+    ) -> Self:
         """Blocking test for a matched message."""
         check_comm(comm)
         if status is not None:
@@ -80,7 +83,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         source: int = ANY_SOURCE,
         tag: int = ANY_TAG,
         status: Status | None = None,
-    ) -> Any:
+    ) -> Self | None:
         """Non-blocking test for a matched message."""
         check_comm(comm)
         if status is not None:
@@ -100,7 +103,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         source: int = ANY_SOURCE,
         tag: int = ANY_TAG,
         status: Status | None = None,
-    ) -> Any:
+    ) -> Self:
         """Blocking test for a matched message."""
         return cls.Probe(comm, source, tag, status)
 
@@ -112,19 +115,19 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         source: int = ANY_SOURCE,
         tag: int = ANY_TAG,
         status: Status | None = None,
-    ) -> Any:
+    ) -> Self | None:
         """Non-blocking test for a matched message."""
         return cls.Iprobe(comm, source, tag, status)
 
     @mpi.point_to_point("3.8.3")
-    def Recv(self, buf: Any, status: Status | None = None) -> None:
+    def Recv(self, buf: BufSpec, status: Status | None = None) -> None:
         """Blocking receive of matched message."""
         if status is not None:
             check_status(status)
         self.Irecv(buf).Wait(status)
 
     @mpi.point_to_point("3.8.3")
-    def Irecv(self, buf: Any) -> Request:
+    def Irecv(self, buf: BufSpec) -> Request:
         """Non-blocking receive of matched message."""
         message = receive(buf, PROC_NULL if self._impl is NO_PROC else 0)
         request = self._receive(message, message.nbytes, None)

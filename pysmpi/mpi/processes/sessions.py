@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pysmpi.mpi.base import errhandlers, options
 from pysmpi.mpi.base.constants import ERR_ARG, ERR_SESSION
@@ -16,6 +16,9 @@ from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.groups.groups import Group, Members, session_classes, world
 from pysmpi.mpi.point_to_point import buffered
 from pysmpi.mpi.point_to_point.requests import Request
+
+if TYPE_CHECKING:
+    from mpi4py.typing import Buffer
 
 __all__ = ["Session", "SESSION_NULL"]
 
@@ -116,7 +119,7 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
     # Memory for buffered sends on communicators that were made from the session.
 
     @mpi.point_to_point("3.6")
-    def Attach_buffer(self, buf: Any) -> None:
+    def Attach_buffer(self, buf: Buffer | None) -> None:
         """Attach a user-provided buffer for sending in buffered mode."""
         buffered.attach(self._live(), buf, self)
 
