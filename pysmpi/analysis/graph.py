@@ -15,28 +15,9 @@ from typing import Final
 
 import numpy as np
 
+from pysmpi.trace import events
 from pysmpi.trace.activity import RunActivity, activity_of, contradiction, read_activity
-from pysmpi.trace.events import (
-    ARRIVE,
-    AWAITED,
-    BACKGROUND,
-    CALL,
-    COMPLETE,
-    DEPART,
-    DETACHED,
-    EAGER,
-    END,
-    ENTER,
-    MAIN,
-    MATCH,
-    PROCESS,
-    RESUME,
-    RETURN,
-    START_RECEIVE,
-    START_SEND,
-    START_WAIT,
-    Floats,
-)
+from pysmpi.trace.events import Floats
 from pysmpi.trace.model import Recording
 
 NONE: Final = -1
@@ -123,7 +104,7 @@ class EventGraph:
         for i in range(count - 1, -1, -1):
             process = self.process[i]
             if process:
-                if self.kind[i] == CALL:
+                if self.kind[i] == events.CALL:
                     following[process] = self.a[i]
                 self.until[i] = following.get(process, NONE)
 
@@ -136,9 +117,9 @@ class EventGraph:
         waiting: dict[int, int] = {}
         for i, process in enumerate(self.process):
             what = kind[i]
-            if what == AWAITED:
+            if what == events.AWAITED:
                 continue
-            if what == PROCESS:
+            if what == events.PROCESS:
                 before[i] = self._begin(i, process, last)
                 main = self.main[self.rank_of[process]]
                 inside[process] = inside.get(main, NONE)
@@ -155,46 +136,46 @@ class EventGraph:
                 if date[i] < date[previous]:
                     date[i] = date[previous]
                 since[i] = latest[process]
-                if what == CALL:
+                if what == events.CALL:
                     inside[process] = latest[process] = a[i]
                     site[i] = NONE
-                elif what == RETURN:
+                elif what == events.RETURN:
                     site[i] = inside[process]
                     inside[process] = NONE
                 else:
                     site[i] = inside[process]
-            if what == START_SEND:
+            if what == events.START_SEND:
                 self.sends[a[i]] = i
-            elif what == START_RECEIVE:
+            elif what == events.START_RECEIVE:
                 self.receives[a[i]] = i
-            elif what == MATCH:
+            elif what == events.MATCH:
                 receive = int(b[i])
                 self.message_of[receive] = a[i]
                 self.receive_of[a[i]] = receive
-            elif what == DEPART:
+            elif what == events.DEPART:
                 self.departs[a[i]] = i
                 binding[i] = self._poster(a[i])
                 if binding[i] != NONE:
                     date[i] = date[binding[i]]
-            elif what == ARRIVE:
+            elif what == events.ARRIVE:
                 self.arrives[a[i]] = i
                 binding[i] = self.departs[a[i]]
-            elif what == COMPLETE:
+            elif what == events.COMPLETE:
                 self.completes[a[i]] = i
                 binding[i] = self._completion(i, a[i])
-            elif what == START_WAIT:
+            elif what == events.START_WAIT:
                 waiting[process] = i
-            elif what == RESUME:
+            elif what == events.RESUME:
                 binding[i] = self._waker(i, last)
                 begun = waiting.get(process, before[i])
                 cause = a[i]
                 rank = self._waker_rank(i)
                 self.waits.append(GraphWait(process, date[begun], date[i], site[i], cause, rank))
-            elif what == ENTER:
+            elif what == events.ENTER:
                 self.entered.setdefault((a[i], int(b[i])), []).append(i)
                 self._entering[process] = a[i]
                 self._enters[process, a[i]] = i
-            elif what == END:
+            elif what == events.END:
                 if self.last == NONE or date[i] > date[self.last]:
                     self.last = i
 
@@ -202,7 +183,7 @@ class EventGraph:
         """The row of the parent after which a process begins."""
         rank = self.rank_of[process] = self.a[row]
         kind = self.kind_of[process] = int(self.b[row])
-        if kind == MAIN:
+        if kind == events.MAIN:
             self.main[rank] = process
             return NONE
         if rank not in self.main:
@@ -217,7 +198,7 @@ class EventGraph:
         """The row that let a message leave: its posting, or that of its receive."""
         send = self.sends.get(message, NONE)
         receive = self.receives.get(self.receive_of.get(message, NONE), NONE)
-        if receive == NONE or (self.modes.get(message, 0) & EAGER):
+        if receive == NONE or (self.modes.get(message, 0) & events.EAGER):
             return send
         if send == NONE or self.date[receive] > self.date[send]:
             return receive
@@ -277,7 +258,7 @@ class EventGraph:
 
     def in_call(self, row: int) -> bool:
         """Whether the time before a row was in an MPI call, or a process in the background."""
-        return self.site[row] != NONE or self.kind_of.get(self.process[row]) == BACKGROUND
+        return self.site[row] != NONE or self.kind_of.get(self.process[row]) == events.BACKGROUND
 
     def evaluate(self, scales: Scales | None = None) -> Floats:
         """The dates (s) of all rows with other durations.
@@ -299,16 +280,17 @@ class EventGraph:
         overhead, latency_scale, transfer = scales.overhead, scales.latency, scales.transfer
         lines = scales.lines
         for i, what in enumerate(kind):
-            if what == AWAITED:
+            if what == events.AWAITED:
                 awaited[process[i]].append(a[i])
-            elif what == DEPART:
+            elif what == events.DEPART:
                 message = a[i]
                 start = new[self.sends[message]] if message in self.sends else 0.0
                 receive = self.receives.get(self.receive_of.get(message, NONE), NONE)
-                if receive != NONE and receive < i and not self.modes.get(message, 0) & EAGER:
+                eager = self.modes.get(message, 0) & events.EAGER
+                if receive != NONE and receive < i and not eager:
                     start = max(start, new[receive])
                 new[i] = start
-            elif what == ARRIVE:
+            elif what == events.ARRIVE:
                 depart = binding[i]
                 lasted = date[i] - date[depart]
                 latency = min(lasted, b[depart])
@@ -320,9 +302,9 @@ class EventGraph:
                     + alone * transfer * factor
                     + (lasted - latency - alone) * contention * factor
                 )
-            elif what == COMPLETE:
+            elif what == events.COMPLETE:
                 new[i] = self._completed(i, new, latency_scale, transfer)
-            elif what == MATCH:
+            elif what == events.MATCH:
                 new[i] = date[i]
             else:
                 mine = process[i]
@@ -335,7 +317,7 @@ class EventGraph:
                     done = self.completes.get(order, NONE) if order > 0 else NONE
                     if NONE != done < i and new[done] > start:
                         start = new[done]
-                if what == RESUME:
+                if what == events.RESUME:
                     cause = binding[i]
                     if cause == previous:  # a timer
                         new[i] = max(start, new[previous] + date[i] - date[previous])
@@ -348,13 +330,13 @@ class EventGraph:
                     lasted *= compute[mine]
                     if lines:
                         lasted *= lines.get(self.until[i], 1.0)
-                elif what == START_SEND:
+                elif what == events.START_SEND:
                     cost = min(lasted, x[i])
                     lasted += cost * (overhead - 1.0)
-                elif kind[previous] == RESUME or kind[previous] == START_WAIT:
+                elif kind[previous] == events.RESUME or kind[previous] == events.START_WAIT:
                     lasted *= overhead
                 new[i] = start + lasted
-                if what == START_WAIT:
+                if what == events.START_WAIT:
                     # For one of several, only the one that came counts.
                     awaited[mine] = []
                     if a[i] == 0:
@@ -364,7 +346,7 @@ class EventGraph:
     def makespan(self, scales: Scales | None = None) -> float:
         """The predicted time (s) of the run with other durations."""
         dates = self.evaluate(scales)
-        ends = [dates[i] for i, what in enumerate(self.kind) if what == END]
+        ends = [dates[i] for i, what in enumerate(self.kind) if what == events.END]
         return float(max(ends, default=0.0))
 
     def _completed(self, row: int, new: list[float], latency: float, transfer: float) -> float:
@@ -375,7 +357,7 @@ class EventGraph:
         found = new[cause]
         lasted = self.date[row] - self.date[cause]
         if lasted > 0.0:
-            found += lasted * (latency if self.kind[cause] == START_SEND else transfer)
+            found += lasted * (latency if self.kind[cause] == events.START_SEND else transfer)
         if order in self.receives:
             found = max(found, new[self.receives[order]])
             arrive = self.arrives.get(self.message_of.get(order, NONE), NONE)
@@ -398,7 +380,7 @@ class EventGraph:
 
     def latest(self, row: int) -> int:
         """The call that a row begins, or the latest before it."""
-        return self.a[row] if self.kind[row] == CALL else self.since[row]
+        return self.a[row] if self.kind[row] == events.CALL else self.since[row]
 
     def entered_at(self, site: int) -> bool:
         """Whether ranks enter collective operations at a call site."""
@@ -409,7 +391,7 @@ class EventGraph:
 
     def detached(self, message: int) -> bool:
         """Whether the sender of a message did not wait for it."""
-        return bool(self.modes.get(message, 0) & DETACHED)
+        return bool(self.modes.get(message, 0) & events.DETACHED)
 
 
 def graph_of(recording: Recording) -> EventGraph:

@@ -12,30 +12,8 @@ from greenlet import getcurrent
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Envelope, KernelRequest, Receive, Send, Transfer
 from pysmpi.mpi.base.ranks import Fiber
-from pysmpi.trace.events import (
-    ARRIVE,
-    AWAITED,
-    BACKGROUND,
-    CALL,
-    COMPLETE,
-    DEPART,
-    DETACHED,
-    EAGER,
-    END,
-    ENTER,
-    MAIN,
-    MATCH,
-    ONE_SIDED,
-    PROCESS,
-    RESUME,
-    RETURN,
-    START_RECEIVE,
-    START_SEND,
-    START_WAIT,
-    EventRows,
-    MessageRows,
-    TracedRoute,
-)
+from pysmpi.trace import events
+from pysmpi.trace.events import EventRows, MessageRows, TracedRoute
 
 if TYPE_CHECKING:
     from pysmpi.mpi.calls import MpiCall
@@ -86,8 +64,8 @@ class EventRecorder:
     def finish(self, ends: Sequence[tuple[Process, float, int]]) -> None:
         """The run is over: main process, date and exit status of each rank."""
         for process, date, status in ends:
-            self._add(END, self._processes.get(process) or self._meet(process, 0.0), date, 0, 0,
-                      status)  # fmt: skip
+            number = self._processes.get(process) or self._meet(process, 0.0)
+            self._add(events.END, number, date, 0, 0, status)
         self.flush()
 
     def flush(self) -> None:
@@ -122,11 +100,12 @@ class EventRecorder:
         kind = self.stage.kind_of(process)
         number = self._processes[process] = len(self._processes) + 1
         collective = 0
-        if kind == BACKGROUND:
+        if kind == events.BACKGROUND:
             collective = self.stage.collective_of(process)
         if process.purpose is not None:
             self._purposes[process.purpose] = number
-        self._add(PROCESS, number, 0.0 if kind == MAIN else now, process.pid, kind, collective)
+        begun = 0.0 if kind == events.MAIN else now
+        self._add(events.PROCESS, number, begun, process.pid, kind, collective)
         return number
 
     # Events of the boundary of calls.
@@ -143,14 +122,14 @@ class EventRecorder:
         """A process begins a call; its compute is billed."""
         number = self._open[process] = self.stage.call_of(process)
         now = process.engine.now
-        self._add(CALL, self._number(process, now), now + process.debt, number, 0, 0)
+        self._add(events.CALL, self._number(process, now), now + process.debt, number, 0, 0)
 
     def end(self, process: Process) -> None:
         """A process ends its call."""
         number = self._open.pop(process, None)
         if number is not None:
             date = process.engine.now + process.debt
-            self._add(RETURN, self._processes[process], date, number, 0, 0)
+            self._add(events.RETURN, self._processes[process], date, number, 0, 0)
 
     def collective_entered(self, contribution: Any, rank: Any) -> None:
         """A rank enters a collective operation."""
@@ -161,17 +140,17 @@ class EventRecorder:
     def sleep(self, process: Process) -> None:
         """A process sleeps from now on."""
         now = process.engine.now
-        self._add(START_WAIT, self._number(process, now), now, 1, 0, 0)
+        self._add(events.START_WAIT, self._number(process, now), now, 1, 0, 0)
 
     def wake(self, process: Process) -> None:
         """It sleeps no more."""
         now = process.engine.now
-        self._add(RESUME, self._number(process, now), now, 0, -1, 0)
+        self._add(events.RESUME, self._number(process, now), now, 0, -1, 0)
 
     def enter(self, process: Process, number: int, context: int) -> None:
         """A process enters collective call `number` of a context."""
         now = process.engine.now
-        self._add(ENTER, self._number(process, now), now + process.debt, number, context, 0)
+        self._add(events.ENTER, self._number(process, now), now + process.debt, number, context, 0)
 
     # Events of the kernel.
 
@@ -183,13 +162,13 @@ class EventRecorder:
             collective = self.stage.collective_of(process)
             if collective:
                 self._collectives[request] = collective
-            self._add(START_SEND, number, now, order, request.nbytes, request.start_cost)
+            self._add(events.START_SEND, number, now, order, request.nbytes, request.start_cost)
         elif isinstance(request, Receive):
-            self._add(START_RECEIVE, number, now, order, request.nbytes, 0)
+            self._add(events.START_RECEIVE, number, now, order, request.nbytes, 0)
 
     def message_matched(self, send: Send, receive: Receive, now: float) -> None:
         """A message and a receive match."""
-        self._add(MATCH, 0, now, send.order, receive.order, 0)
+        self._add(events.MATCH, 0, now, send.order, receive.order, 0)
 
     def flow_started(self, send: Send, now: float) -> None:
         """The bytes of a message leave."""
@@ -213,24 +192,24 @@ class EventRecorder:
                 rate = min(rate, one.capacity / weight)
             alone = plan.volume / plan.factor / rate
         destination = send.context.members[send.destination].pid
-        mode = (EAGER if send.eager else 0) | (DETACHED if send.detached else 0)
+        mode = (events.EAGER if send.eager else 0) | (events.DETACHED if send.detached else 0)
         if isinstance(send, Transfer):
-            mode |= ONE_SIDED
+            mode |= events.ONE_SIDED
         self._messages.extend(
             (send.order, stage.source(send), destination, send.tag, send.nbytes, route, mode,
              communicator, self._collectives.pop(send, 0))
         )  # fmt: skip
-        self._add(DEPART, 0, now, send.order, plan.latency, alone)
+        self._add(events.DEPART, 0, now, send.order, plan.latency, alone)
 
     def flow_ended(self, send: Send, now: float) -> None:
         """The last byte of a message has arrived."""
         self._arrived = send.order, now
-        self._add(ARRIVE, 0, now, send.order, 0, 0)
+        self._add(events.ARRIVE, 0, now, send.order, 0, 0)
 
     def request_completed(self, request: KernelRequest, now: float) -> None:
         """A message or a receive is complete."""
         if isinstance(request, Envelope):
-            self._add(COMPLETE, 0, now, request.order, 0, 0)
+            self._add(events.COMPLETE, 0, now, request.order, 0, 0)
 
     def wait_begun(
         self, process: Process, requests: list[KernelRequest], all: bool, now: float
@@ -246,9 +225,9 @@ class EventRecorder:
                 if purpose is not None:
                     awaited.append(-1 - purpose)
         rows = self._rows
-        rows.extend((START_WAIT, number, now, 1 if all else 0, len(awaited), 0))
+        rows.extend((events.START_WAIT, number, now, 1 if all else 0, len(awaited), 0))
         for one in awaited:
-            rows.extend((AWAITED, number, now, one, 0, 0))
+            rows.extend((events.AWAITED, number, now, one, 0, 0))
         if len(rows) >= ROWS * _COLUMNS:
             self.flush()
 
@@ -273,6 +252,6 @@ class EventRecorder:
                     order, date = self._arrived
                     if date == now:
                         cause = order
-        self._add(RESUME, number, now, cause, by, message)
+        self._add(events.RESUME, number, now, cause, by, message)
 
 

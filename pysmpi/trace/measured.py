@@ -12,31 +12,8 @@ from collections import deque
 
 import numpy as np
 
-from pysmpi.trace.events import (
-    ARRIVE,
-    AWAITED,
-    CALL,
-    COLLECTIVE,
-    COMPLETE,
-    DEPART,
-    EAGER,
-    END,
-    ENTER,
-    MAIN,
-    MATCH,
-    PROCESS,
-    RECEIVE,
-    RESUME,
-    RETURN,
-    SEND,
-    START_RECEIVE,
-    START_SEND,
-    START_WAIT,
-    WAIT,
-    EventRows,
-    MessageRows,
-    TracedCall,
-)
+from pysmpi.trace import events
+from pysmpi.trace.events import EventRows, MessageRows, TracedCall
 from pysmpi.trace.model import Recording
 
 # Events of one date: arrivals, then what ranks do, then departures.
@@ -106,26 +83,26 @@ class _Measured:
         self.rows.sort()
         columns = list(zip(*self.rows)) or [()] * 8
         date, _, _, kind, process, a, b, x = columns
-        events = EventRows(
+        rows = EventRows(
             np.array(kind, np.int64), np.array(process, np.int64), np.array(date, np.float64),
             np.array(a, np.int64), np.array(b, np.float64), np.array(x, np.float64),
         )  # fmt: skip
         table = np.array(self.messages, np.int64).reshape(-1, len(MessageRows._fields))
-        return events, MessageRows(*np.ascontiguousarray(table.T))
+        return rows, MessageRows(*np.ascontiguousarray(table.T))
 
     def post(self, call: TracedCall) -> None:
         """The messages and collective calls that a call begins, and the waits that it ends."""
         communicators = self.recording.communicators
         for one in call.operations:
             kind = one[0]
-            if kind == SEND:
+            if kind == events.SEND:
                 _, number, context, _, destination, tag, nbytes, *_ = one
                 of = communicators[context]
                 send = _Envelope(number, call.rank, nbytes, tag, call.start, of.communicator)
                 key = context, call.rank, of.members[destination], tag
                 self.sends.setdefault(key, deque()).append(send)
                 self.open[number] = send
-            elif kind == RECEIVE:
+            elif kind == events.RECEIVE:
                 _, number, context, source, _, tag, _, *match = one
                 if match:
                     source, tag, _ = match
@@ -138,42 +115,42 @@ class _Measured:
                 receive = _Envelope(number, call.rank, -1, tag, call.start, of.communicator)
                 self.receives.append(((context, of.members[source], call.rank, tag), receive))
                 self.open[number] = receive
-            elif kind == WAIT:
+            elif kind == events.WAIT:
                 for number in one[1]:
                     if number in self.open:
                         self.open[number].ended = call.end
-            elif kind == COLLECTIVE:
+            elif kind == events.COLLECTIVE:
                 self.last[one[1]] = max(self.last.get(one[1], (-1.0, -1)), (call.start, call.rank))
 
     def live(self, rank: int, calls: list[TracedCall]) -> None:
         """The events of a rank."""
         process = rank + 1
-        self.add(_RANK, PROCESS, process, 0.0, rank, MAIN)
+        self.add(_RANK, events.PROCESS, process, 0.0, rank, events.MAIN)
         now = 0.0
         for call in calls:
             start = max(call.start, now)
             now = max(call.end, start)
             if not call.name:
                 continue
-            self.add(_RANK, CALL, process, start, call.number)
+            self.add(_RANK, events.CALL, process, start, call.number)
             awaited: list[_Envelope] = []
             entered = 0
             for one in call.operations:
                 kind = one[0]
-                known = self.open.get(one[1]) if kind in (SEND, RECEIVE) else None
+                known = self.open.get(one[1]) if kind in (events.SEND, events.RECEIVE) else None
                 if known is not None:
-                    what = START_SEND if kind == SEND else START_RECEIVE
+                    what = events.START_SEND if kind == events.SEND else events.START_RECEIVE
                     self.add(_RANK, what, process, start, known.number, max(0, known.nbytes))
-                elif kind == WAIT:
+                elif kind == events.WAIT:
                     awaited += [self.open[number] for number in one[1] if number in self.open]
-                elif kind == COLLECTIVE and not one[4]:
+                elif kind == events.COLLECTIVE and not one[4]:
                     entered = one[1]
-                    self.add(_RANK, ENTER, process, start, entered, one[2])
+                    self.add(_RANK, events.ENTER, process, start, entered, one[2])
             if now > start:
                 self.wait(process, start, now, awaited, entered)
-            self.add(_RANK, RETURN, process, now, call.number)
+            self.add(_RANK, events.RETURN, process, now, call.number)
         ends = self.recording.ends
-        self.add(_RANK, END, process, max(now, ends[rank] if rank < len(ends) else 0.0))
+        self.add(_RANK, events.END, process, max(now, ends[rank] if rank < len(ends) else 0.0))
 
     def wait(
         self, process: int, start: float, end: float, awaited: list[_Envelope], entered: int
@@ -183,15 +160,15 @@ class _Measured:
         if matched:
             # That whose other end was posted last has ended the wait.
             cause = max(matched, key=lambda one: one.partner.posted if one.partner else 0.0)
-            self.add(_RANK, START_WAIT, process, start, 1, len(matched))
+            self.add(_RANK, events.START_WAIT, process, start, 1, len(matched))
             for one in matched:
-                self.add(_RANK, AWAITED, process, start, one.number)
-            self.add(_RANK, RESUME, process, end, cause.number, -1)
+                self.add(_RANK, events.AWAITED, process, start, one.number)
+            self.add(_RANK, events.RESUME, process, end, cause.number, -1)
         elif entered:
             date, rank = self.last[entered]
             if rank + 1 != process and start < date <= end:
-                self.add(_RANK, START_WAIT, process, start, 1)
-                self.add(_RANK, RESUME, process, end, 0, rank + 1)
+                self.add(_RANK, events.START_WAIT, process, start, 1)
+                self.add(_RANK, events.RESUME, process, end, 0, rank + 1)
 
     def carry(self, send: _Envelope, receive: _Envelope) -> None:
         """The way of a message."""
@@ -199,14 +176,15 @@ class _Measured:
         eager = done < receive.posted
         begun = send.posted if eager else max(send.posted, receive.posted)
         arrived = max(begun, receive.posted if receive.ended is None else receive.ended)
-        self.add(_AFTER, MATCH, 0, max(send.posted, receive.posted), send.number, receive.number)
-        self.add(_AFTER, DEPART, 0, begun, send.number, 0.0, arrived - begun)
+        posted = max(send.posted, receive.posted)
+        self.add(_AFTER, events.MATCH, 0, posted, send.number, receive.number)
+        self.add(_AFTER, events.DEPART, 0, begun, send.number, 0.0, arrived - begun)
         phase = _BEFORE if arrived > begun else _LAST
-        self.add(phase, ARRIVE, 0, arrived, send.number)
-        self.add(phase, COMPLETE, 0, arrived, receive.number)
-        self.add(_BEFORE if done > send.posted else _LAST, COMPLETE, 0, done, send.number)
+        self.add(phase, events.ARRIVE, 0, arrived, send.number)
+        self.add(phase, events.COMPLETE, 0, arrived, receive.number)
+        self.add(_BEFORE if done > send.posted else _LAST, events.COMPLETE, 0, done, send.number)
         self.messages.append(
-            (send.number, send.rank, receive.rank, send.tag, send.nbytes, 0, EAGER if eager else 0,
-             send.communicator, 0)
+            (send.number, send.rank, receive.rank, send.tag, send.nbytes, 0,
+             events.EAGER if eager else 0, send.communicator, 0)
         )  # fmt: skip
 

@@ -5,26 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pysmpi.trace.events import (
-    ARRIVE,
-    BACKGROUND,
-    CALL,
-    DEPART,
-    ENTER,
-    MAIN,
-    MATCH,
-    ONE_SIDED,
-    PROCESS,
-    RESUME,
-    RETURN,
-    START_RECEIVE,
-    START_SEND,
-    START_WAIT,
-    EventRows,
-    MessageRows,
-    TracedMessage,
-    TracedWait,
-)
+from pysmpi.trace import events
+from pysmpi.trace.events import EventRows, MessageRows, TracedMessage, TracedWait
 
 
 class _Process:
@@ -78,38 +60,38 @@ class Derivation:
         processes = self._processes
         columns: list[list[Any]] = [column.tolist() for column in rows]
         for kind, number, date, a, b, x in zip(*columns):
-            if kind == CALL:
+            if kind == events.CALL:
                 process = processes[number]
                 process.call, process.collective = a, 0
-            elif kind == RETURN:
+            elif kind == events.RETURN:
                 processes[number].call = 0
-            elif kind == ENTER:
+            elif kind == events.ENTER:
                 processes[number].collective = a
-            elif kind == START_WAIT:
+            elif kind == events.START_WAIT:
                 processes[number].since = date
-            elif kind == RESUME:
+            elif kind == events.RESUME:
                 if self._wait is not None:
                     self._resumed(processes[number], date, a, int(x))
-            elif kind == PROCESS:
-                call = self._main[a].call if int(b) == BACKGROUND and a in self._main else 0
+            elif kind == events.PROCESS:
+                call = self._main[a].call if int(b) == events.BACKGROUND and a in self._main else 0
                 found = processes[number] = _Process(a, int(b), call, int(x))
-                if int(b) == MAIN:
+                if int(b) == events.MAIN:
                     self._main[a] = found
             elif not transfers:
                 continue
-            elif kind == START_SEND:
+            elif kind == events.START_SEND:
                 self._posted[a] = date, processes[number].call
-            elif kind == START_RECEIVE:
+            elif kind == events.START_RECEIVE:
                 self._ready[a] = date, processes[number].call
-            elif kind == MATCH:
+            elif kind == events.MATCH:
                 self._receives[a] = int(b)
                 landed = self._landed.pop(a, None)
                 if landed is not None:
                     self._arrive(a, landed)
-            elif kind == DEPART:
+            elif kind == events.DEPART:
                 self._departed[a] = date
-            elif kind == ARRIVE:
-                if a in self._receives or (a in self._rows and self._rows[a][6] & ONE_SIDED):
+            elif kind == events.ARRIVE:
+                if a in self._receives or (a in self._rows and self._rows[a][6] & events.ONE_SIDED):
                     self._arrive(a, date)
                 else:
                     self._landed[a] = date  # an eager message waits for its receive
