@@ -132,7 +132,7 @@ def test_what_cannot_be_converted(recording, tmp_path):
         convert(str(recording), str(tmp_path / "out.csv"), "xyz")
     lines = recording.read_text().splitlines(keepends=True)
     (tmp_path / "wrong.jsonl").write_text("".join(lines[:3]) + '["call",1]\n')
-    with pytest.raises(UsageError, match="wrong.jsonl, line 4: found "):
+    with pytest.raises(UsageError, match="wrong.jsonl, line 4: expected a record"):
         convert(str(tmp_path / "wrong.jsonl"), str(tmp_path / "out.csv"))
     assert [path.name for path in tmp_path.iterdir()] == ["wrong.jsonl"]
 
