@@ -524,7 +524,9 @@ class RecordedPlayer:
     def _check(self, context: Context, peer: int, tag: int, nbytes: int) -> None:
         known = -1_000_000_007
         if type(peer) is not int or not (0 <= peer < len(context.members) or peer == known):
-            raise Wrong(f"expected one of {len(context.members)} ranks of a communicator, got {peer!r}")
+            raise Wrong(
+                f"expected one of {len(context.members)} ranks of a communicator, got {peer!r}"
+            )
         if type(tag) is not int or not (0 <= tag < 1 << 32 or tag == known):
             raise Wrong(f"found tag {tag!r}")
         if type(nbytes) is not int or not 0 <= nbytes < 1 << 63:
@@ -596,7 +598,9 @@ class RecordedPlayer:
         _check_tag(tag)
         _check_steps(schedule, len(fitting.members))
         if type(rank) is not int or not 0 <= rank < len(fitting.members):
-            raise Wrong(f"expected one of {len(fitting.members)} ranks of a communicator, got {rank!r}")
+            raise Wrong(
+                f"expected one of {len(fitting.members)} ranks of a communicator, got {rank!r}"
+            )
         schedule.slots = sum(code in (ISEND, IRECV) for code in codes)
         self._next += 1
         if self.instance.recorder is not None:

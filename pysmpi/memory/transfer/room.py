@@ -99,7 +99,7 @@ class Room:
                         cache.bandwidth, f"L{cache.level} {group}"
                     )
 
-    # Places of messages.
+    # Where messages are.
 
     def of(self, slot: int, core: int) -> Buffers:
         """The buffers of the ranks on a slot."""
