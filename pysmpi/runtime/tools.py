@@ -382,7 +382,7 @@ def _under_pydevd(patches: Patches) -> None:
     owners: dict[int, Any] = {}  # of the frames of the other ranks
     selected: list[Any] = []  # the rank of the frame in which an expression is evaluated
 
-    def do_wait_suspend(self: object, thread: object, *args: object, **kwargs: object) -> Any:
+    def do_wait_suspend(self: object, thread: Any, *args: object, **kwargs: object) -> Any:
         fiber: Any = getcurrent()
         rank = getattr(fiber, "rank", None)
         if rank is None or rank.program is None:
