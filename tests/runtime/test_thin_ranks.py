@@ -4,6 +4,7 @@ import subprocess
 import sys
 import weakref
 
+import greenlet
 import pytest
 
 import pysmpi
@@ -118,3 +119,24 @@ def test_a_rank_that_never_begins_is_stopped():
     states = [rank["state"] for rank in caught.value.result.ranks]
     assert states == ["stopped", "stopped", "stopped"]
     assert caught.value.result.exit_status == 7
+
+
+WAITING = """
+from mpi4py import MPI
+from pysmpi.mpi.base.ranks import current
+if MPI.COMM_WORLD.rank:
+    print(current().universe.ranks[0].fiber._stack_saved)
+MPI.COMM_WORLD.Barrier()
+"""
+
+
+def test_a_switch_copies_no_stack_of_nested_interpreters(tmp_path):
+    """The program of a rank runs in the interpreter loop that its greenlet began."""
+    hub = greenlet.getcurrent()
+    nested = greenlet.greenlet(lambda: exec("hub.switch()", {"hub": hub}))
+    nested.switch()
+    program = tmp_path / "waiting.py"
+    program.write_text(WAITING)
+    command = [sys.executable, "-m", "pysmpi", "run", "-n", "2", "--quiet", str(program)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert 0 < int(found.stdout) < nested._stack_saved
