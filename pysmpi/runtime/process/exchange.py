@@ -315,7 +315,7 @@ class Exchange:
                 present += 1
                 if name in shared:
                     found += 1
-            elif shared.get(name) is module:
+            elif shared.get(name, MISSING) is module:
                 found += 1
             else:
                 return True
