@@ -52,8 +52,7 @@ def from_graph(
     over its edges: the name of an attribute (1 if an edge has none), or a function, as in networkx.
     Raises UsageError with the vertex or edge for invalid graphs.
     """
-    if graph.is_multigraph():
-        raise UsageError(f"{name}: expected one edge between two vertices, got a multigraph")
+    _check_single(graph, name)
     zone = ZoneDef("_world_", "full" if weight is not None else "dijkstra", where=name)
     names: dict[Hashable, str] = {}
     for vertex, data in graph.nodes(data=True):
@@ -88,6 +87,21 @@ def from_graph(
     else:
         _add_lightest(graph, weight, names, cables, zone)
     return construct(PlatformDef(name, zone, name, "made from a graph"))
+
+
+def _check_single(graph: nx.Graph, name: str) -> None:
+    """UsageError if a multigraph has two edges between two vertices."""
+    if not graph.is_multigraph():
+        return
+    seen: set[Hashable] = set()
+    for one, other in graph.edges():
+        pair = (one, other) if graph.is_directed() else frozenset((one, other))
+        if pair in seen:
+            raise UsageError(
+                f"{name}: expected one edge between two vertices, got several between {one!r} and "
+                f"{other!r}"
+            )
+        seen.add(pair)
 
 
 def _add_lightest(

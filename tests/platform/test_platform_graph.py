@@ -295,3 +295,31 @@ def test_trees_stand_in_rows_and_meshes_do_not(tmp_path):
     platform = cluster(tmp_path, 8, "kind: torus, dimensions: [2, 4]")
     assert levels(to_graph(platform)) == {}
     assert draw(platform) == draw(platform)
+
+
+def test_the_graph_of_a_machine_is_a_machine_again():
+    """Between all hosts the same latency and the same narrowest link."""
+    from pysmpi.platform import load
+
+    graphene = load("graphene")
+    again = from_graph(to_graph(graphene))
+    assert [host.name for host in again.hosts] == [host.name for host in graphene.hosts]
+    for one, other in ((0, 1), (0, 38), (38, 39), (0, 100), (143, 74)):
+        routes = [
+            machine.route(machine.host(f"graphene-{one}"), machine.host(f"graphene-{other}"))
+            for machine in (graphene, again)
+        ]
+        assert routes[0].latency == pytest.approx(routes[1].latency)
+        narrowest = [min(link.bandwidth for link in route.links) for route in routes]
+        assert narrowest[0] == narrowest[1]
+
+
+def test_parallel_edges_are_refused():
+    import networkx as nx
+
+    graph = nx.MultiGraph()
+    graph.add_edge("a", "b", bandwidth="1GBps")
+    assert len(from_graph(graph).hosts) == 2
+    graph.add_edge("b", "a", bandwidth="1GBps")
+    with pytest.raises(UsageError, match="got several between 'a' and 'b'|between 'b' and 'a'"):
+        from_graph(graph)
