@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
 import pytest
@@ -32,8 +32,9 @@ from pysmpi.pytest_plugin.examples import Example, Pause
 from pysmpi.pytest_plugin.outcomes import ItemOutcome
 from pysmpi.runtime.deadlock import DeadlockReport, find_deadlock, table
 from pysmpi.runtime.job import Job
-from pysmpi.runtime.loader import RankProgram
+from pysmpi.runtime.loader import RankProgram, install_main
 from pysmpi.runtime.options import Options, check, check_names
+from pysmpi.runtime.rank_environment import here
 from pysmpi.runtime.result import Result
 from pysmpi.runtime.simulation import RankState, Simulation
 
@@ -75,6 +76,12 @@ class _Program(RankProgram):
         self.world = world
 
     def run(self) -> None:
+        environment = here()
+        assert environment is not None
+        # As under mpiexec, each rank has the module with which pytest began.
+        module = ModuleType("__main__")
+        vars(module).update(self.world.main)
+        install_main(environment, module)
         worker.live(self.world, ranks.current().index)
 
 
@@ -102,6 +109,7 @@ class LivingWorld:
         self.job = _Job(_Program(self), options)
         self.job.world = self
         self.directory = str(config.invocation_params.dir)
+        self.main = dict(vars(sys.modules["__main__"]))
         self.hub = greenlet(self._live)
         self.caller: Any = None
         self.result: Result | None = None

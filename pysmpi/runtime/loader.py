@@ -24,7 +24,7 @@ from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.runtime.python_flags import PythonFlags, parse_flags
-from pysmpi.runtime.rank_environment import here
+from pysmpi.runtime.rank_environment import RankEnvironment, here
 
 _NOT_PROGRAMS = ("mpi4py", "pysmpi")  # packages with modules that stay shared under `-m`
 
@@ -80,6 +80,14 @@ class FunctionProgram(RankProgram):
         return self.function(*self.args, **self.kwargs)
 
 
+def install_main(environment: RankEnvironment, module: ModuleType) -> None:
+    """Let a module be `__main__` of the running rank."""
+    if "__main__" not in sys.modules:
+        # The table of modules need not be searched for what the rank has added.
+        environment.state.modules["__main__"] = module
+    sys.modules["__main__"] = module
+
+
 class _MainProgram(RankProgram):
     """A program that is a module `__main__`."""
 
@@ -105,10 +113,7 @@ class _MainProgram(RankProgram):
         if self.file is not None:
             namespace["__file__"] = self.file
             namespace["__cached__"] = self.cached
-        if "__main__" not in sys.modules:
-            # The table of modules need not be searched for what the rank has added.
-            environment.state.modules["__main__"] = module
-        sys.modules["__main__"] = module
+        install_main(environment, module)
         if self.starting is not None:
             self.starting(self.code)
         # Like `exec`, but without a C frame, which each switch of ranks would copy.

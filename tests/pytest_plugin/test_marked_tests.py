@@ -19,6 +19,8 @@ def test_numbers_of_ranks_and_modules_of_their_own(pytester: pytest.Pytester) ->
     result = outcomes(
         pytester,
         """
+        import sys
+
         import pytest
         from mpi4py import MPI
 
@@ -40,12 +42,20 @@ def test_numbers_of_ranks_and_modules_of_their_own(pytester: pytest.Pytester) ->
             assert rank == world.rank + 10
             assert seen == []
 
+        @pytest.mark.mpi(ranks=2)
+        def test_main_module(comm):
+            import __main__  # as dill does
+            assert __main__.__name__ == "__main__"
+            __main__.mine = comm.rank
+            comm.Barrier()
+            assert sys.modules["__main__"].mine == comm.rank
+
         def test_without_ranks():
             assert world.size == 1 and rank == 0 and seen == []
         """,
         "-v",
     )
-    result.assert_outcomes(passed=5)
+    result.assert_outcomes(passed=6)
     result.stdout.fnmatch_lines(["*::test_sizes?ranks=5? PASSED*"])
 
 
