@@ -36,6 +36,11 @@ def touches_program(function: F) -> F:
     return function
 
 
+def may_raise_for_program(code: CodeType) -> bool:
+    """Whether code belongs to a function that is marked with `touches_program`."""
+    return code in _touching
+
+
 def deliberate(cls: type[E]) -> type[E]:
     """Mark a class of exceptions that are only raised on purpose."""
     global _deliberate

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from pysmpi.errors import PysmpiInternalError
 from pysmpi.frames import CallSite, is_library, is_ours, is_own
+from pysmpi.mpi.internal_errors import may_raise_for_program
 
 _RAISES = frozenset(dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE"))
 
@@ -103,11 +104,12 @@ def _is_own(error: BaseException) -> bool:
         return False
     while trace.tb_next is not None:
         trace = trace.tb_next
-    if not is_own(trace.tb_frame.f_code.co_filename):
+    code = trace.tb_frame.f_code
+    if not is_own(code.co_filename) or may_raise_for_program(code):
         return False
     if not isinstance(error, AttributeError):
         return True
-    if trace.tb_frame.f_code.co_code[trace.tb_lasti] in _RAISES:
+    if code.co_code[trace.tb_lasti] in _RAISES:
         return False
     return error.obj is None or type(error.obj).__module__.partition(".")[0] == "pysmpi"
 

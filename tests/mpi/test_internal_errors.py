@@ -194,6 +194,20 @@ def test_a_bug_has_an_exit_status_and_a_full_traceback(tmp_path: Path) -> None:
     assert "PSM102" not in done.stderr
 
 
+def test_an_error_of_the_programs_objects_stays_one_in_a_future(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from mpi4py import MPI\n"
+        "with ThreadPoolExecutor() as pool:\n"
+        "    pool.submit(MPI.COMM_WORLD.issend, (lambda: lambda: 1)(), 0).result()\n"
+    )
+    done = run(program)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.startswith("PSM102") and "a bug in pysmpi" not in done.stderr
+    assert "local object" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
