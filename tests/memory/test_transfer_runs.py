@@ -352,8 +352,8 @@ def test_shared_buffers_that_stay_in_caches_use_no_memory():
 @pytest.mark.parametrize(
     ("option", "text", "message"),
     [
-        ("memory/stores", "fast", "expected one of cached, flush, non-temporal, found 'fast'"),
-        ("memory/release", "no", "expected one of keep, flush, found 'no'"),
+        ("memory/stores", "fast", "expected one of cached, flush, non-temporal, got 'fast'"),
+        ("memory/release", "no", "expected one of keep, flush, got 'no'"),
         ("memory/drain", "soon", "memory/drain: "),
     ],
 )
