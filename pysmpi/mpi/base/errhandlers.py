@@ -33,7 +33,7 @@ class Errhandler(Handle, kind=5, null=0x14000000, error=ERR_ERRHANDLER):
 
     __slots__ = ()
 
-    _impl: Action | None
+    _impl: ErrorReaction | None
     _outlives_mpi = True
 
     def __new__(cls, errhandler: Errhandler | None = None) -> Self:
@@ -55,7 +55,7 @@ class Errhandler(Handle, kind=5, null=0x14000000, error=ERR_ERRHANDLER):
         action.release()
 
 
-class Action:
+class ErrorReaction:
     """The reaction to an error, before it is raised."""
 
     __slots__ = ("name",)
@@ -73,7 +73,7 @@ class Action:
         """One less refers to it."""
 
 
-class Fatal(Action):
+class Fatal(ErrorReaction):
     """Ends the whole program, or the processes of the communicator."""
 
     __slots__ = ()
@@ -85,7 +85,7 @@ class Fatal(Action):
         current().abort(int(error))
 
 
-class UserAction(Action):
+class UserAction(ErrorReaction):
     """Calls a function of the program."""
 
     __slots__ = ("function", "family", "references")
@@ -120,7 +120,7 @@ class UserAction(Action):
             Errhandler._table.forget(self)
 
 
-RETURN = Action("ERRORS_RETURN")
+RETURN = ErrorReaction("ERRORS_RETURN")
 ABORT = Fatal("ERRORS_ABORT")
 ARE_FATAL = Fatal("ERRORS_ARE_FATAL")
 
@@ -135,15 +135,15 @@ class Handlers:
 
     __slots__ = ("default", "chosen", "actions", "fallback", "created")
 
-    def __init__(self, default: Action = RETURN) -> None:
+    def __init__(self, default: ErrorReaction = RETURN) -> None:
         self.default = default  # for objects without their own handler: `rc.errors`
         self.chosen = True  # whether it comes from `rc.errors` or from MPI
         # None is the null file (MPI 4.1, section 14.7), the only null handle with an error handler.
-        self.actions: dict[Any, Action] = {None: RETURN}
+        self.actions: dict[Any, ErrorReaction] = {None: RETURN}
         self.fallback: Handle | None = None  # COMM_SELF, if it has its own handler
         self.created: dict[type[Handle], int] = {}  # number of user-defined handlers
 
-    def of(self, impl: object) -> Action:
+    def of(self, impl: object) -> ErrorReaction:
         """The handler of an object."""
         return self.actions.get(impl, self.default)
 

@@ -27,7 +27,7 @@ from pysmpi.mpi.collective.data import (
 )
 from pysmpi.mpi.collective.execution import (
     Contribution,
-    Meeting,
+    WithoutData,
     call_of,
     count_of,
     counts_of,
@@ -64,7 +64,7 @@ def units_of(part: MessageRegion | Blocks) -> tuple[int, int]:
 def barrier(comm: Any) -> Contribution:
     """Barrier."""
     communicator, me, _ = where(comm)
-    return Meeting(communicator, me, call_of(communicator, me, "barrier"))
+    return WithoutData(communicator, me, call_of(communicator, me, "barrier"))
 
 
 def bcast(comm: Any, buf: Any, root: Any) -> Contribution:

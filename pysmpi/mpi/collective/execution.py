@@ -167,8 +167,8 @@ class Contribution:
         return found
 
 
-class Meeting(Contribution):
-    """A barrier: no data."""
+class WithoutData(Contribution):
+    """A collective call without data, such as a barrier."""
 
     __slots__ = ()
 

@@ -22,7 +22,7 @@ from pysmpi.mpi.collective.arguments_to_parts import where
 from pysmpi.mpi.collective.data import saved, transfer
 from pysmpi.mpi.collective.execution import (
     Contribution,
-    Meeting,
+    WithoutData,
     call_of,
     count_of,
     counts_of,
@@ -252,7 +252,7 @@ def _objects(comm: Any, op: str, dump: Any) -> list[Any]:
         call = _call_among(communicator, me, neighbors, op + "v", 0, 1, list(map(len, data)), sizes)
     else:
         call = _call_among(communicator, me, neighbors, op + "v", len(data), 1, None, sizes)
-    run(current(), comm, Meeting(communicator, me, call))
+    run(current(), comm, WithoutData(communicator, me, call))
     return [pickle.loads(item) if item else None for item in part.objects]
 
 

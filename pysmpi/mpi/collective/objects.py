@@ -21,7 +21,7 @@ from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.calls import computing, mpi
 from pysmpi.mpi.collective.arguments_to_parts import check_root, where
-from pysmpi.mpi.collective.execution import Contribution, Meeting, call_of, run
+from pysmpi.mpi.collective.execution import Contribution, WithoutData, call_of, run
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.between_groups import joint
 from pysmpi.mpi.groups.communicator import Communicator, check_intact
@@ -77,7 +77,7 @@ def _carry(comm: Any, sizes: Objects, op: str, count: int, **counts: Any) -> Non
     Contribution.forget(sizes)
     first = sizes.call
     call = call_of(sizes.communicator, sizes.me, op, count, root=first.root, **counts)
-    run(current(), comm, Meeting(sizes.communicator, sizes.me, call))
+    run(current(), comm, WithoutData(sizes.communicator, sizes.me, call))
 
 
 def _load(data: bytes) -> Any:
@@ -327,7 +327,7 @@ class ObjectCollectives:
         .. note:: This method is equivalent to `Comm.Barrier`.
         """
         communicator, me, _ = where(self)
-        run(current(), self, Meeting(communicator, me, call_of(communicator, me, "barrier")))
+        run(current(), self, WithoutData(communicator, me, call_of(communicator, me, "barrier")))
 
     @mpi.collective("6.4")
     def bcast(self, obj: Any, root: int = 0) -> Any:

@@ -53,7 +53,7 @@ TICK = 1e-9
 at_finalize: list[Callable[[Rank], None]] = []
 
 # The value of the option `errors`; None: MPI's default handlers for new objects.
-_ACTIONS: dict[str, errhandlers.Action | None] = {
+_ACTIONS: dict[str, errhandlers.ErrorReaction | None] = {
     "default": None,
     "exception": errhandlers.RETURN,
     "abort": errhandlers.ABORT,

@@ -21,7 +21,7 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers.spellings import MessageRegion, place
-from pysmpi.mpi.collective.execution import Meeting, alone, call_of, schedule_of
+from pysmpi.mpi.collective.execution import WithoutData, alone, call_of, schedule_of
 from pysmpi.mpi.datatypes.datatypes import Datatype
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.communicator import Communicator
@@ -215,7 +215,7 @@ class WindowSide:
     def barrier(self, rank: Rank) -> None:
         """Wait in a barrier of all processes of the window."""
         communicator = self.window.communicator
-        part = Meeting(communicator, self.me, call_of(communicator, self.me, "barrier"))
+        part = WithoutData(communicator, self.me, call_of(communicator, self.me, "barrier"))
         part.begin(communicator.next_call(self.me))
         if not alone(part):
             schedule, context, me = schedule_of(part)
