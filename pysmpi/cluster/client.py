@@ -21,7 +21,7 @@ def distributed(command: str) -> Any:
         import distributed as module
     except ImportError:
         raise UsageError(
-            f"{command}: found no Dask distributed, expected it to be installed: "
+            f"{command}: Dask distributed is not installed: "
             "pip install 'pysmpi[sweep]'"
         ) from None
     return module
@@ -36,7 +36,7 @@ def connected(command: str, scheduler: str) -> Iterator[Any]:
     except (OSError, ValueError, ImportError) as error:
         raise UsageError(
             f"--scheduler {scheduler}: expected the address of a scheduler of Dask, such as "
-            f"tcp://node1:8786; found none that answers: {error}"
+            f"tcp://node1:8786, got none that answers: {error}"
         ) from None
     with client:
         _check_workers(client, scheduler)
@@ -70,11 +70,11 @@ def _check_workers(client: Any, scheduler: str) -> None:
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError:
-        raise UsageError(f"--scheduler {scheduler}: found no workers") from None
+        raise UsageError(f"--scheduler {scheduler}: it has no workers") from None
     answers = client.run(version, on_error="return")
     for worker, answer in answers.items():
         if answer != __version__:
             raise UsageError(
-                f"--scheduler {scheduler}: worker {worker}: expected pysmpi {__version__}, found "
+                f"--scheduler {scheduler}: worker {worker}: expected pysmpi {__version__}, got "
                 f"{answer}"
             )

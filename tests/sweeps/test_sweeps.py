@@ -264,7 +264,7 @@ def test_a_journal_belongs_to_one_sweep_and_loses_only_what_a_kill_cut_off(tmp_p
     ],
 )
 def test_wrong_arguments_are_refused_before_anything_runs(arguments, message, monkeypatch):
-    monkeypatch.setattr("pysmpi.sweeps.scheduling.PATIENCE", 1.0)
+    monkeypatch.setattr("pysmpi.cluster.client.PATIENCE", 1.0)
     with pytest.raises(UsageError, match=message):
         pysmpi.sweep(behave, **arguments)
 
