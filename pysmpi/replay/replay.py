@@ -23,6 +23,7 @@ from pysmpi.replay.player import OPERATIONS, Instance, Player
 from pysmpi.replay.recorded import RecordedInstance, RecordedTrace
 from pysmpi.replay.recorder import ReplayRecorder
 from pysmpi.replay.sources import Source, sources
+from pysmpi.runtime.collection import rarely
 from pysmpi.trace.conversion import machine_options, recorded_machine
 from pysmpi.trace.events import Format
 from pysmpi.trace.lines import is_recording
@@ -141,7 +142,8 @@ class Replay:
                 instances.append(self._cast(engine, name, begin, trace, first, cores, recorder))
                 first += len(trace)
         try:
-            engine.run()
+            with rarely(self.nprocs):
+                engine.run()
         finally:
             cache.forget()
         for instance in instances:

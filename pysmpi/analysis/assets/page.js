@@ -911,8 +911,10 @@ function comparePanel() {
   const causes = a.causes.map((cause) => [cause, a.analysis.critical_path.causes[cause], b.analysis.critical_path.causes[cause]]);
   document.getElementById("compare").replaceWith(element("div", { className: "grid", id: "compare" },
     panel("Comparison", true,
-      element("p", {}, `${b.name} takes ${seconds(b.seconds)}, ${a.name} ${seconds(a.seconds)}: ` +
-        `${(100 * (b.seconds / a.seconds - 1)).toFixed(1)} %.`),
+      element("p", {}, `${b.name} takes ${seconds(b.seconds)}, ` +
+        `${Math.abs(100 * (b.seconds / a.seconds - 1)).toFixed(1)} % ` +
+        `${b.seconds < a.seconds ? "less" : "more"} than ${a.name} (${seconds(a.seconds)}). ` +
+        `The figures at the top are those of ${a.name}.`),
       scroll(table("Mean time of a rank, the largest differences first", ["place", a.name, b.name, "change"],
         rows.map(([name, [x, y]]) => [name, seconds(x), seconds(y), change(x, y)]))),
       element("br"),
