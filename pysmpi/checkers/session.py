@@ -149,6 +149,16 @@ class CheckSession:
                 self.starts = {one: made for one, made in self.starts.items() if not one.done}
             self.starts[request] = call
 
+    def _note_partitioned(self, call: MpiCall) -> None:
+        """Remember the call that started a partitioned operation, which waits for its other side.
+
+        Others have started requests of the kernel.
+        """
+        for operation in call.operations:
+            request = operation.request
+            if request is not None and hasattr(operation, "partitions") and not request.done:
+                self.starts[request] = call
+
     # Calls.
 
     def _observer(self, procedure: Procedure, function: Any) -> Any:
@@ -157,6 +167,7 @@ class CheckSession:
         assert simulation is not None
         engine, universe, memory = simulation.engine, simulation.universe, self.memory
         open_calls, by_process = self._open, self._calls
+        starts = procedure.name in ("Start", "Startall")
         silent = procedure.kind is CallKind.LOCAL and procedure.name.startswith("Get_")
 
         def observed(*values: Any, **named: Any) -> Any:
@@ -187,6 +198,8 @@ class CheckSession:
                     _quietly(rank, returned, call, result)
                     if isinstance(result, Request):
                         self._note(result, call)
+                    elif starts:
+                        self._note_partitioned(call)
                 return result
             finally:
                 open_calls.discard(key)
