@@ -158,6 +158,30 @@ def test_a_host_that_goes_off_ends_the_job(machine):
     assert times(machine("[{host: b, state: {2s: down}}]"), [0], map_by="node")
 
 
+def test_others_survive_a_host_that_goes_off(machine):
+    def main():
+        import time
+
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        if comm.rank == 1:
+            time.sleep(9)
+        try:
+            comm.recv(source=1)
+        except MPI.Exception as error:
+            assert error.Get_error_class() == MPI.ERR_PROC_FAILED
+            return comm.Shrink().size, MPI.Wtime()
+
+    path = machine("[{host: b, state: {2s: down, 3s: up}}]")
+    result = pysmpi.run(
+        main, 2, platform=path, map_by="node", compute="none", on_failure="continue"
+    )
+    size, date = result.returns[0]
+    assert size == 1 and date == pytest.approx(2.0)
+    assert result.lost == [f"rank 1: failed at t=2 s, {path}:6: profiles[0]"]
+
+
 def test_a_link_that_is_off_fails_messages_until_it_is_on(machine):
     path = machine("[{link: l, state: {2s: down, 3s: up}}]")
     assert times(path, [0, 1, 4]) == pytest.approx([0.51] * 3)
