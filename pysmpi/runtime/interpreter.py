@@ -212,8 +212,16 @@ class Interpreter:
                 self.own_streams.flush(rank_environment)
 
     def _live(self, rank_environment: RankEnvironment, program: RankProgram | None) -> Any:
+        running = program or self.program
+        if self.own_streams is not None:
+            running.starting = self.own_streams.give
         try:
-            value = self._run(rank_environment, program or self.program)
+            # No method of its own: its frame would need a second page of memory in each rank.
+            try:
+                value = running.run()
+            finally:
+                if not simulator.simulates():
+                    forks.leave(rank_environment)
         except (exits.HardExit, GreenletExit, KeyboardInterrupt):
             raise
         except SystemExit as leave:
@@ -232,15 +240,6 @@ class Interpreter:
         self.finish(rank_environment)
         self._let_go(rank_environment, program)
         return value
-
-    def _run(self, rank_environment: RankEnvironment, program: RankProgram) -> Any:
-        if self.own_streams is not None:
-            program.starting = self.own_streams.give
-        try:
-            return program.run()
-        finally:
-            if not simulator.simulates():
-                forks.leave(rank_environment)
 
     def admit(self, program: RankProgram) -> None:
         """Know the private modules of one more program."""
