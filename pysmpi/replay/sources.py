@@ -126,7 +126,7 @@ def _indexed(file: Path, name: str) -> list[Source]:
             # smpirun writes names relative to its working directory.
             places = [file.parent / word, Path(word)]
             for place in places:
-                if place.is_file():
+                if os.path.isfile(place):  # False also for names that cannot be
                     found.append(OwnFile(len(found), place, word))
                     break
             else:
