@@ -131,8 +131,8 @@ def _indexed(file: Path, name: str) -> list[Source]:
                     break
             else:
                 raise UsageError(
-                    f"{name}, line {number}: no such file {word!r} for rank {len(found)}, expected "
-                    "a trace with 'RANK ACTION ...' lines, or one file name a line"
+                    f"{name}, line {number}: no such file {word[:80]!r} for rank {len(found)}, "
+                    "expected a trace with 'RANK ACTION ...' lines, or one file name a line"
                 )
     if len(found) == 1:
         return _common(found[0].path, found[0].name)  # type: ignore[attr-defined]

@@ -108,7 +108,7 @@ def test_a_test_keeps_what_is_not_complete(tmp_path):
 
 
 WRONG = {
-    "x" * 5000 + "\n": r"line 1: found no file 'x{80}' for rank 0, expected a trace with",
+    "x" * 5000 + "\n": r"line 1: no such file 'x{80}' for rank 0, expected a trace with",
     "0 send 1 0 100\n": r"line 1: send: expected a destination from 0 to 0, got '1'",
     "0 compute\n": r"line 1: compute: expected flops",
     "0 compute -3\n": r"line 1: compute: expected flops, a number that is not neg",
