@@ -12,7 +12,7 @@ import click
 
 from pysmpi.cli.columns import print_notes, print_rows
 from pysmpi.errors import UsageError
-from pysmpi.text import seconds
+from pysmpi.text import seconds, size
 
 if TYPE_CHECKING:
     from pysmpi.memory.primitives.placement import Latencies, Position
@@ -279,7 +279,10 @@ def _show_study(found: Study) -> None:
     click.echo()
     for label, figures in (("chain", found.solved), ("simulation", found.simulated)):
         if figures is not None:
-            click.echo(f"{label}: {_latency(figures)} a {found.unit}, {figures.total:.2f} misses")
+            carried = f", {size(found.bandwidth(figures))}/s" if found.bytes else ""
+            click.echo(
+                f"{label}: {_latency(figures)} a {found.unit}{carried}, {figures.total:.2f} misses"
+            )
     click.echo()
     _show_misses(found, shown)
     click.echo()
@@ -329,7 +332,9 @@ def _compare(studies: Sequence[Study]) -> None:
     kinds = list(next((s.by_kind for each in studies if (s := each.solved or each.simulated)), {}))
     simulated = any(each.simulated for each in studies)
     head = ["protocol", "processes at", "states", "lumped", "properties", "latency"]
-    rows = [(*head, *(["simulated"] if simulated else []), "misses", *kinds)]
+    carries = studies[0].bytes > 0
+    rows = [(*head, *(["simulated"] if simulated else []),
+             *(["bandwidth"] if carries else []), "misses", *kinds)]  # fmt: skip
     for each in studies:
         row = [
             each.protocol,
@@ -345,6 +350,8 @@ def _compare(studies: Sequence[Study]) -> None:
         row.append(seconds(each.solved.latency) if each.solved else "")
         if simulated:
             row.append(_latency(each.simulated) if each.simulated else "")
+        if carries:
+            row.append(f"{size(each.bandwidth(shown))}/s")
         total = shown.total or 1.0
         row.append(f"{shown.total:.2f}")
         for kind in kinds:

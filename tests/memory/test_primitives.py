@@ -141,6 +141,7 @@ def test_a_message_costs_both_processes_the_same(cases):
     [
         ("sr1", {"fifo": "yes"}, 200),
         ("sr2", {"packets": "2"}, 200),
+        ("sr2", {"packets": "2", "streaming": "yes"}, 400),
         ("barrier-central", {}, 4000),
         ("barrier-dissemination", {}, 4000),
     ],
@@ -160,6 +161,64 @@ def test_chain_and_simulation_agree(name, settings, turns, transfers):
 def test_a_simulation_repeats():
     runs = [found("sr2", turns=40, seed=seed, solve=False).simulated for seed in (1, 1, 2)]
     assert runs[0] == runs[1] != runs[2]
+
+
+@pytest.mark.parametrize("name", ["sr1", "sr2"])
+def test_the_bandwidth_of_a_stream(name):
+    """Messages overlap if there are packets for it; longer packets carry more for each miss."""
+
+    def bandwidth(packets, lines, table="FAME-A"):
+        settings = {"streaming": "yes", "packets": str(packets), "lines": str(lines)}
+        each = found(name, table, settings=settings)
+        assert each.ok and each.bytes == 128 * lines
+        assert each.as_json()["solved"]["bandwidth"] == each.bandwidth(each.solved)
+        return each.bandwidth(each.solved)
+
+    one, two, long = bandwidth(1, 1), bandwidth(2, 1), bandwidth(2, 4)
+    assert one < two < long < 4 * two
+    assert bandwidth(2, 1, "FAME-B") < two
+    # At most one message is on its way in a ping-pong.
+    still = found(name)
+    assert still.bandwidth(still.solved) == pytest.approx(128 / still.solved.latency)
+    assert still.bandwidth(still.solved) < two
+
+
+def test_a_stream_by_hand():
+    """A sender that never waits: its only miss is a line that the receiver has read."""
+    flag = Variable("flag", 0, "flag", 0)
+
+    def sender():
+        value = 0
+        while True:
+            yield start()
+            yield store(flag, value)
+            value = 1 - value
+
+    alone = Program("alone", [flag], [sender], lines=3)
+    each = found(alone, processes=1)
+    assert each.solved.latency == pytest.approx(FAME.hit)
+    assert each.bandwidth(each.solved) == pytest.approx(3 * 128 / FAME.hit)
+
+
+def test_a_stream_that_loses_messages_is_no_queue():
+    """The sender overwrites a message before the receiver has read it."""
+    from pysmpi.memory.primitives.programs.benchmarks import receives, sends, stream
+
+    slot = Variable("slot", None, "packet", 0)
+
+    def send(me, message, mine):
+        yield mark(sends(me, message))
+        yield store(slot, message)
+
+    def receive(me, mine):
+        while (message := (yield load(slot))) is None:
+            pass
+        yield mark(receives(me, message))
+        yield store(slot, None)
+
+    broken = stream("broken", "", [slot], dict, send, receive, packets=2)
+    checks = {check.name: check for check in found(broken).checks}
+    assert not checks["equivalence with the specification"].holds
 
 
 @pytest.mark.parametrize("kind", ["barrier-central", "barrier-dissemination"])

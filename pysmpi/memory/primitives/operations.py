@@ -149,8 +149,9 @@ class Program:
 
     processes: for each a function that makes its generator, which should loop for ever and yield
     `start()` once in each turn. messages: the number of messages in a turn; unit: their name, such
-    as barrier. specification: the allowed marks, as a mapping from a state to the allowed labels
-    and the next states; the first state is the initial one.
+    as barrier; lines: cache lines of the contents of a message, 0 for none. specification: the
+    allowed marks, as a mapping from a state to the allowed labels and the next states; the first
+    state is the initial one.
     """
 
     name: str
@@ -160,6 +161,7 @@ class Program:
     unit: str = "message"
     specification: Mapping[Hashable, Mapping[str, Hashable]] | None = None
     description: str = ""
+    lines: int = 0
 
     def __post_init__(self) -> None:
         where = f"program {self.name}"
@@ -167,6 +169,8 @@ class Program:
             raise UsageError(f"{where}: expected at least one process, got none")
         if self.messages < 1:
             raise UsageError(f"{where}: expected at least 1 message a turn, got {self.messages}")
+        if self.lines < 0:
+            raise UsageError(f"{where}: expected 0 or more lines a message, got {self.lines}")
         seen: set[str] = set()
         for variable in self.variables:
             if not isinstance(variable, Variable):

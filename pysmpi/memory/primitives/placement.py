@@ -16,7 +16,7 @@ from pysmpi.platform.loader import load
 from pysmpi.platform.loader import shipped as platforms_shipped
 from pysmpi.platform.node_description import NodeDescription
 from pysmpi.platform.nodes import Node, compose
-from pysmpi.platform.units import parse_time
+from pysmpi.platform.units import parse_size, parse_time
 
 MACHINES = Path(__file__).parent / "machines"
 
@@ -104,7 +104,10 @@ def type_of(
 
 @dataclass(frozen=True)
 class Latencies:
-    """The time of each transfer (s): `hit`, and by distance and kind. `protocol`: the machine's."""
+    """The time of each transfer (s): `hit`, and by distance and kind.
+
+    protocol: the machine's; line: bytes of a cache line.
+    """
 
     name: str
     hit: float
@@ -114,6 +117,7 @@ class Latencies:
     description: str = ""
     sources: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+    line: int = 64
 
     def of(self, kind: TransferType) -> float:
         """The mean latency (s) of a transfer. Raises UsageError for a distance without one."""
@@ -186,13 +190,14 @@ def of_node(node: NodeDescription) -> Latencies:
         node.protocol,
         node.description,
         node.sources,
+        line=node.line,
     )
 
 
 def read_latencies(path: Path) -> Latencies:
     """The latencies in the file `path`. Raises UsageError; OSError where `open` does."""
     keys = compose(path).fields(
-        ("name", "hit", "distances"), ("description", "sources", "assumptions", "protocol")
+        ("name", "hit", "distances"), ("description", "sources", "assumptions", "protocol", "line")
     )
     rows = []
     names = []
@@ -215,7 +220,15 @@ def read_latencies(path: Path) -> Latencies:
         keys["description"].text().strip() if "description" in keys else "",
         tuple(node.text() for node in keys["sources"].items()) if "sources" in keys else (),
         tuple(node.text() for node in keys["assumptions"].items()) if "assumptions" in keys else (),
+        _line(keys["line"]) if "line" in keys else 64,
     )
+
+
+def _line(node: Node) -> int:
+    value: int = node.parse(parse_size)
+    if value < 1:
+        raise node.error("expected 1 byte or more")
+    return value
 
 
 def _positive(node: Node) -> float:

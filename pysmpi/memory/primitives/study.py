@@ -82,7 +82,10 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Study:
-    """The results of a study. `solved` or `simulated` is None if it was not requested."""
+    """The results of a study. `solved` or `simulated` is None if it was not requested.
+
+    bytes: the size of the contents of a message.
+    """
 
     program: str
     protocol: str
@@ -94,6 +97,15 @@ class Study:
     solved: Figures | None
     simulated: Figures | None
     unit: str
+    bytes: int = 0
+
+    def bandwidth(self, figures: Figures) -> float:
+        """Bytes/s of contents that messages carry: their size over the time of one message.
+
+        0 if messages have no contents. In a ping-pong one message is on its way at a time; a
+        program that streams has the bandwidth of messages that overlap.
+        """
+        return self.bytes / figures.latency
 
     @property
     def ok(self) -> bool:
@@ -107,7 +119,11 @@ class Study:
         for name in ("solved", "simulated"):
             figures = getattr(self, name)
             if figures is not None:
-                found[name] |= {"total_misses": figures.total, "by_kind": figures.by_kind}
+                found[name] |= {
+                    "total_misses": figures.total,
+                    "by_kind": figures.by_kind,
+                    "bandwidth": self.bandwidth(figures),
+                }
         return found
 
 
@@ -176,6 +192,7 @@ def study(
         solved,
         simulated,
         program.unit,
+        program.lines * latencies.line,
     )
 
 

@@ -15,7 +15,7 @@ from pysmpi.memory.primitives.operations import (
     start,
     store,
 )
-from pysmpi.memory.primitives.programs.pingpong import Step
+from pysmpi.memory.primitives.programs.benchmarks import Step
 
 Barrier = Callable[[int, dict[str, int]], Step]
 

@@ -17,12 +17,16 @@ from pysmpi.memory.primitives.operations import (
     release,
     store,
 )
-from pysmpi.memory.primitives.programs.pingpong import (
+from pysmpi.memory.primitives.programs.benchmarks import (
     Step,
-    check_packets,
+    check_sizes,
+    payloads,
     ping_pong,
+    read,
     receives,
     sends,
+    stream,
+    write,
 )
 
 
@@ -81,14 +85,21 @@ class _List:
         yield from release(self.lock)
 
 
-def program(packets: int = 1, fifo: bool = False, look: bool = False) -> Program:
+def program(
+    packets: int = 1,
+    fifo: bool = False,
+    look: bool = False,
+    streaming: bool = False,
+    lines: int = 1,
+) -> Program:
     """Ping-pong over SR1, with `packets` packets for each process.
 
     fifo: packets return to the end of the list of available ones, which then also has a tail; in
     MPICH they return to its head. look: a process locks a list only after it has seen a packet in
-    it, as in MPICH.
+    it, as in MPICH. streaming: process 0 sends and process 1 receives, without answers. lines:
+    cache lines of the contents of a packet.
     """
-    check_packets(packets)
+    check_sizes(packets, lines)
     both = (0, 1)
     names = {i: [f"{i}.{k}" for k in range(packets)] for i in both}
     following, header, payload = {}, {}, {}
@@ -96,26 +107,28 @@ def program(packets: int = 1, fifo: bool = False, look: bool = False) -> Program
         for name, after in zip(names[i], [*names[i][1:], None]):
             following[name] = Variable(f"next[{name}]", after, "pointer", i)
             header[name] = Variable(f"header[{name}]", None, "packet", i)
-            payload[name] = Variable(f"payload[{name}]", None, "packet", i)
+            payload[name] = payloads(name, i, lines)
     available = [_List("available", i, names[i], following, fifo, look) for i in both]
     incoming = [_List("incoming", i, [], following, True, look) for i in both]
 
     def send(me: int, message: int, mine: dict[str, int]) -> Step:
         packet = yield from available[me].take()
         yield store(header[packet], me)
-        yield store(payload[packet], message)
+        yield from write(payload[packet], message)
         yield mark(sends(me, message))
         yield from incoming[1 - me].give(packet)
 
     def receive(me: int, mine: dict[str, int]) -> Step:
         packet = yield from incoming[me].take()
         source = yield load(header[packet])
-        message = yield load(payload[packet])
+        message = yield from read(payload[packet])
         yield mark(receives(me, message))
         yield from available[source].give(packet)
 
     variables = [variable for each in (*available, *incoming) for variable in each.variables]
-    variables += [*following.values(), *header.values(), *payload.values()]
-    return ping_pong(
-        "sr1", "send and receive over lists with locks", variables, dict, send, receive
-    )
+    variables += [*following.values(), *header.values()]
+    variables += [line for each in payload.values() for line in each]
+    description = "send and receive over lists with locks"
+    if streaming:
+        return stream("sr1", description, variables, dict, send, receive, packets, lines)
+    return ping_pong("sr1", description, variables, dict, send, receive, lines)

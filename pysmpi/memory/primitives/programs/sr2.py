@@ -9,12 +9,16 @@ the slots that it has read; the writer waits for an empty slot.
 from __future__ import annotations
 
 from pysmpi.memory.primitives.operations import Program, Variable, load, mark, store
-from pysmpi.memory.primitives.programs.pingpong import (
+from pysmpi.memory.primitives.programs.benchmarks import (
     Step,
-    check_packets,
+    check_sizes,
+    payloads,
     ping_pong,
+    read,
     receives,
     sends,
+    stream,
+    write,
 )
 
 
@@ -51,19 +55,23 @@ class _Buffer:
         return packet
 
 
-def program(packets: int = 1) -> Program:
-    """Ping-pong over SR2, with `packets` packets a process."""
-    check_packets(packets)
+def program(packets: int = 1, streaming: bool = False, lines: int = 1) -> Program:
+    """Ping-pong over SR2, with `packets` packets a process.
+
+    streaming: process 0 sends and process 1 receives, without answers. lines: cache lines of the
+    contents of a packet.
+    """
+    check_sizes(packets, lines)
     both = (0, 1)
-    names: dict[int, list[str | None]] = {i: [f"{i}.{k}" for k in range(packets)] for i in both}
+    names = {i: [f"{i}.{k}" for k in range(packets)] for i in both}
     incoming = [_Buffer("incoming", i, [None] * packets) for i in both]
-    available = [_Buffer("available", i, names[i]) for i in both]
+    available = [_Buffer("available", i, [*names[i]]) for i in both]
     header = {}
     payload = {}
     for i in both:
         for name in names[i]:
             header[name] = Variable(f"header[{name}]", None, "packet", i)
-            payload[name] = Variable(f"payload[{name}]", None, "packet", i)
+            payload[name] = payloads(name, i, lines)
 
     def private() -> dict[str, int]:
         return {"take": 0, "return": packets, "write": 0, "read": 0}
@@ -71,22 +79,22 @@ def program(packets: int = 1) -> Program:
     def send(me: int, message: int, mine: dict[str, int]) -> Step:
         packet = yield from available[me].get(mine, "take")
         yield store(header[packet], me)
-        yield store(payload[packet], message)
+        yield from write(payload[packet], message)
         yield mark(sends(me, message))
         yield from incoming[1 - me].put(packet, mine, "write")
 
     def receive(me: int, mine: dict[str, int]) -> Step:
         packet = yield from incoming[me].get(mine, "read")
         source = yield load(header[packet])
-        message = yield load(payload[packet])
+        message = yield from read(payload[packet])
         yield mark(receives(me, message))
         yield from available[source].put(packet, mine, "return")
 
     buffers = [*incoming, *available]
     variables = [buffer.index for buffer in buffers]
     variables += [slot for buffer in buffers for slot in buffer.slots]
-    variables += [*header.values(), *payload.values()]
-    return ping_pong(
-        "sr2", "send and receive over buffers with one reader, no locks", variables, private, send,
-        receive,
-    )  # fmt: skip
+    variables += [*header.values(), *(line for each in payload.values() for line in each)]
+    description = "send and receive over buffers with one reader, no locks"
+    if streaming:
+        return stream("sr2", description, variables, private, send, receive, packets, lines)
+    return ping_pong("sr2", description, variables, private, send, receive, lines)
