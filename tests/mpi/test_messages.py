@@ -56,6 +56,8 @@ def test_spellings(spell, count, first):
 @pytest.mark.parametrize("spec, error", [
     (lambda a: [a, 1, 0, "d", None], ValueError),
     (lambda a: [a], ValueError),
+    (lambda a: [a, (1, 2, 3)], ValueError),
+    (lambda a: [a, (1, 2, 3), DOUBLE], ValueError),
     (lambda a: [a, "nonsense"], KeyError),
     (lambda a: [a, -1], ValueError),
     (lambda a: [a, 0, -1, "d"], ValueError),
