@@ -29,6 +29,7 @@ _waitpid = getattr(os, "waitpid", None)
 _waitid = getattr(os, "waitid", None)
 _pidfd_open = getattr(os, "pidfd_open", None)
 _posix_spawn = getattr(os, "posix_spawn", None)
+_listdir, _open = os.listdir, open
 
 
 class Children:
@@ -36,6 +37,8 @@ class Children:
 
     def __init__(self) -> None:
         self.owners: dict[int, int] = {}  # process -> pid of the rank
+        # Such as a resource tracker of multiprocessing: they are no rank's.
+        self.before = _all_children()
 
     def born(self, found: Reactor, pid: int) -> None:
         """The rank that is running has started a process."""
@@ -157,9 +160,18 @@ class Children:
         if pid != -1:
             return [pid]
         mine = self.mine()
-        if not mine and self.owners:
+        if mine:
+            return mine
+        before, now = self.before, _all_children()
+        if before is None or now is None:
+            others, known = [-1], not self.owners
+        else:
+            # A library may have started them without Python.
+            others = sorted(now - before - self.owners.keys())
+            known = bool(others)
+        if not known:
             raise ChildProcessError(errno.ECHILD, os.strerror(errno.ECHILD))
-        return mine or [-1]
+        return others
 
     def _await(
         self, found: Reactor, pids: list[int], look: Callable[[], Any], options: int
@@ -189,6 +201,21 @@ class Children:
                     _close(fd)
             answer = look()
         return answer
+
+
+def _all_children() -> set[int] | None:
+    """The children of this process; None if the system does not list them."""
+    found: set[int] = set()
+    try:
+        for task in _listdir("/proc/self/task"):
+            try:
+                with _open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
+                    found.update(map(int, file.read().split()))
+            except ProcessLookupError:
+                continue  # The thread has ended.
+    except OSError:
+        return None
+    return found
 
 
 def _handles(pids: list[int]) -> list[int]:

@@ -113,6 +113,29 @@ def test_wait_gives_a_rank_its_own_children():
     assert run(main, 2).returns == [[0, 1, 2], [10, 11, 12]]
 
 
+def test_a_child_from_before_the_run_belongs_to_no_rank():
+    """Such as the resource tracker of multiprocessing, which lives as long as its process."""
+
+    def main():
+        import os
+
+        from mpi4py import MPI
+
+        if MPI.COMM_WORLD.rank == 1:
+            os.posix_spawn("/bin/sh", ["sh", "-c", "exit 3"], os.environ)
+            assert os.waitstatus_to_exitcode(os.wait()[1]) == 3
+        try:
+            return os.wait()
+        except ChildProcessError:
+            return "none"
+
+    with subprocess.Popen(["sleep", "100"]) as before:
+        try:
+            assert run(main, 2).returns == ["none", "none"]
+        finally:
+            before.kill()
+
+
 def test_other_ways_to_wait():
     def main():
         import os
