@@ -65,7 +65,12 @@ def test_a_page_has_all_figures_also_those_that_are_worse(module: ModuleType) ->
 def test_a_chart_is_drawn(module: ModuleType, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="charts need matplotlib, an extra")
     path = tmp_path / "chart.svg"
-    module.draw([contest(module, [5.0], [1.0]), contest(module, [1.0], [5.0])], path)
+    contests = [contest(module, [5.0], [1.0]), contest(module, [1.0], [5.0])]
+    operations = [("bcast", 1024, 1.0, 2.0), ("reduce", 1024, 4.0, 2.0), ("scan", 102400, 1.0, 3.0)]
+    bars = list(module.bars(contests, operations))
+    assert [bar.ratio for bar in bars] == pytest.approx([5.0, 0.2, 1.0, 3.0])
+    assert bars[2].spread == (0.5, 2.0)
+    module.draw(bars, path)
     assert path.read_text().count("<svg") == 1
 
 

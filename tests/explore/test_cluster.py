@@ -102,5 +102,5 @@ def test_a_program_that_the_workers_cannot_run_is_refused(
     line = CommandLine([], "script", "missing.py", [], [], {})
     with distributed.Client(address) as client:
         executors = on_workers(client, ProgramJobs(line, Options()), None)
-        with pytest.raises(UsageError, match="on a worker: .*missing.py: found no such file"):
+        with pytest.raises(UsageError, match="on a worker: .*missing.py: expected a Python"):
             executors(2, [], SearchLimits()).serve(work)
