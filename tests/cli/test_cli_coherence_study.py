@@ -129,7 +129,7 @@ def test_latencies_of_platforms(status, latencies):
         (["study", "sr1", "--mapping", "0.0.0,0.0.0"], "expected a processor for each process"),
         (["study", "sr1", "--mapping", "a,b"], "expected module.node.processor for each process"),
         (["study", "sr1", "--protocol", "MESO"], 'did you mean "ME'),
-        (["study", "sr1", "--set", "packet=2"], 'a setting among packets, fifo, look, got "packet'),
+        (["study", "sr1", "--set", "packet=2"], 'look, streaming, lines, got "packet'),
         (["study", "sr1", "--set", "packets=x"], 'packets: expected a whole number, got "x"'),
         (["study", "sr1", "--set", "packets=0"], "packets: expected at least 1, got 0"),
         (["study", "sr1", "--latencies", "cluster"], "expected a platform that describes its nod"),
