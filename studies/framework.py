@@ -31,7 +31,7 @@ class Row:
     other: str = ""
 
     def cells(self) -> tuple[str, str, str, str]:
-        """What it is, the paper's figure, ours fitted, and ours predicted."""
+        """The cells: the name, the figure of the paper, ours fitted, and ours predicted."""
         both = (self.ours, self.other) if self.kind == FITTED else (self.other, self.ours)
         return self.what, self.paper, *both
 

@@ -214,7 +214,7 @@ def _starting(piece: FittedPiece, result: Fit, exchange: Times) -> Line:
     """The cost of starting a send: as measured, unless exchanges show another cost.
 
     A call that makes a request in Python costs more than a send inside a call such as Sendrecv.
-    Where processors move the bytes, as in shared memory, sends of an exchange cost more.
+    Sends of an exchange cost more if processors move the bytes, as in shared memory.
     """
     if len(exchange) < 2:
         return piece.isend

@@ -34,7 +34,7 @@ NOTHING_TAKEN: Final[list[KernelRequest]] = []
 
 
 class Action:
-    """What a line does: its kind and name, and the figures that this kind has.
+    """The action of a line: its kind and name, and the figures of this kind.
 
     `key` names the request of a message that does not block; an action that awaits takes `count`
     of them. `amount` is flops or seconds. `next` follows at once.
@@ -69,7 +69,7 @@ class Meeting:
 
 
 class Common:
-    """What the processes of one trace share.
+    """The state that the processes of one trace share.
 
     `mismatch(process, operation, meeting)` raises the error of a rank that makes another collective
     call than the first caller. `schedule(process, action, ready)` returns the schedule of a

@@ -1,4 +1,4 @@
-"""What figures 10, 12 and 13 share: a collective beside its min-max model and an MPI library."""
+"""Figures 10, 12 and 13: a collective beside its min-max model and an MPI library."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def times(size: int, ranks: tuple[int, ...], algorithm: str = RING, **options: A
 
 
 def explain(ranks: int, loggps: float) -> list[Row]:
-    """What the factor of LogGPS for 4 MiB depends on: `loggps` seconds of its prediction."""
+    """Rows of the causes of the factor of LogGPS for 4 MiB; it predicts `loggps` seconds."""
     with tempfile.TemporaryDirectory() as folder:
         printed = Path(folder) / "graphene.yaml"
         text = find("graphene").read_text(encoding="utf-8")

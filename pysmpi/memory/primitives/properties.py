@@ -60,7 +60,7 @@ def parse_property(text: str) -> Property:
 
 
 def action(machine: PrimitiveMachine, process: int, local: int) -> str:
-    """What a process does in a local state, as properties and exports name it."""
+    """The name of the action of a process in a local state, for properties and exports."""
     operation = machine.locals[process].states[local].operation
     assert operation is not None
     what = operation.variable.name if operation.variable is not None else operation.argument

@@ -317,8 +317,11 @@ def object_buffer(buf: Any, source: Any) -> tuple[ObjectBuffer, int]:
 def interruption(request: Envelope) -> int:
     """The error class of a request that was ended from outside: a revocation or a failure."""
     rank = current()
-    core: Any = rank.universe.communicators.get(request.context.number)
-    if core is not None and (rank.pid in core.revoked or rank.pid in core.remote.revoked):
+    communicator: Any = rank.universe.communicators.get(request.context.number)
+    pid = rank.pid
+    if communicator is not None and (
+        pid in communicator.revoked or pid in communicator.remote.revoked
+    ):
         return ERR_REVOKED
     return ERR_PROC_FAILED
 
