@@ -81,6 +81,28 @@ def _is_named(group: str) -> bool:
     return False
 
 
+def import_plugins(kind: str, group: str, home: str = "") -> None:
+    """Import the modules that register plug-ins: those in a package, then those of entry points.
+
+    Raises UsageError for an entry point that cannot be imported.
+    """
+    if home:
+        package = import_module(home)
+        for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
+            import_module(f"{home}.{module.name}")
+    for entry in entry_points(group):
+        try:
+            entry.load()
+        except PysmpiError:
+            raise
+        except Exception as error:
+            owner = entry.dist.name if entry.dist is not None else "a distribution"
+            raise UsageError(
+                f"{owner}: entry point {entry.name} = {entry.value} of group {group}: "
+                f"expected a module that registers a {kind}, got {type(error).__name__}: {error}"
+            ) from error
+
+
 class Registry(Generic[P]):
     """The plug-ins of one kind by name, in the order in which they were registered.
 
@@ -109,25 +131,7 @@ class Registry(Generic[P]):
         self._known.pop(name, None)
 
     def _import(self) -> None:
-        if self.home:
-            home = import_module(self.home)
-            for module in sorted(pkgutil.iter_modules(home.__path__), key=lambda m: m.name):
-                import_module(f"{self.home}.{module.name}")
-        for entry in entry_points(self.group):
-            self._enter(entry)
-
-    def _enter(self, entry: EntryPoint) -> None:
-        try:
-            entry.load()
-        except PysmpiError:
-            raise
-        except Exception as error:
-            owner = entry.dist.name if entry.dist is not None else "a distribution"
-            raise UsageError(
-                f"{owner}: entry point {entry.name} = {entry.value} of group {self.group}: "
-                f"expected a module that registers a {self.kind}, "
-                f"got {type(error).__name__}: {error}"
-            ) from error
+        import_plugins(self.kind, self.group, self.home)
 
     def known(self) -> dict[str, P]:
         """All of them by name."""

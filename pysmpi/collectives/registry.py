@@ -25,7 +25,6 @@ Algorithms and selectors of other distributions are found through the entry poin
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from inspect import isgeneratorfunction
@@ -35,7 +34,7 @@ from weakref import WeakValueDictionary
 from pysmpi.collectives.call import Call
 from pysmpi.errors import UsageError
 from pysmpi.loading import LazyLoad
-from pysmpi.plugins import entry_points, suggestion
+from pysmpi.plugins import import_plugins, suggestion
 
 Build = Callable[[Any, Call], None]
 Live = Callable[[Call, Any], Iterator[Any]]
@@ -124,12 +123,7 @@ def algorithm(
 @LazyLoad
 def load() -> None:
     """Import the modules of algorithms: pysmpi's own, then those of entry points."""
-    from pysmpi.collectives import algorithms
-
-    for module in pkgutil.iter_modules(algorithms.__path__):
-        importlib.import_module(f"{algorithms.__name__}.{module.name}")
-    for entry in entry_points(ENTRY_POINTS):
-        entry.load()
+    import_plugins("collective algorithm", ENTRY_POINTS, "pysmpi.collectives.algorithms")
 
 
 def operations() -> list[str]:

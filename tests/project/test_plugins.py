@@ -361,10 +361,13 @@ def test_a_format_of_timelines(outside):
     assert ".ends" in refused.stderr
 
 
-def test_a_broken_plug_in_is_named(outside):
-    (outside.site / "other_package" / "a_models.py").write_text("import nothing_like_it\n")
-    done = outside("run", "-n", 2, "program.py", status=2)
-    assert "other-package: entry point mine = other_package.a_models" in done.stderr
+@pytest.mark.parametrize(
+    "group, command", [("models", ["run", "-n", 2, "program.py"]), ("collectives", ["collectives"])]
+)
+def test_a_broken_plug_in_is_named(outside, group, command):
+    (outside.site / "other_package" / f"a_{group}.py").write_text("import nothing_like_it\n")
+    done = outside(*command, status=2)
+    assert f"other-package: entry point mine = other_package.a_{group}" in done.stderr
     assert "Traceback" not in done.stderr
 
 
