@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
 from types import TracebackType
 
 from pysmpi.errors import UsageError
+
+# Errors of writes, which do not name the file.
+_FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO}
 
 
 class OutputFile:
@@ -20,6 +25,7 @@ class OutputFile:
     """
 
     def __init__(self, option: str, name: str, direct: bool = False) -> None:
+        self.option = option
         self.name = name
         self._kept = False
         try:
@@ -40,8 +46,21 @@ class OutputFile:
             handle, self.path = tempfile.mkstemp(f".{base}", ".pysmpi-", directory)
             os.close(handle)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise UsageError(f"{option} {name}: cannot be written: {reason}") from None
+            raise self._refused(error) from None
+
+    def _refused(self, error: OSError) -> UsageError:
+        reason = (error.strerror or str(error)).lower()
+        return UsageError(f"{self.option} {self.name}: cannot be written: {reason}")
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """The context in which the file is written; a full disk is a UsageError that names it."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in _FULL or error.filename is not None:
+                raise
+            raise self._refused(error) from None
 
     def __enter__(self) -> OutputFile:
         return self

@@ -33,7 +33,8 @@ class Observation:
         self.analysis = analyse(graph_of(self.kept))
         result.analysis = self.analysis.report()
         if self.page is not None:
-            write_page(self.page.path, [(job.program.name, self.analysis)])
+            with self.page.writing():
+                write_page(self.page.path, [(job.program.name, self.analysis)])
             self.page.keep()
 
 

@@ -80,7 +80,7 @@ def command(
         sys.stdout.write(written)
         return 0
     with OutputFile("--json", os.fspath(target)) as file:
-        with open(file.path, "w", encoding="utf-8") as stream:
+        with file.writing(), open(file.path, "w", encoding="utf-8") as stream:
             stream.write(written)
         file.keep()
     return 0

@@ -46,6 +46,7 @@ def command(
     beside them.
     """
     from pysmpi.calibrate import curves
+    from pysmpi.calibrate.pingpong import mpiexec
     from pysmpi.calibrate.topology import find_topology
     from pysmpi.platform.units import parse_size
 
@@ -58,6 +59,8 @@ def command(
         raise UsageError(f"--output {output}: no such directory: {Path(output).resolve().parent}")
     if plot is not None:
         curves.ready(Path(plot))
+    if mpi or check:
+        mpiexec()  # an error here comes before measurements of a minute
     topology = find_topology()
     if not topology.distances:
         raise UsageError("calibrate memory: expected two cores that can exchange lines, got one")

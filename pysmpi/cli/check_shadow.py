@@ -65,7 +65,7 @@ def check(
         if options.report == "-":
             write_report(figures, "-")
         else:
-            with OutputFile("--report", str(options.report)) as target:
+            with OutputFile("--report", str(options.report)) as target, target.writing():
                 write_report(figures, target.path)
                 target.keep()
     if not quiet:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pysmpi.cli.columns import print_glossary
 from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
@@ -100,13 +101,10 @@ def _list(operations: list[str], as_json: bool) -> None:
     for op in operations:
         click.echo(op)
         algorithms = registry.algorithms_of(op)
-        width = max(map(len, algorithms))
-        for name in sorted(algorithms):
-            click.echo(f"  {name.ljust(width)}  {algorithms[name].summary}")
+        print_glossary([(name, algorithms[name].summary) for name in sorted(algorithms)], "  ")
     click.echo("\nselectors (--selector NAME, or instead of an algorithm)")
-    width = max(map(len, registry.selector_names()))
-    for name in registry.selector_names():
-        click.echo(f"  {name.ljust(width)}  {registry.find_selector(name).summary}")
+    names = registry.selector_names()
+    print_glossary([(name, registry.find_selector(name).summary) for name in names], "  ")
 
 
 def _compare(
@@ -261,7 +259,7 @@ def tune_command(
             from pysmpi.collectives.tuning import selection_file
 
             title = f"{platform or 'cluster'}, {nprocs} ranks, model {model}"
-            with open(target.path, "w", encoding="utf-8") as stream:
+            with target.writing(), open(target.path, "w", encoding="utf-8") as stream:
                 stream.write(selection_file(title, nprocs, found))
             target.keep()
 
@@ -377,6 +375,6 @@ def _write_picture(picture: Any, output: str) -> None:
     else:
         raise UsageError(f"--output {output}: expected a name that ends in .svg, .png or .txt")
     with OutputFile("--output", output) as target:
-        with open(target.path, "wb") as stream:
+        with target.writing(), open(target.path, "wb") as stream:
             stream.write(data)
         target.keep()

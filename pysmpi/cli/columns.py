@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Sequence
+from textwrap import fill
 
 import click
+
+
+def width() -> int:
+    """The columns of the terminal, 80 if there is none."""
+    return max(40, shutil.get_terminal_size().columns)
+
+
+def print_glossary(entries: Iterable[tuple[str, str]], indent: str = "") -> None:
+    """Print names and what they mean, the meanings side by side and wrapped."""
+    entries = list(entries)
+    widest = max((len(name) for name, _ in entries), default=0)
+    for name, meaning in entries:
+        start = f"{indent}{name.ljust(widest)}  "
+        click.echo(fill(meaning, width(), initial_indent=start, subsequent_indent=" " * len(start),
+                        break_long_words=False, break_on_hyphens=False))  # fmt: skip
 
 
 def print_rows(rows: Sequence[Sequence[str]]) -> None:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pysmpi.cli.columns import print_glossary
+
 if TYPE_CHECKING:
     from pysmpi.network.models import Model
     from pysmpi.network.presets import Preset
@@ -27,15 +29,11 @@ def command(explain: str | None) -> None:
             _explain(find(explain, "--explain"))
         return
     network, memory = models(), memory_models()
-    width = max(map(len, (*network, *memory)))
-    for name in sorted(network):
-        click.echo(f"{name.ljust(width)}  {network[name].line}")
+    print_glossary((name, network[name].line) for name in sorted(network))
     click.echo("\nPresets of the factors of hybrid (network/preset), if the machine gives none:")
-    for name, preset in HYBRID.items():
-        click.echo(f"{name.ljust(width)}  {preset.line}")
+    print_glossary((name, preset.line) for name, preset in HYBRID.items())
     click.echo("\nInside a node that the platform describes:")
-    for name in sorted(memory):
-        click.echo(f"{name.ljust(width)}  {memory[name].line}")
+    print_glossary((name, memory[name].line) for name in sorted(memory))
 
 
 def _explain_preset(name: str, preset: Preset) -> None:

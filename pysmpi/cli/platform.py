@@ -6,6 +6,7 @@ import json
 
 import click
 
+from pysmpi.cli.columns import width
 from pysmpi.cli.main import USAGE, complain
 from pysmpi.errors import UsageError
 
@@ -43,7 +44,7 @@ def show(file: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(describe(platform), indent=2))
     else:
-        click.echo(show_platform(platform))
+        click.echo(show_platform(platform, width()))
 
 
 @command.command("convert")
@@ -112,7 +113,7 @@ def _write(text: str, output: str | None) -> None:
         click.echo(text, nl=False)
         return
     with OutputFile("--output", output) as target:
-        with open(target.path, "w", encoding="utf-8") as stream:
+        with target.writing(), open(target.path, "w", encoding="utf-8") as stream:
             stream.write(text)
         target.keep()
 

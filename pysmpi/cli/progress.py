@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
+from _thread import LockType, allocate_lock, start_new_thread
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -23,17 +25,25 @@ class Screen(io.TextIOWrapper):
     fresh = True  # whether the cursor is at the start of a line
 
     def write(self, text: str, /) -> int:
-        if self.progress.shown:
-            self.progress.clear()
-        if text:
-            self.fresh = text.endswith("\n")
-        return super().write(text)
+        drawing = self.progress.drawing
+        # In the child of a fork, nobody releases what the other thread of the parent has taken.
+        taken = drawing.acquire(timeout=AGAIN)
+        try:
+            if self.progress.shown:
+                self.progress.clear()
+            if text:
+                self.fresh = text.endswith("\n")
+            return super().write(text)
+        finally:
+            if taken:
+                drawing.release()
 
 
 class Progress:
-    """Shows the clock of a simulation; called from the engine's `tick`.
+    """Shows the clock of a simulation, from the engine's `tick` and from a thread of its own.
 
-    `close` takes the line away for good.
+    The engine calls `tick` between events only, and a program may compute for long; the thread does
+    not run while compiled code computes. `close` takes the line away for good.
     """
 
     def __init__(self, simulation: Simulation) -> None:
@@ -42,6 +52,9 @@ class Progress:
         self.begun = perf_counter()
         self.due = self.begun + FIRST
         self.shown = False
+        self.drawing: LockType = allocate_lock()  # held while the terminal is written to
+        self._watched = allocate_lock()  # held by the thread
+        self._over = False
         self.engine.tick = self.tick
         self._stdout = sys.stdout
         self._screen: Screen | None = None
@@ -53,18 +66,42 @@ class Progress:
             )
             screen.progress = self
             self._screen = sys.stdout = screen
+        self._watched.acquire()
+        start_new_thread(self._watch, ())
+        # Python warns of a fork in a process with several threads.
+        os.register_at_fork(before=self._end_watch)
 
     def tick(self) -> None:
         """Show the line if it is due."""
         now = perf_counter()
-        if now < self.due or (self._screen is not None and not self._screen.fresh):
+        if now < self.due or not self.drawing.acquire(False):
             return
-        self.due = now + AGAIN
-        self.shown = True
-        stream = sys.__stderr__
-        if stream is not None:
+        try:
+            stream = sys.__stderr__
+            if stream is None or (self._screen is not None and not self._screen.fresh):
+                return
+            self.due = now + AGAIN
+            self.shown = True
             stream.write(f"\r\x1b[K{self.line(now - self.begun)}\r")
             stream.flush()
+        finally:
+            self.drawing.release()
+
+    def _watch(self) -> None:
+        pause = allocate_lock()
+        pause.acquire()
+        try:
+            while not self._over:
+                pause.acquire(timeout=AGAIN / 4)
+                if not self._over:
+                    self.tick()
+        finally:
+            self._watched.release()
+
+    def _end_watch(self) -> None:
+        if not self._over:
+            self._over = True
+            self._watched.acquire(timeout=1.0)
 
     def line(self, wall: float) -> str:
         """The text of the line."""
@@ -84,6 +121,7 @@ class Progress:
 
     def close(self) -> None:
         """Clear the line and restore standard output."""
+        self._end_watch()
         self.clear()
         self.engine.tick = None
         if self._screen is not None:

@@ -82,15 +82,19 @@ def command(
         if view is not None or explain:
             kept = Recording(operations=False)
             format = kept if format is None else Both(format, kept)
-        result = replay.run(format)
-        if file is not None:
+        if file is None:
+            result = replay.run(format)
+        else:
+            with file.writing():
+                result = replay.run(format)
             file.keep()
         analysis = None if kept is None else analyse(graph_of(kept))
         if page is not None and analysis is not None:
-            write_page(page.path, [(traces[0], analysis)])
+            with page.writing():
+                write_page(page.path, [(traces[0], analysis)])
             page.keep()
         if target is not None:
-            with open(target.path, "w", encoding="utf-8") as stream:
+            with target.writing(), open(target.path, "w", encoding="utf-8") as stream:
                 data = result.report()
                 if analysis is not None:
                     data["analysis"] = analysis.report()

@@ -40,7 +40,7 @@ def command(traces: tuple[str, ...], output: str | None, as_text: bool) -> int:
     suffix = os.path.splitext(name)[1].lower().removeprefix(".")
     if suffix in SUFFIXES and len(runs) > 1:
         raise UsageError(f"--output {name}: a picture shows one run, expected a page (.html)")
-    with OutputFile("--output", name) as file:
+    with OutputFile("--output", name) as file, file.writing():
         if suffix in SUFFIXES:
             write_figure(file.path, suffix, runs[0][1])
         else:

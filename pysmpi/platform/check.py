@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from textwrap import fill
 from typing import Any
 
 from pysmpi.errors import UsageError
@@ -108,13 +109,16 @@ def describe(platform: Platform) -> dict[str, Any]:
     }
 
 
-def show(platform: Platform) -> str:
-    """The text of `describe` for a reader."""
+def show(platform: Platform, columns: int = 80) -> str:
+    """The text of `describe` for a reader, its sentences in lines of at most some columns."""
     facts = describe(platform)
     lines = [summary(platform), f"  from {facts['source']}"]
     if facts["description"]:
-        lines += ["", facts["description"]]
-    lines += [f"  source: {source}" for source in facts["sources"]]
+        lines += ["", fill(facts["description"], columns)]
+    lines += [
+        fill(f"source: {source}", columns, initial_indent="  ", subsequent_indent="    ")
+        for source in facts["sources"]
+    ]
     lines += ["", f"hosts {facts['first_host']} .. {facts['last_host']}"]
     lines += [
         f"zone {zone['name']}: {zone['kind']}, {_count(zone['members'], 'member')}"

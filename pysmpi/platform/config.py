@@ -16,19 +16,19 @@ from typing import Any
 from pysmpi.errors import UsageError
 from pysmpi.platform.numbers import read_count
 from pysmpi.platform.piecewise import parse as parse_segments
-from pysmpi.platform.units import parse_bandwidth, parse_size, parse_speed, parse_time
+from pysmpi.platform.units import MOST, parse_bandwidth, parse_size, parse_speed, parse_time
 
 # Parsers: the text of an option to its value; a UsageError has the expected and the found value.
 
 
 def number(text: str) -> float:
-    """A number that is not negative."""
+    """A number from 0 to 1e100: its products are numbers, too."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0.0 <= value < math.inf:
-        raise UsageError(f"expected a number that is not negative, got {text!r}")
+    if not 0.0 <= value <= MOST:
+        raise UsageError(f"expected a number from 0 to 1e100, got {text!r}")
     return value
 
 
@@ -47,8 +47,8 @@ def whole(text: str) -> int:
 def penalties(text: str) -> tuple[float, float, float]:
     """Three positive numbers between semicolons."""
     try:
-        one, two, three = (float(part) for part in text.split(";"))
-        if 0.0 < one < math.inf and 0.0 < two < math.inf and 0.0 < three < math.inf:
+        found = one, two, three = tuple(float(part) for part in text.split(";"))
+        if all(0.0 < one <= MOST for one in found):
             return one, two, three
     except ValueError:
         pass

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 from pysmpi.errors import UsageError
-from pysmpi.platform.units import parse_time
+from pysmpi.platform.units import MOST, parse_time
 
 _BOUND = re.compile(r"[0-9]{1,18}")
 
@@ -79,6 +79,6 @@ def _number(text: str, option: str) -> float:
             value = parse_time(text)
         except UsageError as error:
             raise UsageError(f"{option}: {error}") from None
-    if not 0.0 <= value < float("inf"):
-        raise UsageError(f"{option}: expected a number that is not negative, got {text!r}")
+    if not 0.0 <= value <= MOST:
+        raise UsageError(f"{option}: expected a number from 0 to 1e100, got {text!r}")
     return value

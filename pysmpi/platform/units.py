@@ -8,7 +8,9 @@ A number without a unit is an error, because the unit of "24" is not known; zero
 plain number has a defined meaning (SimGrid options such as ``network/loopback-bw``), the caller
 passes ``bare=True``, and the number is in the base unit.
 
-Negative, infinite and not-a-number values are errors: no quantity of a platform has them.
+Negative, infinite and not-a-number values are errors: no quantity of a platform has them. So are
+values from 1e100 on, and those below 1e-100 that are not 0: their products leave the range of a
+float.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ import re
 from typing import NamedTuple
 
 from pysmpi.errors import UsageError
+
+MOST = 1e100
 
 _NUMBER = re.compile(r"\+?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
@@ -104,9 +108,13 @@ def _parse(text: str, kind: _Kind, bare: bool) -> float:
         if known is None:
             raise UsageError(f'expected {kind.name}, e.g. {kind.examples}, got "{text}"')
         factor = known
-    value = number * factor
-    if value == float("inf"):
-        raise UsageError(f'expected {kind.name} that a float can hold, got "{text}"')
+    return checked(number * factor, kind.name, f'"{text}"')
+
+
+def checked(value: float, what: str, text: str) -> float:
+    """A value whose products a float can hold: 0, or from 1e-100 to 1e100. Raises UsageError."""
+    if value != 0.0 and not 1.0 / MOST <= value <= MOST:
+        raise UsageError(f"expected {what} from 1e-100 to 1e100, or 0, got {text}")
     return value
 
 

@@ -88,7 +88,7 @@ def draw(table: Rows, columns: Sequence[str], axes: Sequence[str], plot: SweepPl
             height = max(4.2, 0.16 * len(series))
             figure.set_size_inches(figure.get_figwidth() + 2.5, height)
     panels[0].set_ylabel(plot.y)
-    with OutputFile("plots", plot.file) as target:
+    with OutputFile("plots", plot.file) as target, target.writing():
         figure.savefig(target.path)
         target.keep()
 

@@ -70,7 +70,7 @@ class SweepTable:
     def write_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the table as CSV."""
         with OutputFile("table", os.fspath(path)) as target:
-            with open(target.path, "w", newline="", encoding="utf-8") as stream:
+            with target.writing(), open(target.path, "w", newline="", encoding="utf-8") as stream:
                 writer = csv.DictWriter(stream, self.columns, lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(self.rows)
@@ -86,7 +86,7 @@ class SweepTable:
                 "parquet: pyarrow is not installed: pip install 'pysmpi[parquet]'"
             ) from None
         columns = {name: _column([row[name] for row in self.rows]) for name in self.columns}
-        with OutputFile("table", os.fspath(path)) as target:
+        with OutputFile("table", os.fspath(path)) as target, target.writing():
             pyarrow.parquet.write_table(pyarrow.table(columns), target.path)
             target.keep()
 

@@ -45,6 +45,7 @@ def convert(source: str, target: str, format: str | None = None) -> None:
     chosen = find_format(target, format)
     with ExitStack() as stack:
         file = stack.enter_context(OutputFile("convert", target, direct=chosen.several))
+        stack.enter_context(file.writing())
         writer = chosen.open(file.path, is_packed(target))
         stack.callback(writer.close)
         describe = getattr(writer, "describe", None)

@@ -27,7 +27,8 @@ class GoalFormat(IndependentFormat):
         self.sections: list[list[str]] = []
         self.labels: list[int] = []
         self.after: list[list[int]] = []  # what the next operation of a rank requires
-        self.started: list[dict[tuple[int, int, int], deque[int]]] = []
+        # What a rank has started, by message: the label, and the requirements at that time.
+        self.started: list[dict[tuple[int, int, int], deque[tuple[int, list[int]]]]] = []
 
     def begin(self, places: Sequence[RankPlace]) -> None:
         """Ranks were started."""
@@ -50,7 +51,7 @@ class GoalFormat(IndependentFormat):
             label = self._add(rank, f"{kind} {size}b {ends} {other} tag {mark}")
             if immediate:
                 key = (rank, other, mark) if kind == "send" else (other, rank, mark)
-                self.started[rank].setdefault(key, deque()).append(label)
+                self.started[rank].setdefault(key, deque()).append((label, self.after[rank]))
                 # The next operation may begin when this one has begun: both have the same
                 # requirements.
                 return
@@ -63,13 +64,18 @@ class GoalFormat(IndependentFormat):
                 self.after[rank] = [self._add(rank, f"calc {round(seconds * 1e9)}")]
         elif name == "wait":
             source, destination, tag = map(int, rest.split())
-            labels = self.started[rank].get((source, destination, tag))
-            if labels:
-                self.after[rank] = [*self.after[rank], labels.popleft()]
+            started = self.started[rank].get((source, destination, tag))
+            if started:
+                self._join(rank, [started.popleft()])
         elif name == "waitall":
-            for labels in self.started[rank].values():
-                self.after[rank] += labels
+            self._join(rank, [one for ones in self.started[rank].values() for one in ones])
             self.started[rank] = {}
+
+    def _join(self, rank: int, ended: list[tuple[int, list[int]]]) -> None:
+        # What these operations require themselves is required through them.
+        implied = {label for _, required in ended for label in required}
+        kept = [label for label in self.after[rank] if label not in implied]
+        self.after[rank] = [*kept, *(label for label, _ in ended)]
 
     def _add(self, rank: int, operation: str) -> int:
         self.labels[rank] += 1

@@ -116,6 +116,7 @@ def recording(
     with ExitStack() as stack:
         direct = chosen.streams or chosen.several
         target = stack.enter_context(OutputFile("--trace", name, direct=direct))
+        stack.enter_context(target.writing())
         recorder = recorder_for(name, target.path, format)
         stack.enter_context(attached(recorder, job))
         yield recorder

@@ -210,6 +210,16 @@ def test_errors_of_predictions():
     assert found.summary("fresh", "pingpong") == (0.0, 0.0)
 
 
+@pytest.mark.parametrize("option", ["--mpi", "--check"])
+def test_a_missing_mpiexec_is_found_before_anything_is_measured(option, monkeypatch, capfd):
+    from pysmpi.cli.main import status_of
+
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr("pysmpi.calibrate.topology.find_topology", lambda: pytest.fail("began"))
+    assert status_of(["calibrate", "memory", option]) == 2
+    assert "expected the mpiexec of MPICH or Open MPI, got none" in capfd.readouterr().err
+
+
 @two_cores
 def test_a_small_measurement_from_the_command_line(tmp_path):
     path = tmp_path / "here.yaml"

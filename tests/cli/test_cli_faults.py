@@ -42,6 +42,16 @@ def test_a_full_disk_is_one_line(command, tmp_path):
     assert done.stderr.count("\n") == 1 and "No space left on device" in done.stderr
 
 
+@needs_full
+@pytest.mark.parametrize("option", ["--trace", "--trace-format jsonl --trace", "--view"])
+def test_a_timeline_on_a_full_disk_names_its_file(option, tmp_path):
+    (tmp_path / "x.json").symlink_to("/dev/full")
+    done = shell(f"pysmpi run -q {option} x.json -c 'print(1)'", tmp_path)
+    assert (done.returncode, done.stdout) == (2, "1\n")
+    what = f"{option.split()[-1]} x.json: cannot be written: no space left on device"
+    assert done.stderr == f"pysmpi: error: {what}\n"
+
+
 @pytest.mark.parametrize("close", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
 def test_closed_streams_change_nothing_else(close, tmp_path):
     done = shell(f"pysmpi run --trace t.json -c 'print(1)' {close}", tmp_path)

@@ -36,7 +36,8 @@ def test_help(status):
         assert out.startswith("Usage: pysmpi")
 
 
-def test_models(status):
+def test_models(status, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")  # a line each
     code, out, _ = status("models")
     assert code == 0
     between, inside = out.split("\nInside a node that the platform describes:\n")
@@ -44,6 +45,16 @@ def test_models(status):
     assert [line.split()[0] for line in presets.splitlines()[1:]] == list(HYBRID)
     assert [line.split()[0] for line in between.splitlines()] == sorted(models())
     assert [line.split()[0] for line in inside.splitlines()] == sorted(memory_models())
+
+
+@pytest.mark.parametrize("command", ["models", "collectives", "platform show cluster"])
+@pytest.mark.parametrize("columns", [80, 120])
+def test_sentences_fit_into_the_terminal(command, columns, status, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    code, out, _ = status(*command.split())
+    assert code == 0
+    lengths = [len(line) for line in out.splitlines()]
+    assert columns - 25 < max(lengths) <= columns
 
 
 def test_collectives(status):

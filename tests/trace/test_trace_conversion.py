@@ -90,6 +90,21 @@ def test_goal(recording, tmp_path):
     assert text.count(": send ") == len(known.messages)
 
 
+def test_goal_grows_in_proportion_to_the_messages(tmp_path):
+    def barriers(count: int) -> int:
+        def main() -> None:
+            from mpi4py import MPI
+
+            for _ in range(count):
+                MPI.COMM_WORLD.Barrier()
+
+        pysmpi.run(main, 8, trace=tmp_path / "run.goal", compute="none")
+        return (tmp_path / "run.goal").read_text().count("requires")
+
+    few = barriers(10)
+    assert barriers(30) < 3.2 * few
+
+
 @pytest.mark.skipif(
     importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed"
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective import arguments_to_parts as parts
+from pysmpi.mpi.collective import contribution_arguments as parts
 from pysmpi.mpi.collective.execution import run
 from pysmpi.mpi.collective.nonblocking import NonblockingCollectives, NonblockingScans
 from pysmpi.mpi.collective.objects import ObjectCollectives, ObjectScans

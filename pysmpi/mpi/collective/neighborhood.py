@@ -18,7 +18,7 @@ from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, held
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective import arguments
-from pysmpi.mpi.collective.arguments_to_parts import where
+from pysmpi.mpi.collective.contribution_arguments import where
 from pysmpi.mpi.collective.data import saved, transfer
 from pysmpi.mpi.collective.execution import (
     Contribution,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective import arguments_to_parts as parts
+from pysmpi.mpi.collective import contribution_arguments as parts
 from pysmpi.mpi.collective.background import CollectiveOperation, PersistentCollective
 from pysmpi.mpi.collective.execution import Contribution
 from pysmpi.mpi.operators.operators import PREDEFINED, Op

@@ -20,7 +20,7 @@ from pysmpi.mpi.base.exceptions import cint, listed
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.calls import computing, mpi
-from pysmpi.mpi.collective.arguments_to_parts import check_root, where
+from pysmpi.mpi.collective.contribution_arguments import check_root, where
 from pysmpi.mpi.collective.execution import Contribution, WithoutData, call_of, run
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.between_groups import joint

@@ -1,0 +1,77 @@
+"""The progress line on a terminal."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pty = pytest.importorskip("pty", reason="terminals are those of POSIX")
+
+COMPUTING = """
+import os
+from mpi4py import MPI
+print("begun")
+while not os.path.exists("enough"):
+    pass
+print("ended")
+"""
+
+FORKING = """
+import os
+while len(os.listdir("/proc/self/task")) < 2:
+    pass
+child = os.fork()
+if child == 0:
+    os._exit(0)
+os.waitpid(child, 0)
+print("threads", len(os.listdir("/proc/self/task")))
+"""
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> Iterator[Callable[[str], Callable[[bytes], bytes]]]:
+    """`shown(program)` runs it on a terminal; the result reads what is there up to a text."""
+    terminal, other = pty.openpty()
+    started: list[subprocess.Popen[bytes]] = []
+    seen = b""
+
+    def until(text: bytes) -> bytes:
+        nonlocal seen
+        while text not in seen:
+            assert select.select([terminal], [], [], 60)[0], seen
+            seen += os.read(terminal, 1000)
+        return seen
+
+    def start(program: str) -> Callable[[bytes], bytes]:
+        (tmp_path / "prog.py").write_text(program)
+        command = [sys.executable, "-m", "pysmpi", "run", "--compute", "none", "prog.py"]
+        started.append(subprocess.Popen(command, cwd=tmp_path, stdout=other, stderr=other))
+        os.close(other)
+        return until
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+    os.close(terminal)
+
+
+def test_a_program_that_computes_shows_its_progress(shown, tmp_path: Path):
+    until = shown(COMPUTING)
+    assert b"begun\r\n" in until(b"1 rank running, 0 events")
+    (tmp_path / "enough").touch()
+    # The line is cleared before the program prints, and does not come back.
+    seen = until(b"0 messages")
+    assert seen.index(b"\r\x1b[Kended\r\n") < seen.index(b"pysmpi: predicted time")
+    assert seen.count(b"rank running", seen.index(b"ended")) == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
+def test_a_program_forks_without_the_thread_of_the_line(shown):
+    assert b"threads 1\r\n" in shown(FORKING)(b"0 messages")
