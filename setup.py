@@ -17,6 +17,8 @@ ROOMS = [
     "pysmpi/mpi/buffers/contiguous.py",
     "pysmpi/mpi/point_to_point/envelopes.py",
     "pysmpi/replay/executor.py",
+    "pysmpi/trace/call_recorder.py",
+    "pysmpi/trace/event_recorder.py",
     *(
         f"pysmpi/memory/transfer/{name}.py"
         for name in (

@@ -19,6 +19,9 @@ _COMPILED = "pysmpi" + os.sep  # prefix of the file names of compiled functions
 BOUNDARY = "<pysmpi boundary>"  # the file name of generated code; no source is looked for
 _OWN = (os.path.join(HOME, ""), _COMPILED, BOUNDARY)
 _MACHINERY = ("<frozen importlib", "<frozen runpy", "<frozen zipimport")
+_PROGRAM, _LIBRARY, _OURS = 0, 1, 2  # whose code a file has; the last is passed over
+_FILES = 10_000  # of which this is remembered
+_origins: dict[str, int] = {}
 # The code of calls of functions in the place of built-in functions: the local variable `self` has
 # the name of the built-in function as its `__dict__["replaces"]`.
 stands: set[CodeType] = set()
@@ -79,13 +82,30 @@ def call_site(frame: FrameType | None) -> CallSite | None:
     outer: FrameType | None = None
     while frame is not None:
         file = frame.f_code.co_filename
-        if not is_ours(file):
-            if not is_library(file):
-                return _site(frame)
-            if outer is None and not file.startswith("<frozen"):
-                outer = frame
+        origin = _origins.get(file)
+        if origin is None:
+            origin = _origin(file)
+        if origin == _PROGRAM:
+            return _site(frame)
+        if origin == _LIBRARY and outer is None:
+            outer = frame
         frame = frame.f_back
     return None if outer is None else _site(outer)
+
+
+def _origin(file: str) -> int:
+    """Whose code a file has."""
+    if is_ours(file):
+        origin = _OURS
+    elif not is_library(file):
+        origin = _PROGRAM
+    else:
+        origin = _OURS if file.startswith("<frozen") else _LIBRARY
+    if file.startswith("<") or os.path.isabs(file):  # other names depend on the directory
+        if len(_origins) >= _FILES:
+            _origins.clear()
+        _origins[file] = origin
+    return origin
 
 
 def current_site(inside: str | None = None) -> CallSite | None:

@@ -1,9 +1,11 @@
-"""The recorder of calls: what each call of a program did, in operations of the kernel."""
+"""The recorder of calls: what each call of a program did, in operations of the kernel.
+
+Compiled, because it hears of each call and of each message.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.collectives import registry
@@ -56,27 +58,37 @@ class _Thread:
     complete: for each the messages it consists of, its number and its handle.
     """
 
-    __slots__ = (
-        "rank", "number", "last", "call", "outer", "starts", "waits", "all", "begun", "debt",
-        "entered", "awaited", "posts", "received",
-    )  # fmt: skip
-
     def __init__(self, rank: int, number: int) -> None:
-        self.rank = rank
-        self.number = number
-        self.last = 0.0
+        self.rank: int = rank
+        self.number: int = number
+        self.last: float = 0.0
         self.call: TracedCall | None = None
         self.outer: list[TracedCall] = []
         self.starts: list[Any] = []
         self.waits: list[Any] = []
-        self.all = True
-        self.begun = 0.0
-        self.debt = 0.0
+        self.all: bool = True
+        self.begun: float = 0.0
+        self.debt: float = 0.0
         self.entered: tuple[Any, ...] | None = None  # a collective operation, before its schedule
         self.awaited: list[tuple[Any, list[Any], int, Any]] = []
         # The receives of a schedule, if it does not say how large their messages are.
         self.received: list[Receive] | None = None
-        self.posts = 0  # the collective call whose messages it posts
+        self.posts: int = 0  # the collective call whose messages it posts
+
+
+class _Form:
+    """The arguments of a procedure: which name ranks, and whether some are requests."""
+
+    def __init__(self, procedure: Any) -> None:
+        roles = procedure.roles
+        self.name: str = procedure.name
+        self.parameters: tuple[str, ...] = procedure.parameters
+        self.peers: list[tuple[int, str]] = [
+            (i, name)
+            for i, name in enumerate(self.parameters)
+            if roles[name] in (Role.PEER, Role.ROOT)
+        ]
+        self.requests: bool = Role.REQUEST in roles.values()
 
 
 class CallRecorder:
@@ -88,27 +100,28 @@ class CallRecorder:
     """
 
     def __init__(self, format: Format, simulation: Simulation) -> None:
-        self.format = format
-        self.simulation = simulation
-        self.files: dict[str, str] = {}  # how to call the files of the program
+        self.format: Any = format
+        self.simulation: Any = simulation
+        self._places: dict[Any, str] = {}  # lines of the program, as the format calls them
+        self._forms: dict[Any, _Form] = {}  # of procedures
         self._threads: dict[Process, _Thread] = {}
         self._counts: dict[int, int] = {}  # threads of each rank
-        self._calls = 0
+        self._calls: int = 0
         self._owed: dict[KernelRequest, list[int]] = {}  # bytes, until it is complete
         self._counting: dict[KernelRequest, TracedCall | KernelRequest] = {}  # of posted receives
         self._wild: set[KernelRequest] = set()  # receives with wildcards that have no message yet
-        self._known = 0  # ranks that the format has heard of
+        self._known: int = 0  # ranks that the format has heard of
         self._contexts: dict[int, int] = {}  # communicators by context
         self._collectives: dict[tuple[int, str, int], list[int]] = {}
-        self._entered = 0  # the collective call that was entered last
+        self._entered: int = 0  # the collective call that was entered last
         self._background: dict[KernelRequest, tuple[int, int]] = {}  # collective call, MPI call
-        self._parts: dict[Contribution, tuple[KernelRequest, int]] = {}
+        self._parts: dict[Any, tuple[KernelRequest, int]] = {}  # by Contribution
         self._algorithms: dict[tuple[Any, ...], str] = {}
         self._live: dict[str, bool] = {}
         # The events that the format uses.
-        self._communicator = getattr(format, "communicator", None)
-        self._between = getattr(format, "between", None)
-        self._match = getattr(format, "match", None)
+        self._communicator: Any = getattr(format, "communicator", None)
+        self._between: Any = getattr(format, "between", None)
+        self._match: Any = getattr(format, "match", None)
 
     def finish(self) -> None:
         """The simulation is over: pass on its last times."""
@@ -180,28 +193,34 @@ class CallRecorder:
         """A call has begun; its compute is billed."""
         rank = call.rank
         site = call.site
-        if site is None:
-            place = ""
-        else:
-            file = self.files.get(site[0])
-            if file is None:
-                file = self.files[site[0]] = shorten(site[0])
-            place = f"{file}:{site[1]}"
-        process = rank.process
+        place = self._places.get(site)
+        if place is None:
+            place = "" if site is None else f"{shorten(site.file)}:{site.line}"
+            self._places[site] = place
+        procedure = call.procedure
+        form = self._forms.get(procedure)
+        if form is None:
+            form = self._forms[procedure] = _Form(procedure)
+        process: Process = rank.process
         thread = self._thread(process)
-        now = rank.engine.now
+        now = process.engine.now
         if now > thread.last + _NOTHING and thread.call is None:
             self._blank(thread, now)
-        record = TracedCall(call.name, rank.pid, thread.number, place)
+        record = TracedCall(form.name, process.pid, thread.number, place)
         self._calls += 1
         record.number = self._calls
-        record.start = rank.engine.now + process.debt
-        record.peers = tuple(_peers(call))
-        for name, value in zip(call.procedure.parameters, call.values):
+        record.start = now + process.debt
+        values: tuple[Any, ...] = call.values
+        if form.peers:
+            record.peers = tuple(
+                [(name, values[i]) for i, name in form.peers if type(values[i]) is int]
+            )
+        for i, value in enumerate(values):
             if value.__class__ is list or value.__class__ is tuple:
                 for part in value:
                     if isinstance(part, Datatype):
-                        record.details.setdefault("datatypes", {})[name] = _description(part)
+                        known = record.details.setdefault("datatypes", {})
+                        known[form.parameters[i]] = _description(part)
         outer = thread.call
         if outer is not None:
             if outer.name:
@@ -210,9 +229,10 @@ class CallRecorder:
                 record.operations = outer.operations
         thread.call = record
         thread.entered = None
-        handles = self._handles(call)
-        if handles:
-            thread.awaited = handles
+        if form.requests or call.handles is not None:
+            handles = self._handles(call)
+            if handles:
+                thread.awaited = handles
 
     def _blank(self, thread: _Thread, now: float) -> None:
         """Time has passed between two calls of a thread: a sleep."""
@@ -629,14 +649,6 @@ def _learn_sizes(operation: tuple[Any, ...], receives: list[Receive]) -> None:
     for i, receive in zip(steps, receives):
         if receive.message is not None:
             sizes[i] = receive.message.nbytes
-
-
-def _peers(call: MpiCall) -> Iterator[tuple[str, int]]:
-    """The arguments that name another rank, as the program gave them."""
-    roles = call.procedure.roles
-    for name, value in zip(call.procedure.parameters, call.values):
-        if roles[name] in (Role.PEER, Role.ROOT) and type(value) is int:
-            yield name, value
 
 
 def _name_of(communicator: Any, context: Context) -> str:

@@ -7,6 +7,7 @@ the file are whole, except perhaps the last, which readers leave out.
 
 from __future__ import annotations
 
+import binascii
 import json
 import os
 import zlib
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pysmpi.errors import UsageError
 from pysmpi.trace.events import (
@@ -28,12 +30,15 @@ from pysmpi.trace.events import (
     TracedMatch,
     TracedRoute,
 )
-from pysmpi.trace.model import NAME, VERSION, Recording
+from pysmpi.trace.model import NAME, READABLE, VERSION, Recording
 from pysmpi.trace.streams import Output
 from pysmpi.trace.tables import lines as lines_of_table
 
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 _BLOCK = 1 << 18  # bytes read at once
+# Types of the numbers of columns, little-endian: the unsigned ones with the end of their range.
+_UNSIGNED = (("u1", 1 << 8), ("u2", 1 << 16), ("u4", 1 << 32))
+_TYPES = ("u1", "u2", "u4", "i8", "f8")
 
 
 class LinesFormat:
@@ -88,11 +93,11 @@ class LinesFormat:
 
     def add_messages(self, rows: MessageRows) -> None:
         """A line for some messages."""
-        self._write(["messages", *(column.tolist() for column in rows)])
+        self._write(["messages", *map(_packed, rows)])
 
     def add_events(self, rows: EventRows) -> None:
         """A line for some events."""
-        self._write(["events", *(column.tolist() for column in rows)])
+        self._write(["events", *map(_packed, rows)])
 
     def match(self, match: TracedMatch) -> None:
         """A line."""
@@ -200,8 +205,9 @@ def read_facts(path: str) -> dict[str, Any]:
 def _facts(record: object) -> dict[str, Any]:
     if not isinstance(record, dict) or record.get("format") != NAME:
         raise Wrong(_NO_RECORDING)
-    if record.get("version") != VERSION:
-        raise Wrong(f"expected version {VERSION}, got {record.get('version')!r}")
+    if record.get("version") not in READABLE:
+        versions = " or ".join(map(str, READABLE))
+        raise Wrong(f"expected version {versions}, got {record.get('version')!r}")
     return record
 
 
@@ -260,7 +266,34 @@ def made_messages(record: list[Any]) -> MessageRows:
     return rows
 
 
+def _packed(column: NDArray[Any]) -> str:
+    """A column as text: the type of its numbers, and their bytes in base 64."""
+    kind = "f8"
+    if column.dtype.kind != "f":
+        kind = "i8"
+        if len(column) and column.min() >= 0:
+            most = column.max()
+            kind = next((name for name, end in _UNSIGNED if most < end), "i8")
+    numbers = column.astype(f"<{kind}")
+    return f"{kind}:{binascii.b2a_base64(numbers.data, newline=False).decode('ascii')}"
+
+
+def _unpacked(column: str) -> Integers | Floats:
+    """The numbers of a column that is a text."""
+    kind = column[:2]
+    if kind not in _TYPES or column[2:3] != ":":
+        raise Wrong(f"expected a column of {', '.join(_TYPES)}, got {column[:20]!r}")
+    data = binascii.a2b_base64(column[3:], strict_mode=True)
+    numbers: Integers | Floats = np.frombuffer(data, f"<{kind}")
+    return numbers
+
+
 def _whole(values: object) -> Integers:
+    if isinstance(values, str):
+        column = _unpacked(values)
+        if column.dtype.kind == "f":
+            raise Wrong("expected columns of whole numbers")
+        return column.astype(np.int64)
     if not isinstance(values, list) or not all(type(value) is int for value in values):
         raise Wrong("expected columns of whole numbers")
     try:
@@ -270,6 +303,8 @@ def _whole(values: object) -> Integers:
 
 
 def _real(values: object) -> Floats:
+    if isinstance(values, str):
+        return _unpacked(values).astype(np.float64)
     if not isinstance(values, list):
         raise Wrong("expected a column of numbers")
     return np.array(values, np.float64).reshape(-1)

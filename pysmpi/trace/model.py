@@ -23,7 +23,8 @@ from pysmpi.trace.events import (
 from pysmpi.trace.messages import Derivation
 
 NAME = "pysmpi recording"
-VERSION = 2  # of the recorded form
+VERSION = 3  # of the recorded form
+READABLE = (2, 3)  # in version 2 columns are lists
 # Options of the machine that a recording was made on, in its facts.
 MACHINE = (
     "platform", "hostfile", "map_by", "model", "memory_model", "selector", "coll", "cfg",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import importlib.util
+import json
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 from test_trace_formats import exchange
 
@@ -159,3 +162,49 @@ def test_a_recording_without_its_end_is_converted_as_far_as_it_goes(recording, t
     with open(tmp_path / "cut.csv", newline="") as stream:
         names = Counter(row["Name"] for row in csv.DictReader(stream))
     assert names["program"] == 8 and names["Isend"] > 0
+
+
+def test_columns_are_texts_or_lists(recording, tmp_path):
+    lines, texts = [], 0
+    for number, line in enumerate(recording.read_text().splitlines()):
+        record = json.loads(line)
+        if number == 0:
+            record["version"] = 2
+        elif record[0] in ("events", "messages"):
+            for i, column in enumerate(record[1:], 1):
+                kind, data = column.split(":")
+                record[i] = np.frombuffer(base64.b64decode(data), f"<{kind}").tolist()
+                texts += 1
+        lines.append(json.dumps(record))
+    other = tmp_path / "lists.jsonl"
+    other.write_text("\n".join(lines) + "\n")
+    assert texts >= 15
+    found, expected = read_lines(other), read_lines(recording)
+    assert found.messages == expected.messages
+    assert found.waits == expected.waits
+    for one, same in zip(found.event_rows, expected.event_rows, strict=True):
+        for column, values in zip(one, same, strict=True):
+            assert column.dtype == values.dtype
+            assert (column == values).all()
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        ("u1:AAAA", "different lengths"),
+        ("u3:AAAA", "expected a column of u1, u2"),
+        ("f8:AAAAAAAAAAA=", "expected columns of whole numbers"),
+        ("u1:A", "expected a record"),
+        ("u4:AAAA", "expected a record"),
+    ],
+)
+def test_wrong_columns(column, reason, recording, tmp_path):
+    lines = recording.read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith('["events"'))
+    record = json.loads(lines[at])
+    record[1] = column
+    lines[at] = json.dumps(record)
+    other = tmp_path / "wrong.jsonl"
+    other.write_text("\n".join(lines) + "\n")
+    with pytest.raises(UsageError, match=f"line {at + 1}: .*{reason}"):
+        read_lines(other)
