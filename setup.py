@@ -1,5 +1,7 @@
 """Compiles the hot rooms with mypyc; without a compiler they stay plain Python.
 
+Memory folding has functions that numpy calls and that cannot be Python; they are in C.
+
 `PYSMPI_PURE=1` builds without compiling anything.
 """
 
@@ -7,7 +9,7 @@ import os
 import sys
 from glob import glob
 
-from setuptools import setup
+from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ROOMS = [
@@ -50,10 +52,11 @@ class OptionalBuild(build_ext):
 def extensions():
     if os.environ.get("PYSMPI_PURE") == "1":
         return []
+    folding = Extension("pysmpi.runtime.folding.hooks", ["pysmpi/runtime/folding/hooks.c"])
     try:
         from mypyc.build import mypycify
     except ImportError:
-        return []
+        return [folding]
     sources = sorted(path for room in ROOMS for path in glob(room) if "__init__" not in path)
     # What they import is checked elsewhere: a build needs no stubs of other packages.
     options = [
@@ -61,7 +64,8 @@ def extensions():
         "--ignore-missing-imports",
         "--no-warn-unused-ignores",
     ]
-    return mypycify([*options, *sources], opt_level="3", debug_level="0", group_name="pysmpi")
+    compiled = mypycify([*options, *sources], opt_level="3", debug_level="0", group_name="pysmpi")
+    return [*compiled, folding]
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuild})

@@ -18,6 +18,8 @@ class SourceFinder(MetaPathFinder):
             return spec
         folder = Path(spec.origin).parent
         source = folder / (fullname.rpartition(".")[2] + ".py")
+        if not source.exists():
+            return spec
         loader = SourceFileLoader(fullname, str(source))
         return spec_from_file_location(fullname, source, loader=loader)
 

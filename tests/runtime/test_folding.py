@@ -11,8 +11,12 @@ import numpy as np
 import pytest
 
 import pysmpi
+from pysmpi.errors import UsageError
+from pysmpi.runtime.folding import handler
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="folding needs Linux")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or handler.hooks is None, reason="folding needs Linux and C"
+)
 
 MIB = 1 << 20
 
@@ -349,6 +353,12 @@ def test_a_wrong_fold_is_refused(tmp_path, fold, expected):
     assert done.returncode == 2
     assert expected in done.stderr and f"--fold {fold}" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_installation_without_a_compiler_is_named(monkeypatch):
+    monkeypatch.setattr(handler, "hooks", None)
+    with pytest.raises(UsageError, match="--fold: expected pysmpi installed with a C compiler"):
+        handler.AllocationHandlers(0, 1)
 
 
 def test_a_wrong_data_is_refused(tmp_path):

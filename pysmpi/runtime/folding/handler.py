@@ -6,7 +6,7 @@ the array in another rank. numpy takes the handler from a context variable, and 
 its own context, so nothing outside the ranks changes. An array keeps its handler, which may outlive
 the run; the functions are therefore never freed.
 
-Arrays that are not folded go to numpy's own allocator, see `stubs.py`.
+Arrays that are not folded go to numpy's own allocator, see `hooks.c`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from pysmpi.errors import UsageError
-from pysmpi.runtime.folding.stubs import Stubs
+
+try:
+    from pysmpi.runtime.folding import hooks
+except ImportError:  # pysmpi was installed without a C compiler
+    hooks = None  # type: ignore[assignment]
 
 _NAME = b"mem_handler"
 # Places in numpy's table of C functions, numpy 1.22 and later.
@@ -109,6 +113,11 @@ class AllocationHandlers:
     """Handlers of ranks, for all runs: arrays with addresses from `start` to `stop` are ours."""
 
     def __init__(self, start: int, stop: int) -> None:
+        if hooks is None:
+            raise UsageError(
+                "--fold: expected pysmpi installed with a C compiler (gcc or clang), got one "
+                "installed without"
+            )
         self.numpy = numpy = _Numpy()
         self.users: dict[int, Allocations] = {}
         self._structures: list[_Handler] = []
@@ -117,25 +126,25 @@ class AllocationHandlers:
             # They may be called when modules are being taken down.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(function))
         large = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in self._functions]
-        self._stubs = Stubs(
+        self._addresses = hooks.connect(
             numpy.addresses, (large[0], large[1], large[2]), numpy.context or 0, start, stop
         )
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
     def offer(self, least: int) -> None:
         """Offer arrays of at least `least` bytes to their ranks' `Allocations`."""
-        self._stubs.offer(least)
+        hooks.offer(least)
 
     def collect(self) -> None:
         """Report freed arrays to the handlers of their ranks."""
-        for number, address in self._stubs.freed():
+        for number, address in hooks.freed():
             self.users[number].free(address)
 
     def capsule(self, user: Allocations) -> Any:
         """A handler that calls `user`, for `install`."""
         number = len(self._structures) + 1
         self.users[number] = user
-        structure = _Handler(b"pysmpi fold", 1, _Allocator(number, *self._stubs.addresses))
+        structure = _Handler(b"pysmpi fold", 1, _Allocator(number, *self._addresses))
         self._structures.append(structure)
         return self.numpy.new_capsule(ctypes.addressof(structure), _NAME, None)
 
