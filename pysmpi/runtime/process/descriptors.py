@@ -13,7 +13,7 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pysmpi.runtime.patches import Patches
@@ -41,11 +41,12 @@ _fcntl: Any = getattr(fcntl, "fcntl", None)
 class Kept:
     """A duplicate of the file of one of the descriptors 0 to 2."""
 
-    __slots__ = ("number", "inheritable")
+    __slots__ = ("number", "inheritable", "identity")
 
     def __init__(self, number: int, inheritable: bool) -> None:
         self.number = number
         self.inheritable = inheritable
+        self.identity = _identity(number)
 
 
 Kepts = tuple[Kept | None, ...]  # of descriptors 0 to 2; None for one that is closed
@@ -73,12 +74,12 @@ class Descriptors(Facet):
         def dup2(fd: object, fd2: object, inheritable: object = True) -> Any:
             if fd2 not in STANDARD:
                 return real(fd, fd2, inheritable)
-            return self.change(real, fd, fd2, inheritable)
+            return self.change((fd2,), real, fd, fd2, inheritable)
 
         def first(fd: object, *args: object, **kwargs: object) -> Any:
             if fd not in STANDARD:
                 return real(fd, *args, **kwargs)
-            return self.change(real, fd, *args, **kwargs)
+            return self.change((fd,), real, fd, *args, **kwargs)
 
         def closerange(fd_low: Any, fd_high: Any, /) -> Any:
             low = fd_low
@@ -95,10 +96,12 @@ class Descriptors(Facet):
             if low > 2:
                 real(low, high)
             else:
-                self.change(real, low, high)
+                self.change(STANDARD, real, low, high)
 
-    def change(self, function: Callable[..., Any], *args: object, **kwargs: object) -> Any:
-        """Call a function that changes the descriptors of the rank that is running."""
+    def change(
+        self, which: Iterable[Any], function: Callable[..., Any], *args: object, **kwargs: object
+    ) -> Any:
+        """Call a function that changes some descriptors of the rank that is running."""
         exchange = self.exchange
         state = exchange.shown
         if state is exchange.outside and self.name not in exchange.facets:
@@ -110,7 +113,7 @@ class Descriptors(Facet):
         try:
             return function(*args, **kwargs)
         finally:
-            self._note(state)
+            self._note(state, which)
 
     # Keeping the files of the other ranks
 
@@ -124,8 +127,14 @@ class Descriptors(Facet):
             inheritable = _get_inheritable(fd)
         except OSError:
             return None
-        for kept in known:
-            if kept is not None and kept.inheritable == inheritable and same_file(fd, kept.number):
+        identity = _identity(fd)
+        for kept in dict.fromkeys(known):
+            if (
+                kept is not None
+                and kept.inheritable == inheritable
+                and kept.identity == identity
+                and _same_description(fd, kept.number)
+            ):
                 return kept
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         least = _HIGH if soft == resource.RLIM_INFINITY else min(_HIGH, soft // 2)
@@ -134,12 +143,14 @@ class Descriptors(Facet):
         OWN.add(kept.number)
         return kept
 
-    def _note(self, state: State) -> None:
-        """Record the current files of the descriptors."""
+    def _note(self, state: State, which: Iterable[int] = STANDARD) -> None:
+        """Record the current files of the descriptors that may have changed."""
         old: Kepts = state.facets.get(self.name, self.base)
-        self.actual = new = tuple(
-            self._keep(fd, (self.base[fd], old[fd], *old)) for fd in STANDARD
-        )
+        found = list(old)
+        for fd in which:
+            number = int(fd)
+            found[number] = self._keep(number, (self.base[number], old[number], *old))
+        self.actual = new = tuple(found)
         if state is self.exchange.outside:
             self.base = new
         elif new == self.base:
@@ -222,9 +233,17 @@ def is_open(fd: int) -> bool:
 
 def same_file(one: int, other: int) -> bool:
     """Whether two descriptors refer to the same open file description, not just the same file."""
-    first, second = _fstat(one), _fstat(other)
-    if (first.st_dev, first.st_ino) != (second.st_dev, second.st_ino):
-        return False
+    return _identity(one) == _identity(other) and _same_description(one, other)
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    """The device and the number of the file of a descriptor."""
+    found = _fstat(fd)
+    return found.st_dev, found.st_ino
+
+
+def _same_description(one: int, other: int) -> bool:
+    """Whether two descriptors of one file refer to the same open file description."""
     flags = _fcntl(one, fcntl.F_GETFL)
     if _fcntl(other, fcntl.F_GETFL) != flags:
         return False
