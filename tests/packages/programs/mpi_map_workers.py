@@ -1,7 +1,7 @@
 """Functions that mpi_map evaluates in processes that it spawns."""
 
-import numpy as np
 import mpi_map
+import numpy as np
 
 
 def add(x, params=None):
