@@ -290,3 +290,57 @@ def test_tests_of_a_shared_package_hold_the_tools_of_their_rank(site, write, cap
         found.setdefault(name, set()).add(number)
     copies = {name: len(numbers) for name, numbers in found.items()}
     assert copies == {"core": 1, "lazy": 1, "marks": 2, "tests.test_core": 2}
+
+
+UNITS = """
+class Registry:
+    def __init__(self, below=None):
+        self.names = set(below.names) if below else {"m"}
+        self.kinds = {kind: set(names) for kind, names in below.kinds.items()} if below else {}
+
+_unit_registries = [Registry()]
+
+def enable(kind, *names):
+    top = Registry(_unit_registries[-1])
+    _unit_registries.append(top)
+    for name in names:
+        if name in top.names:
+            raise ValueError(f"{name} already exists")
+        top.names.add(name)
+        top.kinds.setdefault(kind, set()).add(name)
+"""
+
+
+def test_a_shared_module_adds_to_the_units_of_each_rank(site, write, capsys):
+    # Its registry is a copy of that of the rank that imports it, whose own units are no others'.
+    site("astropy/__init__.py", "")
+    site("astropy/units/__init__.py", "")
+    site("astropy/units/core.py", UNITS)
+    site(f"astropy/fast{EXTENSION_SUFFIXES[0]}", "")
+    site("astropy/later.py", "from .units.core import enable\nenable('length', 'pc')")
+    site(
+        "sky.py",
+        "from mpi4py import MPI\n"
+        "from astropy.units.core import enable\n"
+        "enable('length', 'ly')\n"
+        "import astropy.later\n",
+    )
+    path = write(
+        "prog.py",
+        "from mpi4py import MPI\n"
+        "rank = MPI.rank()\n"
+        "MPI.give_way()\n"
+        "if rank != 1:\n"
+        "    import sky\n"
+        "MPI.give_way()\n"
+        "from astropy.units.core import _unit_registries\n"
+        "top = _unit_registries[-1]\n"
+        "kinds = {kind: sorted(names) for kind, names in top.kinds.items()}\n"
+        "print(rank, sorted(top.names), kinds)\n",
+    )
+    run(ScriptProgram(path), 3)
+    assert sorted(lines(capsys)) == [
+        "0 ['ly', 'm', 'pc'] {'length': ['ly', 'pc']}",
+        "1 ['m', 'pc'] {'length': ['pc']}",
+        "2 ['ly', 'm', 'pc'] {'length': ['ly', 'pc']}",
+    ]

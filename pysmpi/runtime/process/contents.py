@@ -8,6 +8,7 @@ rank.
 
 from __future__ import annotations
 
+import copy
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,7 +17,8 @@ from typing import Any
 
 from pysmpi.runtime.process.exchange import Exchange, State
 
-# Module -> paths of dictionaries, lists and sets in it; a star matches all members.
+# Module -> paths of dictionaries, lists and sets in it; a star matches all members. A plus marks a
+# stack: each item holds a copy of what the item below it holds, and additions.
 CONTAINERS: dict[str, tuple[str, ...]] = {
     "matplotlib": ("rcParams", "colormaps._cmaps", "color_sequences._color_sequences"),
     "matplotlib._pylab_helpers": ("Gcf.figs",),
@@ -28,7 +30,7 @@ CONTAINERS: dict[str, tuple[str, ...]] = {
     "xarray.core.options": ("OPTIONS",),
     "dask.config": ("config.*",),
     "fsspec.registry": ("_registry",),
-    "astropy.units.core": ("_unit_registries",),
+    "astropy.units.core": ("_unit_registries+",),
     "sklearn._config": ("_global_config",),
     "IPython.core.display": ("_display_mimetypes",),
 }
@@ -40,6 +42,7 @@ class Contents:
     def __init__(self, exchange: Exchange, name: str, thing: object) -> None:
         self.name = name
         self.thing = thing
+        self.add = _push if name.endswith("+") else _add
         self.view = exchange.version_of(thing) if isinstance(thing, dict) else None
         self.base = self.shown = _copy(thing)
         self.seen = -1 if self.view is None else self.view[0]
@@ -89,10 +92,10 @@ class Contents:
         for facets in others:
             mine = facets.get(self.name)
             if mine is not None and mine is not self.shown:
-                _add(mine, self.shown, before)
+                self.add(mine, self.shown, before)
         if self.base is before:
             self.base = _copy(self.base)
-        _add(self.base, self.shown, before)
+        self.add(self.base, self.shown, before)
 
 
 def _copy(thing: Any) -> Any:
@@ -126,6 +129,33 @@ def _add(mine: Any, now: Any, before: Any) -> None:
         mine |= now - before
 
 
+def _push(mine: Any, now: Any, before: Any) -> None:
+    """Put the additions of each new item of a stack on top of another stack."""
+    for number in range(len(before), len(now)):
+        item = copy.copy(mine[-1])
+        below, above = vars(now[number - 1]), vars(now[number])
+        vars(item).update(
+            {key: _joined(value, above[key], below[key]) for key, value in vars(item).items()}
+        )
+        mine.append(item)
+
+
+def _joined(mine: Any, now: Any, before: Any) -> Any:
+    """A copy of a dictionary or set with what `now` has and `before` does not have."""
+    if isinstance(mine, set):
+        return mine | (now - before)
+    if not isinstance(mine, dict):
+        return now
+    joined = {key: _joined(value, value, value) for key, value in mine.items()}
+    for key, value in now.items():
+        if isinstance(value, dict | set):
+            none = type(value)()
+            joined[key] = _joined(joined.get(key, none), value, before.get(key, none))
+        elif key not in before:
+            joined[key] = value
+    return joined
+
+
 class ThreadSettings:
     """Settings that a package keeps for each thread, or in C: read and set at every switch."""
 
@@ -156,7 +186,7 @@ def _find(module: ModuleType, path: str) -> Iterator[tuple[str, Any]]:
     """The containers that a path names."""
     thing: Any = module
     nested = path.endswith(".*")
-    for part in path.removesuffix(".*").split("."):
+    for part in path.removesuffix(".*").removesuffix("+").split("."):
         thing = getattr(thing, part, None)
     if isinstance(thing, dict | list | set):
         yield f"{module.__name__}.{path}", thing
