@@ -74,12 +74,12 @@ class Descriptors(Facet):
         def dup2(fd: object, fd2: object, inheritable: object = True) -> Any:
             if fd2 not in STANDARD:
                 return real(fd, fd2, inheritable)
-            return self.change((fd2,), real, fd, fd2, inheritable)
+            return self.changing((fd2,), real, fd, fd2, inheritable)
 
         def first(fd: object, *args: object, **kwargs: object) -> Any:
             if fd not in STANDARD:
                 return real(fd, *args, **kwargs)
-            return self.change((fd,), real, fd, *args, **kwargs)
+            return self.changing((fd,), real, fd, *args, **kwargs)
 
         def closerange(fd_low: Any, fd_high: Any, /) -> Any:
             low = fd_low
@@ -96,9 +96,9 @@ class Descriptors(Facet):
             if low > 2:
                 real(low, high)
             else:
-                self.change(STANDARD, real, low, high)
+                self.changing(STANDARD, real, low, high)
 
-    def change(
+    def changing(
         self, which: Iterable[Any], function: Callable[..., Any], *args: object, **kwargs: object
     ) -> Any:
         """Call a function that changes some descriptors of the rank that is running."""
