@@ -30,7 +30,11 @@ def main() -> NoReturn:
 
     if followed:
         signal.signal(signal.SIGINT, before)
-    run()
+    try:
+        run()
+    finally:
+        # The interpreter ends next, and would look through all objects for cycles.
+        gc.freeze()
 
 
 if __name__ == "__main__":

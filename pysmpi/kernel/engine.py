@@ -171,6 +171,7 @@ class Engine(AbstractEngine):
         self.messages: int = 0
         self.bytes: int = 0
         self.events: int = 0
+        self.since_tick: int = 0  # events since the latest call of `tick`
         self.stopped: bool = False
         self.by_arrival: bool = True
         self.deliver: Any = None
@@ -249,10 +250,12 @@ class Engine(AbstractEngine):
                     self.queue.push(date, event)
                 self.left = 0
                 return
-        before = self.events // TICK
         self.events += count
-        if self.events // TICK != before and self.tick is not None:
-            self.tick()
+        self.since_tick += count
+        if self.since_tick >= TICK:
+            self.since_tick %= TICK
+            if self.tick is not None:
+                self.tick()
 
     def stop(self) -> None:
         """Have `run` return before anything else happens."""

@@ -31,6 +31,7 @@ from pysmpi.kernel.sharing import Activity, Constraint
 
 NOTHING: Final[list[KernelRequest]] = []
 NO_SENDS: Final[list[Send]] = []
+NO_SLOTS: Final[list[Optional[KernelRequest]]] = []
 
 # Stages of one step of a schedule.
 FRESH: Final = 0  # not begun
@@ -41,10 +42,19 @@ POSTED: Final = 2  # its request is posted, or its wait is over
 class Core:
     """A core of a host: `speed` in flop/s, shared by the `residents` that compute on it."""
 
-    def __init__(self, speed: float, name: str = "") -> None:
+    def __init__(self, speed: float, host: str = "", number: int = 0) -> None:
         self.speed: float = speed
+        self.host: str = host
+        self.number: int = number
         self.residents: int = 0
-        self.constraint: Constraint = Constraint(speed, name)
+        self.shared: Optional[Constraint] = None
+
+    @property
+    def constraint(self) -> Constraint:
+        """The resource that several residents share; most cores have one, and need none."""
+        if self.shared is None:
+            self.shared = Constraint(self.speed, f"{self.host}/{self.number}")
+        return self.shared
 
 
 class Execution(Activity):
@@ -103,7 +113,7 @@ class Process(AbstractProcess):
         self.tag: int = 0
         self.step: int = 0
         self.stage: int = FRESH
-        self.slots: list[Optional[KernelRequest]] = []
+        self.slots: list[Optional[KernelRequest]] = NO_SLOTS
         self.next_slot: int = 0
         self.blocked: Optional[KernelRequest] = None  # request of a blocking step
 
@@ -203,7 +213,7 @@ class Process(AbstractProcess):
         self.tag = tag
         self.step = 0
         self.stage = FRESH
-        self.slots = [None] * schedule.slots
+        self.slots = [None] * schedule.slots if schedule.slots > 0 else NO_SLOTS
         self.next_slot = 0
 
     def reset(self) -> None:
@@ -221,7 +231,7 @@ class Process(AbstractProcess):
         self.all = True
         self.outstanding = 0
         self.schedule = None
-        self.slots = []
+        self.slots = NO_SLOTS
         if self.blocked is not None:
             self.blocked.waiter = None
             self.blocked = None
@@ -353,7 +363,7 @@ class Process(AbstractProcess):
             if not self._execute(self.schedule):
                 return False
             self.schedule = None
-            self.slots = []
+            self.slots = NO_SLOTS
         if len(self.waits) > 0 and not self.waiting:
             self.waiting = True
             if not self._await_requests():

@@ -44,6 +44,8 @@ TIE: Final = 1e-11
 TWINS: Final = 1 << 15
 # Scans of a region for the next saturated constraint, after which a heap is quicker.
 SCANS: Final = 6
+# Bundles up to which the lowest limit is looked for among all of them.
+FEW: Final = 8
 # Rounds of one solution after which it reaches out farther each time, lest their number grow with
 # the length of a chain of bundles whose rates change.
 ROUNDS: Final = 8
@@ -257,7 +259,8 @@ class Lowest:
     """
 
     def __init__(self, region: "list[Constraint]") -> None:
-        self.light: list[Constraint] = region  # those with open bundles
+        self.region: list[Constraint] = region
+        self.light: list[Constraint] = region  # those in the heap
         self.next: int = 0
         self.scans: int = 0
         self.heap: list[tuple[float, int]] = []
@@ -268,15 +271,13 @@ class Lowest:
             self.scans += 1
             self.next = 0
             level = INFINITY
-            light: list[Constraint] = []
-            for constraint in self.light:
+            for constraint in self.region:
                 if constraint.open > 0:
-                    light.append(constraint)
                     ratio = constraint.remaining / constraint.load
                     if ratio < level:
                         level = ratio
-            self.light = light
             if self.scans == SCANS:
+                self.light = light = [one for one in self.region if one.open > 0]
                 self.heap = [(light[i].remaining / light[i].load, i) for i in range(len(light))]
                 heapify(self.heap)
         else:
@@ -287,8 +288,8 @@ class Lowest:
         """One more constraint that is saturated at a level that `level` has returned, if any."""
         limit = level * (1.0 + 1e-12)
         if self.scans < SCANS:
-            while self.next < len(self.light):
-                constraint = self.light[self.next]
+            while self.next < len(self.region):
+                constraint = self.region[self.next]
                 self.next += 1
                 if constraint.open > 0 and constraint.remaining <= limit * constraint.load:
                     return constraint
@@ -713,6 +714,9 @@ class System:
             if lowest == INFINITY and level == INFINITY:
                 break
             if lowest <= level:
+                if len(bundles) <= FEW:
+                    lowest = self._fix_bounded(bundles, level)
+                    continue
                 if len(bounded) == 0:
                     bounded = [
                         (bundles[i].limit * bundles[i].penalty, i) for i in range(len(bundles))
@@ -735,6 +739,21 @@ class System:
                             self._fix(bundle, level / bundle.penalty, level, full)
                         other = other.after
                     full = light.take(level)
+
+    def _fix_bounded(self, bundles: "list[Bundle]", level: float) -> float:
+        """Fix the few bundles with limits up to a level, the lowest first; the next such level."""
+        while True:
+            lowest = INFINITY
+            first: Optional[Bundle] = None
+            for bundle in bundles:
+                if bundle.share < 0.0:
+                    bound = bundle.limit * bundle.penalty
+                    if bound < lowest:
+                        lowest = bound
+                        first = bundle
+            if first is None or lowest > level:
+                return lowest
+            self._fix(first, first.limit, lowest, None)
 
     def _fix(
         self, bundle: Bundle, share: float, level: float, bottleneck: Optional[Constraint]

@@ -196,7 +196,7 @@ class Replay:
         core = cores.get((place.host, place.core))
         if core is None:
             speed = self.core_speed or place.host.speed or UNKNOWN_SPEED
-            core = Core(speed, f"{place.host.name}/{place.core}")
+            core = Core(speed, place.host.name, place.core)
             cores[place.host, place.core] = core
         core.residents += 1
         return core

@@ -55,6 +55,7 @@ class GivenLoader:
         self.module = module
         self._arrive = arrive
         self._stopwatch = Stopwatch() if stopwatch is None else stopwatch
+        self.imported = False  # by some rank, in Python's own way
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return self.module
@@ -67,6 +68,7 @@ class GivenLoader:
                 self._arrive()
             finally:
                 self._stopwatch.restore(pauses)
+        self.imported = True
 
     disguise(exec_module)
 
@@ -283,7 +285,7 @@ class ImportSystem:
             stopwatch = self.stopwatch
             stopwatch.pause()
             try:
-                module = original(name, import_)
+                module = self._given_again(name) or original(name, import_)
             finally:
                 stopwatch.resume()
                 if name in exchange.shared and exchange.shared[name] is not table.get(name):
@@ -293,6 +295,29 @@ class ImportSystem:
             return module
 
         return disguise(_find_and_load)
+
+    def _given_again(self, name: str) -> ModuleType | None:
+        """Import a given module in a further rank: Python need not look for it again.
+
+        None if it is no such module.
+        """
+        given = self.given.get(name)
+        if given is None or not given.imported:
+            return None
+        table = self.exchange.table
+        parent, _, child = name.rpartition(".")
+        package = table.get(parent)
+        if package is None:
+            return None
+        self._belongs_to_rank(name)
+        module = table[name] = given.module
+        try:
+            given.exec_module(module)
+        except BaseException:
+            table.pop(name, None)
+            raise
+        setattr(package, child, module)
+        return module
 
     def _executor(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Executes the code of a module."""

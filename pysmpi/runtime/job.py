@@ -23,9 +23,10 @@ from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Transport
 from pysmpi.machine import Machine
 from pysmpi.mpi.base.attributes import LAUNCH, PROGRAM
-from pysmpi.mpi.base.options import ENVIRONMENT
-from pysmpi.mpi.base.ranks import FreeTransport, Rank, World
+from pysmpi.mpi.base.options import ENVIRONMENT, RcOptions
+from pysmpi.mpi.base.ranks import FreeTransport, Rank, Universe, World, current
 from pysmpi.mpi.base.settings import CallSettings
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers import locations as whereabouts
 from pysmpi.mpi.buffers.payload import NEVER, PAYLOAD
 from pysmpi.mpi.files.disks import DISKS, Disks, disk_options
@@ -42,6 +43,7 @@ from pysmpi.runtime.glances import Glances, limit
 from pysmpi.runtime.host_speed import host_speed
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import RankProgram
+from pysmpi.runtime.mpi4py_package import has_options
 from pysmpi.runtime.options import Options
 from pysmpi.runtime.rank_environment import RankEnvironment
 from pysmpi.runtime.result import Result, plain
@@ -61,6 +63,9 @@ from pysmpi.runtime.waiting import unreceived
 
 if TYPE_CHECKING:
     from pysmpi.runtime.explain_speed import WallMeter
+
+# The options of mpi4py in all ranks that have set none.
+_COMMON_OPTIONS: StateSlot[Universe, RcOptions] = StateSlot(Universe)
 
 
 class Job:
@@ -408,7 +413,19 @@ def _arrive() -> None:
     """A rank imports `mpi4py.MPI`."""
     import mpi4py
 
-    environment.start(getattr(mpi4py, "rc", None), os.environ)
+    rank = current()
+    rc = getattr(mpi4py, "rc", None)
+    known = _COMMON_OPTIONS.peek(rank.universe) if _has_common_options(rank, rc) else None
+    started = environment.start(rc, os.environ, known)
+    # Options from environment variables become the rank's own.
+    if known is None and _has_common_options(rank, rc):
+        _COMMON_OPTIONS.put(rank.universe, started.options)
+
+
+def _has_common_options(rank: Rank, rc: object) -> bool:
+    """Whether a rank has set no option and no environment variable: all such have the same."""
+    program = rank.program
+    return program.environ is None and not program.variables and not has_options(rank, rc)
 
 
 def _finalize(rank: Rank, leave: SystemExit | None = None) -> None:

@@ -21,9 +21,15 @@ from pysmpi.runtime.imports import GivenLoader, ImportSystem
 from pysmpi.runtime.patches import Patches
 
 _ours: dict[str, ModuleType] = {}  # the modules of the copy, kept between runs
+_usual: dict[str, object] = {}  # the object `mpi4py.rc` of ranks that have not replaced it
 # The options that a rank has set.
 _RC: StateSlot[ranks.Rank, dict[str, Any]] = StateSlot(ranks.Rank, dict)
 _OPTIONS = "mpi4py.rc"
+
+
+def has_options(rank: ranks.Rank, rc: object) -> bool:
+    """Whether a rank has set options, or has another object `mpi4py.rc`."""
+    return rc is not _usual.get(_OPTIONS) or bool(_RC.peek(rank))
 
 
 def _rank_options(kind: type) -> type:
@@ -54,7 +60,7 @@ def _load() -> None:
     except ImportError as error:
         raise UsageError(f"the package mpi4py cannot be imported: {error}") from None
     vars(package)["Rc"] = _rank_options(package.Rc)
-    vars(package)["rc"] = sys.modules[_OPTIONS] = package.Rc()
+    vars(package)["rc"] = sys.modules[_OPTIONS] = _usual[_OPTIONS] = package.Rc()
 
 
 def _ours_now() -> dict[str, Any]:

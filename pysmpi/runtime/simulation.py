@@ -194,7 +194,7 @@ class Simulation:
         core = self.cores.get(key)
         if core is None:
             speed = place.host.speed or UNKNOWN_SPEED
-            core = self.cores[key] = Core(speed, f"{place.host.name}/{place.core}")
+            core = self.cores[key] = Core(speed, place.host.name, place.core)
         return core
 
     def _fiber(self, rank: Rank, process: Process, body: Callable[..., Any]) -> Fiber:

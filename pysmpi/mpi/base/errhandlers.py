@@ -130,22 +130,39 @@ ERRORS_ABORT = Errhandler._define("ERRORS_ABORT", ABORT, 0x54000003)
 ERRORS_ARE_FATAL = Errhandler._define("ERRORS_ARE_FATAL", ARE_FATAL, 0x54000000)
 
 
+# None is the null file (MPI 4.1, section 14.7), the only null handle with an error handler.
+_INITIAL: dict[Any, ErrorReaction] = {None: RETURN}
+_NONE_CREATED: dict[type[Handle], int] = {}
+
+
 class Handlers:
-    """The error handlers that the objects of one rank have."""
+    """The error handlers that the objects of one rank have.
+
+    `actions` has those of single objects; ranks share the initial dictionary.
+    """
 
     __slots__ = ("default", "chosen", "actions", "fallback", "created")
 
     def __init__(self, default: ErrorReaction = RETURN) -> None:
         self.default = default  # for objects without their own handler: `rc.errors`
         self.chosen = True  # whether it comes from `rc.errors` or from MPI
-        # None is the null file (MPI 4.1, section 14.7), the only null handle with an error handler.
-        self.actions: dict[Any, ErrorReaction] = {None: RETURN}
+        self.actions = _INITIAL
         self.fallback: Handle | None = None  # COMM_SELF, if it has its own handler
-        self.created: dict[type[Handle], int] = {}  # number of user-defined handlers
+        self.created = _NONE_CREATED  # number of user-defined handlers
 
     def of(self, impl: object) -> ErrorReaction:
         """The handler of an object."""
         return self.actions.get(impl, self.default)
+
+    def put(self, impl: object, action: ErrorReaction) -> None:
+        """Give an object a handler."""
+        if self.actions is _INITIAL:
+            self.actions = dict(_INITIAL)
+        self.actions[impl] = action
+
+    def take(self, impl: object) -> ErrorReaction | None:
+        """Take the handler of an object away; None if it has none."""
+        return None if self.actions is _INITIAL else self.actions.pop(impl, None)
 
     def handle(self, subject: Handle | None, error: Exception) -> None:
         """Pass an error to the handler of its object, or of COMM_SELF."""
@@ -180,7 +197,10 @@ def create(family: type[Handle], function: Callable[[Any, int], None]) -> Errhan
     if not callable(function):
         raise AttributeError(f"errhandler_fn: {type_name(function)!r} object is not callable")
     family = family._family
-    created = of_rank().created
+    handlers = of_rank()
+    if handlers.created is _NONE_CREATED:
+        handlers.created = {}
+    created = handlers.created
     if created.get(family, 0) >= MAX_USER_HANDLERS:
         raise RuntimeError(
             f"cannot create more than {MAX_USER_HANDLERS} user-defined error handlers"
@@ -216,7 +236,7 @@ def set(subject: Handle, errhandler: Errhandler) -> None:
         )
     action.hold()
     handlers.of(impl).release()
-    handlers.actions[impl] = action
+    handlers.put(impl, action)
     known = subject._named.get(id(impl))
     if known is not None and known[1] == "COMM_SELF":
         handlers.fallback = known[0]
@@ -237,7 +257,7 @@ def inherit(parent: Handle, child: Handle) -> None:
     action = handlers.actions.get(parent._impl)
     if action is not None:
         action.hold()
-        handlers.actions[child._impl] = action
+        handlers.put(child._impl, action)
 
 
 def adopt(file: Handle) -> None:
@@ -246,12 +266,12 @@ def adopt(file: Handle) -> None:
     if not handlers.chosen:
         action = handlers.of(None)
         action.hold()
-        handlers.actions[file._impl] = action
+        handlers.put(file._impl, action)
 
 
 def forget(subject: Handle) -> None:
     """An object is about to be freed."""
-    action = of_rank().actions.pop(subject._impl, None)
+    action = of_rank().take(subject._impl)
     if action is not None:
         action.release()
 

@@ -4,8 +4,6 @@ A `Contribution` is one rank's share of one collective call. It holds the `Call`
 algorithms build the rank's schedule, and the rank's data. Time and data are separate: the kernel
 executes the schedule. At its end, every rank on which this one depends has entered the call, so the
 part copies its data directly from the other parts.
-
-This module is compiled, and those of the parts of collective calls.
 """
 
 from __future__ import annotations

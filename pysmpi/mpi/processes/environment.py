@@ -61,12 +61,16 @@ _ACTIONS: dict[str, errhandlers.ErrorReaction | None] = {
 }
 
 
-def start(rc: object = None, environ: Mapping[str, str] | None = None) -> Environment:
+def start(
+    rc: object = None, environ: Mapping[str, str] | None = None, options: RcOptions | None = None
+) -> Environment:
     """The calling rank imports `mpi4py.MPI`: read its options, and initialize if requested.
 
-    `rc` is the rank's `mpi4py.rc`, `environ` its environment variables.
+    `rc` is the rank's `mpi4py.rc`, `environ` its environment variables; nothing is read if the
+    `options` are known.
     """
-    options = RcOptions(rc, environ)
+    if options is None:
+        options = RcOptions(rc, environ)
     environment = Environment(options)
     environment.initialized = False
     ENVIRONMENT.put(current(), environment)

@@ -309,18 +309,23 @@ class Exchange:
         table = self.table
         shared = self.shared
         private = self.shown.modules
-        found = present = 0
-        for name, module in table.items():
-            if name in private:
-                present += 1
-                if name in shared:
-                    found += 1
-            elif shared.get(name, MISSING) is module:
-                found += 1
-            else:
+        expected = 0
+        for name, module in shared.items():
+            # One look for most modules: there are many, and each rank comes here.
+            if table.get(name, MISSING) is module:
+                if module is MISSING:
+                    return True
+                expected += 1
+            elif name not in private:
                 return True
+        present = 0
+        for name in private:
+            if name in table:
+                present += 1
+                if table[name] is shared.get(name, MISSING):
+                    expected -= 1  # it is one of the state's, too
         self.others = len(table) - present
-        return found < len(shared)
+        return len(table) != expected + present
 
     def _differ(self, name: str, module: Any, known: Any) -> None:
         """The current state has another module than the shared one, or none."""
