@@ -28,7 +28,7 @@ from pathlib import Path
 
 from smpi_variants import VARIANTS, register
 
-from pysmpi.collectives.cache import ready_after, schedule_for
+from pysmpi.collectives.cache import schedule_for, schedule_with_ready
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.running import Lookout, Patience, find_live
 from pysmpi.collectives.selection import Selection
@@ -140,8 +140,9 @@ class Job:
         for k, row in enumerate(rows, 1):
             call = call_of(row, rank, ready)
             live = find_live(call)
-            schedule = Schedule() if live is not None else schedule_for(call)
-            ready = ready_after(call)
+            schedule, ready = (
+                schedule_with_ready(call) if live is None else (Schedule(), call.ready)
+            )
             yield self._until(100.0 * k)
             start = self.engine.now
             if live is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -287,7 +286,7 @@ def _tune(
         click.echo(f"{head}  {names}")
     for op in operations:
         for size in [0] if op == "barrier" or op in PRIVATE_COUNTS else sizes:
-            call = replace(example(op, len(slots), size, selection=selection), nodes=nodes)
+            call = example(op, len(slots), size, selection=selection)._replace(nodes=nodes)
             winner, seconds, theirs = tune(tuner, call, LIBRARIES)
             winners.setdefault(op, []).append((size, winner))
             volume = most_of(schedules_of(call, winner, named=True))

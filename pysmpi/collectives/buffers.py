@@ -22,7 +22,6 @@ on the others. A reduction may change the own vector in any place; other input i
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
 
 from pysmpi.collectives.call import ROOTED, Call
@@ -52,7 +51,7 @@ def enter(s: Moves, c: Call) -> Call:
         output = RECEIVE_BUFFER if at_root else s.scratch()
         if not in_place:
             s.move(n, SEND_BUFFER, output)
-        return replace(c, input=output, output=output)
+        return c._replace(input=output, output=output)
     if op in ("reduce_scatter", "reduce_scatter_block"):
         whole = s.scratch()
         counts = c.recv_counts or (c.count,) * c.size
@@ -60,29 +59,29 @@ def enter(s: Moves, c: Call) -> Call:
         s.move(total, RECEIVE_BUFFER if in_place else SEND_BUFFER, whole)
         if c.size == 1:
             s.move(total, whole, RECEIVE_BUFFER)
-        return replace(c, input=whole)
+        return c._replace(input=whole)
     if op in ("gather", "gatherv"):
         if not at_root:
-            return replace(c, output=s.scratch())
+            return c._replace(output=s.scratch())
         if not in_place:
             s.move(own_bytes(c), SEND_BUFFER, own)
-        return replace(c, input=own)
+        return c._replace(input=own)
     if op in ("scatter", "scatterv"):
         if not at_root:
-            return replace(c, input=s.scratch())
+            return c._replace(input=s.scratch())
         output = s.scratch() if in_place else RECEIVE_BUFFER
         s.move(own_bytes(c), SEND_BUFFER + block, output)
-        return replace(c, output=output)
+        return c._replace(output=output)
     if op in ("allgather", "allgatherv"):
         if not in_place:
             s.move(own_bytes(c), SEND_BUFFER, own)
-        return replace(c, input=own)
+        return c._replace(input=own)
     if op in ("alltoall", "alltoallv", "alltoallw"):
         if in_place:
             copied = s.scratch()
             counts = c.recv_counts or (c.count,) * c.size
             s.move(sum(counts) * c.type_size, RECEIVE_BUFFER, copied)
-            return replace(c, input=copied)
+            return c._replace(input=copied)
         begin = sum((c.send_counts or (c.count,) * c.size)[: c.rank]) * c.type_size
         s.move(own_bytes(c), SEND_BUFFER + begin, own)
     return c

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from pysmpi.collectives import buffers, registry
@@ -87,7 +86,7 @@ class Builder:
         `changes` replaces fields of the call; `input` and `output` are the places of its data.
         `algorithm` overrides the selection.
         """
-        inner = replace(self.now, op=op, parts=(), ready=self.ready, **changes)
+        inner = self.now._replace(op=op, parts=(), ready=self.ready, **changes)
         self.perform(inner, algorithm)
 
     def call_on(
@@ -105,8 +104,7 @@ class Builder:
         """
         outer = self.now
         nodes, slots = outer.nodes, outer.slots
-        inner = replace(
-            outer,
+        inner = outer._replace(
             op=op,
             rank=ranks.index(outer.rank),
             size=len(ranks),
@@ -161,12 +159,12 @@ class Builder:
             while name not in known:
                 if registry.uses_nodes(name, call):
                     self.prepare_nodes()
-                    call = replace(call, ready=self.ready)
+                    call = call._replace(ready=self.ready)
                 chosen = registry.choose(name, call)
                 if name == AUTOMATIC and call.selection is not None:
-                    call = replace(call, selection=call.selection.inner())
+                    call = call._replace(selection=call.selection.inner())
                 name, parts = split(chosen)
-            self.now = call = replace(call, parts=parts) if parts else call
+            self.now = call = call._replace(parts=parts) if parts else call
         algorithm = known[name]
         if algorithm.elsewhere and call.size & (call.size - 1):
             algorithm = known[algorithm.elsewhere]
@@ -222,7 +220,7 @@ class AllArrived:
     def call(self, c: Call, op: str, name: str | None = None, **changes: Any) -> Iterator[Builder]:
         """Another collective of the same communicator; see `running.Lookout`."""
         part = self.builder.part(c)
-        part.perform(replace(c, op=op, parts=(), **changes), name)
+        part.perform(c._replace(op=op, parts=(), **changes), name)
         later(part.schedule)
         yield part
 

@@ -29,6 +29,16 @@ class ScheduleCache:
 
     def get(self, call: Call, algorithm: str | None = None) -> Schedule:
         """The schedule of one rank, built if need be."""
+        return self.with_ready(call, algorithm)[0]
+
+    def with_ready(
+        self, call: Call, algorithm: str | None = None
+    ) -> tuple[Schedule, frozenset[str]]:
+        """The schedule of one rank, and the node-level communicators that exist after it.
+
+        If the call made the ranks find the two-level structure of the communicator, pass these to
+        the next call as `ready`, so that it happens only once.
+        """
         key = (algorithm, call.key())
         entry = self._entries.get(key)
         if entry is None:
@@ -38,16 +48,7 @@ class ScheduleCache:
         found = entry.schedules.get(call.rank)
         if found is None:
             found = self._add(entry, call, algorithm)
-        return found
-
-    def ready_after(self, call: Call, algorithm: str | None = None) -> frozenset[str]:
-        """The node-level communicators that exist after a call whose schedule has been asked for.
-
-        If the call made the ranks find the two-level structure of the communicator, pass this to
-        the next call as `ready`, so that it happens only once.
-        """
-        entry = self._entries.get((algorithm, call.key()))
-        return call.ready if entry is None else entry.ready.get(call.rank, call.ready)
+        return found, entry.ready.get(call.rank, call.ready)
 
     def _add(self, entry: CachedCall, call: Call, algorithm: str | None) -> Schedule:
         schedule = Schedule()
@@ -111,9 +112,9 @@ def schedule_for(call: Call, algorithm: str | None = None) -> Schedule:
     return _cache.get(call, algorithm)
 
 
-def ready_after(call: Call, algorithm: str | None = None) -> frozenset[str]:
-    """`ScheduleCache.ready_after` of the cache of all runs."""
-    return _cache.ready_after(call, algorithm)
+def schedule_with_ready(call: Call) -> tuple[Schedule, frozenset[str]]:
+    """`ScheduleCache.with_ready` of the cache of all runs."""
+    return _cache.with_ready(call)
 
 
 def forget() -> None:

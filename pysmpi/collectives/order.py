@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pysmpi.collectives.building import named_schedules
@@ -378,7 +378,7 @@ def order_of(call: Call) -> Order:
     key = call.key()
     found = _orders.get(key)
     if found is None:
-        calls = [replace(call, rank=rank) for rank in range(call.size)]
+        calls = [call._replace(rank=rank) for rank in range(call.size)]
         found = _orders[key] = follow(calls, None)
         if len(_orders) > KEPT:
             _orders.popitem(last=False)

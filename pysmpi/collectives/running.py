@@ -9,7 +9,7 @@ call, such as the list of ranks that have arrived.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pysmpi.collectives import registry
@@ -105,7 +105,7 @@ class Lookout:
 
         Its messages do not match those of the call that ends with it.
         """
-        inner = replace(c, op=op, parts=(), **changes)
+        inner = c._replace(op=op, parts=(), **changes)
         live = _live(inner, name)
         if live is not None:
             parts = live(inner, self.further())

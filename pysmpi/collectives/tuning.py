@@ -7,7 +7,6 @@ the same placement. There is no other traffic, and all ranks enter at the same t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from pysmpi.collectives import registry
 from pysmpi.collectives.building import build, named_schedules
@@ -43,16 +42,16 @@ def calls_of_all(call: Call) -> list[Call]:
     """The calls of all ranks, from the call of one of them."""
     calls = []
     for rank in range(call.size):
-        one = replace(call, rank=rank)
+        one = call._replace(rank=rank)
         if call.op in PRIVATE_COUNTS:
             counts = (NOMINAL,) * call.size
-            one = replace(
-                one, count=NOMINAL, type_size=1,
+            one = one._replace(
+                count=NOMINAL, type_size=1,
                 recv_counts=counts if call.op != "scatterv" else None,
                 send_counts=counts if call.op != "gatherv" else None,
             )  # fmt: skip
         elif call.op == "allgatherv" and call.recv_counts is not None:
-            one = replace(one, count=call.recv_counts[rank])
+            one = one._replace(count=call.recv_counts[rank])
         calls.append(one)
     return calls
 
@@ -63,7 +62,7 @@ def schedules_of(call: Call, name: str | None, named: bool = False) -> list[Sche
     `named`: whether they keep which bytes their steps concern.
     """
     calls = [
-        replace(one, ready=build(Schedule(), one, name), parts=()) for one in calls_of_all(call)
+        one._replace(ready=build(Schedule(), one, name), parts=()) for one in calls_of_all(call)
     ]
     if named:
         return named_schedules(calls, name)
@@ -77,7 +76,7 @@ def schedules_of(call: Call, name: str | None, named: bool = False) -> list[Sche
 
 def sets_up(call: Call, name: str) -> bool:
     """Whether an algorithm needs node-level communicators, which cost messages the first time."""
-    return bool(build(Schedule(), replace(call, ready=frozenset(), selection=None), name))
+    return bool(build(Schedule(), call._replace(ready=frozenset(), selection=None), name))
 
 
 class Tuner:
@@ -129,7 +128,7 @@ class Tuner:
         """
         self.trials += 1
         inner = call.selection.inner() if call.selection is not None else None
-        schedules = schedules_of(replace(call, selection=inner), name)
+        schedules = schedules_of(call._replace(selection=inner), name)
         return self._run(schedules, call.slots, limit)
 
     def _run(
@@ -174,9 +173,9 @@ def tune(
     known: dict[str, float] = {winner: seconds}
     for library in libraries:
         selection = Selection(library)
-        name = resolve(replace(call, selection=selection), library)
+        name = resolve(call._replace(selection=selection), library)
         if name not in known:
-            known[name] = tuner.seconds(replace(call, selection=selection), name)
+            known[name] = tuner.seconds(call._replace(selection=selection), name)
         theirs[library] = (name, known[name])
         if known[name] <= seconds * (1 + 1e-9):
             # Of those that are equally fast, one that is in use.

@@ -44,8 +44,8 @@ TIE: Final = 1e-11
 TWINS: Final = 1 << 15
 # Scans of a region for the next saturated constraint, after which a heap is quicker.
 SCANS: Final = 6
-# Bundles up to which the lowest limit is looked for among all of them.
-FEW: Final = 8
+# Different limits in one solution after which the bundles are sorted by their limits.
+PASSES: Final = 8
 # Rounds of one solution after which it reaches out farther each time, lest their number grow with
 # the length of a chain of bundles whose rates change.
 ROUNDS: Final = 8
@@ -57,6 +57,7 @@ HOT: Final = 3
 LONELY: Final = 32
 # The goals of a bundle with one member.
 NO_GOALS: Final["list[tuple[float, int, Activity]]"] = []
+NO_REGION: Final["list[Constraint]"] = []
 # Members of a constraint that may have ended before its list of members is made anew.
 ENDED: Final = 8
 
@@ -258,12 +259,17 @@ class Lowest:
     scans of all constraints are followed by a heap, in which levels are updated only at the top.
     """
 
-    def __init__(self, region: "list[Constraint]") -> None:
-        self.region: list[Constraint] = region
-        self.light: list[Constraint] = region  # those in the heap
+    def __init__(self) -> None:
+        self.region: list[Constraint] = NO_REGION
+        self.light: list[Constraint] = NO_REGION  # those in the heap
         self.next: int = 0
         self.scans: int = 0
         self.heap: list[tuple[float, int]] = []
+
+    def begin(self, region: "list[Constraint]") -> None:
+        """Rates begin to rise in a region."""
+        self.region = region
+        self.scans = 0
 
     def level(self) -> float:
         """The lowest level at which a constraint is saturated; infinite if none is left."""
@@ -325,6 +331,7 @@ class System:
         self.fresh: list[Bundle] = []
         self.cooling: list[Constraint] = []
         self.lonely: list[Constraint] = []  # contended, with a single member, as last solved
+        self.lowest: Lowest = Lowest()
         self.order: int = 0
         self.stamp: int = 0
         self.solutions: int = 0
@@ -706,16 +713,20 @@ class System:
             constraint.remaining = constraint.capacity
             if not constraint.whole:
                 constraint.remaining -= constraint.usage - constraint.held
-        light = Lowest(region)
+        light = self.lowest
+        light.begin(region)
         bounded: list[tuple[float, int]] = []
         upto = 0
+        passes = 0
         while True:
             level = light.level()
             if lowest == INFINITY and level == INFINITY:
                 break
             if lowest <= level:
-                if len(bundles) <= FEW:
-                    lowest = self._fix_bounded(bundles, level)
+                while lowest <= level and passes < PASSES:
+                    passes += 1
+                    lowest = self._fix_limited(bundles, lowest)
+                if lowest > level:
                     continue
                 if len(bounded) == 0:
                     bounded = [
@@ -740,20 +751,17 @@ class System:
                         other = other.after
                     full = light.take(level)
 
-    def _fix_bounded(self, bundles: "list[Bundle]", level: float) -> float:
-        """Fix the few bundles with limits up to a level, the lowest first; the next such level."""
-        while True:
-            lowest = INFINITY
-            first: Optional[Bundle] = None
-            for bundle in bundles:
-                if bundle.share < 0.0:
-                    bound = bundle.limit * bundle.penalty
-                    if bound < lowest:
-                        lowest = bound
-                        first = bundle
-            if first is None or lowest > level:
-                return lowest
-            self._fix(first, first.limit, lowest, None)
+    def _fix_limited(self, bundles: "list[Bundle]", level: float) -> float:
+        """Fix the bundles that meet their limits at a level; the lowest level of the others."""
+        lowest = INFINITY
+        for bundle in bundles:
+            if bundle.share < 0.0:
+                bound = bundle.limit * bundle.penalty
+                if bound == level:
+                    self._fix(bundle, bundle.limit, bound, None)
+                elif bound < lowest:
+                    lowest = bound
+        return lowest
 
     def _fix(
         self, bundle: Bundle, share: float, level: float, bottleneck: Optional[Constraint]

@@ -34,7 +34,6 @@ from pysmpi.runtime.deadlock import DeadlockReport, find_deadlock, table
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.loader import RankProgram, install_main
 from pysmpi.runtime.options import Options, check, check_names
-from pysmpi.runtime.rank_environment import here
 from pysmpi.runtime.result import Result
 from pysmpi.runtime.simulation import RankState, Simulation
 
@@ -76,12 +75,10 @@ class _Program(RankProgram):
         self.world = world
 
     def run(self) -> None:
-        environment = here()
-        assert environment is not None
         # As under mpiexec, each rank has the module with which pytest began.
         module = ModuleType("__main__")
         vars(module).update(self.world.main)
-        install_main(environment, module)
+        install_main(self.exchange, module)
         worker.live(self.world, ranks.current().index)
 
 

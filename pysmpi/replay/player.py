@@ -7,10 +7,9 @@ if the replay is recorded.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from pysmpi.collectives.cache import ready_after, schedule_for
+from pysmpi.collectives.cache import schedule_with_ready
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
 from pysmpi.collectives.selection import Selection
@@ -104,12 +103,11 @@ class Instance:
         common = self.common
         before = common.ready_before(number)
         assert before is None or isinstance(before, frozenset)
-        call = replace(
-            action.call, selection=self.selection, nodes=self.nodes, slots=self.slots,
+        call = action.call._replace(
+            selection=self.selection, nodes=self.nodes, slots=self.slots,
             ready=_NO_LEVELS if before is None else before,
         )  # fmt: skip
-        schedule = schedule_for(call)
-        after = ready_after(call)
+        schedule, after = schedule_with_ready(call)
         known = common.ready[-1][1] if common.ready else _NO_LEVELS
         assert isinstance(known, frozenset)
         if not after <= known:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pysmpi.collectives.cache import ready_after, schedule_for
+from pysmpi.collectives.cache import schedule_with_ready
 from pysmpi.collectives.call import Call, fields_of
 from pysmpi.collectives.layout import Nodes
 from pysmpi.errors import UsageError
@@ -227,8 +227,7 @@ class RecordedInstance:
             rank=rank, size=len(members), selection=self.selection, nodes=nodes, slots=slots,
             ready=before, **fields_of(arguments),
         )  # fmt: skip
-        schedule = schedule_for(call)
-        after = ready_after(call)
+        schedule, after = schedule_with_ready(call)
         if after != before and (not levels or levels[-1][0] < number):
             levels.append((number, after))
         return schedule

@@ -309,8 +309,8 @@ class ImportSystem:
         package = table.get(parent)
         if package is None:
             return None
-        self._belongs_to_rank(name)
-        module = table[name] = given.module
+        module = given.module
+        self.exchange.put_own(name, module)
         try:
             given.exec_module(module)
         except BaseException:

@@ -215,6 +215,7 @@ class Interpreter:
         running = program or self.program
         if self.own_streams is not None:
             running.starting = self.own_streams.give
+        running.exchange = self.exchange
         try:
             # No method of its own: its frame would need a second page of memory in each rank.
             try:

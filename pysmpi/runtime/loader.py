@@ -23,8 +23,9 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from pysmpi.errors import UsageError
+from pysmpi.runtime.process.exchange import Exchange
 from pysmpi.runtime.python_flags import PythonFlags, parse_flags
-from pysmpi.runtime.rank_environment import RankEnvironment, here
+from pysmpi.runtime.rank_environment import here
 
 _NOT_PROGRAMS = ("mpi4py", "pysmpi")  # packages with modules that stay shared under `-m`
 
@@ -48,6 +49,7 @@ class RankProgram:
     flags = PythonFlags()
     rewriter: Any = None  # compiles the program with other functions, see shadow/install.py
     starting: Callable[[CodeType], Any] | None = None  # gets the code that a rank is about to run
+    exchange: Exchange | None = None  # of the state of the ranks that run it
 
     def prepare(self) -> None:
         """Find and compile the program, once for all ranks; raises `SyntaxError`."""
@@ -80,12 +82,12 @@ class FunctionProgram(RankProgram):
         return self.function(*self.args, **self.kwargs)
 
 
-def install_main(environment: RankEnvironment, module: ModuleType) -> None:
+def install_main(exchange: Exchange | None, module: ModuleType) -> None:
     """Let a module be `__main__` of the running rank."""
-    if "__main__" not in sys.modules:
-        # The table of modules need not be searched for what the rank has added.
-        environment.state.modules["__main__"] = module
-    sys.modules["__main__"] = module
+    if exchange is None:
+        sys.modules["__main__"] = module
+    else:
+        exchange.put_own("__main__", module)
 
 
 class _MainProgram(RankProgram):
@@ -113,7 +115,7 @@ class _MainProgram(RankProgram):
         if self.file is not None:
             namespace["__file__"] = self.file
             namespace["__cached__"] = self.cached
-        install_main(environment, module)
+        install_main(self.exchange, module)
         if self.starting is not None:
             self.starting(self.code)
         # Like `exec`, but without a C frame, which each switch of ranks would copy.

@@ -9,7 +9,6 @@ ones) are written as the messages of their algorithm.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from pysmpi.collectives.cache import schedule_for
@@ -261,7 +260,7 @@ class IndependentFormat:
             numbers = [self._nodes[member] for member in members]
             nodes = Nodes(numbers) if len(set(numbers)) < len(numbers) else None
             self._layouts[context] = nodes
-        call = replace(call, nonblocking=background, selection=self.selection, nodes=nodes)
+        call = call._replace(nonblocking=background, selection=self.selection, nodes=nodes)
         self._schedule(rank, context, schedule_for(call))
 
     def _schedule(self, rank: int, context: int, schedule: Schedule) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from reference_executor import execute
 
@@ -123,7 +121,7 @@ def test_selectors_choose_what_exists(selector: str) -> None:
                         for name in ("send_counts", "recv_counts")
                         if getattr(group[0], name) is not None
                     }
-                    call = replace(group[0], size=size, **fields)
+                    call = group[0]._replace(size=size, **fields)
                     name = selection.choose(call)
                     found = registry.find(op, name.partition(":")[0])
                     assert not found.elsewhere or size & (size - 1) == 0

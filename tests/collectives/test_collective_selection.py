@@ -157,11 +157,10 @@ def test_layout() -> None:
 def test_nodes_are_learned_once() -> None:
     cache = ScheduleCache()
     call = Call("bcast", 0, 4, count=8, nodes=Nodes((0, 0, 1, 1)))
-    first = cache.get(call, "SMP_binomial")
-    assert cache.ready_after(call, "SMP_binomial") == {""}
+    first, ready = cache.with_ready(call, "SMP_binomial")
+    assert ready == {""}
     again = Call("bcast", 0, 4, count=8, nodes=Nodes((0, 0, 1, 1)))
-    assert cache.get(again, "SMP_binomial") is first
-    assert cache.ready_after(again, "SMP_binomial") == {""}
+    assert cache.with_ready(again, "SMP_binomial") == (first, {""})
     later = Call("bcast", 0, 4, count=8, nodes=Nodes((0, 0, 1, 1)), ready=frozenset({""}))
     assert len(cache.get(later, "SMP_binomial")) < len(first)
 

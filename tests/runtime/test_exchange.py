@@ -13,7 +13,7 @@ from pysmpi.runtime.process.versions import version_of
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 
 
-ACTIONS = st.sampled_from(["set", "delete", "read", "share", "hide"])
+ACTIONS = st.sampled_from(["set", "put", "delete", "read", "share", "hide"])
 
 
 @settings(max_examples=120, deadline=None)
@@ -31,6 +31,9 @@ def test_the_exchange_shows_each_rank_what_it_did(steps, versions):
         part = "base." + name
         if action == "set":
             model[index][name] = table[name] = types.ModuleType(name)
+        elif action == "put":
+            model[index][name] = types.ModuleType(name)
+            exchange.put_own(name, model[index][name])
         elif action == "delete":
             table.pop(name, None)
             model[index].pop(name, None)

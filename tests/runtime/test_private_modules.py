@@ -11,6 +11,8 @@ from ranks_by_hand import HandRank, fake_mpi, run
 
 import pysmpi
 from pysmpi.errors import UsageError
+from pysmpi.mpi.base import constants as c
+from pysmpi.runtime.environment import FIRST_PID
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loader import CommandProgram, FunctionProgram, ScriptProgram
 
@@ -229,6 +231,31 @@ def test_options_of_mpi4py_are_those_of_a_rank(write, capsys):
         "True False None", "object has no attribute 'nonsense'",
         "False False None", "object has no attribute 'nonsense'",
     ]  # fmt: skip
+
+
+def test_options_of_some_ranks_are_not_those_of_others(write, capsys):
+    path = write(
+        "program.py",
+        f"""
+        import os
+        import mpi4py
+        rank = os.getpid() - {FIRST_PID}
+        if rank == 1:
+            mpi4py.rc.thread_level = "single"
+        if rank == 2:
+            os.environ["MPI4PY_RC_THREAD_LEVEL"] = "funneled"
+        if rank == 3:
+            mpi4py.rc = mpi4py.Rc(thread_level="serialized")
+        from mpi4py import MPI
+        print(MPI.Query_thread(), mpi4py.rc.thread_level)
+        """,
+    )
+    pysmpi.run(path, nprocs=5)
+    usual, single, funneled, serialized = (
+        f"{c.THREAD_MULTIPLE} multiple", f"{c.THREAD_SINGLE} single",
+        f"{c.THREAD_FUNNELED} funneled", f"{c.THREAD_SERIALIZED} serialized",
+    )  # fmt: skip
+    assert lines(capsys) == [usual, single, funneled, serialized, usual]
 
 
 def test_modules_of_mpi4py_that_hold_state_are_private(write, capsys):

@@ -9,10 +9,9 @@ part copies its data directly from the other parts.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
-from pysmpi.collectives.cache import ready_after, schedule_for
+from pysmpi.collectives.cache import schedule_with_ready
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
 from pysmpi.collectives.running import Lookout, Patience, find_live
@@ -244,7 +243,7 @@ def in_background(communicator: Communicator, call: Call) -> Call:
     kept = SCHEDULES.of(communicator)
     found = kept.background.get(call)
     if found is None:
-        found = replace(call, nonblocking=True)
+        found = call._replace(nonblocking=True)
         if call.send_counts is None and call.recv_counts is None and not call.destinations:
             kept.background[call] = found
     return found
@@ -317,12 +316,11 @@ def schedule_of(part: Contribution) -> tuple[Schedule, Context, int]:
     known = schedules.latest.get(key)
     if known is None:
         if before:
-            call = replace(call, ready=before)
+            call = call._replace(ready=before)
         if find_live(call) is not None:
             known, after = UNDECIDED, before
         else:
-            known = schedule_for(call)
-            after = ready_after(call)
+            known, after = schedule_with_ready(call)
         if after != before:
             history = schedules.levels
             if not history or history[-1][0] < order:

@@ -10,7 +10,6 @@ and not with its square as in some allgathers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from pysmpi.collectives.building import build
@@ -155,10 +154,10 @@ def _steps(
         sides.among_us("bcast", count=nbytes * size)
         return sides.schedule, context, first + me
     if not gathers:
-        return schedule_for(call if nbytes else replace(call, op="barrier")), communicator.coll, me
+        return schedule_for(call if nbytes else call._replace(op="barrier")), communicator.coll, me
     schedule = Schedule()
-    build(schedule, replace(call, op="gather"))
-    build(schedule, replace(call, op="bcast", count=nbytes * communicator.size))
+    build(schedule, call._replace(op="gather"))
+    build(schedule, call._replace(op="bcast", count=nbytes * communicator.size))
     return schedule, communicator.coll, me
 
 

@@ -10,7 +10,6 @@ other.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pysmpi.collectives.building import append, build
@@ -70,7 +69,7 @@ class Sides:
         call = self.call
         plain = {"root": 0, "send_counts": None, "recv_counts": None, "in_place": False}
         part = Schedule()
-        build(part, replace(call, op=op, **{**plain, **changes}))
+        build(part, call._replace(op=op, **{**plain, **changes}))
         append(self.schedule, part, self.local)
 
     def swap(self, nbytes: int) -> None:

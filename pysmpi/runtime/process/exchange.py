@@ -351,6 +351,21 @@ class Exchange:
             if name in self.shared:
                 self.common.setdefault(name, self.shared[name])
 
+    def put_own(self, name: str, module: Any) -> None:
+        """Put a private module of the current state into the table.
+
+        A name that is new there does not make the table look changed.
+        """
+        private = self.shown.modules
+        view = self.table_view
+        new = name not in self.table and name not in self.shared
+        known: bool = new and view is not None and view[0] == self.table_seen
+        self.table[name] = module
+        if new:
+            private[name] = module
+        if known:
+            self.table_seen = view[0]
+
     def belongs_to_all(self, name: str) -> None:
         """Note that `name` will be a shared module."""
         if name not in self.shared and name not in self.shown.modules:
