@@ -152,6 +152,8 @@ def _pieces(graph: EventGraph, row: int, before: int, begin: float, waits: int) 
     if what == START_SEND:
         cost = min(end - begin, graph.x[row])
         middle = end - cost
+        if middle - begin < 1e-12 * end:  # a difference of rounding
+            middle = begin
         found = []
         if middle > begin:
             found.append(piece(begin, middle, _local(graph, before)))

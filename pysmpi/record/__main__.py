@@ -67,7 +67,7 @@ def record(program: str, module: bool, output: str, speed: float) -> None:
     notes.world = MPI.COMM_WORLD
     notes.learn(MPI.COMM_WORLD, "world")
     notes.inside = False
-    notes.left = time.perf_counter()
+    notes.resume()
     finished = False
 
     def finish() -> None:
@@ -76,10 +76,10 @@ def record(program: str, module: bool, output: str, speed: float) -> None:
             return
         finished = True
         end = time.perf_counter()
+        before = notes.elapsed(end)
         notes.inside = True
         notes.calls += 1
-        notes.write(["call", notes.calls, "", end, end, "", "", 0, 0, [],
-                     [["compute", end - notes.left]]])  # fmt: skip
+        notes.write(["call", notes.calls, "", end, end, "", "", 0, 0, [], before])
         notes.world = world
         last = offset(world)
         clock = RealClock(begin, first, time.perf_counter(), last, zero)

@@ -12,7 +12,7 @@ from pysmpi.record.clocks import RealClock
 from pysmpi.record.notes import Notes
 
 # The notes of a rank come in pieces of so many records.
-PIECE = 10_000
+PIECE = 1000
 # Between the tags of two collective calls of a communicator, and before they repeat.
 TAGS, CALLS = 1 << 10, 1 << 20
 
@@ -52,9 +52,16 @@ def gather(
             for context in (2 * i + 1, 2 * i + 2):
                 _write(stream, ["communicator", context, 2 * i + 1, name, members[key]])
         sites: dict[str, int] = {}
-        for rank in range(comm.size):
-            pieces = _pieces(mine.translated(notes)) if rank == 0 else _received(comm, rank)
-            for piece in pieces:
+        # By turns, so that a replay of all ranks keeps few records.
+        left = [_pieces(mine.translated(notes))]
+        left += [_received(comm, rank) for rank in range(1, comm.size)]
+        while left:
+            for pieces in list(left):
+                try:
+                    piece = next(pieces)
+                except StopIteration:
+                    left.remove(pieces)
+                    continue
                 for record in piece:
                     if record[0] == "call":
                         site = sites.get(record[8])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +14,19 @@ from typing import Any
 from mpi4py import MPI
 
 from pysmpi.frames import line_outside
+
+if sys.platform == "linux":
+    from resource import RUSAGE_THREAD, getrusage
+
+    def waits() -> int:
+        """How often the calling thread has given its core away, to wait; -1 if unknown."""
+        return getrusage(RUSAGE_THREAD).ru_nvcsw
+else:
+
+    def waits() -> int:
+        """How often the calling thread has given its core away, to wait; -1 if unknown."""
+        return -1
+
 
 UNLIMITED = 1 << 62
 _OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
@@ -59,7 +74,11 @@ class Notes:
         self.inside = False
         self.calls = 0
         self.requests = 0
-        self.left = time.perf_counter()
+        self.left = 0.0
+        self._used = 0.0  # seconds of the core
+        self._waits = -1
+        self._thread = 0
+        self.resume()
         self.operations: list[list[Any]] = []
         self.comms: dict[int, KnownComm] = {}  # by handle
         self.keys: dict[str, tuple[int, ...]] = {}  # members of all communicators, by identity
@@ -68,6 +87,27 @@ class Notes:
         self.dumped: list[int] = []  # bytes of the objects that were pickled in the call
         self.loaded: list[int] = []
         self.sent = self.received = 0
+
+    def resume(self) -> None:
+        """The program goes on after a call."""
+        self._thread = threading.get_ident()
+        self._waits = waits()
+        self._used = time.thread_time()
+        self.left = time.perf_counter()
+
+    def elapsed(self, date: float) -> list[list[Any]]:
+        """What the program has done up to a date, as operations; called at this date.
+
+        While it did not wait, it computed for as long as it had a core: a busy computer takes the
+        core from it. If it waited, the rest of the time passed.
+        """
+        seconds = date - self.left
+        if self._waits < 0 or threading.get_ident() != self._thread:
+            return [["compute", seconds]]
+        used = min(time.thread_time() - self._used, seconds)
+        if waits() == self._waits:
+            return [["compute", used]]
+        return [["compute", used], ["pass", seconds - used]]
 
     def known(self, comm: Any) -> KnownComm:
         """A communicator's notes."""

@@ -564,6 +564,7 @@ def _wrapped(notes: Notes, member: Any, name: str, describe: Describe) -> Any:
         if notes.inside or notes.world is None:
             return original(*args, **kwargs)
         entered = time.perf_counter()
+        before = notes.elapsed(entered)
         notes.inside = True
         notes.operations = []
         notes.dumped, notes.loaded = [], []
@@ -588,12 +589,12 @@ def _wrapped(notes: Notes, member: Any, name: str, describe: Describe) -> Any:
             ]
             notes.write(
                 ["call", notes.calls, name, start, end, key, notes.site(), notes.sent,
-                 notes.received, peers, [["compute", entered - notes.left], *notes.operations]]
+                 notes.received, peers, [*before, *notes.operations]]
             )  # fmt: skip
             return result
         finally:
             notes.inside = False
-            notes.left = time.perf_counter()
+            notes.resume()
 
     method.__name__ = name
     method.__qualname__ = getattr(original, "__qualname__", name)

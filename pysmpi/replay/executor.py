@@ -33,11 +33,20 @@ INFINITY: Final = float("inf")
 NOTHING_TAKEN: Final[list[KernelRequest]] = []
 
 
+class Shelf:
+    """The requests of a key that nothing has awaited yet, the oldest first."""
+
+    def __init__(self) -> None:
+        self.requests: list[KernelRequest] = NOTHING_TAKEN
+        self.listed: bool = False  # whether an action that awaits all finds it
+
+
 class Action:
     """The action of a line: its kind and name, and the figures of this kind.
 
-    `key` names the request of a message that does not block; an action that awaits takes `count`
-    of them. `amount` is flops or seconds. `next` follows at once.
+    `key` names the request of a message that does not block, and its `shelf` holds the requests of
+    this key; an action that awaits takes `count` of them. `amount` is flops or seconds. `next`
+    follows at once.
     """
 
     def __init__(self, kind: int, name: str) -> None:
@@ -47,6 +56,7 @@ class Action:
         self.tag: int = 0
         self.nbytes: int = 0
         self.key: object = None
+        self.shelf: Optional[Shelf] = None
         self.count: int = 1
         self.amount: float = 0.0
         self.next: Optional[Action] = None
@@ -143,7 +153,8 @@ class TracedProcess(Process):
         self.calls: int = 0  # collective calls
         self.known: dict[bytes, Action] = {}
         self.computes: int = 0  # of the known lines
-        self.open: dict[object, list[KernelRequest]] = {}
+        self.shelves: dict[object, Shelf] = {}  # by the keys of known lines
+        self.used: list[Shelf] = []  # those that have had a request since all were awaited
         self.taken: list[KernelRequest] = NOTHING_TAKEN  # by the action that is executed
 
     def line(self) -> int:
@@ -214,9 +225,11 @@ class TracedProcess(Process):
             return self._await(action)
         if kind == AWAITS_ALL:
             requests: list[KernelRequest] = []
-            for some in self.open.values():
-                requests.extend(some)
-            self.open.clear()
+            for shelf in self.used:
+                requests.extend(shelf.requests)
+                shelf.requests = NOTHING_TAKEN
+                shelf.listed = False
+            self.used.clear()
             return self._await_all(requests)
         if kind == TESTS and not self._hold(action.amount):
             return False
@@ -232,22 +245,27 @@ class TracedProcess(Process):
         if self.observer is not None:
             self.taken = [request]
         if stays_open:
-            same = self.open.get(action.key)
-            if same is None:
-                self.open[action.key] = [request]
+            shelf = action.shelf
+            assert shelf is not None
+            if len(shelf.requests) > 0:
+                shelf.requests.append(request)
             else:
-                same.append(request)
+                shelf.requests = [request]
+                if not shelf.listed:
+                    shelf.listed = True
+                    self.used.append(shelf)
 
     def _await(self, action: Action) -> bool:
-        same = self.open.get(action.key)
-        if same is None:
+        shelf = action.shelf
+        assert shelf is not None
+        requests = shelf.requests
+        if len(requests) == 0:
             return True  # a test has found it complete
-        if len(same) == action.count:
-            requests = same
-            del self.open[action.key]
+        if len(requests) == action.count:
+            shelf.requests = NOTHING_TAKEN
         else:
-            requests = same[: action.count]
-            del same[: action.count]
+            shelf.requests = requests[action.count :]
+            requests = requests[: action.count]
         return self._await_all(requests)
 
     def _await_all(self, requests: list[KernelRequest]) -> bool:
@@ -262,11 +280,10 @@ class TracedProcess(Process):
 
     def _test(self, action: Action) -> None:
         """Release the request of a test if it is complete."""
-        same = self.open.get(action.key)
-        if same is not None and same[0].done:
-            del same[0]
-            if len(same) == 0:
-                del self.open[action.key]
+        shelf = action.shelf
+        assert shelf is not None
+        if len(shelf.requests) > 0 and shelf.requests[0].done:
+            shelf.requests = shelf.requests[1:]
 
     def _do_collective(self, action: Action) -> bool:
         schedule = self.schedule
@@ -337,11 +354,37 @@ class TracedProcess(Process):
         """The action of any line."""
         action: Action = self.parse(number, line)
         if action.kind == FORGETS:
-            self.known.clear()
-            self.computes = 0
+            self._forget()
         else:
             if len(self.known) >= KNOWN:
-                self.known.clear()
-                self.computes = 0
+                self._forget()
             self.known[line] = action
+        one: Optional[Action] = action
+        while one is not None:
+            if one.key is not None:
+                shelf = self.shelves.get(one.key)
+                if shelf is None:
+                    shelf = Shelf()
+                    self.shelves[one.key] = shelf
+                one.shelf = shelf
+            one = one.next
         return action
+
+    def _forget(self) -> None:
+        """Forget the known lines, and the shelves that hold nothing and that no action needs."""
+        self.known.clear()
+        self.computes = 0
+        needed: dict[object, Shelf] = {}
+        for key, shelf in self.shelves.items():
+            if len(shelf.requests) > 0:
+                needed[key] = shelf
+        for action in self.actions:
+            one: Optional[Action] = action
+            while one is not None:
+                if one.shelf is not None:
+                    needed[one.key] = one.shelf
+                one = one.next
+        self.shelves = needed
+        for shelf in self.used:
+            shelf.listed = len(shelf.requests) > 0
+        self.used = [shelf for shelf in self.used if shelf.listed]

@@ -70,17 +70,22 @@ class RecordedTrace:
         self._lines = enumerate(whole_lines(name), 1)
         next(self._lines)
         # Ranks come first; those that a program starts later come when they are started.
-        self.nprocs = self._count()
+        # The speeds of their cores, before their lines are read; 0.0 if unknown.
+        self.core_speeds = self._rank_speeds()
+        self.nprocs = len(self.core_speeds)
 
-    def _count(self) -> int:
-        """Number of ranks: a pass over the file, as programs may start more of them."""
-        count = 0
+    def _rank_speeds(self) -> list[float]:
+        """The core speed of each rank: a pass over the file, as programs may start more ranks."""
+        found: list[float] = []
         for line in whole_lines(self.name):
             if line.startswith(b'["rank",'):
-                count += 1
-        if count == 0:
+                try:
+                    found.append(float(json.loads(line)[4]))
+                except (ValueError, TypeError, IndexError, KeyError, RecursionError):
+                    found.append(0.0)  # an error where the line is read
+        if not found:
             raise UsageError(f"{self.name}: expected a recording of pysmpi, got no rank")
-        return count
+        return found
 
     def next(self, rank: int, thread: int) -> tuple[int, list[Any], list[Any]] | None:
         """The line and the operations of the next call of a thread; None after the last."""

@@ -69,7 +69,8 @@ class Replay:
 
     `options` are those of `Machine`, which has a place for the ranks of all traces, in the order of
     the traces; without options, a recording is replayed on the machine that it was made on.
-    `core_speed` (flop/s) replaces the speeds of the hosts.
+    `core_speed` (flop/s) replaces the speeds of the hosts. On a host without a speed, compute takes
+    as long as it took in a recording.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class Replay:
         for name, begin, trace in self.traces:
             if isinstance(trace, RecordedTrace):
                 recorded = RecordedInstance(trace, begin, machine.selection)
-                processes, numbers = self._processes(engine, first, trace.nprocs, cores)
+                processes, numbers = self._processes(engine, first, trace.core_speeds, cores)
                 if recorder is not None:
                     recorded.recorder = recorder
                     trace.observed = True
@@ -191,23 +192,30 @@ class Replay:
             [place.host.name for place in places], [place.core for place in places], processes
         )
 
-    def _core(self, place: Slot, cores: dict[tuple[Host, int], Core]) -> Core:
-        """The core at a place, which one more process uses."""
+    def _core(
+        self, place: Slot, cores: dict[tuple[Host, int], Core], recorded: float = 0.0
+    ) -> Core:
+        """The core at a place, which one more process uses; `recorded` is the speed of another."""
         core = cores.get((place.host, place.core))
         if core is None:
-            speed = self.core_speed or place.host.speed or UNKNOWN_SPEED
+            speed = self.core_speed or place.host.speed or recorded or UNKNOWN_SPEED
             core = Core(speed, place.host.name, place.core)
             cores[place.host, place.core] = core
         core.residents += 1
         return core
 
     def _processes(
-        self, engine: Engine, first: int, count: int, cores: dict[tuple[Host, int], Core]
+        self,
+        engine: Engine,
+        first: int,
+        speeds: Sequence[float],
+        cores: dict[tuple[Host, int], Core],
     ) -> tuple[list[Process], list[int]]:
         """The processes in the places from `first` on, and the numbers of their hosts."""
-        places = self.machine.slots[first : first + count]
+        places = self.machine.slots[first : first + len(speeds)]
         processes = [
-            Process(engine, i, i, self._core(place, cores)) for i, place in enumerate(places, first)
+            Process(engine, i, i, self._core(place, cores, recorded))
+            for i, (place, recorded) in enumerate(zip(places, speeds), first)
         ]
         return processes, [place.host.index for place in places]
 

@@ -129,3 +129,50 @@ def test_a_program_that_is_not_there(tmp_path):
     )  # fmt: skip
     assert done.returncode == 2 and "no such file: none.py" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+SLEEPER = '''
+import time
+from mpi4py import MPI
+
+MPI.COMM_WORLD.Barrier()
+time.sleep(0.3)
+MPI.COMM_WORLD.Barrier()
+end = time.thread_time() + 0.2
+while time.thread_time() < end:
+    pass
+MPI.COMM_WORLD.Barrier()
+'''
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are accounted for on Linux")
+def test_a_sleep_is_no_compute(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(SLEEPER)
+    recording = read_lines(record(tmp_path, 2, program))
+    for rank in (0, 1):
+        asleep, busy = (call.operations for call in recording.calls_of(rank)[1:3])
+        assert asleep[0][0] == "compute" and asleep[0][1] < 0.1
+        assert asleep[1][0] == "pass" and 0.2 < asleep[1][1]
+        # The computer may take the core away for longer; that is not compute.
+        assert busy[0][0] == "compute" and 0.15 < busy[0][1] < 0.35
+        assert all(one[0] != "pass" for one in busy)
+
+
+def test_compute_takes_as_long_on_a_machine_without_speeds(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(SLEEPER)
+    path = record(tmp_path, 2, program)
+    machine = tmp_path / "machine.yaml"
+    machine.write_text(
+        "name: plain\nclusters:\n- name: plain\n  hosts: plain-[0-1]\n"
+        "  network: {bandwidth: 10GBps, latency: 1us}\n"
+    )
+    recording = read_lines(path)
+    longest = max(
+        sum(one[1] for call in recording.calls_of(rank) for one in call.operations
+            if one[0] in ("compute", "pass"))
+        for rank in (0, 1)
+    )  # fmt: skip
+    result = Replay([(path, 0.0)], platform=str(machine)).run()
+    assert longest <= result.seconds < longest + 0.1

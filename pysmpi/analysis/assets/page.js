@@ -832,7 +832,8 @@ function panel(title, full, ...children) {
   return element("section", { className: "panel" + (full ? " full" : ""), "aria-labelledby": id },
     element("h2", { id }, title), ...children);
 }
-const scroll = (child) => element("div", { className: "scroll", tabIndex: 0, role: "group", "aria-label": "Table" }, child);
+// A long table fills the height of its row of panels.
+const scroll = (child) => element("div", { className: child.rows.length > 14 ? "scroll long" : "scroll", tabIndex: 0, role: "group", "aria-label": "Table" }, child);
 function meter(share) {
   const bar = element("span", { className: "meter" });
   bar.style.width = Math.max(1, share * 70) + "px";
@@ -918,7 +919,7 @@ function comparePanel() {
       scroll(table("Mean time of a rank, the largest differences first", ["place", a.name, b.name, "change"],
         rows.map(([name, [x, y]]) => [name, seconds(x), seconds(y), change(x, y)]))),
       element("br"),
-      table("Critical path", ["cause", a.name, b.name, "change"], causes.map(([name, x, y]) => [name, seconds(x), seconds(y), change(x, y)])))));
+      table("Critical path", ["cause", a.name, b.name, "change"], causes.filter(([, x, y]) => x > 0 || y > 0).map(([name, x, y]) => [name, seconds(x), seconds(y), change(x, y)])))));
 }
 
 function toggle(name) {
