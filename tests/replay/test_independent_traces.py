@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
@@ -105,3 +106,20 @@ def test_every_collective_of_the_format(tmp_path):
     if shutil.which("smpirun"):
         there = seconds_of_smpirun(trace, machine, replay, tmp_path)
         assert there == pytest.approx(result.seconds, rel=1e-2, abs=1e-6)
+
+
+def test_polls_of_a_collective_call_do_not_count_twice(tmp_path):
+    def main():
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        time.sleep(0.01 * comm.rank)
+        request = comm.Ibarrier()
+        while not request.Test():
+            pass
+        comm.Barrier()
+
+    result, _, replay = traced(main, "graphene", tmp_path)
+    assert result.seconds > 0.03
+    # The compute between polls remains, which begins after the wait.
+    assert replay.run().seconds == pytest.approx(result.seconds, rel=0.15)
