@@ -140,8 +140,9 @@ class Environments:
         with self._locked("sources.lock"):
             if not folder.exists():
                 with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+                    # What builds the package may come as a wheel: else pip compiles CMake.
                     _call([str(path / "bin" / "python"), "-m", "pip", "download", "-q",
-                           "--disable-pip-version-check", "--no-deps", "--no-binary", ":all:",
+                           "--disable-pip-version-check", "--no-deps", "--no-binary", entry.package,
                            "-d", scratch,
                            f"{entry.package}=={entry.version}"],
                           f"cannot download the source of {entry.package}")  # fmt: skip
