@@ -21,7 +21,7 @@ VARIANTS = {
 
 def _cut(op: str, name: str, piece: int) -> None:
     """Register a variant of `name` that sends whole pieces of so many bytes only."""
-    registry.load()
+    registry.COLLECTIVES.known()
 
     def without_rest(s: Builder, c: Call) -> None:
         """As the algorithm, of whole pieces only."""

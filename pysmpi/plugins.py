@@ -81,37 +81,15 @@ def _is_named(group: str) -> bool:
     return False
 
 
-def import_plugins(kind: str, group: str, home: str = "") -> None:
-    """Import the modules that register plug-ins: those in a package, then those of entry points.
-
-    Raises UsageError for an entry point that cannot be imported.
-    """
-    if home:
-        package = import_module(home)
-        for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
-            import_module(f"{home}.{module.name}")
-    for entry in entry_points(group):
-        try:
-            entry.load()
-        except PysmpiError:
-            raise
-        except Exception as error:
-            owner = entry.dist.name if entry.dist is not None else "a distribution"
-            raise UsageError(
-                f"{owner}: entry point {entry.name} = {entry.value} of group {group}: "
-                f"expected a module that registers a {kind}, got {type(error).__name__}: {error}"
-            ) from error
-
-
 class Registry(Generic[P]):
     """The plug-ins of one kind by name, in the order in which they were registered.
 
     `kind` is the noun for error messages, such as "model". `home` is the package of pysmpi's own
     plug-ins, `group` the entry point group of other distributions. Both are searched at the first
-    request.
+    request, if they are given.
     """
 
-    def __init__(self, kind: str, group: str, home: str = "") -> None:
+    def __init__(self, kind: str, group: str = "", home: str = "") -> None:
         self.kind = kind
         self.group = group
         self.home = home
@@ -131,7 +109,33 @@ class Registry(Generic[P]):
         self._known.pop(name, None)
 
     def _import(self) -> None:
-        import_plugins(self.kind, self.group, self.home)
+        """Import the modules that register plug-ins: those of `home`, then those of entry points.
+
+        Raises UsageError for an entry point that cannot be imported.
+        """
+        if self.home:
+            package = import_module(self.home)
+            for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
+                import_module(f"{self.home}.{module.name}")
+        for entry in entry_points(self.group) if self.group else ():
+            owner = entry.dist.name if entry.dist is not None else "a distribution"
+            place = f"{owner}: entry point {entry.name} = {entry.value} of group {self.group}"
+            try:
+                entry.load()
+            except PysmpiError as error:
+                raise UsageError(f"{place}: {error}") from error
+            except Exception as error:
+                raise UsageError(
+                    f"{place}: expected a module that registers a {self.kind}, "
+                    f"got {type(error).__name__}: {error}"
+                ) from error
+
+    def registered(self, name: str) -> P:
+        """The plug-in called `name` that is registered by now, without a search for others.
+
+        Raises UsageError as `find`.
+        """
+        return self._one_of(self._known, name, "")
 
     def known(self) -> dict[str, P]:
         """All of them by name."""
@@ -153,7 +157,9 @@ class Registry(Generic[P]):
 
         Raises UsageError with the known names; its message begins with `where` (an option, a file).
         """
-        known = self.known()
+        return self._one_of(self.known(), name, where)
+
+    def _one_of(self, known: dict[str, P], name: str, where: str) -> P:
         found = known.get(name)
         if found is None:
             place = where or f"{self.kind} {name}"

@@ -59,7 +59,7 @@ def list_command(
     """
     from pysmpi.collectives import registry
 
-    known = registry.operations()
+    known = registry.COLLECTIVES.names()
     if operation is not None:
         registry.algorithms_of(operation)
     wanted = known if operation is None else [operation]
@@ -91,19 +91,19 @@ def _list(operations: list[str], as_json: bool) -> None:
 
     if as_json:
         table = {
-            op: {name: found.summary for name, found in registry.algorithms_of(op).items()}
+            op: {name: found.line for name, found in registry.algorithms_of(op).items()}
             for op in operations
         }
         click.echo(json.dumps(table, indent=2))
         return
     click.echo("P ranks; m bytes of a vector or block; (+) and (+ 2): more steps if P is not 2^k")
     for op in operations:
-        click.echo(op)
+        click.echo(f"{op}: {registry.COLLECTIVES.find(op).line}")
         algorithms = registry.algorithms_of(op)
-        print_glossary([(name, algorithms[name].summary) for name in sorted(algorithms)], "  ")
+        print_glossary([(name, algorithms[name].line) for name in sorted(algorithms)], "  ")
     click.echo("\nselectors (--selector NAME, or instead of an algorithm)")
-    names = registry.selector_names()
-    print_glossary([(name, registry.find_selector(name).summary) for name in names], "  ")
+    lines = {selector.name: selector.line for selector in registry.SELECTORS}
+    print_glossary(sorted(lines.items()), "  ")
 
 
 def _compare(
@@ -113,7 +113,7 @@ def _compare(
     from pysmpi.collectives import registry
     from pysmpi.collectives.selection import AUTOMATIC, Selection
 
-    names = [name for name in registry.selector_names() if name != AUTOMATIC]
+    names = [name for name in registry.SELECTORS.names() if name != AUTOMATIC]
     table: dict[str, dict[str, str]] = {}
     for op in operations:
         if not op.startswith("neighbor"):
@@ -338,7 +338,7 @@ def draw_command(
     registry.algorithms_of(operation)
     if operation.startswith("neighbor"):
         raise UsageError(f"{operation}: expected a whole communicator, got a neighbourhood")
-    if algorithm not in registry.selector_names():
+    if algorithm not in registry.SELECTORS.names():
         registry.find(operation, split(algorithm)[0])
     size = _size(nbytes)
     call = example(operation, nprocs, size, per_node, Selection(), root)

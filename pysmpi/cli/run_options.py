@@ -99,9 +99,9 @@ def known_values(option: str) -> list[str]:
 
         return MEMORY_MODELS.names()
     if option == "selector":
-        from pysmpi.collectives.registry import selector_names
+        from pysmpi.collectives.registry import SELECTORS
 
-        return selector_names()
+        return SELECTORS.names()
     kind: Kind = FIELDS[option].metadata["kind"]
     words = {"compute": ["native", "steady", "none"], "host_speed": ["auto"]}
     return [*kind.choices, *words.get(option, ()), *(["all", "none"] if option == "data" else ())]

@@ -8,7 +8,7 @@ from typing import Any
 from pysmpi.collectives import buffers, registry
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
-from pysmpi.collectives.selection import AUTOMATIC, DEFAULT, split
+from pysmpi.collectives.selection import AUTOMATIC, default, split
 from pysmpi.kernel import schedule as steps
 from pysmpi.kernel.schedule import AREA, NOTHING, SCRATCH, UNNAMED, Place, Schedule
 
@@ -148,7 +148,7 @@ class Builder:
         """Append the steps of `call`, by algorithm or selector `name`, or by the selection."""
         outer, self.now = self.now, call
         if name is None:
-            selection = call.selection or DEFAULT
+            selection = call.selection or default()
             name = selection.start(call.op, call.nonblocking)
             if call.level and split(name)[0] == "two_level":
                 # The levels of two levels have no levels again.

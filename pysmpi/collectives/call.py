@@ -8,13 +8,31 @@ from typing import Any, NamedTuple
 from pysmpi.collectives.layout import NodeLayout, Nodes
 from pysmpi.kernel.schedule import RECEIVE_BUFFER, SEND_BUFFER
 
-OPERATIONS = (
-    "barrier", "bcast", "reduce", "allreduce", "gather", "gatherv", "scatter", "scatterv",
-    "allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw", "reduce_scatter",
-    "reduce_scatter_block", "scan", "exscan",
-    "neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv",
-    "neighbor_alltoallw",
-)  # fmt: skip
+# The operations that programs call, with a line on each.
+OPERATIONS = {
+    "barrier": "nobody leaves before all have entered",
+    "bcast": "all get the root's vector",
+    "reduce": "the root gets the combination of all vectors",
+    "allreduce": "all get the combination of all vectors",
+    "gather": "the root gets a block from each rank",
+    "gatherv": "gather of unequal blocks",
+    "scatter": "each rank gets a block from the root",
+    "scatterv": "scatter of unequal blocks",
+    "allgather": "all get a block from each rank",
+    "allgatherv": "allgather of unequal blocks",
+    "alltoall": "each rank gets a block from each rank",
+    "alltoallv": "alltoall of unequal blocks",
+    "alltoallw": "alltoall of unequal blocks with a datatype each",
+    "reduce_scatter": "each rank gets its block of the combination of all vectors",
+    "reduce_scatter_block": "reduce_scatter of equal blocks",
+    "scan": "each rank gets the combination of its vector and those of lower ranks",
+    "exscan": "each rank gets the combination of the vectors of lower ranks",
+    "neighbor_allgather": "each rank gets a block from each neighbour",
+    "neighbor_allgatherv": "neighbor_allgather of unequal blocks",
+    "neighbor_alltoall": "each rank gets a block made for it from each neighbour",
+    "neighbor_alltoallv": "neighbor_alltoall of unequal blocks",
+    "neighbor_alltoallw": "neighbor_alltoall of unequal blocks with a datatype each",
+}
 
 ROOTED = frozenset({"bcast", "reduce", "gather", "gatherv", "scatter", "scatterv"})
 REDUCING = frozenset(

@@ -15,7 +15,7 @@ from typing import Any
 from pysmpi.collectives import registry
 from pysmpi.collectives.building import LOOK, REST, Builder, later
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.selection import DEFAULT, resolve, split
+from pysmpi.collectives.selection import default, resolve, split
 from pysmpi.kernel.matching import ANY, mailbox_at
 from pysmpi.kernel.requests import Context, Receive
 from pysmpi.kernel.schedule import Schedule
@@ -135,5 +135,5 @@ def _live(c: Call, name: str | None) -> registry.Live | None:
     if c.size <= 1 or not registry.has_live(c.op):
         return None
     if name is None:
-        name = (c.selection or DEFAULT).start(c.op, c.nonblocking)
+        name = (c.selection or default()).start(c.op, c.nonblocking)
     return registry.find(c.op, split(resolve(c, name))[0]).live

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from pysmpi.collectives import registry
 from pysmpi.collectives.call import OPERATIONS, Call
 from pysmpi.collectives.selectors.file import load, looks_like_file
-from pysmpi.errors import UsageError
-from pysmpi.plugins import suggestion
 
 if TYPE_CHECKING:
     from pysmpi.memory.lines.machine import HostLines
@@ -45,25 +44,17 @@ class Selection:
         lines: HostLines | None = None,
     ) -> None:
         """Check the names; UsageError lists the known ones."""
-        known = registry.is_selector(selector)
-        if not known and not looks_like_file(selector):
-            names = registry.selector_names()
-            raise UsageError(
-                f"no selector {selector!r}; {suggestion(selector, names)}"
-                f"selectors: {', '.join(names)}"
-            )
-        self._held = registry.find_selector(selector) if known else load(selector)
+        if not registry.is_selector(selector) and looks_like_file(selector):
+            self._held = load(selector)
+        else:
+            self._held = registry.find_selector(selector)
         selector = self._held.name
         for key, name in overrides.items():
             # The non-blocking form has an i before its name.
-            op = key[1:] if key not in OPERATIONS and key[:1] == "i" else key
-            if op not in OPERATIONS:
-                raise UsageError(
-                    f"no collective operation named {key!r}; {suggestion(key, OPERATIONS)}"
-                    f"operations: {', '.join(OPERATIONS)}"
-                )
-            if name not in registry.selector_names():
-                registry.find(op, split(name)[0])
+            blocking = key.removeprefix("i")
+            operation = registry.COLLECTIVES.find(blocking if blocking in OPERATIONS else key)
+            if name not in registry.SELECTORS:
+                operation.algorithms.find(split(name)[0], f"{key}={name}")
         self.selector: str = selector
         self.overrides: dict[str, str] = dict(overrides)
         self.tuner = tuner
@@ -150,7 +141,10 @@ class Selection:
         return resolve(call, self.start(call.op, call.nonblocking))
 
 
-DEFAULT = Selection()
+@cache
+def default() -> Selection:
+    """The selection of calls that have none."""
+    return Selection()
 
 
 def resolve(call: Call, name: str) -> str:

@@ -60,9 +60,9 @@ def test_sentences_fit_into_the_terminal(command, columns, status, monkeypatch):
 def test_collectives(status):
     code, out, _ = status("collectives")
     assert code == 0
-    for op in registry.operations():
+    for op in registry.COLLECTIVES.names():
         assert f"\n{op}\n" in f"\n{out}"
-    for name in registry.selector_names():
+    for name in registry.SELECTORS.names():
         assert f"\n  {name} " in out
     code, out, _ = status("collectives", "bcast", "--json")
     assert set(json.loads(out)["bcast"]) == set(registry.algorithms_of("bcast"))
@@ -74,12 +74,12 @@ def test_what_every_selector_chooses(status):
     lines = out.splitlines()
     assert lines[0] == "bcast" and "  binomial_tree" in lines[1]
     found = [name for line in lines[1:] for name in line.split(maxsplit=1)[1].split(", ")]
-    assert sorted(found) == sorted(set(registry.selector_names()) - {"automatic"})
+    assert sorted(found) == sorted(set(registry.SELECTORS.names()) - {"automatic"})
     code, out, _ = status("collectives", "--bytes", "8", "--json")
     assert json.loads(out)["bcast"]["default"] == "binomial_tree"
 
 
-@pytest.mark.parametrize("selector", registry.selector_names())
+@pytest.mark.parametrize("selector", registry.SELECTORS.names())
 def test_choices(status, selector):
     code, out, _ = status("collectives", "--selector", selector, "-n", "12", "--json")
     assert code == 0

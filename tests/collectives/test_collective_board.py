@@ -20,7 +20,7 @@ WORDS = 2  # 64-bit integers in an element of a case
 
 ALL = [
     (op, name)
-    for op in registry.operations()
+    for op in registry.COLLECTIVES.names()
     if not op.startswith("neighbor")
     for name in sorted(registry.algorithms_of(op))
 ]
@@ -107,7 +107,10 @@ def neighbours(size: int) -> tuple[list[list[int]], list[list[int]]]:
     return sources, destinations
 
 
-@pytest.mark.parametrize("op", [op for op in registry.operations() if op.startswith("neighbor")])
+NEIGHBOURS = [op for op in registry.COLLECTIVES.names() if op.startswith("neighbor")]
+
+
+@pytest.mark.parametrize("op", NEIGHBOURS)
 def test_neighbours_get_their_blocks(op: str) -> None:
     one_block, by_pair = op.startswith("neighbor_allgather"), op[-1] in "vw"
     for name in registry.algorithms_of(op):

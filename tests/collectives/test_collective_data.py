@@ -24,7 +24,7 @@ from collective_choices import OWN, REDUCING, blocks, data, table_of  # noqa: E4
 
 ALL = [
     (op, name)
-    for op in registry.operations()
+    for op in registry.COLLECTIVES.names()
     if not op.startswith("neighbor")
     for name in sorted(registry.algorithms_of(op))
 ]

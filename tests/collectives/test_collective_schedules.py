@@ -14,7 +14,7 @@ from pysmpi.kernel.schedule import MOST_TAGS, WAIT, WAITALL, Schedule
 
 ALL = [
     (op, name)
-    for op in registry.operations()
+    for op in registry.COLLECTIVES.names()
     if not op.startswith("neighbor")
     for name in registry.algorithms_of(op)
 ]
@@ -106,10 +106,10 @@ def test_ranks_fit_together_on_nodes(op: str, name: str, layout: str) -> None:
                 execute(schedules(calls(op, size, count, 1, root, nodes=nodes), name))
 
 
-@pytest.mark.parametrize("selector", registry.selector_names())
+@pytest.mark.parametrize("selector", registry.SELECTORS.names())
 def test_selectors_choose_what_exists(selector: str) -> None:
     selection = Selection(selector)
-    for op in registry.operations():
+    for op in registry.COLLECTIVES.names():
         if op.startswith("neighbor"):
             continue
         for size in (*range(1, 18), 32, 63, 100, 128, 200, 300, 512, 700, 2000, 5000):
@@ -127,10 +127,10 @@ def test_selectors_choose_what_exists(selector: str) -> None:
                     assert not found.elsewhere or size & (size - 1) == 0
 
 
-@pytest.mark.parametrize("selector", registry.selector_names())
+@pytest.mark.parametrize("selector", registry.SELECTORS.names())
 def test_selected_schedules_fit_together(selector: str) -> None:
     selection = Selection(selector)
-    for op in registry.operations():
+    for op in registry.COLLECTIVES.names():
         if op.startswith("neighbor"):
             continue
         for size in (2, 5, 8, 12):

@@ -96,7 +96,7 @@ def test_silent_algorithms_are_refused() -> None:
         with pytest.raises(PysmpiError, match="which bytes"):
             follow(calls("reduce", 4, 10), "test_silent")
     finally:
-        del registry._algorithms["reduce"]["test_silent"]
+        registry.COLLECTIVES.find("reduce").algorithms.discard("test_silent")
 
 
 def program(count: int) -> dict:

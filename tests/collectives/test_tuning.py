@@ -107,7 +107,7 @@ def test_selection_file(tmp_path) -> None:
         ("bcst\n", ":1: expected the name of a collective operation, got 'bcst'"),
         (" else NTSL\n", ":1: expected the name of a collective operation, got 'else NTSL'"),
         ("bcast\n\n", ":2: expected one that holds for all ranks"),
-        ("bcast\n else quick\n", ":2: no algorithm 'quick' for bcast; algorithms: "),
+        ("bcast\n else quick\n", ":2: bcast=quick: no such algorithm of bcast; there are "),
         ("bcast\n P > 3 NTSL\n else NTSL", ":2: expected `P == N`, `P < N`"),
         ("bcast\n P < x NTSL\n else NTSL", ":2: expected a number of ranks"),
         ("bcast\n P < 8 NTSL\n P < 8 NTSL\n else NTSL", ":3: expected more ranks than 8"),
@@ -172,7 +172,7 @@ def test_tune_writes_what_selector_reads(tmp_path, capfd) -> None:
         (["tune", "-n", "4", "--ops", "bcst"], "--ops: expected some of barrier"),
         (["tune", "-n", "4", "--sizes", "x"], "expected a size"),
         (["tune", "-n", "0"], "expected at least 1"),
-        (["draw", "bcast", "quick"], "no algorithm 'quick' for bcast"),
+        (["draw", "bcast", "quick"], "bcast=quick: no such algorithm of bcast"),
         (["draw", "bcast", "NTSL", "--root", "9"], "--root: expected 0 to 7, got 9"),
         (["draw", "bcast", "NTSL", "-o", "x.gif"], "ends in .svg, .png or .txt"),
         (["--platform", "cluster", "--selector", "ompi"], "expected --selector automatic"),
@@ -222,7 +222,7 @@ def test_volumes_count_data_only() -> None:
 
 
 def test_every_algorithm_can_be_drawn() -> None:
-    for op in registry.operations():
+    for op in registry.COLLECTIVES.names():
         if op.startswith("neighbor"):
             continue
         for name in registry.algorithms_of(op):
@@ -236,4 +236,4 @@ def test_every_algorithm_can_be_drawn() -> None:
 def test_automatic_is_a_selector() -> None:
     assert Selection("automatic").automatic
     assert not Selection("ompi", {"bcast": "automatic"}).inner().automatic
-    assert "automatic" in registry.selector_names()
+    assert "automatic" in registry.SELECTORS.names()

@@ -29,7 +29,7 @@ OTHERWISE = {
 
 def sample(operation):
     """(algorithm, rows for one number of ranks) of the algorithms that are drawn."""
-    known = {*registry.algorithms_of(operation), *registry.selector_names()}
+    known = {*registry.algorithms_of(operation), *registry.SELECTORS.names()}
     if operation in WITHOUT_CHOICE:
         known = {"default"}
     rows = [

@@ -61,9 +61,9 @@ def star(s, c):
 '''
 
 SELECTOR = '''
-from pysmpi.collectives.registry import Selector, add_selector
+from pysmpi.collectives.registry import SELECTORS, Selector
 
-add_selector(Selector("stars", "broadcasts as stars", {"bcast": lambda call: "outside_star"}))
+SELECTORS.add(Selector("stars", "broadcasts as stars", {"bcast": lambda call: "outside_star"}))
 '''
 
 STRATEGY = '''
@@ -325,6 +325,7 @@ def test_a_selector(outside):
     ]  # fmt: skip
     assert times[0] == times[1] != times[2]
     assert "stars" in outside("collectives").stdout
+    assert "stars" in outside("collectives", "bcast", "--bytes", 8).stdout
     wrong = outside("run", "-n", 2, "--selector", "start", "program.py", status=2)
     assert "did you mean stars?" in wrong.stderr
 
@@ -362,13 +363,37 @@ def test_a_format_of_timelines(outside):
 
 
 @pytest.mark.parametrize(
-    "group, command", [("models", ["run", "-n", 2, "program.py"]), ("collectives", ["collectives"])]
+    "group, noun, command",
+    [
+        ("models", "model", ["run", "-n", 2, "program.py"]),
+        ("memory_models", "model", ["models"]),
+        ("collectives", "collective operation", ["collectives"]),
+        ("collectives", "selector", ["run", "-n", 2, "--selector", "ompi", "program.py"]),
+        ("strategies", "schedule", ["run", "-n", 2, "--schedule", "last", "program.py"]),
+        ("zones", "kind of zone", ["platform", "check", "ring.yaml"]),
+        ("protocols", "protocol", ["coherence", "protocols"]),
+        ("trace_formats", "format of timelines", ["run", "--trace", "run.ends", "program.py"]),
+        ("checkers", "checker", ["run", "-n", 2, "--check", "quiet", "program.py"]),
+    ],
 )
-def test_a_broken_plug_in_is_named(outside, group, command):
-    (outside.site / "other_package" / f"a_{group}.py").write_text("import nothing_like_it\n")
+def test_a_broken_plug_in_is_named(outside, group, noun, command):
+    broken = outside.site / "other_package" / f"a_{group}.py"
+    broken.write_text("import nothing_like_it\n")
     done = outside(*command, status=2)
-    assert f"other-package: entry point mine = other_package.a_{group}" in done.stderr
+    place = f"other-package: entry point mine = other_package.a_{group} of group pysmpi.{group}: "
+    expected = f"expected a module that registers a {noun}, got ModuleNotFoundError"
+    assert place + expected in done.stderr
     assert "Traceback" not in done.stderr
+    broken.write_text("from pysmpi.errors import UsageError\nraise UsageError('told it')\n")
+    assert f"{place}told it" in outside(*command, status=2).stderr
+
+
+def test_an_algorithm_of_no_operation_is_named(outside):
+    text = ALGORITHM.replace('"bcast"', '"bcst"')
+    (outside.site / "other_package" / "a_collectives.py").write_text(text)
+    done = outside("collectives", status=2)
+    place = "entry point mine = other_package.a_collectives of group pysmpi.collectives: "
+    assert f"{place}collective operation bcst: no such collective operation; did you" in done.stderr
 
 
 @dataclass

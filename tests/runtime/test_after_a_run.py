@@ -115,4 +115,4 @@ def test_the_selector_of_a_file_goes(tmp_path: Path) -> None:
     gc.collect()
     assert set(known) == {result.selector}
     assert not registry.is_selector(result.selector)
-    assert not any(str(path) in name for name in registry.selector_names())
+    assert not any(str(path) in name for name in registry.SELECTORS.names())

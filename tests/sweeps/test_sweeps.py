@@ -205,7 +205,7 @@ def test_cases_that_fail_are_rows(tmp_path):
         ("hybrid", "hybird", r"s.yaml:3: models\[0\]: --model hybird: .*did you mean hybrid"),
         ("graphene", "grafene", r's.yaml:2: platforms\[1\]: .*did you mean "graphene"'),
         ("graphene", "two.yaml", r"s.yaml:2: platforms\[1\]: .*two.yaml: expected a platform file"),
-        ("mpich", "mpic", r"s.yaml:4: selectors\[1\]: no selector .*did you mean mpich"),
+        ("mpich", "mpic", r"s.yaml:4: selectors\[1\]: selector mpic: no such .*did you mean mpich"),
         ("[core, node]", "rack", r"s.yaml:5: placements: expected core, .* got 'rack'"),
         ("[2, 3, 4]", "[2, x]", r"s.yaml:6: ranks\[1\]: expected a whole number, got 'x'"),
         ("[2, 3, 4]", "[2, 0]", r"s.yaml:6: ranks\[1\]: expected at least 1 rank, got 0"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pysmpi.collectives.call import OPERATIONS, Call
-from pysmpi.collectives.registry import Selector
+from pysmpi.collectives.registry import SELECTORS, Selector
 
 
 def _fastest(call: Call) -> str:
@@ -12,8 +12,10 @@ def _fastest(call: Call) -> str:
     return "ompi5" if tuner is None else tuner.choose(call)
 
 
-SELECTOR = Selector(
-    "automatic",
-    "the fastest on this machine, found by trying every algorithm in simulation",
-    {op: _fastest for op in OPERATIONS if not op.startswith("neighbor")},
+SELECTORS.add(
+    Selector(
+        "automatic",
+        "the fastest on this machine, found by trying every algorithm in simulation",
+        {op: _fastest for op in OPERATIONS if not op.startswith("neighbor")},
+    )
 )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from pysmpi.collectives.registry import Selector
+from pysmpi.collectives.registry import SELECTORS, Selector
+from pysmpi.collectives.selectors.nonblocking import SMPI
 
-SELECTOR = Selector(
-    "default",
-    "SMPI's own: flat patterns, binomial bcast, Open MPI's alltoall",
-    {
-        "barrier": lambda call: "ompi_basic_linear",
-        "bcast": lambda call: "binomial_tree",
-        "alltoall": lambda call: "ompi",
-    },
+SELECTORS.add(
+    Selector(
+        "default",
+        "SMPI's own: flat patterns, binomial bcast, Open MPI's alltoall",
+        {
+            "barrier": lambda call: "ompi_basic_linear",
+            "bcast": lambda call: "binomial_tree",
+            "alltoall": lambda call: "ompi",
+        },
+        nonblocking=SMPI,
+    )
 )

@@ -147,9 +147,7 @@ class _Reader:
         return number(text)
 
     def _check(self, op: str, name: str) -> None:
-        if name in registry.selector_names():
-            if "#" in name:
-                raise self.fail(repr(name), "an algorithm or a library")
+        if name in registry.SELECTORS:
             return
         try:
             registry.find(op, name.partition(":")[0])

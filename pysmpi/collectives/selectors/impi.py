@@ -9,7 +9,8 @@ allreduce. The numbers are Intel's; the legends name the algorithms that SMPI ru
 from __future__ import annotations
 
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.registry import Selector
+from pysmpi.collectives.registry import SELECTORS, Selector
+from pysmpi.collectives.selectors.nonblocking import SMPI
 from pysmpi.collectives.selectors.tables import SelectorTable
 
 
@@ -386,21 +387,24 @@ def _reduce_scatter(call: Call) -> str:
     return name
 
 
-SELECTOR = Selector(
-    "impi",
-    "Intel MPI 4.1.3's tables for Stampede, as in SMPI",
-    {
-        "allreduce": lambda call: _choose(ALLREDUCE, call, call.nbytes),
-        "alltoall": lambda call: _choose(ALLTOALL, call, call.nbytes),
-        "alltoallv": lambda call: _choose(ALLTOALLV, call, 1),
-        "barrier": lambda call: _choose(BARRIER, call, 1),
-        "bcast": lambda call: _choose(BCAST, call, call.nbytes),
-        "reduce": lambda call: _choose(REDUCE, call, call.nbytes),
-        "reduce_scatter": _reduce_scatter,
-        "allgather": lambda call: _choose(ALLGATHER, call, call.nbytes),
-        "allgatherv": lambda call: _choose(ALLGATHERV, call, _all_blocks(call)),
-        "gather": lambda call: _choose(GATHER, call, call.nbytes),
-        "scatter": lambda call: _choose(SCATTER, call, call.nbytes),
-    },
-    lambda call: call.op in _OPERATIONS,
+SELECTORS.add(
+    Selector(
+        "impi",
+        "Intel MPI 4.1.3's tables for Stampede, as in SMPI",
+        {
+            "allreduce": lambda call: _choose(ALLREDUCE, call, call.nbytes),
+            "alltoall": lambda call: _choose(ALLTOALL, call, call.nbytes),
+            "alltoallv": lambda call: _choose(ALLTOALLV, call, 1),
+            "barrier": lambda call: _choose(BARRIER, call, 1),
+            "bcast": lambda call: _choose(BCAST, call, call.nbytes),
+            "reduce": lambda call: _choose(REDUCE, call, call.nbytes),
+            "reduce_scatter": _reduce_scatter,
+            "allgather": lambda call: _choose(ALLGATHER, call, call.nbytes),
+            "allgatherv": lambda call: _choose(ALLGATHERV, call, _all_blocks(call)),
+            "gather": lambda call: _choose(GATHER, call, call.nbytes),
+            "scatter": lambda call: _choose(SCATTER, call, call.nbytes),
+        },
+        lambda call: call.op in _OPERATIONS,
+        nonblocking=SMPI,
+    )
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.patterns import floor_power_of_two, is_power_of_two
-from pysmpi.collectives.registry import Rule, Selector
+from pysmpi.collectives.registry import SELECTORS, Rule, Selector
 
 TWO_LEVEL = "two_level:mpich4,mpich4"
 
@@ -106,8 +106,22 @@ RULES: dict[str, Rule] = {
     "exscan": lambda call: "recursive_doubling",
 }
 
-SELECTOR = Selector(
-    "mpich4",
-    "MPICH 4.3's generic selection and two-level compositions",
-    RULES,
+
+def _nonblocking_bcast(call: Call) -> str:
+    return TWO_LEVEL if hierarchical(call) else flat_bcast(call)
+
+
+NONBLOCKING: dict[str, Rule] = {
+    **RULES,
+    "barrier": lambda call: "ompi_bruck",
+    "bcast": _nonblocking_bcast,
+}
+
+SELECTORS.add(
+    Selector(
+        "mpich4",
+        "MPICH 4.3's generic selection and two-level compositions",
+        RULES,
+        nonblocking=NONBLOCKING,
+    )
 )

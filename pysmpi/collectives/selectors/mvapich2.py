@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.patterns import floor_power_of_two, is_power_of_two
-from pysmpi.collectives.registry import Selector
+from pysmpi.collectives.registry import SELECTORS, Selector
+from pysmpi.collectives.selectors.nonblocking import SMPI
 from pysmpi.collectives.selectors.tables import SelectorTable
 
 _NAMES = (
@@ -342,21 +343,24 @@ def _scatter(call: Call) -> str:
     return name
 
 
-SELECTOR = Selector(
-    "mvapich2",
-    "MVAPICH2 1.9's tables for Stampede, as in SMPI",
-    {
-        "alltoall": _alltoall,
-        "alltoallv": lambda call: "ompi_basic_linear" if call.in_place else "ring",
-        "allgather": _allgather,
-        "allgatherv": _allgatherv,
-        "allreduce": _allreduce,
-        "barrier": lambda call: "mvapich2_pair",
-        "bcast": _bcast,
-        "reduce": _reduce,
-        "reduce_scatter": _reduce_scatter,
-        "gather": _gather,
-        "scatter": _scatter,
-    },
-    lambda call: call.op in ("allgather", "scatter") or (call.op == "bcast" and call.count > 0),
+SELECTORS.add(
+    Selector(
+        "mvapich2",
+        "MVAPICH2 1.9's tables for Stampede, as in SMPI",
+        {
+            "alltoall": _alltoall,
+            "alltoallv": lambda call: "ompi_basic_linear" if call.in_place else "ring",
+            "allgather": _allgather,
+            "allgatherv": _allgatherv,
+            "allreduce": _allreduce,
+            "barrier": lambda call: "mvapich2_pair",
+            "bcast": _bcast,
+            "reduce": _reduce,
+            "reduce_scatter": _reduce_scatter,
+            "gather": _gather,
+            "scatter": _scatter,
+        },
+        lambda call: call.op in ("allgather", "scatter") or (call.op == "bcast" and call.count > 0),
+        nonblocking=SMPI,
+    )
 )

@@ -9,7 +9,8 @@ the algorithm that SMPI runs instead.
 from __future__ import annotations
 
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.registry import Selector
+from pysmpi.collectives.registry import SELECTORS, Selector
+from pysmpi.collectives.selectors.nonblocking import SMPI
 from pysmpi.collectives.selectors.tables import SelectorTable
 
 _ALLREDUCE_NUMBERS = "1=redbcast 2=redbcast 3=rdb 4=lr 5=ompi_ring_segmented 6=rab_rdb"
@@ -243,20 +244,23 @@ def _allgatherv(call: Call) -> str:
     return ALLGATHERV.choose(call.size, total // call.size)
 
 
-SELECTOR = Selector(
-    "ompi",
-    "Open MPI 4.1.2's fixed decisions, as in SMPI",
-    {
-        "allreduce": _allreduce,
-        "alltoall": lambda call: ALLTOALL.choose(call.size, call.nbytes),
-        "alltoallv": lambda call: ALLTOALLV.choose(call.size, 0),
-        "barrier": lambda call: BARRIER.choose(call.size, 0),
-        "bcast": lambda call: BCAST.choose(call.size, call.nbytes),
-        "reduce": _reduce,
-        "reduce_scatter": _reduce_scatter,
-        "allgather": lambda call: ALLGATHER.choose(call.size, call.nbytes),
-        "allgatherv": _allgatherv,
-        "gather": lambda call: GATHER.choose(call.size, call.nbytes),
-        "scatter": lambda call: SCATTER.choose(call.size, call.nbytes),
-    },
+SELECTORS.add(
+    Selector(
+        "ompi",
+        "Open MPI 4.1.2's fixed decisions, as in SMPI",
+        {
+            "allreduce": _allreduce,
+            "alltoall": lambda call: ALLTOALL.choose(call.size, call.nbytes),
+            "alltoallv": lambda call: ALLTOALLV.choose(call.size, 0),
+            "barrier": lambda call: BARRIER.choose(call.size, 0),
+            "bcast": lambda call: BCAST.choose(call.size, call.nbytes),
+            "reduce": _reduce,
+            "reduce_scatter": _reduce_scatter,
+            "allgather": lambda call: ALLGATHER.choose(call.size, call.nbytes),
+            "allgatherv": _allgatherv,
+            "gather": lambda call: GATHER.choose(call.size, call.nbytes),
+            "scatter": lambda call: SCATTER.choose(call.size, call.nbytes),
+        },
+        nonblocking=SMPI,
+    )
 )

@@ -11,8 +11,8 @@ Source: ompi/mca/coll/tuned/coll_tuned_decision_fixed.c and coll_tuned_*_decisio
 from __future__ import annotations
 
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.patterns import is_power_of_two
-from pysmpi.collectives.registry import Selector
+from pysmpi.collectives.patterns import floor_power_of_two, is_power_of_two
+from pysmpi.collectives.registry import SELECTORS, Rule, Selector
 from pysmpi.collectives.selectors import ompi
 from pysmpi.collectives.selectors.tables import SelectorTable
 
@@ -90,23 +90,53 @@ def _allgatherv(call: Call) -> str:
     return "neighbour_ring" if name == "ompi_neighborexchange" and call.size % 2 else name
 
 
-SELECTOR = Selector(
-    "ompi5",
-    "Open MPI 5.0's fixed decisions, with Open MPI's own algorithms",
-    {
-        "allreduce": _allreduce,
-        "alltoall": lambda call: ALLTOALL.choose(call.size, call.nbytes),
-        "alltoallv": lambda call: ALLTOALLV.choose(call.size, 0),
-        "barrier": lambda call: BARRIER.choose(call.size, 0),
-        "bcast": lambda call: BCAST.choose(call.size, call.nbytes),
-        "reduce": _reduce,
-        "reduce_scatter": _reduce_scatter,
-        "reduce_scatter_block": _reduce_scatter_block,
-        "allgather": _allgather,
-        "allgatherv": _allgatherv,
-        "gather": lambda call: GATHER.choose(call.size, call.nbytes),
-        "scatter": lambda call: ompi.SCATTER.choose(call.size, call.nbytes),
-        "scan": lambda call: "linear",
-        "exscan": lambda call: "linear",
-    },
+def _libnbc_reduce(call: Call) -> str:
+    if call.commutative and call.size > 2 and call.count >= floor_power_of_two(call.size):
+        return "scatter_gather"
+    if call.size > 4 or call.nbytes < 65536 or not call.commutative:
+        return "binomial"
+    return "NTSL"
+
+
+def _libnbc_allreduce(call: Call) -> str:
+    short = call.size < 4 or call.nbytes < 65536
+    if short or not call.commutative or call.in_place:
+        return "binomial"
+    return "rab_rdb" if call.count >= floor_power_of_two(call.size) else "ring"
+
+
+LIBNBC: dict[str, Rule] = {
+    "barrier": lambda call: "ompi_bruck",
+    "bcast": lambda call: "flattree" if call.size <= 4 else "binomial_tree",
+    "reduce": _libnbc_reduce,
+    "allreduce": _libnbc_allreduce,
+    "reduce_scatter": lambda call: "binomial",
+    "reduce_scatter_block": lambda call: "binomial",
+    "alltoall": lambda call: "basic_linear",
+    "scan": lambda call: "linear",
+    "exscan": lambda call: "linear",
+}
+
+SELECTORS.add(
+    Selector(
+        "ompi5",
+        "Open MPI 5.0's fixed decisions, with Open MPI's own algorithms",
+        {
+            "allreduce": _allreduce,
+            "alltoall": lambda call: ALLTOALL.choose(call.size, call.nbytes),
+            "alltoallv": lambda call: ALLTOALLV.choose(call.size, 0),
+            "barrier": lambda call: BARRIER.choose(call.size, 0),
+            "bcast": lambda call: BCAST.choose(call.size, call.nbytes),
+            "reduce": _reduce,
+            "reduce_scatter": _reduce_scatter,
+            "reduce_scatter_block": _reduce_scatter_block,
+            "allgather": _allgather,
+            "allgatherv": _allgatherv,
+            "gather": lambda call: GATHER.choose(call.size, call.nbytes),
+            "scatter": lambda call: ompi.SCATTER.choose(call.size, call.nbytes),
+            "scan": lambda call: "linear",
+            "exscan": lambda call: "linear",
+        },
+        nonblocking=LIBNBC,
+    )
 )
