@@ -12,6 +12,7 @@ import pkgutil
 import sys
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -81,6 +82,26 @@ def _is_named(group: str) -> bool:
     return False
 
 
+# Several registries may have one group. Its modules are imported once, even if a rank, whose own
+# modules are loaded for it alone, makes the request.
+_GROUPS: dict[str, LazyLoad] = {}
+
+
+def _import_entry_points(group: str) -> None:
+    for entry in entry_points(group):
+        owner = entry.dist.name if entry.dist is not None else "a distribution"
+        place = f"{owner}: entry point {entry.name} = {entry.value} of group {group}"
+        try:
+            entry.load()
+        except PysmpiError as error:
+            raise UsageError(f"{place}: {error}") from error
+        except Exception as error:
+            raise UsageError(
+                f"{place}: expected a module that registers plug-ins, "
+                f"got {type(error).__name__}: {error}"
+            ) from error
+
+
 class Registry(Generic[P]):
     """The plug-ins of one kind by name, in the order in which they were registered.
 
@@ -117,18 +138,8 @@ class Registry(Generic[P]):
             package = import_module(self.home)
             for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
                 import_module(f"{self.home}.{module.name}")
-        for entry in entry_points(self.group) if self.group else ():
-            owner = entry.dist.name if entry.dist is not None else "a distribution"
-            place = f"{owner}: entry point {entry.name} = {entry.value} of group {self.group}"
-            try:
-                entry.load()
-            except PysmpiError as error:
-                raise UsageError(f"{place}: {error}") from error
-            except Exception as error:
-                raise UsageError(
-                    f"{place}: expected a module that registers a {self.kind}, "
-                    f"got {type(error).__name__}: {error}"
-                ) from error
+        if self.group:
+            _GROUPS.setdefault(self.group, LazyLoad(partial(_import_entry_points, self.group)))()
 
     def registered(self, name: str) -> P:
         """The plug-in called `name` that is registered by now, without a search for others.

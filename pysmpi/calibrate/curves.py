@@ -40,7 +40,7 @@ def draw(measured: Measured, path: Path) -> None:
         label = access if number < 0 else f"{access} ({names[number]})"
         state = access[1:] if number <= 0 else f"{access[1:]} {number}"
         color = colors.setdefault(state, f"C{len(colors) % 10}")
-        style = "o-" if access[0] == "L" else "s--"
+        style = {"L": "o-", "S": "s--", "F": "^:"}[access[0]]
         axes.plot(sizes, [f.value / 1e9 for f in points.values()], style, label=label, color=color)
         low = [f.low / 1e9 for f in points.values()]
         high = [f.value / 1e9 for f in points.values()]

@@ -17,7 +17,13 @@ one core pinned beside another; latencies: a chain of pointers followed by tfind
 so that those of hits (LH.) contain the comparison and are upper bounds. Lower quartile of
 the rounds, less what the same call takes on nothing. SHS is a store to a line that another core has
 read. Contention takes three cores and is not measured; distances are those that Linux tells.
+{control}
 """
+CONTROLLED = """\
+SNT (_mm_stream_si128) is a store past the caches to lines that another core has read, with the
+fence after it; FHM and FHS (_mm_clflush) flush lines that are modified or shared.\
+"""
+UNCONTROLLED = "Non-temporal stores (SNT) and flushes (FHM, FHS) are not measured: {reason}."
 
 
 def fragment(
@@ -26,7 +32,7 @@ def fragment(
     """The text of the platform file. `speed` is that of a core (flop/s), `config` the options."""
     topology = measured.topology
     names = [near.name for near in topology.distances]
-    lines = [*(f"# {line}" for line in how().splitlines()), f"name: {name}"]
+    lines = [*(f"# {line}" for line in how(measured).splitlines()), f"name: {name}"]
     if config:
         lines += ["config:", *(f"  {key}: {value}" for key, value in config.items())]
     lines += [
@@ -69,14 +75,16 @@ def _spread(points: Mapping[int, Figure]) -> str:
     return ", ".join(f"{f.low / 1e9:.3g} to {f.value / 1e9:.3g}" for f in points.values())
 
 
-def how() -> str:
+def how(measured: Measured) -> str:
     """The measurements, the place and the date, as lines of text."""
+    reason = measured.uncontrolled
     return HOW.format(
         machine=cpu_model(),
         date=time.strftime("%Y-%m-%d"),
         load=f"{os.getloadavg()[0]:.1f}",
         libc=" ".join(platform.libc_ver()) or "the C library",
         page=os.sysconf("SC_PAGE_SIZE"),
+        control=UNCONTROLLED.format(reason=reason) if reason else CONTROLLED,
     )
 
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pysmpi.calibrate.accesses import LINE, CLibrary, PointerChain, SharedArena, calls
+from pysmpi.calibrate.cache_control import CacheControl
 from pysmpi.calibrate.partner import Partner, pin
 from pysmpi.calibrate.topology import Topology
-from pysmpi.errors import PysmpiError
+from pysmpi.errors import PysmpiError, UsageError
 
 SIZES = tuple(1 << k for k in range(12, 24))  # 4 KiB to 8 MiB
 ROUNDS = 40  # for buffers that are in some cache
@@ -27,6 +28,7 @@ OWN = ("LHM", "SHM", "LHS", "LHE", "SHE")
 WITH_PARTNER = ("SHS", "LMM", "SMM", "LME", "LMS", "SMS")
 DISPLACED = ("LMS", "SMS")  # the own copy of a shared line is pushed out
 FROM_MEMORY = ("LMI", "SMI")
+CONTROLLED = ("SNT", "FHM", "FHS")  # by instructions that control caches
 EMPTIED = {"LHE", "SHE", "LME", *FROM_MEMORY}  # all caches are emptied first
 LATENCIES = ("LHM", "LHE", "LHS", "LMM", "LME", "LMI")
 STEADY = 0.3  # largest relative change of the latency of a line
@@ -49,12 +51,14 @@ class Measured:
     """The measurements, by access and distance (-1: no other core): bytes/s and seconds.
 
     `overlap` is the part of the shorter of a copy's load and store that the longer one hides.
+    `uncontrolled` is the reason why there are no accesses of `CONTROLLED`, if there is one.
     """
 
     topology: Topology
     curves: dict[tuple[str, int], dict[int, Figure]] = field(default_factory=dict)
     latencies: dict[tuple[str, int], Figure] = field(default_factory=dict)
     overlap: dict[int, float] = field(default_factory=dict)
+    uncontrolled: str = ""
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
@@ -67,9 +71,13 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
 class Bench:
     """One core that measures, one that helps, and the memory that both use."""
 
-    def __init__(self, topology: Topology, largest: int, flooded: bool = True) -> None:
-        """`flooded` is true if caches will be emptied."""
+    def __init__(
+        self, topology: Topology, largest: int, flooded: bool = True,
+        control: CacheControl | None = None,
+    ) -> None:  # fmt: skip
+        """`flooded` is true if caches will be emptied; `control` is for `CONTROLLED`."""
         self.topology = topology
+        self.control = control
         self.library = CLibrary()
         last = topology.caches[-1]
         # Reading three times the size of the last cache evicts everything else.
@@ -133,13 +141,15 @@ class Bench:
         def prepare() -> None:
             if access in EMPTIED:
                 self.empty()
-            if access in ("LHM", "SHM", "LHS", "SHS"):
+            if access in ("LHM", "SHM", "LHS", "SHS", "FHM", "FHS"):
                 library.store(address, nbytes)
+            if access == "SNT":  # as a sender finds the buffer after the receiver's loads
+                function(address, byte, nbytes)
             if access in ("LHE", "SHE"):
                 library.load(address, nbytes)
-            if access in ("LHS", "SHS", "LME"):
+            if access in ("LHS", "SHS", "LME", "FHS", "SNT"):
                 partner.load(address, nbytes)
-            if access == "LHS":  # a modified line may have moved to its reader altogether
+            if access in ("LHS", "FHS"):  # a modified line may have moved to its reader altogether
                 library.load(address, nbytes)
             if access in ("LMM", "SMM", *DISPLACED):
                 partner.store(address, nbytes)
@@ -147,8 +157,11 @@ class Bench:
                 library.load(address, nbytes)
                 library.load(self.water, self.puddle)
 
-        function = library.memchr if access[0] == "L" else library.memset
-        byte = 1 if access[0] == "L" else 0
+        function, byte = library.memset, 0
+        if access[0] == "L":
+            function, byte = library.memchr, 1
+        elif self.control is not None and access in CONTROLLED:
+            function = self.control.store_past if access == "SNT" else self.control.flush
         # To empty the caches takes long, and next to a large buffer a call takes little.
         often = 4 if access in EMPTIED and nbytes >= LONG else 1
         found = self.timed(
@@ -214,7 +227,12 @@ def measure(
 ) -> Measured:
     """Measure this computer. `tick` is called with each finished step; see `steps`."""
     measured = Measured(topology)
-    bench = Bench(topology, max(sizes))
+    control = None
+    try:
+        control = CacheControl(topology.line)
+    except UsageError as error:
+        measured.uncontrolled = str(error)
+    bench = Bench(topology, max(sizes), control=control)
     allowed = os.sched_getaffinity(0)
     pin(topology.cpus[0])
     try:
@@ -229,9 +247,9 @@ def measure(
 
 
 def steps(topology: Topology, sizes: Sequence[int] = SIZES) -> int:
-    """The number of calls of `tick`."""
+    """The largest number of calls of `tick`."""
     distances = len(topology.distances)
-    alone = len(OWN) + len(FROM_MEMORY)
+    alone = len(OWN) + len(FROM_MEMORY) + len(CONTROLLED)
     curves = len(sizes) * (alone + (len(WITH_PARTNER) + 1) * distances)
     lines = sum(_place(access, number) is not None
                 for access in LATENCIES for number in range(distances))  # fmt: skip
@@ -259,7 +277,8 @@ def _curves(
     measured: Measured, bench: Bench, partner: Partner, number: int, sizes: Sequence[int],
     tick: Tick,
 ) -> None:  # fmt: skip
-    for access in (*OWN, *WITH_PARTNER, *FROM_MEMORY):
+    controlled = CONTROLLED if bench.control is not None else ()
+    for access in (*OWN, *WITH_PARTNER, *FROM_MEMORY, *controlled):
         place = _place(access, number)
         if place is None:
             continue

@@ -139,7 +139,12 @@ def _measure(topology: Topology, largest: int) -> Measured:
         def tick(what: str) -> None:
             progress.update(task, advance=1, description=what)
 
-        return measure(topology, sizes, tick)
+        measured = measure(topology, sizes, tick)
+    if measured.uncontrolled:
+        click.echo(
+            f"non-temporal stores and flushes are not measured: {measured.uncontrolled}", err=True
+        )
+    return measured
 
 
 @contextmanager

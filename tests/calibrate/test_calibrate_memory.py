@@ -4,6 +4,7 @@ import ctypes
 import itertools
 import json
 import os
+import re
 
 import numpy as np
 import pytest
@@ -11,9 +12,22 @@ from click.testing import CliRunner
 
 from pysmpi.calibrate import library
 from pysmpi.calibrate.accesses import LINE, CLibrary, PointerChain, SharedArena
+from pysmpi.calibrate.cache_control import CacheControl
 from pysmpi.calibrate.check import Comparison
 from pysmpi.calibrate.fragment import fragment
-from pysmpi.calibrate.memory import Bench, Figure, Measured, quartiles
+from pysmpi.calibrate.memory import (
+    CONTROLLED,
+    FROM_MEMORY,
+    LATENCIES,
+    OWN,
+    WITH_PARTNER,
+    Bench,
+    Figure,
+    Measured,
+    measure,
+    quartiles,
+    steps,
+)
 from pysmpi.calibrate.pingpong import OPERATIONS, PATTERNS, really, simulated
 from pysmpi.calibrate.topology import CacheLevel, Near, Topology, find_topology
 from pysmpi.cli.main import command, status_of
@@ -122,6 +136,203 @@ def test_what_cannot_be_told_from_the_call_is_no_figure(monkeypatch):
     low, middle, high = timed(200e-9)
     assert 150e-9 < low <= middle <= high <= 200e-9 + 1e-12
     bench.close()
+
+
+class SyntheticComputer:
+    """Two cores with the states of MESI; an access to a buffer takes what its rate says.
+
+    Stands for the C library, the cache control, the partner and the stopwatch of a measurement.
+    """
+
+    FIXED = 300e-9  # seconds of any call
+    HIDDEN = 0.4  # of the shorter half of a copy
+
+    def __init__(self, access_rates, latencies):
+        self.rates, self.latencies = access_rates, latencies
+        self.states = {}  # own state and the partner's, by address
+        self.chains = {}  # by root
+        self.key = self.order = None
+        self.memchr = self.memset = self.memmove = self.tfind = None
+        for name in ("memchr", "memset", "memmove", "tfind", "store_past", "flush"):
+            setattr(self, name, getattr(self, f"call_{name}"))
+        self.noise = itertools.cycle((0.0, 0.01, 0.6, 0.02))
+
+    def state(self, address):
+        return self.states.setdefault(address, ["I", "I"])
+
+    def read(self, who, address):
+        state = self.state(address)
+        if state[who] == "I":
+            state[:] = ["S", "S"] if state[1 - who] != "I" else ["I", "I"]
+            state[who] = "S" if state[1 - who] == "S" else "E"
+
+    def write(self, who, address):
+        self.states[address] = ["M", "I"] if who == 0 else ["I", "M"]
+
+    def access(self, operation, address):
+        mine, other = self.state(address)
+        return operation + ("M" + other if mine == "I" else "H" + mine)
+
+    # The functions that are timed: seconds beside FIXED, without effects for 0 bytes.
+    def rate(self, access, nbytes):
+        return self.rates[access] * (1 + nbytes / (1 << 20))
+
+    def call_memchr(self, address, byte, nbytes):
+        if not nbytes:
+            return 0.0
+        seconds = nbytes / self.rate(self.access("L", address), nbytes)
+        self.load(address, nbytes)
+        return seconds
+
+    def call_memset(self, address, byte, nbytes):
+        if not nbytes:
+            return 0.0
+        seconds = nbytes / self.rate(self.access("S", address), nbytes)
+        self.write(0, address)
+        return seconds
+
+    def call_store_past(self, address, byte, nbytes):
+        if not nbytes:
+            return 0.0
+        assert self.state(address) == ["I", "E"] or not self.timing
+        self.states[address] = ["I", "I"]
+        return nbytes / self.rate("SNT", nbytes)
+
+    def call_flush(self, address, byte, nbytes):
+        if not nbytes:
+            return 0.0
+        access = "F" + self.access("", address)
+        self.states[address] = ["I", "I"]
+        return nbytes / self.rate(access, nbytes)
+
+    def call_memmove(self, target, source, nbytes):
+        if not nbytes:
+            return 0.0
+        parts = sorted((nbytes / self.rate(self.access("L", source), nbytes),
+                        nbytes / self.rate(self.access("S", target), nbytes)))  # fmt: skip
+        self.copy(target, source, nbytes)
+        return parts[1] + (1 - self.HIDDEN) * parts[0]
+
+    def call_tfind(self, key, root, order):
+        if root not in self.chains:
+            return 0.0
+        chain = self.chains[root]
+        seconds = chain.lines * self.latencies[self.access("L", chain.address)]
+        self.read(0, chain.address)
+        return seconds
+
+    # Preparations.
+    def load(self, address, nbytes):
+        if address == self.bench.water:
+            for state in self.states.values():
+                state[0] = "I"
+                if nbytes == self.bench.flood:
+                    state[1] = "I"
+        self.read(0, address)
+
+    def store(self, address, nbytes):
+        self.write(0, address)
+
+    def copy(self, target, source, nbytes):
+        self.read(0, source)
+        self.write(0, target)
+
+    def follow(self, root):
+        self.read(0, self.chains[root].address)
+
+    timing = False
+
+    def calls(self, function, arguments):
+        self.timing = True
+        seconds = self.FIXED + function(*arguments)
+        self.timing = False
+        return seconds * (1 + next(self.noise))
+
+    def partner(self, cpu):
+        class Partner:
+            __enter__ = lambda here: here  # noqa: E731
+            __exit__ = lambda here, *error: None  # noqa: E731
+            load = lambda here, address, nbytes: self.read(1, address)  # noqa: E731
+            store = lambda here, address, nbytes: self.write(1, address)  # noqa: E731
+            copy = lambda here, target, source, nbytes: self.write(1, target)  # noqa: E731
+
+        return Partner()
+
+
+def test_a_synthetic_computer_is_recovered(monkeypatch):
+    accesses = (*OWN, *WITH_PARTNER, *FROM_MEMORY, *CONTROLLED)
+    rates = {access: 1e9 * (5 + 3.7 * i) for i, access in enumerate(accesses)}
+    latencies = {access: 1e-9 * (2 + 11 * i) for i, access in enumerate(LATENCIES)}
+    computer = SyntheticComputer(rates, latencies)
+
+    class KnownBench(Bench):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            computer.bench = self
+            computer.chains = {chain.root: chain for chain in (self.near, self.wide)}
+
+    # The buffers get their first contents before the computer knows which they are.
+    computer.bench = type("", (), {"water": None})
+    here = "pysmpi.calibrate.memory."
+    monkeypatch.setattr(f"{here}Bench", KnownBench)
+    monkeypatch.setattr(f"{here}CLibrary", lambda: computer)
+    monkeypatch.setattr(f"{here}CacheControl", lambda line: computer)
+    monkeypatch.setattr(f"{here}Partner", computer.partner)
+    monkeypatch.setattr(f"{here}calls", computer.calls)
+    monkeypatch.setattr(f"{here}pin", lambda cpu: None)
+    ticks = []
+    sizes = (16384, 65536, 1 << 20)
+    found = measure(TWO, sizes, ticks.append)
+    assert len(ticks) == steps(TWO, sizes) and found.uncontrolled == ""
+    assert {access for access, _ in found.curves} == set(accesses)
+    for (access, number), points in found.curves.items():
+        assert number == (0 if access in WITH_PARTNER else -1)
+        for nbytes, figure in points.items():
+            assert figure.value == pytest.approx(computer.rate(access, nbytes), rel=0.05), access
+    for (access, _), figure in found.latencies.items():
+        assert figure.value == pytest.approx(latencies[access], rel=0.05), access
+    assert set(found.latencies) == {(a, 0 if a in WITH_PARTNER else -1) for a in LATENCIES}
+    for part in found.overlap.values():
+        assert part == pytest.approx(computer.HIDDEN, abs=0.05)
+
+
+def test_stores_past_the_caches_and_flushes():
+    control = CacheControl(LINE)
+    arena = SharedArena(1 << 14)
+    address = arena.take(1 << 13)
+    control.store_past(address, 7, 4096)
+    control.flush(address, 0, 1 << 13)
+    content = ctypes.string_at(address, 1 << 13)
+    assert content == b"\7" * 4096 + b"\0" * 4096
+    arena.close()
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "answer", "reason"),
+    [
+        ("platform", "machine", lambda: "aarch64", "expected x86-64, got aarch64"),
+        ("shutil", "which", lambda name: None, "expected a C compiler (cc, gcc, clang or $CC)"),
+    ],
+)
+def test_without_control_of_caches_the_rest_is_measured(
+    module, name, answer, reason, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(f"pysmpi.calibrate.cache_control.{module}.{name}", answer)
+    with pytest.raises(UsageError, match=re.escape(reason)):
+        CacheControl(LINE)
+    found = measured()
+    found.uncontrolled = reason
+    text = fragment(found, "here", 2e9)
+    assert f"# Non-temporal stores (SNT) and flushes (FHM, FHS) are not measured: {reason}" in text
+    (tmp_path / "here.yaml").write_text(text)
+    node = load(tmp_path / "here.yaml").hosts[0].node
+    assert node.throughput("SNT", -1, 4096) == node.throughput("SMI", -1, 4096)
+
+
+def test_a_compiler_that_fails_is_named(monkeypatch):
+    monkeypatch.setenv("CC", "false")
+    with pytest.raises(UsageError, match="compiler for SSE2, got from false: status 1"):
+        CacheControl(LINE)
 
 
 def measured():

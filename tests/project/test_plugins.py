@@ -363,25 +363,25 @@ def test_a_format_of_timelines(outside):
 
 
 @pytest.mark.parametrize(
-    "group, noun, command",
+    "group, command",
     [
-        ("models", "model", ["run", "-n", 2, "program.py"]),
-        ("memory_models", "model", ["models"]),
-        ("collectives", "collective operation", ["collectives"]),
-        ("collectives", "selector", ["run", "-n", 2, "--selector", "ompi", "program.py"]),
-        ("strategies", "schedule", ["run", "-n", 2, "--schedule", "last", "program.py"]),
-        ("zones", "kind of zone", ["platform", "check", "ring.yaml"]),
-        ("protocols", "protocol", ["coherence", "protocols"]),
-        ("trace_formats", "format of timelines", ["run", "--trace", "run.ends", "program.py"]),
-        ("checkers", "checker", ["run", "-n", 2, "--check", "quiet", "program.py"]),
+        ("models", ["run", "-n", 2, "program.py"]),
+        ("memory_models", ["models"]),
+        ("collectives", ["collectives"]),
+        ("collectives", ["run", "-n", 2, "--selector", "ompi", "program.py"]),
+        ("strategies", ["run", "-n", 2, "--schedule", "last", "program.py"]),
+        ("zones", ["platform", "check", "ring.yaml"]),
+        ("protocols", ["coherence", "protocols"]),
+        ("trace_formats", ["run", "--trace", "run.ends", "program.py"]),
+        ("checkers", ["run", "-n", 2, "--check", "quiet", "program.py"]),
     ],
 )
-def test_a_broken_plug_in_is_named(outside, group, noun, command):
+def test_a_broken_plug_in_is_named(outside, group, command):
     broken = outside.site / "other_package" / f"a_{group}.py"
     broken.write_text("import nothing_like_it\n")
     done = outside(*command, status=2)
     place = f"other-package: entry point mine = other_package.a_{group} of group pysmpi.{group}: "
-    expected = f"expected a module that registers a {noun}, got ModuleNotFoundError"
+    expected = "expected a module that registers plug-ins, got ModuleNotFoundError"
     assert place + expected in done.stderr
     assert "Traceback" not in done.stderr
     broken.write_text("from pysmpi.errors import UsageError\nraise UsageError('told it')\n")
