@@ -60,7 +60,7 @@ class Algorithm:
 
 
 @dataclass(slots=True)
-class Collective:
+class OperationKind:
     """A collective operation and its algorithms; `live`: some of them decide while they run."""
 
     name: str
@@ -69,13 +69,13 @@ class Collective:
     live: bool = False
 
 
-COLLECTIVES: Registry[Collective] = Registry(
+COLLECTIVES: Registry[OperationKind] = Registry(
     "collective operation", ENTRY_POINTS, "pysmpi.collectives.algorithms"
 )
 for _op, _line in OPERATIONS.items():
-    COLLECTIVES.add(Collective(_op, _line, Registry(f"algorithm of {_op}")))
+    COLLECTIVES.add(OperationKind(_op, _line, Registry(f"algorithm of {_op}")))
 # No call of a program, but a part of its first call with a node-aware algorithm.
-_SETUP = Collective("smp_setup", "ranks find their nodes", Registry("algorithm of smp_setup"))
+_SETUP = OperationKind("smp_setup", "ranks find their nodes", Registry("algorithm of smp_setup"))
 
 
 def _never(call: Call) -> bool:
