@@ -3,7 +3,8 @@
 The hybrid model (SMPI) adds the overheads of an MPI library at both ends. A message of s bytes has
 S = s + 16 bytes with its envelope. On a route R it has these costs:
 
-- the sender pays os(s) or ois(s), the receiver of a detached message or(s);
+- a blocking send that is detached or synchronous pays os(s), a non-blocking send ois(s), and the
+  receiver of a detached message or(s);
 - latency phase: latfactor(S) * sum of the latencies of R;
 - transfer: bwfactor(S) times the max-min fair share of the links of R, weighted by
   1 / (sum of latencies + sum of weight-S / bandwidth), and limited by the smallest bandwidth
@@ -23,7 +24,7 @@ from pysmpi.kernel.plan import Transport
 from pysmpi.network.flows import ENVELOPE, FlowTransport, Sized
 from pysmpi.network.models import Explanation, model
 from pysmpi.network.overheads import Overheads
-from pysmpi.network.presets import CM02, LV08, RAW, Preset
+from pysmpi.network.presets import CM02, HYBRID, LV08, RAW, Preset
 from pysmpi.network.presets import find as find_preset
 from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Host, Platform
@@ -110,10 +111,10 @@ _SHARES = "contention is shared fairly at once: large messages rather than burst
     "hybrid",
     "SMPI's: overheads, three protocols, piecewise factors, fair sharing of links",
     Explanation(
-        "os(s) or ois(s) of the sender, then " + FLOW + ", then or(s) of the receiver of a "
-        "detached message",
+        "os(s) of a blocking send that is detached or synchronous, ois(s) of a non-blocking send, "
+        "then " + FLOW + ", then or(s) of the receiver of a detached message",
         (*LINKS, ("smpi/lat-factor, smpi/bw-factor", "the factors of this model alone"),
-         ("network/preset", "default factors: neutral or smpi")),
+         ("network/preset", "default factors: " + ", ".join(HYBRID))),
         "Bedaride, Degomme, Genaud, Legrand, Markomanolis, Quinson, Stillwell, Suter, Videau: "
         "Toward Better Simulation of MPI Applications on Ethernet/TCP Networks. PMBS 2013; "
         "SimGrid's documentation of network/model",
