@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from pysmpi.platform.graph import to_graph
 from pysmpi.platform.model import Platform
-from pysmpi.platform.units import format_bandwidth, format_time
+from pysmpi.text import seconds, size
 
 if TYPE_CHECKING:
     import networkx as nx
 
 Position = tuple[float, float]
 
-# Above this number of vertices, a drawing has no names, and a mesh is drawn as a circle.
-MOST_NAMES = 160
+# Above this number of vertices, a mesh is drawn as a circle.
 MOST_SPRINGS = 499
 
 WIDTH, MARGIN, ROW = 1000.0, 50.0, 110.0
+APART = 17.0  # between the names of hosts in a row, at least
+LETTER = 4.5  # the part of a letter's width that lies below its host, as names run obliquely
 COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22")
 
 
@@ -34,33 +35,42 @@ def draw(platform: Platform) -> str:
     rows = levels(graph)
     places, height = _in_rows(graph, rows) if rows else _as_springs(graph)
     classes = _classes(graph)
-    legend = 30.0 + 18.0 * len(classes)
+    loops = [data["name"] for one, other, data in graph.edges(data=True) if one == other]
+    named = _named(graph, rows, places)
+    # Names begin below their hosts and end to the right of them.
+    oblique = LETTER * max(map(len, named), default=0)
+    height, width = height + max(0.0, oblique - 20.0), WIDTH + max(0.0, oblique - MARGIN)
+    legend = 30.0 + 18.0 * (len(classes) + bool(loops))
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH:g}" height="{height + legend:g}" '
-        f'viewBox="0 0 {WIDTH:g} {height + legend:g}" font-family="sans-serif" font-size="11">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height + legend:g}" '
+        f'viewBox="0 0 {width:g} {height + legend:g}" font-family="sans-serif" font-size="11">',
         f"<title>{escape(platform.name)}</title>",
         '<rect width="100%" height="100%" fill="white"/>',
     ]
     for one, other, data in graph.edges(data=True):
         if one != other:
             (x1, y1), (x2, y2) = places[one], places[other]
-            colour, width = classes[data["bandwidth"], data["latency"]]
+            colour, thick = classes[data["bandwidth"], data["latency"]]
             parts.append(
                 f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
-                f'stroke="{colour}" stroke-width="{width:.1f}"><title>{escape(data["name"])}'
+                f'stroke="{colour}" stroke-width="{thick:.1f}"><title>{escape(data["name"])}'
                 "</title></line>"
             )
-    named = len(graph) <= MOST_NAMES
     for vertex, data in graph.nodes(data=True):
-        parts += _vertex(vertex, data["kind"] == "host", places[vertex], named)
+        parts += _vertex(vertex, data["kind"] == "host", places[vertex], vertex in named)
     y = height + 10.0
-    for (bandwidth, latency), (colour, width) in classes.items():
-        text = f"{format_bandwidth(bandwidth)}, {format_time(latency)}"
+    for (bandwidth, latency), (colour, thick) in classes.items():
+        text = f"{size(bandwidth)}/s, {seconds(latency)}"
         parts.append(
             f'<line x1="{MARGIN:g}" y1="{y:g}" x2="{MARGIN + 40:g}" y2="{y:g}" stroke="{colour}" '
-            f'stroke-width="{width:.1f}"/><text x="{MARGIN + 50:g}" y="{y + 4:g}">{text}</text>'
+            f'stroke-width="{thick:.1f}"/><text x="{MARGIN + 50:g}" y="{y + 4:g}">{text}</text>'
         )
         y += 18.0
+    if loops:
+        # A bus: messages cross it from a point to the same point.
+        more = f" and {len(loops) - 4} more" if len(loops) > 5 else ""
+        text = f"inside a point: {', '.join(loops[: 4 if more else 5])}{more}"
+        parts.append(f'<text x="{MARGIN:g}" y="{y + 4:g}">{escape(text)}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -120,7 +130,11 @@ def _as_springs(graph: nx.MultiGraph) -> tuple[dict[Any, Position], float]:
 
 def _classes(graph: nx.MultiGraph) -> dict[tuple[float, float], tuple[str, float]]:
     """Colour and width of links by bandwidth and latency, the fastest first."""
-    kinds = {(data["bandwidth"], data["latency"]) for *_, data in graph.edges(data=True)}
+    kinds = {
+        (data["bandwidth"], data["latency"])
+        for one, other, data in graph.edges(data=True)
+        if one != other
+    }
     if not kinds:
         return {}
     order = sorted(kinds, key=lambda kind: (-kind[0], kind[1]))
@@ -129,6 +143,18 @@ def _classes(graph: nx.MultiGraph) -> dict[tuple[float, float], tuple[str, float
         kind: (COLOURS[i % len(COLOURS)], min(6.0, 1.0 + 1.5 * log10(kind[0] / least)))
         for i, kind in enumerate(order)
     }
+
+
+def _named(
+    graph: nx.MultiGraph, rows: Mapping[Any, int], places: Mapping[Any, Position]
+) -> set[str]:
+    """The hosts whose names are shown: in rows as many as fit, the first of them included."""
+    hosts = [vertex for vertex, data in graph.nodes(data=True) if data["kind"] == "host"]
+    if not rows:
+        return set(hosts) if len(hosts) <= MOST_SPRINGS / 4 else set()
+    hosts.sort(key=lambda host: places[host])
+    step = (WIDTH - 2 * MARGIN) / max(1, len(hosts))
+    return set(hosts[:: max(1, -int(-APART // step))])
 
 
 def _vertex(name: str, host: bool, place: Position, named: bool) -> list[str]:

@@ -273,7 +273,7 @@ def test_the_cabinets_of_graphene_are_found():
 # Pictures
 
 
-@pytest.mark.parametrize("name", ["graphene", "cluster", "laptop"])
+@pytest.mark.parametrize("name", ["graphene", "griffon", "cluster", "laptop"])
 def test_a_picture_has_every_host_and_link(name):
     platform = load(name)
     root = ElementTree.fromstring(draw(platform))
@@ -281,10 +281,23 @@ def test_a_picture_has_every_host_and_link(name):
     titles = [title.text for title in root.iter(f"{SVG}title")]
     assert all(host.name in titles for host in platform.hosts)
     lines = [line for line in root.iter(f"{SVG}line") if line.find(f"{SVG}title") is not None]
-    assert len(lines) == graph.number_of_edges()
+    assert len(lines) == sum(one != other for one, other in graph.edges())
     for place in [*root.iter(f"{SVG}rect"), *root.iter(f"{SVG}circle")]:
         x = place.get("x") or place.get("cx")
         assert x is None or 0 <= float(x) <= 1000
+
+
+def test_names_and_figures_of_a_picture_can_be_read():
+    texts = [text for text in ElementTree.fromstring(draw(load("cluster"))).iter(f"{SVG}text")]
+    assert texts[-1].text == "12.5 GB/s, 500 ns"
+    names = [text for text in texts if text.text.startswith("cluster-n")]
+    assert names[0].text == "cluster-n0"
+    at = [float(text.get("x")) for text in names]
+    assert len(names) > 20 and all(b - a >= 17 for a, b in zip(at, at[1:]))
+    root = ElementTree.fromstring(draw(load("griffon")))
+    assert at[-1] + 6 * len("cluster-n63") * 0.7 < float(root.get("width"))
+    buses = [text.text for text in root.iter(f"{SVG}text")][-1]
+    assert buses.startswith("inside a point: cabinet1_backbone, ")
 
 
 def test_trees_stand_in_rows_and_meshes_do_not(tmp_path):
