@@ -31,6 +31,8 @@ def draw(study: Study, result: Result, path: Path) -> None:
             place.set_xscale("log", base=2)
         if "y" in panel.log:
             place.set_yscale("log")
+        elif all(value >= 0 for curve in panel.curves for value in curve.y):
+            place.set_ylim(bottom=0)
         if panel.ticks:
             place.set_xticks(range(len(panel.ticks)), panel.ticks, fontsize=8)
         place.set_title(panel.title, fontsize=10)

@@ -50,9 +50,9 @@ def draw(table: Rows, columns: Sequence[str], axes: Sequence[str], plot: SweepPl
             raise UsageError(
                 f"{plot.file}: expected a column among {', '.join(columns)}, got {name!r}"
             )
-    lines = plot.lines
-    if lines is None:
-        lines = tuple(name for name in _varied(table, axes) if name not in (plot.x, plot.panels))
+    # A line has one point for each place, so all axes with several values make lines.
+    others = [name for name in _varied(table, axes) if name not in (plot.x, plot.panels)]
+    lines = tuple(dict.fromkeys((*(plot.lines or ()), *others)))
     rows = [row for row in table if _is_number(row[plot.y]) and row[plot.x] is not None]
     titles = list(dict.fromkeys(str(row[plot.panels]) for row in rows)) if plot.panels else [""]
     titles = titles or [""]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pysmpi.memory.primitives.study import Figures
-from studies.fame.chains import CURVES, DISTANCES, solved
+from studies.fame.chains import CURVES, DISTANCES, PLACES, solved
 from studies.framework import Curve, Panel, Result, Row, study
 
 # Printed for protocol A: the misses of a message, and the share of each kind in percent.
@@ -49,6 +49,7 @@ def run(quick: bool) -> Result:
                 Curve(kind, DISTANCES, [solved(curve, d)[0].by_kind[kind] for d in DISTANCES])
                 for kind in solved(curve, 0)[0].by_kind
             ],
+            ticks=PLACES,
         )
         for curve in CURVES
     ]  # fmt: skip

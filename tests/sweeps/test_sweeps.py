@@ -17,6 +17,8 @@ import pytest
 import pysmpi
 from pysmpi.errors import UsageError
 from pysmpi.sweeps.journal import Journal
+from pysmpi.sweeps.plots import draw
+from pysmpi.sweeps.study import SweepPlot
 from pysmpi.sweeps.study_yaml import read_study
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -292,3 +294,21 @@ def test_the_page_has_a_study_and_a_program_that_work(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["1000", "100000"]
     assert float(lines[0].split()[1]) < float(lines[1].split()[1])
+
+
+def test_a_line_of_a_picture_has_one_point_for_each_place(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib", reason="pictures need the extra plots")
+    from matplotlib.axes import Axes
+
+    drawn = {}
+    monkeypatch.setattr(
+        Axes, "plot", lambda axes, x, y, *style, label, **more: drawn.setdefault(label, list(x))
+    )
+    rows = [
+        {"model": model, "arguments": words, "ranks": ranks, "seconds": 1.0}
+        for model in ("hybrid", "fluid") for words in ("8", "64") for ranks in (2, 4)
+    ]  # fmt: skip
+    axes = ("model", "arguments", "ranks")
+    plot = SweepPlot(str(tmp_path / "some.svg"), lines=("model",))
+    draw(rows, (*axes, "seconds"), axes, plot)
+    assert drawn == {f"{m}, {w}": [2, 4] for m in ("hybrid", "fluid") for w in ("8", "64")}
