@@ -4,7 +4,8 @@ A model is a function from a machine to a `Transport`. It gets the platform, the
 and the settings of the run, and returns the object that makes plans for the kernel. The list of
 hosts grows when a program spawns processes on new slots, so read it at each request. To add a
 model, write such a function under `@model(name, line)` in a file in `kinds/`, or in your own
-package, which is found through the entry point group `pysmpi.models`.
+package, which is found through the entry point group `pysmpi.models`. A plan is a `delay`, or, for
+messages that share links, that of a `pysmpi.network.flows.FlowTransport`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pysmpi.kernel.plan import Transport
+from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Host, Platform
 from pysmpi.plugins import Registry
@@ -41,6 +42,14 @@ class Model:
     line: str
     build: Builder
     explanation: Explanation | None = None
+
+
+def delay(seconds: float, send: float = 0.0, receive: float = 0.0) -> Plan:
+    """The plan of a message that arrives after some seconds and shares nothing with others.
+
+    `send` and `receive` are seconds of the processors at both ends, before and after these.
+    """
+    return Plan(seconds, 0.0, 1.0, 1.0, 1.0, [], [], send, send, receive, eager=True)
 
 
 _PUNCTUATION = str.maketrans("", "", "{},")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pysmpi.errors import UsageError
 from pysmpi.platform import load, model
-from pysmpi.platform.zones import load_kinds
+from pysmpi.platform.zones import ZONE_KINDS, load_kinds
 
 DATA = Path(__file__).parent.parent / "data"
 PLATFORMS = DATA / "platforms"
@@ -202,9 +202,9 @@ def test_each_kind_of_zone_has_a_line_for_listings():
     assert {"full", "star", "flat", "fat_tree", "torus", "dragonfly", "floyd", "dijkstra"} <= set(
         kinds
     )
-    for name, kind in kinds.items():
-        assert kind.kind == name
-        assert kind.summary and "\n" not in kind.summary
+    for kind in ZONE_KINDS:
+        assert kind.cls.kind == kind.name
+        assert kind.line and "\n" not in kind.line
 
 
 def test_an_unknown_host_is_an_error_with_the_closest_name():

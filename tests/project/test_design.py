@@ -101,7 +101,7 @@ def test_examples_are_found():
     own = {file for file in files if not file.startswith("design_examples/")}
     point_to_point = {file for file in own if "point_to_point" in file}
     assert len(point_to_point) == 1 and len(own - point_to_point) <= 3
-    assert len(files - own) == 2
+    assert len(files - own) == 5
 
 
 def test_calls_and_formats(installed):
@@ -111,6 +111,50 @@ def test_calls_and_formats(installed):
     assert done.stdout.count("made all calls") == 3
     lines = (installed.folder / "run.names").read_text().splitlines()
     assert {"0 Rotate", "2 Rotate", "0 Send_short"} <= set(lines)
+
+
+RING = """\
+name: ring
+clusters:
+  - name: ring
+    hosts: n[0-7]
+    link: {bandwidth: 1GBps, latency: 10ms}
+    topology: {kind: one_way_ring, hosts: 8}
+"""
+
+TIMES = """\
+import time
+import numpy
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+message = numpy.zeros(1000000, "b")
+for source, target in ((0, 3), (3, 0)):
+    comm.Barrier()
+    begin = 10.0 * (source + 1)
+    time.sleep(begin - MPI.Wtime())
+    if comm.rank == source:
+        comm.Send(message, target)
+    elif comm.rank == target:
+        comm.Recv(message, source)
+        print(round(MPI.Wtime() - begin, 3))
+"""
+
+
+def test_models_zones_and_algorithms(installed):
+    """On the ring there are 3 links forth and 5 back; a link takes 10 ms and 1 ms."""
+    (installed.folder / "ring.yaml").write_text(RING)
+    (installed.folder / "times.py").write_text(TIMES)
+    options = ("--platform", "ring.yaml", "--map-by", "node", "--compute", "none")
+    done = installed("run", "-n", 8, *options, "--model", "hops", "times.py")
+    assert [float(line) for line in done.stdout.split()] == [0.033, 0.055]
+    done = installed("run", "-n", 8, *options, "--model", "fluid", "times.py")
+    assert [float(line) for line in done.stdout.split()] == [0.031, 0.051]
+    listed = installed("models").stdout + installed("collectives").stdout
+    for line in ("each link takes the whole message", "root sends to all, one after", "  stars "):
+        assert line in listed
+    for choice in (("--coll", "bcast=star"), ("--selector", "stars")):
+        installed("run", "-n", 4, *choice, "--compute", "none", "program.py")
 
 
 def test_checkers(installed):

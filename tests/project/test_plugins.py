@@ -16,13 +16,13 @@ from pysmpi.plugins import Registry
 
 # One file a kind: its entry point group, and what it holds.
 MODEL = '''
-from pysmpi.kernel.plan import Plan, Transport
-from pysmpi.network.models import model
+from pysmpi.kernel.plan import Transport
+from pysmpi.network.models import delay, model
 
 
 class Hourly(Transport):
     def plan(self, source, destination, nbytes):
-        return Plan(3600.0, 0.0, 1.0, 1.0, 1.0, [], [], eager=True)
+        return delay(3600.0)
 
 
 @model("hourly", "every message takes an hour")
@@ -82,24 +82,12 @@ STRATEGIES.add(KIND)
 ZONE = '''
 from dataclasses import dataclass
 
-from pysmpi.platform.numbers import read_counts
-from pysmpi.platform.zones import zone_kind
-from pysmpi.platform.zones.leaves import LeafZone
+from pysmpi.platform.zones import Counts, LeafZone, zone_kind
 
 
 @dataclass(frozen=True)
-class RingShape:
+class RingShape(Counts):
     hosts: int
-
-    @classmethod
-    def from_text(cls, text):
-        return cls(*read_counts(text))
-
-    def to_text(self):
-        return str(self.hosts)
-
-    def check(self):
-        pass
 
     def size(self):
         return self.hosts
@@ -110,13 +98,13 @@ class Ring(LeafZone):
     shape = RingShape
 
     def populate(self, cluster, make):
-        self._make_hosts(cluster, make)
+        self.make_hosts(cluster, make)
         self.cables = [
             make.link(f"cable_{i}", cluster.bandwidth, cluster.latency, "shared")[0]
             for i in range(cluster.shape.hosts)
         ]
 
-    def _walk(self, src, dst, links):
+    def walk(self, src, dst, links):
         while src != dst:
             links.append(self.cables[src])
             src = (src + 1) % len(self.cables)

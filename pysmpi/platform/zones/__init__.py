@@ -3,7 +3,8 @@
 Each kind has its own file. A kind is a class derived from `Zone` and registered with `@zone_kind`.
 The readers and `pysmpi platform show` find it by its name, so a new kind only needs a new file
 here. Kinds of other distributions are found through the entry point group `pysmpi.zones`. A kind
-that builds clusters by itself (a topology) also has a `Shape`: its parameters.
+that builds clusters by itself (a topology, usually a `LeafZone`) also has a `Shape`, its
+parameters; `Counts` is the base of shapes of numbers.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ from __future__ import annotations
 from pysmpi.platform.points import LocalRoute
 from pysmpi.platform.zones.base import (
     ZONE_KINDS,
+    Counts,
     Makers,
     Shape,
     Zone,
     zone_kind,
 )
+from pysmpi.platform.zones.leaves import LeafZone
 
-__all__ = ["ZONE_KINDS", "LocalRoute", "Makers", "Shape", "Zone", "load_kinds", "zone_kind"]
+__all__ = [
+    "ZONE_KINDS", "Counts", "LeafZone", "LocalRoute", "Makers", "Shape", "Zone", "load_kinds",
+    "zone_kind",
+]  # fmt: skip
 
 
 def load_kinds() -> dict[str, type[Zone]]:

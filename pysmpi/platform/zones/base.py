@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.definition import Coordinates
+from pysmpi.platform.numbers import read_counts
 from pysmpi.platform.points import Link, LocalRoute, NetPoint, ZonePoint
 from pysmpi.plugins import Registry
 
@@ -29,13 +30,12 @@ ZONE_KINDS: Registry[ZoneKind] = Registry("kind of zone", "pysmpi.zones", "pysmp
 _Z = TypeVar("_Z", bound="type[Zone]")
 
 
-def zone_kind(name: str, summary: str) -> Callable[[_Z], _Z]:
-    """Register a class as the kind of zone called `name`; `summary` is one line for listings."""
+def zone_kind(name: str, line: str) -> Callable[[_Z], _Z]:
+    """Register a class as the kind of zone called `name`."""
 
     def register(cls: _Z) -> _Z:
         cls.kind = name
-        cls.summary = summary
-        ZONE_KINDS.add(ZoneKind(name, summary, cls))
+        ZONE_KINDS.add(ZoneKind(name, line, cls))
         return cls
 
     return register
@@ -60,6 +60,27 @@ class Shape(Protocol):
     def size(self) -> int:
         """The number of hosts."""
         ...
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The base of shapes whose fields are whole numbers, such as "4,2" in SimGrid's parameters."""
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Read the fields in their order. Raises UsageError."""
+        names = [field.name.upper() for field in fields(cls)]
+        counts = read_counts(text)
+        if len(counts) != len(names):
+            raise UsageError(f'expected "{",".join(names)}", got "{text}"')
+        return cls(*counts)
+
+    def to_text(self) -> str:
+        """The text that `from_text` reads as this shape."""
+        return ",".join(str(getattr(self, field.name)) for field in fields(self))
+
+    def check(self) -> None:
+        """Every shape is possible."""
 
 
 class Makers(Protocol):
@@ -88,7 +109,6 @@ class Zone(ZonePoint):
     __slots__ = ()
 
     kind: ClassVar[str]
-    summary: ClassVar[str]
     # Whether a cluster can have this topology; other kinds are filled member by member.
     builds_clusters: ClassVar[bool] = False
     # The dataclass of the topology's parameters, if it has any.

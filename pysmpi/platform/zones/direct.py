@@ -36,13 +36,13 @@ class DirectTopology(LeafZone):
     def populate(self, cluster: ClusterDef, make: Makers) -> None:
         shape = self._shape = cluster.shape
         self._prepare()
-        self._make_hosts(cluster, make)
+        self.make_hosts(cluster, make)
         size, bandwidth = shape.size(), cluster.bandwidth
         for host in range(size):
             name = f"{cluster.name}_link_{host}"
             self._local.append(make.link(name, bandwidth, cluster.latency, cluster.sharing))
         for router in range(size // shape.nodes):
-            self._router_limiters.append(self._make_limiter(cluster, make, size + router))
+            self._router_limiters.append(self.make_limiter(cluster, make, size + router))
         for a, b in self._pairs():
             name = f"{cluster.name}_cable_{a}_{b}"
             there, back = make.link(name, bandwidth, cluster.latency, cluster.sharing)
@@ -59,7 +59,7 @@ class DirectTopology(LeafZone):
     def _routers(self, src: int, dst: int) -> Iterable[int]:
         """The routers on the way from one to another, which differ, without the first."""
 
-    def _walk(self, src: int, dst: int, links: list[Link]) -> None:
+    def walk(self, src: int, dst: int, links: list[Link]) -> None:
         router, target = src // self._shape.nodes, dst // self._shape.nodes
         links.extend(self._limiters[src])
         links.append(self._local[src][0])

@@ -93,10 +93,10 @@ class Dragonfly(LeafZone):
     def populate(self, cluster: ClusterDef, make: Makers) -> None:
         shape = self._shape = cluster.shape
         blades, per_group = shape.routers, shape.chassis * shape.routers
-        self._make_hosts(cluster, make)
+        self.make_hosts(cluster, make)
         last = 2 * shape.size()
         self._router_limiters = [
-            self._make_limiter(cluster, make, last - 1 - router)
+            self.make_limiter(cluster, make, last - 1 - router)
             for router in range(shape.groups * per_group)
         ]
 
@@ -128,7 +128,7 @@ class Dragonfly(LeafZone):
             name = f"blue_link_between_group_{a}_and_{b}_routers_{near}_and_{far}"
             self._blue[near], self._blue[far] = link(name, shape.blue)
 
-    def _walk(self, src: int, dst: int, links: list[Link]) -> None:
+    def walk(self, src: int, dst: int, links: list[Link]) -> None:
         shape = self._shape
         blades, per_group = shape.routers, shape.chassis * shape.routers
         router, target = src // shape.nodes, dst // shape.nodes

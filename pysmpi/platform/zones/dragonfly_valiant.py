@@ -21,7 +21,7 @@ class ValiantDragonfly(Dragonfly):
 
     __slots__ = ()
 
-    def _walk(self, src: int, dst: int, links: list[Link]) -> None:
+    def walk(self, src: int, dst: int, links: list[Link]) -> None:
         shape = self._shape
         per_group = shape.chassis * shape.routers
         router, target = src // shape.nodes, dst // shape.nodes

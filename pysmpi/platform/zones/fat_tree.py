@@ -96,7 +96,7 @@ class FatTree(LeafZone):
         shape = self._shape = cluster.shape
         levels, hosts = len(shape.children), shape.size()
         self._first = make.next_number("fat tree hosts", hosts)
-        self._make_hosts(cluster, make)
+        self.make_hosts(cluster, make)
         # The stride of each label digit among the nodes of each level.
         for level in range(levels + 1):
             radices = shape.parents[:level] + shape.children[level:]
@@ -113,7 +113,7 @@ class FatTree(LeafZone):
             numbers = list(range(number - 1, number - 1 - count, -1))
             number -= count
             names.append(numbers)
-            self._switch_limiters.append([self._make_limiter(cluster, make, n) for n in numbers])
+            self._switch_limiters.append([self.make_limiter(cluster, make, n) for n in numbers])
         for level in range(levels):
             self._make_links(cluster, make, level, names)
 
@@ -146,7 +146,7 @@ class FatTree(LeafZone):
         low = node % below[level]
         return low + digit * above[level] + node // below[level + 1] * above[level + 1]
 
-    def _walk(self, src: int, dst: int, links: list[Link]) -> None:
+    def walk(self, src: int, dst: int, links: list[Link]) -> None:
         shape, widths = self._shape, self._widths
         level, node = 0, src
         rest = self._first + dst

@@ -10,31 +10,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pysmpi.errors import UsageError
-from pysmpi.platform.numbers import read_counts
-from pysmpi.platform.zones.base import zone_kind
+from pysmpi.platform.zones.base import Counts, zone_kind
 from pysmpi.platform.zones.direct import DirectTopology
 
 MOST = 24
 
 
 @dataclass(frozen=True)
-class HypercubeShape:
+class HypercubeShape(Counts):
     """2^dimensions routers, with `nodes` hosts each."""
 
     dimensions: int
     nodes: int
-
-    @classmethod
-    def from_text(cls, text: str) -> HypercubeShape:
-        """Read "DIMENSIONS,NODES"."""
-        counts = read_counts(text)
-        if len(counts) != 2:
-            raise UsageError(f'expected "DIMENSIONS,NODES", got "{text}"')
-        return cls(*counts)
-
-    def to_text(self) -> str:
-        """The text that `from_text` reads as this shape."""
-        return f"{self.dimensions},{self.nodes}"
 
     def check(self) -> None:
         """Raise UsageError for more dimensions than any machine has."""

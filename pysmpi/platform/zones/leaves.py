@@ -32,16 +32,16 @@ class LeafZone(Zone, ABC):
         # One empty or one-element tuple a host, ready to be appended to a route.
         self._limiters: list[tuple[Link, ...]] = []
 
-    def _make_hosts(self, cluster: ClusterDef, make: Makers) -> None:
+    def make_hosts(self, cluster: ClusterDef, make: Makers) -> None:
         for position, number in enumerate(cluster.numbers()):
             make.host(cluster, number)
             if cluster.loopback is not None:
                 name = f"{cluster.name}_link_{number}_loopback"
                 self._loopbacks.append(make.link(name, *cluster.loopback, FATPIPE)[0])
-            self._limiters.append(self._make_limiter(cluster, make, position))
+            self._limiters.append(self.make_limiter(cluster, make, position))
 
     @staticmethod
-    def _make_limiter(cluster: ClusterDef, make: Makers, number: int) -> tuple[Link, ...]:
+    def make_limiter(cluster: ClusterDef, make: Makers, number: int) -> tuple[Link, ...]:
         """The limiter link of host or switch `number`, if the cluster has limiters."""
         if cluster.limiter is None:
             return ()
@@ -52,9 +52,9 @@ class LeafZone(Zone, ABC):
         if src is dst and self._loopbacks:
             return LocalRoute((self._loopbacks[src.position],))
         links: list[Link] = []
-        self._walk(src.position, dst.position, links)
+        self.walk(src.position, dst.position, links)
         return LocalRoute(tuple(links))
 
     @abstractmethod
-    def _walk(self, src: int, dst: int, links: list[Link]) -> None:
+    def walk(self, src: int, dst: int, links: list[Link]) -> None:
         """Append the links from host `src` to host `dst`, both positions, limiters included."""

@@ -14,29 +14,16 @@ from dataclasses import dataclass
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.definition import NOTHING
-from pysmpi.platform.numbers import read_counts
-from pysmpi.platform.zones.base import zone_kind
+from pysmpi.platform.zones.base import Counts, zone_kind
 from pysmpi.platform.zones.direct import DirectTopology
 
 
 @dataclass(frozen=True)
-class SlimFlyShape:
+class SlimFlyShape(Counts):
     """2 q^2 routers for a prime q, with `nodes` hosts each."""
 
     q: int
     nodes: int
-
-    @classmethod
-    def from_text(cls, text: str) -> SlimFlyShape:
-        """Read "Q,NODES"."""
-        counts = read_counts(text)
-        if len(counts) != 2:
-            raise UsageError(f'expected "Q,NODES", got "{text}"')
-        return cls(*counts)
-
-    def to_text(self) -> str:
-        """The text that `from_text` reads as this shape."""
-        return f"{self.q},{self.nodes}"
 
     def check(self) -> None:
         """Raise UsageError if q is not an odd prime."""

@@ -63,7 +63,7 @@ class Torus(LeafZone):
 
     def populate(self, cluster: ClusterDef, make: Makers) -> None:
         self._dimensions = cluster.shape.dimensions
-        self._make_hosts(cluster, make)
+        self.make_hosts(cluster, make)
         for host in range(cluster.shape.size()):
             row: list[tuple[Link, Link] | None] = []
             stride = 1
@@ -76,7 +76,7 @@ class Torus(LeafZone):
                 stride *= size
             self._links.append(row)
 
-    def _walk(self, src: int, dst: int, links: list[Link]) -> None:
+    def walk(self, src: int, dst: int, links: list[Link]) -> None:
         node, stride = src, 1
         for axis, size in enumerate(self._dimensions):
             mine, target = src // stride % size, dst // stride % size
