@@ -16,6 +16,7 @@ from pysmpi.platform.node_description import NodeDescription
 from pysmpi.platform.node_show import node_keys, node_lines
 from pysmpi.platform.routing import resolve
 from pysmpi.platform.zones import Zone
+from pysmpi.text import seconds, size
 
 # Up to this many hosts every pair is tried for a route; beyond, each host with a few others.
 _EVERY_PAIR = 128
@@ -133,7 +134,7 @@ def show(platform: Platform, columns: int = 80) -> str:
         else:
             lines.append(f"  {' '.join(way['links'])}")
             lines.append(
-                f"  {way['latency'] * 1e6:.6g} us, {way['bandwidth'] / 1e6:.6g} MB/s at most"
+                f"  {seconds(way['latency'])}, {size(way['bandwidth'])}/s at most"
             )
     lines.append(f"preset {facts['preset']}")
     lines += [f"option {key}: {value}" for key, value in facts["config"].items()]
