@@ -166,7 +166,7 @@ def test_cases_that_fail_are_rows(tmp_path):
     kinds = [["0.5"], ["raise"], ["kill"], ["hang"], ["wait"], ["2"]]
     reports = []
     arguments = dict(
-        arguments=kinds, ranks=[2], compute="none", timeout=2.0, directory=tmp_path / "results"
+        arguments=kinds, ranks=[2], compute="none", timeout=15.0, directory=tmp_path / "results"
     )
     table = pysmpi.sweep(behave, **arguments, report=lambda *numbers: reports.append(numbers))
     assert reports[0] == (0, 6, 0) and reports[-1] == (6, 6, 4)
@@ -175,7 +175,7 @@ def test_cases_that_fail_are_rows(tmp_path):
     errors = [row["error"] for row in table]
     assert "ValueError: not today" in errors[1]
     assert errors[2] == "ended by signal 9 (SIGKILL)"
-    assert errors[3] == "no end after 2 s"
+    assert errors[3] == "no end after 15 s"
     assert "deadlock" in errors[4]
     assert [row["slept"] for row in table] == [0.5, None, None, None, None, 2.0]
     assert table.rows[0]["seconds"] == pytest.approx(0.5, rel=1e-3)
