@@ -133,9 +133,7 @@ def show(platform: Platform, columns: int = 80) -> str:
             lines.append(f"  {way['error']}")
         else:
             lines.append(f"  {' '.join(way['links'])}")
-            lines.append(
-                f"  {seconds(way['latency'])}, {size(way['bandwidth'])}/s at most"
-            )
+            lines.append(f"  {seconds(way['latency'])}, {size(way['bandwidth'])}/s at most")
     lines.append(f"preset {facts['preset']}")
     lines += [f"option {key}: {value}" for key, value in facts["config"].items()]
     for model, options in facts["models"].items():
