@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 
 from pysmpi.checkers.session import add_findings, checking
 from pysmpi.errors import UsageError
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from pysmpi.platform.model import Platform
 
 __all__ = ["Options", "ProgramError", "Result", "run"]
+
+# What `run` takes as a program: a function that each rank calls, or the path of a script.
+Program: TypeAlias = Callable[..., object] | Path
 
 _Parameters = ParamSpec("_Parameters")
 _Value = TypeVar("_Value")
@@ -75,10 +78,10 @@ def _with_options(function: Callable[_Parameters, _Value]) -> Callable[_Paramete
 
 @_with_options
 def run(
-    main: Callable[..., Any] | Path | Sequence[tuple[Any, ...]],
+    main: Program | Sequence[tuple[Program, int] | tuple[Program, int, Sequence[object]]],
     nprocs: int = 1,
     *,
-    args: Sequence[Any] = (),
+    args: Sequence[object] = (),
     check: bool | str | Sequence[str] = True,
     options: Options | None = None,
     platform: Path | Platform | None = None,
@@ -164,7 +167,7 @@ def _let_next() -> None:
     _turn.release()
 
 
-def _run(main: object, args: Sequence[Any], options: Options) -> Result:
+def _run(main: object, args: Sequence[object], options: Options) -> Result:
     global _owner
     _owner = get_ident()
     options = checked(options)
@@ -247,19 +250,19 @@ def _judged(job: Job, result: Result, findings: Sequence[Finding]) -> list[Findi
     return judged(job, result, findings)
 
 
-def _program(main: object, args: Sequence[Any]) -> RankProgram:
-    check_arguments(args)
+def _program(main: object, args: object) -> RankProgram:
+    given = check_arguments(args)
     if callable(main):
-        return FunctionProgram(main, args)
+        return FunctionProgram(main, given)
     if not isinstance(main, (str, os.PathLike)):
         raise UsageError(
             "pysmpi.run: expected a function, the path of a script, or a list of (program, "
             f"ranks), got {shown(main)}"
         )
-    return find_program(str(main), [str(arg) for arg in args])
+    return find_program(str(main), [str(arg) for arg in given])
 
 
-def _segments(parts: Sequence[tuple[Any, ...]]) -> list[Segment]:
+def _segments(parts: Sequence[Sequence[object]]) -> list[Segment]:
     found = []
     for part in parts:
         if not isinstance(part, (list, tuple)) or len(part) not in (2, 3):

@@ -8,20 +8,54 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from pysmpi.frames import caller, skip_body
 
 if TYPE_CHECKING:
-    from numpy import ndarray
+    from types import CodeType, TracebackType
+
+    from numpy import dtype as Dtype
+    from numpy.typing import DTypeLike, NDArray
+
+    Allocate = Callable[
+        [int | tuple[int, ...], Dtype[Any], list[Any], tuple[CodeType, int]], NDArray[Any] | None
+    ]
+
+T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class SampleHandler(Protocol):
+    """The sampling of a run, as `sample` uses it."""
+
+    def loop(self, sample: sample[T]) -> Iterator[T]:
+        """The elements of a loop whose passes are executed."""
+
+    def enter_block(self, sample: sample[Any]) -> bool:
+        """Begin a block; whether it is skipped."""
+
+    def leave_block(self, sample: sample[Any], error: BaseException | None) -> bool:
+        """End a block; whether its exception is handled."""
+
+    def call(
+        self,
+        sample: sample[Any],
+        function: Callable[..., object],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """The result of a call that is executed or skipped."""
+
 
 # The handlers of the run; None outside of runs.
-sampling: Any = None  # of `sample`
-allocate: Any = None  # of `shared_empty`: called with shape, dtype, private elements and line
-touched: Any = None  # of `touch`: called with the array and whether it is written
+sampling: SampleHandler | None = None  # of `sample`
+allocate: Allocate | None = None  # of `shared_empty`: shape, type, private elements, line
+touched: Callable[[object, bool], None] | None = None  # of `touch`: the array; if it is written
 
 
-class sample:
+class sample(Generic[T]):
     """Measure a part of the program a few times; afterwards skip it, and charge the measured time.
 
     A loop with passes that are alike::
@@ -61,7 +95,7 @@ class sample:
 
     def __init__(
         self,
-        what: Any = None,
+        what: Iterable[T] | Callable[..., object] | None = None,
         /,
         *,
         iters: int | None = None,
@@ -110,23 +144,35 @@ class sample:
 
     # A loop
 
-    def __iter__(self) -> Iterator[Any]:
-        if sampling is None:
-            return iter(self.what)
-        loop: Iterator[Any] = sampling.loop(self)
-        return loop
+    def __iter__(self) -> Iterator[T]:
+        if sampling is not None:
+            return sampling.loop(self)
+        if not isinstance(self.what, Iterable):
+            raise TypeError(f"pysmpi.sample: expected an iterable in a loop, got {self.what!r}")
+        return iter(self.what)
 
     # A block
 
-    def __enter__(self) -> sample:
+    def __enter__(self) -> sample[T]:
         if sampling is not None and sampling.enter_block(self):
             skip_body()
         return self
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
         return False if sampling is None else bool(sampling.leave_block(self, error))
 
     # A function
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]: ...
+
+    @overload
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         function = self._function
@@ -138,23 +184,24 @@ class sample:
             return function(*args, **kwargs)
         return sampling.call(self, function, args, kwargs)
 
-    def _decorated(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _decorated(self, function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
-        def sampled(*args: Any, **kwargs: Any) -> Any:
+        def sampled(*args: P.args, **kwargs: P.kwargs) -> R:
             if sampling is None:
                 return function(*args, **kwargs)
-            return sampling.call(self, function, args, kwargs)
+            result: R = sampling.call(self, function, args, kwargs)
+            return result
 
         return sampled
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Callable[..., Any]:
         """Bind the method that `@pysmpi.sample` decorates."""
         return self if instance is None else functools.partial(self, instance)
 
 
 def shared_empty(
-    shape: int | tuple[int, ...], dtype: Any = float, private: Iterable[Any] = ()
-) -> ndarray:
+    shape: int | tuple[int, ...], dtype: DTypeLike = float, private: Iterable[Any] = ()
+) -> NDArray[Any]:
     """Return an array that shares its memory with the arrays of other ranks in a simulation.
 
     All ranks that allocate an array of about this size at this line get the same memory, so it
@@ -170,7 +217,7 @@ def shared_empty(
 
     private = list(private)
     if allocate is not None:
-        made: ndarray | None = allocate(shape, np.dtype(dtype), private, caller())
+        made = allocate(shape, np.dtype(dtype), private, caller())
         if made is not None:
             return made
     array = np.empty(shape, dtype)
@@ -179,7 +226,7 @@ def shared_empty(
     return array
 
 
-def touch(array: Any, write: bool = False) -> None:
+def touch(array: object, write: bool = False) -> None:
     """Declare that the computation has read or written `array` since the last MPI call.
 
     Inside described nodes, a message costs less if its buffer has just been used, and more if other

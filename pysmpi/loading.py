@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 
 class LazyLoad:
@@ -12,7 +11,7 @@ class LazyLoad:
     itself continue with the partial result.
     """
 
-    def __init__(self, load: Callable[[], Any]) -> None:
+    def __init__(self, load: Callable[[], object]) -> None:
         self._load = load
         self._lock = threading.RLock()
         self._begun = self._done = False

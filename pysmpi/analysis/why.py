@@ -14,7 +14,7 @@ no time:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from pysmpi import text
 from pysmpi.analysis.graph import EventGraph, Scales, read
@@ -29,6 +29,7 @@ from pysmpi.analysis.path import (
     critical_path,
 )
 from pysmpi.analysis.profile import Profile, limit, profile
+from pysmpi.runtime.figures import AnalysisFigures
 from pysmpi.trace.activity import contradiction
 
 # Version of the data of `Analysis.report`; docs/analysis.md describes it.
@@ -74,7 +75,7 @@ class Analysis:
         """One line that says what limits the run."""
         return limit(self.profile)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> AnalysisFigures:
         """The analysis as plain data; `schema` is the version of its form."""
         path, seconds = self.path, self.graph.seconds
         return {

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pysmpi.calibrate.accesses import LINE, CLibrary, PointerChain, SharedArena, calls
 from pysmpi.calibrate.cache_control import CacheControl
@@ -112,7 +111,7 @@ class Bench:
 
     def timed(
         self, prepare: Callable[[], None], function: Callable[..., None],
-        full: tuple[Any, ...], nothing: tuple[Any, ...], rounds: int, often: int = 1,
+        full: tuple[object, ...], nothing: tuple[object, ...], rounds: int, often: int = 1,
     ) -> tuple[float, float, float] | None:  # fmt: skip
         """Quartiles of the seconds of a call, minus those of an empty call.
 

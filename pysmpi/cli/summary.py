@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pysmpi import text
 
 if TYPE_CHECKING:
+    from pysmpi.runtime.figures import FoldingFigures, ShadowFigures, SteadyFigures
     from pysmpi.runtime.result import Result
 
 
@@ -95,7 +96,7 @@ def _compute(result: Result) -> str:
     return f"{result.compute} x {factor:.3g} ({here}, simulated: {speed / factor / 1e9:.3g})"
 
 
-def _steady(steady: dict[str, float]) -> str:
+def _steady(steady: SteadyFigures) -> str:
     """The charged and the measured seconds of compute."""
     measured, rare = steady["measured_seconds"], steady["rare_seconds"]
     return (
@@ -104,10 +105,10 @@ def _steady(steady: dict[str, float]) -> str:
     )
 
 
-def _folding(folding: dict[str, Any]) -> list[str]:
+def _folding(folding: FoldingFigures) -> list[str]:
     """The memory that folding saved, and its effect on the program's results."""
     resident, job = folding["resident_bytes"], folding["job_bytes"]
-    whole = "" if resident is None else (
+    whole = "" if resident is None or job is None else (
         f"; {text.size(resident)} resident, where the job needs {text.size(job)}"
     )
     return [
@@ -118,7 +119,7 @@ def _folding(folding: dict[str, Any]) -> list[str]:
     ]
 
 
-def _shadow(result: Result, shadow: dict[str, Any]) -> list[str]:
+def _shadow(result: Result, shadow: ShadowFigures) -> list[str]:
     """The sampled functions, those that ran once, and the effect on the program's results."""
     lines = []
     sampled = shadow["sampled"]
@@ -143,9 +144,9 @@ def _shadow(result: Result, shadow: dict[str, Any]) -> list[str]:
         )
     for name in shadow["not_loaded"]:
         lines.append(f"{name} was never loaded, so its functions were not replaced")
-    for one in shadow.get("not_sampled", ())[:5]:
+    for left in shadow.get("not_sampled", [])[:5]:
         lines.append(
-            f"not sampled: {one['place']}, which {one['reason']} ({one['host_seconds']:.3g} s)"
+            f"not sampled: {left['place']}, which {left['reason']} ({left['host_seconds']:.3g} s)"
         )
     return lines
 

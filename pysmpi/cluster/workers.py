@@ -54,7 +54,7 @@ class Server:
         self.process.wait()
 
 
-def ask(module: str, request: Any, variables: Mapping[str, str] | None = None) -> Any:
+def ask(module: str, request: object, variables: Mapping[str, str] | None = None) -> Any:
     """The answer of this thread's server of a module; ServerEnded if it has none.
 
     The server begins at the first request, with these environment variables.

@@ -147,7 +147,7 @@ class Call(NamedTuple):
         return self.layout.local[self.rank][0] == self.rank
 
 
-def fields_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def fields_of(arguments: Mapping[str, object]) -> dict[str, Any]:
     """The fields of a `Call` from a recording, where tuples have become lists."""
     return {
         name: tuple(value) if isinstance(value, list) else value

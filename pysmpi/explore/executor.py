@@ -126,7 +126,7 @@ class Executions(Protocol):
         """Return `work(self)`, which calls the other methods."""
         ...
 
-    def submit(self, decider: Decider, tag: Any) -> None:
+    def submit(self, decider: Decider, tag: object) -> None:
         """Begin an execution."""
 
     @property

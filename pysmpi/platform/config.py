@@ -15,6 +15,7 @@ from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.numbers import read_count
+from pysmpi.platform.piecewise import Piecewise
 from pysmpi.platform.piecewise import parse as parse_segments
 from pysmpi.platform.units import MOST, parse_bandwidth, parse_size, parse_speed, parse_time
 
@@ -137,7 +138,7 @@ class Segments:
     below: float | None = None  # at and below the first bound; None: the first segment's values
     zero: bool = True  # whether a value may be 0
 
-    def __call__(self, text: str) -> Any:
+    def __call__(self, text: str) -> Piecewise:
         found = parse_segments(text, "", self.below)
         if not self.zero and any(values[0] == 0.0 for values in found.values):
             raise UsageError("a factor of 0 would keep messages from ever arriving")
@@ -159,7 +160,7 @@ class Option:
     name: str
     default: str
     help: str
-    parse: Callable[[str], Any] = words
+    parse: Callable[[str], object] = words
 
     def value(self, text: str) -> Any:
         """The value of a text; the message of a UsageError begins with the option's name."""

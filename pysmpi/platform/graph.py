@@ -133,7 +133,7 @@ def _name(vertex: Hashable, names: Mapping[Hashable, str], graph: str) -> str:
     return text
 
 
-def _point(name: str, data: Mapping[str, Any], where: str) -> HostDef | RouterDef:
+def _point(name: str, data: Mapping[str, object], where: str) -> HostDef | RouterDef:
     kind = data.get("kind", "host")
     if kind == "switch":
         return RouterDef(name, where)

@@ -143,7 +143,7 @@ def _key(item: pytest.Item, plan: plans.ItemPlan) -> Key:
     return _sorted(plans.size_of(item, plan), plan.options)
 
 
-def _sorted(size: int, options: Mapping[str, Any]) -> Key:
+def _sorted(size: int, options: Mapping[str, object]) -> Key:
     return Key(size, tuple(sorted(options.items(), key=str)))
 
 

@@ -101,7 +101,7 @@ class ReplayRecorder:
         self._number += 1
         return self._number
 
-    def collective_number(self, key: tuple[Any, ...]) -> int:
+    def collective_number(self, key: tuple[object, ...]) -> int:
         """The number of a collective call, the same for all its ranks."""
         found = self._numbers.get(key)
         if found is None:

@@ -55,7 +55,7 @@ def _patch_atexit(patches: Patches, imports: ImportSystem) -> None:
     real_register, real_unregister = atexit.register, atexit.unregister
 
     def register(
-        func: Callable[..., Any], /, *args: object, **kwargs: object
+        func: Callable[..., object], /, *args: object, **kwargs: object
     ) -> Callable[..., Any]:
         environment = here()
         if environment is None or imports.importing_shared:
@@ -68,7 +68,7 @@ def _patch_atexit(patches: Patches, imports: ImportSystem) -> None:
             environment.at_exit.append((func, args, kwargs))
         return func
 
-    def unregister(func: Callable[..., Any], /) -> None:
+    def unregister(func: Callable[..., object], /) -> None:
         environment = here()
         if environment is not None and environment.at_exit:
             environment.at_exit = [entry for entry in environment.at_exit if entry[0] != func]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pysmpi.frames import shorten
 from pysmpi.kernel.requests import Envelope, Receive, Send
 from pysmpi.mpi.calls import call_of
+from pysmpi.runtime.figures import RankFigures
 
 if TYPE_CHECKING:
     from pysmpi.mpi.base.ranks import Rank
@@ -134,7 +135,7 @@ def _wait(rank: Rank) -> str | None:
     return f"{call.name} at {shorten(site[0])}:{site[1]}"
 
 
-def limit(ranks: list[dict[str, Any]], glances: Glances) -> str | None:
+def limit(ranks: list[RankFigures], glances: Glances) -> str | None:
     """One line that says what limits a run, from the figures of its ranks and glances at them."""
     total = sum(rank["end_seconds"] for rank in ranks)
     if total <= 0.0 or len(ranks) < 2:

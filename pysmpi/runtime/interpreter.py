@@ -83,7 +83,7 @@ class Interpreter:
         program: RankProgram,
         *,
         mpi: ModuleType | None = None,
-        arrive: Callable[[], Any] | None = None,
+        arrive: Callable[[], object] | None = None,
         private: Iterable[str] = (),
         shared: Iterable[str] = (),
         poll_cost: float = clock.POLL_COST,
@@ -276,7 +276,7 @@ def _patch_socket(patches: Patches, module: ModuleType, exchange: Exchange) -> N
     facets.patch_socket(patches, module, exchange)
 
 
-def _also(imports: ImportSystem, name: str, call: Callable[[ModuleType], Any]) -> None:
+def _also(imports: ImportSystem, name: str, call: Callable[[ModuleType], object]) -> None:
     """Have one more thing called when a module is loaded."""
     before = imports.loaded.get(name)
 

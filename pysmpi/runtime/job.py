@@ -38,6 +38,7 @@ from pysmpi.runtime import collection
 from pysmpi.runtime.deadlock import DeadlockReport, find_deadlock
 from pysmpi.runtime.exit_status import USAGE, exit_status
 from pysmpi.runtime.exits import HardExit
+from pysmpi.runtime.figures import RankFigures
 from pysmpi.runtime.folding.setup import Folding
 from pysmpi.runtime.glances import Glances, limit
 from pysmpi.runtime.host_speed import host_speed
@@ -297,7 +298,7 @@ class Job:
             self.simulation.end_threads(rank)
         return value
 
-    def _start_thread(self, rank: Rank, body: Callable[[], Any]) -> Any:
+    def _start_thread(self, rank: Rank, body: Callable[[], object]) -> Any:
         def folded() -> Any:
             self.folding.enter(rank)
             return body()
@@ -317,7 +318,7 @@ class Job:
         simulation = self.simulation
         engine = simulation.engine
         outcomes = simulation.outcomes
-        ranks = []
+        ranks: list[RankFigures] = []
         universe = simulation.universe
         for rank, process, outcome in zip(universe.ranks, universe.processes, outcomes):
             ranks.append(

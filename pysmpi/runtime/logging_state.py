@@ -28,8 +28,8 @@ class _OfRank:
         self,
         shared: _SharedImports,
         name: str,
-        first: Callable[[], Any],
-        copy: Callable[[Any], Any] = lambda value: value,
+        first: Callable[[], object],
+        copy: Callable[[Any], object] = lambda value: value,
     ) -> None:
         self.shared = shared
         self.name = name

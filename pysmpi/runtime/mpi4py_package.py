@@ -95,7 +95,7 @@ def take_over(patches: Patches) -> None:
     patches.call_back(restore)
 
 
-def provide(imports: ImportSystem, module: ModuleType, arrive: Callable[[], Any]) -> None:
+def provide(imports: ImportSystem, module: ModuleType, arrive: Callable[[], object]) -> None:
     """Let ranks import `module` as `mpi4py.MPI`; each calls `arrive` at its import."""
     exchange = imports.exchange
     package: Any = exchange.table["mpi4py"]

@@ -331,10 +331,11 @@ def check_names(names: Iterable[str]) -> None:
             raise UsageError(f"pysmpi.run: unknown option {name!r}{_close(name, FIELDS)}")
 
 
-def check_arguments(args: object) -> None:
-    """Refuse arguments of a program that are not a sequence of arguments."""
+def check_arguments(args: object) -> tuple[object, ...]:
+    """The arguments of a program; UsageError if they are not a sequence of arguments."""
     if isinstance(args, (str, bytes)) or not isinstance(args, Iterable):
         raise _wrong(in_python("args"), args, "a list of arguments")
+    return tuple(args)
 
 
 def _close(value: object, known: Iterable[str]) -> str:

@@ -43,7 +43,7 @@ class Patches:
             self._undo.append(lambda: mapping.__setitem__(name, old))
         mapping[name] = value
 
-    def call_back(self, undo: Callable[[], Any]) -> None:
+    def call_back(self, undo: Callable[[], object]) -> None:
         """Have `undo` called when the patches are taken back."""
         self._undo.append(undo)
 
@@ -53,7 +53,7 @@ class Patches:
             self._undo.pop()()
 
 
-def disguise(function: Callable[..., Any]) -> Callable[..., Any]:
+def disguise(function: Callable[..., object]) -> Callable[..., Any]:
     """Make `function` look like a part of importlib.
 
     Python removes frames of importlib from the tracebacks of failed imports, and from the count of

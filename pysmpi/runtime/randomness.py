@@ -81,7 +81,7 @@ def patch_random(patches: Patches, module: ModuleType) -> None:
 
 
 def _of_rank(
-    name: str, real: Callable[..., Any], own: Callable[[RankEnvironment], Any]
+    name: str, real: Callable[..., object], own: Callable[[RankEnvironment], object]
 ) -> Callable[..., Any]:
     """The function `name` of a module, as a method of the generator of the rank that calls."""
     current = ranks.current

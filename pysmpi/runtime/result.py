@@ -12,6 +12,13 @@ from typing import Any
 
 from pysmpi.errors import PysmpiError
 from pysmpi.runtime.deadlock import DeadlockReport
+from pysmpi.runtime.figures import (
+    AnalysisFigures,
+    FoldingFigures,
+    RankFigures,
+    ShadowFigures,
+    SteadyFigures,
+)
 from pysmpi.runtime.findings import Finding
 from pysmpi.runtime.timing import MEASURED
 from pysmpi.text import count, seconds
@@ -71,20 +78,20 @@ class Result:
     bytes: int
     events: int
     returns: list[Any]
-    ranks: list[dict[str, Any]]
+    ranks: list[RankFigures]
     exit_status: int = 0
     error: str | None = None
     deadlock: DeadlockReport | None = None
     findings: list[Finding] = field(default_factory=list)
-    shadow: dict[str, Any] | None = None
-    folding: dict[str, Any] | None = None
-    steady: dict[str, float] | None = None
+    shadow: ShadowFigures | None = None
+    folding: FoldingFigures | None = None
+    steady: SteadyFigures | None = None
     data: str = "all"
     limit: str | None = None
     unreceived: str | None = None
     lost: list[str] = field(default_factory=list)
-    analysis: dict[str, Any] | None = None
-    options: dict[str, Any] = field(default_factory=dict)
+    analysis: AnalysisFigures | None = None
+    options: dict[str, object] = field(default_factory=dict)
     command: str | None = None
     schedule: str | None = None
     schedule_note: str | None = None
@@ -120,11 +127,11 @@ class Result:
             whole = max(rank["end_seconds"], 1e-300)
             bars = "".join(
                 f'<span style="display:inline-block;height:10px;background:{colour};'
-                f'width:{200.0 * max(0.0, rank[key]) / whole:.1f}px" title="{name} '
-                f'{seconds(rank[key])}"></span>'
-                for name, key, colour in (
-                    ("compute", "compute_seconds", "#5b8def"),
-                    ("waiting", "wait_seconds", "#e8a79b"),
+                f'width:{200.0 * max(0.0, lasted) / whole:.1f}px" title="{name} '
+                f'{seconds(lasted)}"></span>'
+                for name, lasted, colour in (
+                    ("compute", rank["compute_seconds"], "#5b8def"),
+                    ("waiting", rank["wait_seconds"], "#e8a79b"),
                 )
             )
             rows.append(
@@ -165,9 +172,9 @@ class Result:
         return figures
 
 
-def plain(options: Mapping[str, Any]) -> dict[str, Any]:
+def plain(options: Mapping[str, Any]) -> dict[str, object]:
     """Options of a run as data that JSON can hold; a platform is its name."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, value in options.items():
         if isinstance(value, Mapping):
             value = dict(value)
@@ -183,7 +190,7 @@ def plain(options: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def write_report(figures: Mapping[str, Any], path: str) -> None:
+def write_report(figures: Mapping[str, object], path: str) -> None:
     """Write a report as JSON; `-` is the standard output."""
     text = json.dumps(figures, indent=1) + "\n"
     if path == "-":

@@ -127,7 +127,7 @@ class Simulation:
         self.hard_exit: tuple[Rank, int, CallSite | None, str] | None = None
 
     def add_world(
-        self, slots: Sequence[int], main: Main, equip: Callable[[Rank], Any] | None = None
+        self, slots: Sequence[int], main: Main, equip: Callable[[Rank], object] | None = None
     ) -> World:
         """Start a world with a rank on each of `slots`; each calls `main(rank)`.
 
@@ -197,7 +197,7 @@ class Simulation:
             core = self.cores[key] = Core(speed, place.host.name, place.core)
         return core
 
-    def _fiber(self, rank: Rank, process: Process, body: Callable[..., Any]) -> Fiber:
+    def _fiber(self, rank: Rank, process: Process, body: Callable[..., object]) -> Fiber:
         fiber = Fiber(body, self.hub)
         fiber.rank = rank
         fiber.process = process
@@ -351,7 +351,7 @@ class Simulation:
                 process.launch()
         return True
 
-    def start_thread(self, rank: Rank, body: Callable[[], Any]) -> Fiber:
+    def start_thread(self, rank: Rank, body: Callable[[], object]) -> Fiber:
         """Start a thread of `rank`: a separate fiber that shares the rank's core."""
         main = rank.fiber.process
         threads = self.threads.get(rank.pid)
@@ -368,7 +368,7 @@ class Simulation:
         process.launch()
         return fiber
 
-    def _live_thread(self, rank: Rank, fiber: Fiber, body: Callable[[], Any]) -> None:
+    def _live_thread(self, rank: Rank, fiber: Fiber, body: Callable[[], object]) -> None:
         self.door.enter()
         rank.record = None
         try:
@@ -551,7 +551,7 @@ def _thrower(fiber: Fiber, found: Any, usual: Callable[[], Any]) -> Callable[[],
     return resume
 
 
-def _keeper(rank: Rank, fiber: Fiber, suspend: Callable[[], Any]) -> Callable[[], Any]:
+def _keeper(rank: Rank, fiber: Fiber, suspend: Callable[[], object]) -> Callable[[], Any]:
     """Suspend one thread of a rank with several threads; each has its own call."""
 
     def keep() -> Any:

@@ -20,7 +20,7 @@ class _Values:
 
     __slots__ = ("last", "spaces", "arguments", "keywords")
 
-    def __init__(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    def __init__(self, arguments: tuple[object, ...], keywords: dict[str, Any]) -> None:
         self.last: Callable[[], Any] = lambda: None
         self.spaces: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
         self.arguments = arguments

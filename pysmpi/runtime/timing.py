@@ -27,10 +27,11 @@ import re
 from array import array
 from collections.abc import Callable
 from time import thread_time_ns
-from typing import Any, Protocol, TextIO
+from typing import Protocol, TextIO
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.units import parse_time
+from pysmpi.runtime.figures import SteadyFigures
 from pysmpi.runtime.host_speed import host_speed
 from pysmpi.runtime.steady import SteadyTimer, TimeTally
 from pysmpi.runtime.stopwatch import Stopwatch
@@ -172,7 +173,7 @@ class RecordingTimer:
         clock: CpuClock,
         factor: float,
         pid: int,
-        write: Callable[[str], Any],
+        write: Callable[[str], object],
         threshold: float = 0.0,
     ) -> None:
         self.start = self.resume = clock.start
@@ -267,7 +268,7 @@ class SteadyTiming(NativeTiming):
         super().__init__(speed, record, threshold)
         self.tally = TimeTally()
 
-    def report(self) -> dict[str, float]:
+    def report(self) -> SteadyFigures:
         """The measured, the charged and the rare seconds of blocks on this computer.
 
         `rare` is the time of blocks that took far longer than usual, and so were charged less.

@@ -21,7 +21,7 @@ from pysmpi.sweeps.table import SweepTable
 
 
 def sweep(
-    main: Callable[..., Any] | Path,
+    main: Callable[..., object] | Path,
     *,
     platforms: Sequence[Path] = (),
     models: Sequence[str] = (),
@@ -29,7 +29,7 @@ def sweep(
     selectors: Sequence[Path] = (),
     ranks: Sequence[int] = (1,),
     placements: Sequence[Path] = (),
-    arguments: Sequence[Sequence[Any]] = (),
+    arguments: Sequence[Sequence[object]] = (),
     seeds: Sequence[int] = (),
     values: dict[str, str] | None = None,
     timeout: float | None = None,

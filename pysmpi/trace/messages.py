@@ -161,7 +161,7 @@ class Both:
     def __init__(self, first: object, second: object) -> None:
         listeners = {id(one): listener_of(one) for one in (first, second)}
 
-        def both(name: str, of: Callable[[Any], Any] = lambda one: one) -> Callable[..., None]:
+        def both(name: str, of: Callable[[Any], object] = lambda one: one) -> Callable[..., None]:
             found = [
                 method for one in (first, second)
                 if (method := getattr(of(one), name, None)) is not None

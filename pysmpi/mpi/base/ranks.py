@@ -508,7 +508,7 @@ class WaitOfGreenlets:
 
     __slots__ = ("fiber", "suspend")
 
-    def __init__(self, fiber: Fiber, suspend: Callable[[], Any]) -> None:
+    def __init__(self, fiber: Fiber, suspend: Callable[[], object]) -> None:
         self.fiber = fiber
         self.suspend = suspend
 

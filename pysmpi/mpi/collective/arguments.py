@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pysmpi.mpi.base.constants import PROC_NULL, ROOT
 from pysmpi.mpi.base.exceptions import integer, sequence
@@ -54,13 +54,13 @@ class CollectiveBuffers(NamedTuple):
     in_place: bool = False
 
 
-def _blocks(v: bool, spec: Any, writable: bool, count: int, rank: int = 0) -> Blocks:
+def _blocks(v: bool, spec: object, writable: bool, count: int, rank: int = 0) -> Blocks:
     made = (vector if v else equal_blocks)(spec, writable, count, rank)
     made.check()
     return made
 
 
-def _blocks_w(spec: Any, writable: bool, count: int) -> Blocks:
+def _blocks_w(spec: object, writable: bool, count: int) -> Blocks:
     made = vector_w(spec, writable, count)
     made.check()
     return made
@@ -76,12 +76,14 @@ def _is_root(place: RankPosition, root: int) -> bool:
     return root in (ROOT, PROC_NULL) if place.inter else root == place.rank
 
 
-def broadcast(spec: Any, root: int, place: RankPosition) -> MessageRegion:
+def broadcast(spec: object, root: int, place: RankPosition) -> MessageRegion:
     """Bcast: the root reads its buffer, the others write theirs."""
     return reduction(spec, not _is_root(place, root), root)
 
 
-def gather(v: bool, send: Any, receive: Any, root: int, place: RankPosition) -> CollectiveBuffers:
+def gather(
+    v: bool, send: object, receive: object, root: int, place: RankPosition
+) -> CollectiveBuffers:
     """Gather and Gatherv."""
     if not _is_root(place, root):
         return CollectiveBuffers(reduction(send, False, root), _nothing(v, True, place.size))
@@ -93,7 +95,9 @@ def gather(v: bool, send: Any, receive: Any, root: int, place: RankPosition) -> 
     return CollectiveBuffers(reduction(send, False), target)
 
 
-def scatter(v: bool, send: Any, receive: Any, root: int, place: RankPosition) -> CollectiveBuffers:
+def scatter(
+    v: bool, send: object, receive: object, root: int, place: RankPosition
+) -> CollectiveBuffers:
     """Scatter and Scatterv."""
     if not _is_root(place, root):
         return CollectiveBuffers(_nothing(v, False, place.size), reduction(receive, True, root))
@@ -105,7 +109,7 @@ def scatter(v: bool, send: Any, receive: Any, root: int, place: RankPosition) ->
     return CollectiveBuffers(source, reduction(receive, True, root))
 
 
-def allgather(v: bool, send: Any, receive: Any, place: RankPosition) -> CollectiveBuffers:
+def allgather(v: bool, send: object, receive: object, place: RankPosition) -> CollectiveBuffers:
     """Allgather and Allgatherv."""
     target = _blocks(v, receive, True, place.size)
     if not place.inter and is_in_place(send):
@@ -113,7 +117,7 @@ def allgather(v: bool, send: Any, receive: Any, place: RankPosition) -> Collecti
     return CollectiveBuffers(reduction(send, False), target)
 
 
-def alltoall(v: bool, send: Any, receive: Any, place: RankPosition) -> CollectiveBuffers:
+def alltoall(v: bool, send: object, receive: object, place: RankPosition) -> CollectiveBuffers:
     """Alltoall and Alltoallv."""
     target = _blocks(v, receive, True, place.size)
     if not place.inter and is_in_place(send):
@@ -121,7 +125,7 @@ def alltoall(v: bool, send: Any, receive: Any, place: RankPosition) -> Collectiv
     return CollectiveBuffers(_blocks(v, send, False, place.size), target)
 
 
-def alltoallw(send: Any, receive: Any, place: RankPosition) -> CollectiveBuffers:
+def alltoallw(send: object, receive: object, place: RankPosition) -> CollectiveBuffers:
     """Alltoallw."""
     target = _blocks_w(receive, True, place.size)
     if not place.inter and is_in_place(send):
@@ -129,27 +133,29 @@ def alltoallw(send: Any, receive: Any, place: RankPosition) -> CollectiveBuffers
     return CollectiveBuffers(_blocks_w(send, False, place.size), target)
 
 
-def neighbor_allgather(v: bool, send: Any, receive: Any, sources: int) -> CollectiveBuffers:
+def neighbor_allgather(v: bool, send: object, receive: object, sources: int) -> CollectiveBuffers:
     """Neighbor_allgather and Neighbor_allgatherv."""
     source = reduction(send, False)
     return CollectiveBuffers(source, _blocks(v, receive, True, sources))
 
 
 def neighbor_alltoall(
-    v: bool, send: Any, receive: Any, sources: int, targets: int
+    v: bool, send: object, receive: object, sources: int, targets: int
 ) -> CollectiveBuffers:
     """Neighbor_alltoall and Neighbor_alltoallv."""
     source = _blocks(v, send, False, targets)
     return CollectiveBuffers(source, _blocks(v, receive, True, sources))
 
 
-def neighbor_alltoallw(send: Any, receive: Any, sources: int, targets: int) -> CollectiveBuffers:
+def neighbor_alltoallw(
+    send: object, receive: object, sources: int, targets: int
+) -> CollectiveBuffers:
     """Neighbor_alltoallw."""
     target = _blocks_w(receive, True, sources)
     return CollectiveBuffers(_blocks_w(send, False, targets), target)
 
 
-def reduce(send: Any, receive: Any, root: int, place: RankPosition) -> CollectiveBuffers:
+def reduce(send: object, receive: object, root: int, place: RankPosition) -> CollectiveBuffers:
     """Reduce: a missing buffer has the form of the other one."""
     if not _is_root(place, root):
         return CollectiveBuffers(reduction(send, False, root), EMPTY)
@@ -158,21 +164,21 @@ def reduce(send: Any, receive: Any, root: int, place: RankPosition) -> Collectiv
     return CollectiveBuffers(*matching(send, receive))
 
 
-def allreduce(send: Any, receive: Any, place: RankPosition) -> CollectiveBuffers:
+def allreduce(send: object, receive: object, place: RankPosition) -> CollectiveBuffers:
     """Allreduce."""
     if not place.inter and is_in_place(send):
         return CollectiveBuffers(EMPTY, reduction(receive, True), True)
     return CollectiveBuffers(*matching(send, receive))
 
 
-def scan(send: Any, receive: Any) -> CollectiveBuffers:
+def scan(send: object, receive: object) -> CollectiveBuffers:
     """Scan and Exscan."""
     if is_in_place(send):
         return CollectiveBuffers(EMPTY, reduction(receive, True), True)
     return CollectiveBuffers(*matching(send, receive))
 
 
-def reduce_scatter_block(send: Any, receive: Any, place: RankPosition) -> CollectiveBuffers:
+def reduce_scatter_block(send: object, receive: object, place: RankPosition) -> CollectiveBuffers:
     """Reduce_scatter_block: the result is one block of the contribution."""
     if not place.inter and is_in_place(send):
         return CollectiveBuffers(EMPTY, _blocks(False, receive, True, place.size), True)
@@ -183,7 +189,7 @@ def reduce_scatter_block(send: Any, receive: Any, place: RankPosition) -> Collec
     return CollectiveBuffers(source, target.block(0))
 
 
-def reduce_scatter(send: Any, receive: Any, place: RankPosition) -> CollectiveBuffers:
+def reduce_scatter(send: object, receive: object, place: RankPosition) -> CollectiveBuffers:
     """Reduce_scatter, without the counts: see `reduce_scatter_counts`."""
     target = reduction(receive, True)
     if not place.inter and is_in_place(send):
@@ -192,7 +198,7 @@ def reduce_scatter(send: Any, receive: Any, place: RankPosition) -> CollectiveBu
 
 
 def reduce_scatter_counts(
-    buffers: CollectiveBuffers, counts: Any, place: RankPosition
+    buffers: CollectiveBuffers, counts: object, place: RankPosition
 ) -> list[int]:
     """The counts of all processes, checked against the buffers.
 
@@ -229,7 +235,7 @@ class WindowTarget:
 
 
 def one_sided(
-    origin: Any, writable: bool, rank: int, target: Any
+    origin: object, writable: bool, rank: int, target: object
 ) -> tuple[MessageRegion, WindowTarget]:
     """The origin and target of Put, Get and the accumulating calls.
 

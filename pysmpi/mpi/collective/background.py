@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, KernelRequest
@@ -34,7 +33,7 @@ class CollectiveOperation(RequestOperation):
 
     __slots__ = ("part", "finished", "error")
 
-    def __init__(self, rank: Rank, subject: Any, part: Contribution) -> None:
+    def __init__(self, rank: Rank, subject: object, part: Contribution) -> None:
         super().__init__(rank, subject)
         part.label = f"i{part.label}"
         part.call = in_background(part.communicator, part.call)
@@ -111,7 +110,7 @@ class PersistentCollective(CollectiveOperation):
 
     persistent = True
 
-    def __init__(self, rank: Rank, subject: Any, part: Contribution) -> None:
+    def __init__(self, rank: Rank, subject: object, part: Contribution) -> None:
         super().__init__(rank, subject, part)
         communicator = part.communicator
         self.identity = communicator.next_call(part.me)

@@ -46,7 +46,7 @@ def where(comm: Any) -> tuple[Communicator, int, RankPosition]:
     return communicator, me, RankPosition(me, remote.size, remote is not communicator)
 
 
-def check_root(comm: Any, communicator: Communicator, root: int) -> None:
+def check_root(comm: object, communicator: Communicator, root: int) -> None:
     """Refuse a root that the communicator does not have."""
     if 0 <= root < communicator.remote.size or (communicator.inter and root in (ROOT, PROC_NULL)):
         return
@@ -61,13 +61,13 @@ def units_of(part: MessageRegion | Blocks) -> tuple[int, int]:
     return count_of(part.datatype._live(), part.count)
 
 
-def barrier(comm: Any) -> Contribution:
+def barrier(comm: object) -> Contribution:
     """Barrier."""
     communicator, me, _ = where(comm)
     return WithoutData(communicator, me, call_of(communicator, me, "barrier"))
 
 
-def bcast(comm: Any, buf: Any, root: Any) -> Contribution:
+def bcast(comm: object, buf: object, root: object) -> Contribution:
     """Bcast."""
     communicator, me, place = where(comm)
     root = cint(root)
@@ -79,7 +79,7 @@ def bcast(comm: Any, buf: Any, root: Any) -> Contribution:
     return Broadcast(communicator, me, call, message, root == (ROOT if place.inter else me))
 
 
-def gather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: Any) -> Contribution:
+def gather(comm: object, v: bool, sendbuf: object, recvbuf: object, root: object) -> Contribution:
     """Gather and Gatherv."""
     communicator, me, place = where(comm)
     root = cint(root)
@@ -109,7 +109,7 @@ def gather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: Any) -> Contrib
     return Gather(communicator, me, call, send, blocks if receives else None)
 
 
-def scatter(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: Any) -> Contribution:
+def scatter(comm: object, v: bool, sendbuf: object, recvbuf: object, root: object) -> Contribution:
     """Scatter and Scatterv."""
     communicator, me, place = where(comm)
     root = cint(root)
@@ -136,7 +136,7 @@ def scatter(comm: Any, v: bool, sendbuf: Any, recvbuf: Any, root: Any) -> Contri
     return Scatter(communicator, me, call, blocks if sends else None, receive if takes else None)  # type: ignore[arg-type]
 
 
-def allgather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
+def allgather(comm: object, v: bool, sendbuf: object, recvbuf: object) -> Contribution:
     """Allgather and Allgatherv."""
     communicator, me, place = where(comm)
     send, blocks, in_place = arguments.allgather(v, sendbuf, recvbuf, place)
@@ -158,7 +158,7 @@ def allgather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
     return Allgather(communicator, me, call, send, blocks)
 
 
-def alltoall(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
+def alltoall(comm: object, v: bool, sendbuf: object, recvbuf: object) -> Contribution:
     """Alltoall and Alltoallv."""
     communicator, me, place = where(comm)
     send, receive, in_place = arguments.alltoall(v, sendbuf, recvbuf, place)
@@ -181,7 +181,7 @@ def alltoall(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
     return Alltoall(communicator, me, call, None if in_place else held(send), held(receive))
 
 
-def alltoallw(comm: Any, sendbuf: Any, recvbuf: Any) -> Contribution:
+def alltoallw(comm: object, sendbuf: object, recvbuf: object) -> Contribution:
     """Alltoallw."""
     communicator, me, place = where(comm)
     send, receive, in_place = arguments.alltoallw(sendbuf, recvbuf, place)
@@ -194,7 +194,9 @@ def alltoallw(comm: Any, sendbuf: Any, recvbuf: Any) -> Contribution:
     return Alltoall(communicator, me, call, None if in_place else held(send), held(receive))
 
 
-def reduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any, root: Any) -> Contribution:
+def reduce(
+    comm: object, sendbuf: object, recvbuf: object, op: object, root: object
+) -> Contribution:
     """Reduce."""
     communicator, me, place = where(comm)
     root = cint(root)
@@ -212,7 +214,7 @@ def reduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any, root: Any) -> Contrib
     )  # fmt: skip
 
 
-def allreduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any) -> Contribution:
+def allreduce(comm: object, sendbuf: object, recvbuf: object, op: object) -> Contribution:
     """Allreduce."""
     communicator, me, place = where(comm)
     send, receive, in_place = arguments.allreduce(sendbuf, recvbuf, place)
@@ -224,11 +226,11 @@ def allreduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any) -> Contribution:
 
 
 def _reduction(
-    comm: Any,
+    comm: object,
     communicator: Communicator,
     me: int,
     name: str,
-    op: Any,
+    op: object,
     message: MessageRegion | None,
     target: MessageRegion | None,
     whole: MessageRegion,
@@ -250,7 +252,9 @@ def _reduction(
     return Reduction(communicator, me, call, operator, message, target, whole)
 
 
-def reduce_scatter_block(comm: Any, sendbuf: Any, recvbuf: Any, op: Any) -> Contribution:
+def reduce_scatter_block(
+    comm: object, sendbuf: object, recvbuf: object, op: object
+) -> Contribution:
     """Reduce_scatter_block."""
     communicator, me, place = where(comm)
     place = place._replace(size=communicator.size)
@@ -280,7 +284,9 @@ def reduce_scatter_block(comm: Any, sendbuf: Any, recvbuf: Any, op: Any) -> Cont
     return part
 
 
-def reduce_scatter(comm: Any, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: Any) -> Contribution:
+def reduce_scatter(
+    comm: object, sendbuf: object, recvbuf: object, recvcounts: object, op: object
+) -> Contribution:
     """Reduce_scatter."""
     communicator, me, place = where(comm)
     place = place._replace(size=communicator.size)
@@ -320,7 +326,9 @@ def all_counts(comm: Any, count: int) -> list[int]:
     return [int(count) for count in counts]
 
 
-def scan(comm: Any, sendbuf: Any, recvbuf: Any, op: Any, exclusive: bool) -> Contribution:
+def scan(
+    comm: object, sendbuf: object, recvbuf: object, op: object, exclusive: bool
+) -> Contribution:
     """Scan and Exscan."""
     communicator, me, _ = where(comm)
     send, target, in_place = arguments.scan(sendbuf, recvbuf)

@@ -96,7 +96,7 @@ class Neighborhood(Contribution):
         me: int,
         call: Call,
         neighbors: Neighbors,
-        outgoing: Any,
+        outgoing: object,
         incoming: Blocks | None,
     ) -> None:
         super().__init__(communicator, me, call)
@@ -208,7 +208,7 @@ def _call_among(
     )  # fmt: skip
 
 
-def _allgather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
+def _allgather(comm: object, v: bool, sendbuf: object, recvbuf: object) -> Contribution:
     """Neighbor_allgather and Neighbor_allgatherv."""
     return _part(
         comm,
@@ -217,7 +217,7 @@ def _allgather(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
     )
 
 
-def _alltoall(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
+def _alltoall(comm: object, v: bool, sendbuf: object, recvbuf: object) -> Contribution:
     """Neighbor_alltoall and Neighbor_alltoallv."""
     return _part(
         comm,
@@ -228,7 +228,7 @@ def _alltoall(comm: Any, v: bool, sendbuf: Any, recvbuf: Any) -> Contribution:
     )
 
 
-def _alltoallw(comm: Any, sendbuf: Any, recvbuf: Any) -> Contribution:
+def _alltoallw(comm: object, sendbuf: object, recvbuf: object) -> Contribution:
     """Neighbor_alltoallw."""
     return _part(
         comm,

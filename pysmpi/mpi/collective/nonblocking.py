@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import current
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SUM = PREDEFINED["SUM"]
 
 
-def begin(comm: Any, part: Contribution) -> Request:
+def begin(comm: object, part: Contribution) -> Request:
     """Start a call; return its request."""
     rank = current()
     operation = CollectiveOperation(rank, comm, part)
@@ -30,7 +30,7 @@ def begin(comm: Any, part: Contribution) -> Request:
     return request
 
 
-def keep(comm: Any, part: Contribution, info: Info) -> Prequest:
+def keep(comm: object, part: Contribution, info: Info) -> Prequest:
     """The request of a call that is started later; hints change nothing."""
     check_info(info)
     request: Prequest = Prequest._of(PersistentCollective(current(), comm, part))

@@ -56,7 +56,7 @@ class Reduction(Combining):
         me: int,
         call: Call,
         operator: Operator,
-        message: Any,
+        message: object,
         target: MessageRegion | None,
         whole: MessageRegion,
         start: int = 0,
@@ -115,7 +115,7 @@ class Reduction(Combining):
         else:
             self.error = transfer(memoryview(result)[self.start : self.stop], target)
 
-    def _stays(self, buffer: Any) -> bool:
+    def _stays(self, buffer: object) -> bool:
         """Whether no rank's buffer changes."""
         message = self.message
         if self.count * self.record.layout.size > PAYLOAD.most:

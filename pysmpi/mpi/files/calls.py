@@ -57,7 +57,7 @@ def sequential(file: DataAccess) -> None:
 
 
 def new_access(
-    file: DataAccess, rank: Rank, write: bool, where: Any, buf: Any, name: str | None
+    file: DataAccess, rank: Rank, write: bool, where: object, buf: object, name: str | None
 ) -> tuple[FileAccess, int]:
     """An access that is about to begin, and its position in etypes.
 
@@ -163,7 +163,7 @@ def later(
     return request
 
 
-def begin(file: DataAccess, write: bool, where: Any, buf: Any, name: str) -> None:
+def begin(file: DataAccess, write: bool, where: object, buf: object, name: str) -> None:
     """The first half of a split collective access; a process has at most one at a time."""
     side: FileSide = file._live()
     if side.split is not None:
@@ -172,7 +172,7 @@ def begin(file: DataAccess, write: bool, where: Any, buf: Any, name: str) -> Non
     side.split = name, access
 
 
-def end(file: DataAccess, buf: Any, status: Status | None, write: bool, name: str) -> None:
+def end(file: DataAccess, buf: object, status: Status | None, write: bool, name: str) -> None:
     """The second half of a split collective access."""
     reduction(buf, not write)
     if status is not None:

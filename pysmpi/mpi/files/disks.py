@@ -49,7 +49,7 @@ class Disk:
             True: [both, Constraint(write, f"{name} writes")],
         }
 
-    def work(self, engine: Engine, step: DiskStep, ended: Callable[[], Any]) -> Work:
+    def work(self, engine: Engine, step: DiskStep, ended: Callable[[], object]) -> Work:
         """The simulated work of a step."""
         write = step.write
         return Work(

@@ -36,7 +36,7 @@ class RangeClaim:
 
     __slots__ = ("followers", "go", "high", "low", "waits", "write")
 
-    def __init__(self, low: int, high: int, write: bool, go: Callable[[], Any]) -> None:
+    def __init__(self, low: int, high: int, write: bool, go: Callable[[], object]) -> None:
         self.low = low
         self.high = high
         self.write = write

@@ -52,7 +52,7 @@ def agree(
     operation: str,
     value: object,
     nbytes: int,
-    make: Callable[..., Any],
+    make: Callable[..., object],
     subject: object = None,
     gathers: bool = False,
 ) -> Any:
@@ -73,7 +73,7 @@ def agree(
 
 
 def share_later(
-    rank: Rank, communicator: Communicator, operation: str, nbytes: int, make: Callable[[], Any]
+    rank: Rank, communicator: Communicator, operation: str, nbytes: int, make: Callable[[], object]
 ) -> tuple[Any, KernelRequest]:
     """The result of `make`, the same for all ranks, and a request that completes for each rank
     once all have asked.
@@ -98,7 +98,7 @@ def agree_later(
     operation: str,
     value: object,
     nbytes: int,
-    make: Callable[..., Any],
+    make: Callable[..., object],
     done: Callable[[Any], None],
 ) -> KernelRequest:
     """Agree in the background; `done` gets the result before the request completes."""
@@ -121,7 +121,7 @@ def later(
     number: int,
     operation: str,
     nbytes: int,
-    finish: Callable[[], Any],
+    finish: Callable[[], object],
 ) -> KernelRequest:
     """Execute the messages of an agreement in the background, then call `finish`."""
     main = rank.process
@@ -162,7 +162,7 @@ def _steps(
 
 
 def _leave(
-    communicator: Communicator, number: int, shared: CollectiveState, make: Callable[..., Any]
+    communicator: Communicator, number: int, shared: CollectiveState, make: Callable[..., object]
 ) -> Any:
     if shared.result is None:
         other = shared.remote

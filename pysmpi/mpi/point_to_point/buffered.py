@@ -42,7 +42,7 @@ class Attached:
 
     __slots__ = ("obj", "nbytes", "sends")
 
-    def __init__(self, obj: Any, nbytes: float) -> None:
+    def __init__(self, obj: object, nbytes: float) -> None:
         self.obj = obj
         self.nbytes = nbytes
         self.sends: list[Send] = []
@@ -60,7 +60,7 @@ def _table(rank: Rank) -> dict[Any, Attached]:
     return ATTACHED.of(rank)
 
 
-def attach(owner: Any, buf: Any, subject: Any = None) -> None:
+def attach(owner: object, buf: object, subject: object = None) -> None:
     """Attach memory to an owner; None: buffered sends allocate memory as needed."""
     table = _table(current())
     nbytes = float("inf") if buf is None else acquire(buf, writable=True).memory.nbytes
@@ -69,7 +69,7 @@ def attach(owner: Any, buf: Any, subject: Any = None) -> None:
     table[owner] = Attached(buf, nbytes)
 
 
-def detach(owner: Any, subject: Any = None) -> Any:
+def detach(owner: object, subject: object = None) -> Any:
     """Wait for the messages in a buffer; return the object that was attached."""
     flush(owner)
     found = _table(current()).pop(owner, None)
@@ -78,7 +78,7 @@ def detach(owner: Any, subject: Any = None) -> Any:
     return found.obj
 
 
-def flush(owner: Any) -> None:
+def flush(owner: object) -> None:
     """Wait until all messages in a buffer have been transferred."""
     rank = current()
     found = _table(rank).get(owner)
@@ -206,7 +206,7 @@ class BufferedSends:
         return Request._of(operation)
 
 
-def flush_later(owner: Any, subject: Any) -> Request:
+def flush_later(owner: object, subject: object) -> Request:
     """A request that completes once the messages in a buffer have been transferred."""
     rank = current()
     found = _table(rank).get(owner)

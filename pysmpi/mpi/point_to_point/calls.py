@@ -65,7 +65,7 @@ class PointToPoint:
     # The bodies that the two forms share: a payload is a message, or pickled bytes.
 
     def _blocking(
-        self, rank: Rank, payload: Any, nbytes: int, dest: int, tag: int, mode: int
+        self, rank: Rank, payload: object, nbytes: int, dest: int, tag: int, mode: int
     ) -> None:
         communicator = self._communicator()
         send = new_send(self, rank, communicator, payload, nbytes, dest, tag, mode)
@@ -75,7 +75,7 @@ class PointToPoint:
                 interrupted(self, send)
 
     def _started(
-        self, rank: Rank, payload: Any, nbytes: int, dest: int, tag: int, mode: int
+        self, rank: Rank, payload: object, nbytes: int, dest: int, tag: int, mode: int
     ) -> Request:
         send = new_send(self, rank, self._communicator(), payload, nbytes, dest, tag, mode)
         if send is None:
@@ -181,7 +181,7 @@ class PointToPoint:
 
     # Non-blocking and persistent, with buffers.
 
-    def _isend(self, buf: Any, dest: int, tag: int, mode: int) -> Request:
+    def _isend(self, buf: object, dest: int, tag: int, mode: int) -> Request:
         rank = current()
         message = send_message(buf, dest)
         request = self._started(rank, message, message.nbytes, dest, tag, mode)
@@ -268,7 +268,7 @@ class PointToPoint:
         request.ob_buf = (out, into)
         return request
 
-    def _send_init(self, buf: Any, dest: int, tag: int, mode: int) -> Prequest:
+    def _send_init(self, buf: object, dest: int, tag: int, mode: int) -> Prequest:
         rank = current()
         communicator = self._communicator()
         message = send_message(buf, dest)
@@ -476,5 +476,5 @@ class PointToPoint:
         return found
 
 
-def _dumps(obj: Any, dest: int) -> bytes:
+def _dumps(obj: object, dest: int) -> bytes:
     return pickle.dumps(obj) if dest != PROC_NULL else b""

@@ -78,8 +78,8 @@ class Partitioned(RequestOperation):
     persistent = True
 
     def __init__(
-        self, rank: Rank, subject: Any, communicator: Communicator, blocks: Blocks, partitions: int,
-        peer: int, tag: int,
+        self, rank: Rank, subject: object, communicator: Communicator, blocks: Blocks,
+        partitions: int, peer: int, tag: int,
     ) -> None:  # fmt: skip
         super().__init__(rank, subject)
         self.communicator = communicator
@@ -284,7 +284,7 @@ class PartitionedNothing(NoOperation):
 
     __slots__ = ("partitions",)
 
-    def __init__(self, rank: Rank, subject: Any, receives: bool, partitions: int) -> None:
+    def __init__(self, rank: Rank, subject: object, receives: bool, partitions: int) -> None:
         super().__init__(rank, subject, receives, persistent=True)
         self.partitions = partitions
 

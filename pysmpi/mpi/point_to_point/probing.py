@@ -15,7 +15,7 @@ from pysmpi.mpi.point_to_point.polling import look
 
 
 def wait_for_message(
-    comm: Any, rank: Rank, source: int, tag: int, status: Status | None
+    comm: object, rank: Rank, source: int, tag: int, status: Status | None
 ) -> Receive | None:
     """Wait for a message and describe it in `status`.
 
@@ -34,7 +34,7 @@ def wait_for_message(
 
 
 def look_for_message(
-    comm: Any, rank: Rank, source: int, tag: int, status: Status | None
+    comm: object, rank: Rank, source: int, tag: int, status: Status | None
 ) -> Receive | None:
     """Describe a message that has arrived in `status`.
 

@@ -43,7 +43,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return self
 
     @classmethod
-    def _wrap(cls, impl: Any) -> Any:
+    def _wrap(cls, impl: object) -> Any:
         return cls._of(impl)
 
     def _retire(self) -> None:
@@ -479,7 +479,7 @@ def _begin(operation: RequestOperation) -> None:
     operation.start()
 
 
-def _listed(requests: Any) -> list[Request]:
+def _listed(requests: object) -> list[Request]:
     items = listed(requests)
     for item in items:
         if not isinstance(item, Request):

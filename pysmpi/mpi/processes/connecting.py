@@ -76,7 +76,7 @@ class Connecting:
         return handle
 
 
-def check_root(comm: object, communicator: Communicator, root: Any) -> int:
+def check_root(comm: object, communicator: Communicator, root: object) -> int:
     """The root of a call, which must be a rank of the communicator."""
     number = cint(root)
     if not 0 <= number < communicator.size:
@@ -85,7 +85,11 @@ def check_root(comm: object, communicator: Communicator, root: Any) -> int:
 
 
 def broadcast_result(
-    rank: Rank, communicator: Communicator, root: int, operation: str, found: tuple[int, Any] | None
+    rank: Rank,
+    communicator: Communicator,
+    root: int,
+    operation: str,
+    found: tuple[int, object] | None,
 ) -> tuple[int, Any]:
     """The root sends the result to its group: an error class with a text, or (0, its side).
 
@@ -235,7 +239,7 @@ def parent_of(rank: Rank) -> Communicator | None:
     return None if PARENT.of(rank).freed else ORIGIN.of(rank.world).parent
 
 
-def forget_parent(rank: Rank, impl: Any) -> None:
+def forget_parent(rank: Rank, impl: object) -> None:
     """The rank has freed a communicator: it may be the one with its parents."""
     if impl is not None and ORIGIN.of(rank.world).parent is impl:
         PARENT.of(rank).freed = True

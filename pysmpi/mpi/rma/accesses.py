@@ -36,7 +36,7 @@ LATE: StateSlot[Universe, set[int]] = StateSlot(Universe, set)
 _COMPARED = 4096  # bytes: longer data counts as changed
 
 
-def _late(access: RemoteAccess, result: MessageRegion, data: MessageRegion | Any) -> None:
+def _late(access: RemoteAccess, result: MessageRegion, data: MessageRegion | object) -> None:
     """Record that data of an access under a lock arrives after its call, if that matters.
 
     A program that reads the data before it completes the access gets the old data.

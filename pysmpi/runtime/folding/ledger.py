@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from heapq import heappop, heappush
-from typing import Any
 
 PAGE = 4096
 # Unused blocks are kept up to this number of bytes: memory that is freed and allocated again
@@ -119,7 +118,7 @@ class Ledger:
     def __init__(
         self,
         allocate: Callable[[int], int],
-        release: Callable[[int, int], Any],
+        release: Callable[[int, int], object],
         most_idle: int = IDLE,
     ) -> None:
         self.allocate = allocate

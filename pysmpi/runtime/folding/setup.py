@@ -18,6 +18,7 @@ from pysmpi.frames import stack
 from pysmpi.mpi.base.ranks import Rank, current, outside
 from pysmpi.mpi.buffers.payload import PAYLOAD
 from pysmpi.platform.units import parse_size
+from pysmpi.runtime.figures import FoldedLineFigures, FoldingFigures
 from pysmpi.runtime.folding.arena import Arena
 from pysmpi.runtime.folding.faults import Faults
 from pysmpi.runtime.folding.handler import AllocationHandlers
@@ -219,7 +220,7 @@ class Folding:
             self._ours[name] = kind
         return kind
 
-    def report(self) -> dict[str, Any] | None:
+    def report(self) -> FoldingFigures | None:
         """The sizes of folded arrays, in bytes; None if no array was folded.
 
         `needed_bytes` is the largest size of all arrays that a rank held at one time, summed over
@@ -245,7 +246,7 @@ class Folding:
         }
 
 
-def _line(place: Any, tally: Tally) -> dict[str, Any]:
+def _line(place: Any, tally: Tally) -> FoldedLineFigures:
     code, number = place
     return {
         "place": f"{code.co_filename}:{number}",

@@ -24,7 +24,7 @@ def patch_events(patches: Patches, module: ModuleType) -> None:
     """Give every thread of a rank its own running event loop (`asyncio.events`)."""
     real_get, real_set = module._get_running_loop, module._set_running_loop
 
-    def carrying(suspend: Callable[[], Any]) -> Callable[[], Any]:
+    def carrying(suspend: Callable[[], object]) -> Callable[[], Any]:
         """Runs other ranks without the event loop of this fiber."""
 
         def carry() -> Any:

@@ -32,7 +32,7 @@ def patch_locks(patches: Patches, module: ModuleType, replacements: Replacements
         replacements.function(module, "fcntl", lambda real: _fcntl(real, module))
 
 
-def _flock(real: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
+def _flock(real: Callable[..., object], module: ModuleType) -> Callable[..., Any]:
     def flock(fd: object, operation: int, /) -> Any:
         found = reactor()
         if found is None:
@@ -44,7 +44,7 @@ def _flock(real: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
 
 
 def _lockf(
-    real: Callable[..., Any], control: Callable[..., Any], module: ModuleType
+    real: Callable[..., object], control: Callable[..., object], module: ModuleType
 ) -> Callable[..., Any]:
     def lockf(fd: object, cmd: int, len: int = 0, start: int = 0, whence: int = 0, /) -> Any:
         found = reactor()
@@ -64,7 +64,7 @@ def _lockf(
     return lockf
 
 
-def _fcntl(real: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
+def _fcntl(real: Callable[..., object], module: ModuleType) -> Callable[..., Any]:
     of_open_file = {
         module.F_GETLK: module.F_OFD_GETLK,
         module.F_SETLK: module.F_OFD_SETLK,
@@ -87,7 +87,7 @@ def _fcntl(real: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
     return fcntl
 
 
-def _take(found: Reactor, attempt: Callable[[], Any], waits: bool) -> Any:
+def _take(found: Reactor, attempt: Callable[[], object], waits: bool) -> Any:
     """Acquire or release a lock, after a wait if requested."""
     changing(found)
     try:

@@ -54,7 +54,7 @@ class _NoTimer:
         """Nothing is measured."""
 
 
-def fork(real: Callable[..., Any], *args: object, **kwargs: object) -> Any:
+def fork(real: Callable[..., object], *args: object, **kwargs: object) -> Any:
     """Call `os.fork` or `os.forkpty` and make a plain process of the child.
 
     A signal that arrives before the child has replaced pysmpi's handlers would interrupt a

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from pysmpi.mpi.base.ranks import Rank
+from pysmpi.runtime.figures import NotSampledFigures
 from pysmpi.runtime.shadow import source as sources
 from pysmpi.runtime.shadow.entry import Entry
 from pysmpi.runtime.shadow.estimate import StoppingRule
@@ -102,7 +103,7 @@ class Automatic:
                 found[path] = place
         return found
 
-    def replace(self, place: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def replace(self, place: str, function: Callable[..., object]) -> Callable[..., Any]:
         """The replacement of a function: `call(rank, args, kwargs)`."""
         candidate = self.candidates.get(place)
         if candidate is None:
@@ -110,7 +111,7 @@ class Automatic:
             candidate = self.candidates[place] = Candidate(point)
         watched = candidate
 
-        def call(rank: Rank, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        def call(rank: Rank, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Any:
             return self._call(watched, rank, function, args, kwargs)
 
         return call
@@ -123,9 +124,9 @@ class Automatic:
         self,
         candidate: Candidate,
         rank: Rank,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
+        function: Callable[..., object],
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object],
     ) -> Any:
         shadow, point = self.shadow, candidate.point
         with shadow.paused():
@@ -165,8 +166,8 @@ class Automatic:
         candidate: Candidate,
         entry: Entry,
         result: object,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object],
     ) -> None:
         """After a call: whether those like it are to be skipped, or the function is out."""
         point = candidate.point
@@ -192,10 +193,10 @@ class Automatic:
             candidate.chosen = True
             self.shadow.points.append(point)
 
-    def report(self) -> list[dict[str, Any]]:
+    def report(self) -> list[NotSampledFigures]:
         """Functions that take a large part of the run but are not sampled, with the reason."""
         total = max(1, thread_time_ns() - self._since)
-        found: list[dict[str, Any]] = []
+        found: list[NotSampledFigures] = []
         for candidate in self.candidates.values():
             if candidate.chosen or candidate.host < PART * total:
                 continue
@@ -229,7 +230,7 @@ def _harmless(result: object, depth: int = 0) -> bool:
     return False
 
 
-def _state(args: tuple[Any, ...]) -> Any:
+def _state(args: tuple[object, ...]) -> Any:
     """The parts of its object that a method could change, besides arrays."""
     attributes = getattr(args[0], "__dict__", None) if args else None
     if type(attributes) is not dict:

@@ -19,6 +19,7 @@ from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base.ranks import Rank
+from pysmpi.runtime.figures import OnceFigures
 from pysmpi.runtime.shadow.keys import key_function
 from pysmpi.runtime.shadow.outputs import ArrayWatch
 from pysmpi.runtime.shadow.passes import Guard, Shadow
@@ -132,9 +133,9 @@ class Once:
     def call(
         self,
         rank: Rank,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
+        function: Callable[..., object],
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object],
     ) -> Any:
         """A call of the function by a rank."""
         shadow = self.shadow
@@ -210,7 +211,7 @@ class Once:
             if call.shared is not None:
                 call.shared.close()
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> OnceFigures:
         """The figures of this function."""
         return {
             "place": self.target.name,
@@ -222,7 +223,7 @@ class Once:
         }
 
 
-def _identity(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
+def _identity(args: tuple[object, ...], kwargs: Mapping[str, object]) -> Hashable:
     """The key of a call: the values of arguments, or their shapes if they have no values.
 
     Arguments that are names of files represent the contents of the files.
@@ -253,7 +254,7 @@ READERS = (
 )  # fmt: skip
 
 
-def names_file(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+def names_file(args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
     """Whether a call gets a file by its name, and only reads it."""
     first = args[0] if args else next(iter(kwargs.values()), None)
     if not isinstance(first, str | os.PathLike) or kwargs.get("mmap_mode") is not None:

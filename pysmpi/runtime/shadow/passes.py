@@ -17,6 +17,7 @@ from typing import Any
 from pysmpi.errors import UsageError
 from pysmpi.frames import current_site
 from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.runtime.figures import SampledFigures
 from pysmpi.runtime.shadow.collective import HostTime, Span, pass_by
 from pysmpi.runtime.shadow.entry import Entry
 from pysmpi.runtime.shadow.estimate import StoppingRule
@@ -155,7 +156,7 @@ class Point:
             return estimate.median if self.charge == "median" else estimate.mean
         return found
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> SampledFigures:
         """The figures of this place."""
         errors = [
             entry.estimate.error for entry in self.entries.values() if entry.estimate.count > 1
@@ -290,9 +291,9 @@ class Shadow:
         self,
         point: Point,
         rank: Rank,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
+        function: Callable[..., object],
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object],
         constructor: bool = False,
     ) -> Any:
         """Run or skip one call of a sampled function."""
@@ -320,7 +321,7 @@ class Shadow:
                 )
         return result
 
-    def report(self) -> list[dict[str, Any]]:
+    def report(self) -> list[SampledFigures]:
         """The sampled places, for the report of the run."""
         return [point.report() for point in self.points if point.ran or point.skipped]
 

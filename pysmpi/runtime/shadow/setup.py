@@ -8,6 +8,7 @@ from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base.ranks import Rank
+from pysmpi.runtime.figures import ShadowFigures
 from pysmpi.runtime.imports import ImportSystem
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange
@@ -187,14 +188,14 @@ class Shadowing:
         """An error that a program may have caught."""
         return self.shadow.failure
 
-    def report(self) -> dict[str, Any] | None:
+    def report(self) -> ShadowFigures | None:
         """The figures of the run; None if no function was sampled or named."""
         sampled = self.shadow.report()
         once = [one.report() for one in self.once if one.ran or one.shared]
         unmet = [one.name for one in self.named if not one.met and not one.optional]
         if not (sampled or once or unmet or self.automatic):
             return None
-        found: dict[str, Any] = {"sampled": sampled, "once": once, "not_loaded": unmet}
+        found: ShadowFigures = {"sampled": sampled, "once": once, "not_loaded": unmet}
         if self.automatic is not None:
             found["not_sampled"] = self.automatic.report()
         return found

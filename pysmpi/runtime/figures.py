@@ -1,0 +1,135 @@
+"""The figures of a report as plain data; `report.schema.json` describes them."""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+
+class RankFigures(TypedDict):
+    """The figures of a rank (simulated seconds); `state` says how it ended."""
+
+    rank: int
+    host: str
+    end_seconds: float
+    compute_seconds: float
+    communication_seconds: float
+    wait_seconds: float
+    core_wait_seconds: float
+    state: str
+
+
+class SampledFigures(TypedDict):
+    """The passes of a place that is sampled."""
+
+    place: str
+    scope: str
+    kinds: int
+    ran: int
+    skipped: int
+    charged_seconds: float
+    saved_seconds: float
+    largest_relative_error: float | None
+
+
+class OnceFigures(TypedDict):
+    """The calls of a function that runs once for all ranks."""
+
+    place: str
+    ran: int
+    shared: int
+    charged_seconds: float
+    saved_seconds: float
+    one_object_for_all: bool
+
+
+class NotSampledFigures(TypedDict):
+    """A place that automatic sampling has left alone."""
+
+    place: str
+    reason: str
+    host_seconds: float
+
+
+class ShadowFigures(TypedDict):
+    """What shadow execution has skipped; `not_loaded` are places that no rank has loaded."""
+
+    sampled: list[SampledFigures]
+    once: list[OnceFigures]
+    not_loaded: list[str]
+    not_sampled: NotRequired[list[NotSampledFigures]]
+
+
+class FoldedLineFigures(TypedDict):
+    """The folded arrays that a line of the program allocates (bytes)."""
+
+    place: str
+    function: str
+    arrays: int
+    needed_bytes: int
+    taken_bytes: int
+
+
+class FoldingFigures(TypedDict):
+    """The memory of folded arrays (bytes)."""
+
+    needed_bytes: int
+    taken_bytes: int
+    resident_bytes: int | None
+    job_bytes: int | None
+    arrays: int
+    lines: list[FoldedLineFigures]
+
+
+class SteadyFigures(TypedDict):
+    """The times of blocks with `--compute steady` (seconds of this computer)."""
+
+    measured_seconds: float
+    charged_seconds: float
+    rare_seconds: float
+
+
+class PathPlaceFigures(TypedDict):
+    """The time of the critical path at a place (simulated seconds)."""
+
+    cause: str
+    place: str
+    seconds: float
+
+
+class CriticalPathFigures(TypedDict):
+    """The critical path of a run (simulated seconds)."""
+
+    seconds: float
+    causes: dict[str, float]
+    changes_of_rank: int
+    places: list[PathPlaceFigures]
+
+
+class SiteFigures(TypedDict):
+    """The calls of MPI at a line of the program, over all ranks."""
+
+    site: str
+    calls: int
+    seconds: float
+    wait_seconds: float
+    sent_bytes: int
+    late_seconds: dict[str, float]
+
+
+class AnalysisFigures(TypedDict):
+    """The analysis of a run; `schema` is the version of its form."""
+
+    schema: int
+    seconds: float
+    ranks: int
+    limit: str
+    text: list[str]
+    critical_path: CriticalPathFigures
+    efficiencies: dict[str, float]
+    sensitivity: dict[str, float]
+    what_if: dict[str, float]
+    sites: list[SiteFigures]
+    compute_lines: dict[str, float]
+    rank_compute_seconds: list[float]
+    rank_wait_seconds: list[float]
+    predicted_seconds: NotRequired[float]
