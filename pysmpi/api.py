@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Options", "ProgramError", "Result", "run"]
 
-# What `run` takes as a program: a function that each rank calls, or the path of a script.
+# A program as `run` takes it: a function that each rank calls, or the path of a script.
 Program: TypeAlias = Callable[..., object] | Path
 
 _Parameters = ParamSpec("_Parameters")

@@ -257,7 +257,7 @@ class Unknown(Exception):
     """An expression that cannot be evaluated without side effects."""
 
 
-def memory_of(use: Use, frame: FrameType) -> Any:
+def memory_of(use: Use, frame: FrameType) -> object:
     """The memory that a use reaches, as an array; None if there is none, or it is unknown."""
     try:
         return _memory(use, frame)

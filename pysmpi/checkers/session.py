@@ -161,7 +161,7 @@ class CheckSession:
 
     # Calls.
 
-    def _observer(self, procedure: Procedure, function: Any) -> Any:
+    def _observer(self, procedure: Procedure, function: Any) -> object:
         made, returned, failed = self._made, self._returned, self._failed
         simulation = self.simulation
         assert simulation is not None

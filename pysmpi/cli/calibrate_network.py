@@ -157,7 +157,7 @@ def _report(
     ]
 
     def write() -> None:
-        text = platform_text(result, name, f"What messages cost between {where}.", sources)
+        text = platform_text(result, name, f"The costs of messages between {where}.", sources)
         target.write_text(text, encoding="utf-8")
 
     write()

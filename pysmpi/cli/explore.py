@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pysmpi import text
 from pysmpi.cli.arguments import pairs
 from pysmpi.cli.run import RunCommand, _find, _one_thread_a_rank, _set_variables
 from pysmpi.cli.run_options import with_options
@@ -260,10 +261,9 @@ def _show(found: SearchResult, resumed: int, quiet: bool) -> None:
 def _show_failure(failure: FailingOrder) -> None:
     click.echo(failure.error.rstrip("\n"), err=True)
     when = "known failure" if failure.known else f"execution {failure.found_after:,}"
-    click.echo(
-        f"  found by {when}; {failure.deviations} decisions differ from the default order",
-        err=True,
-    )
+    differ = text.count(failure.deviations, "decision")
+    differ += " differs" if failure.deviations == 1 else " differ"
+    click.echo(f"  found by {when}; {differ} from the default order", err=True)
     number = failure.inevitable
     if number == 0:
         sends = ", if no standard send is buffered" if failure.schedule.startswith("s") else ""
@@ -276,13 +276,13 @@ def _show_failure(failure: FailingOrder) -> None:
 
 def _write(path: str, found: SearchResult) -> None:
     """Write the outcome as JSON."""
-    text = json.dumps({"schema": 1, **dataclasses.asdict(found)}, indent=1) + "\n"
+    written = json.dumps({"schema": 1, **dataclasses.asdict(found)}, indent=1) + "\n"
     if path == "-":
-        sys.stdout.write(text)
+        sys.stdout.write(written)
         sys.stdout.flush()
         return
     try:
         with open(path, "w", encoding="utf-8") as stream:
-            stream.write(text)
+            stream.write(written)
     except OSError as error:
         raise UsageError(f"--json {path}: cannot be written: {error.strerror}") from None

@@ -75,7 +75,7 @@ class _Value(_ParamType):  # type: ignore[misc]
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Any:
+    ) -> object:
         if isinstance(DEFAULTS[self.option], int):
             try:
                 value = int(value)

@@ -10,7 +10,7 @@ import json
 import os
 import pickle
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
@@ -64,7 +64,7 @@ class Database:
                     return events
         return None
 
-    def add(self, key: str, failure: dict[str, Any]) -> None:
+    def add(self, key: str, failure: Mapping[str, object]) -> None:
         """Keep a failure."""
         data = self._read()
         old = data["failures"].get(key, [])
@@ -73,7 +73,7 @@ class Database:
         data["failures"][key] = [failure, *old][:MOST]
         self._write(self._path, json.dumps(data, indent=1).encode())
 
-    def forget(self, key: str, failure: dict[str, Any]) -> None:
+    def forget(self, key: str, failure: Mapping[str, object]) -> None:
         """Remove a failure that does not occur any more."""
         data = self._read()
         data["failures"][key] = [

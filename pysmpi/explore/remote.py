@@ -20,7 +20,7 @@ SERVER = "pysmpi.explore.server"
 T = TypeVar("T")
 
 
-def execute_remotely(request: tuple[bytes, bytes, float], variables: dict[str, str]) -> Any:
+def execute_remotely(request: tuple[bytes, bytes, float], variables: dict[str, str]) -> object:
     """Execute a job under a decider in the server of this thread.
 
     Return the `Trial`, or the text of an error of the job and its exit status.

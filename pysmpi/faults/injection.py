@@ -51,7 +51,7 @@ class ProfileTimer:
         rank = self._rank
         return self._speed.seconds(rank.engine.now + rank.process.debt, work)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._timer, name)
 
 
@@ -66,7 +66,7 @@ class SlowTimer:
         """Stop it; the simulated seconds of compute."""
         return float(self._timer.stop()) * self._factor
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._timer, name)
 
 

@@ -20,7 +20,7 @@ the clock continues.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar
 
@@ -250,7 +250,7 @@ def _code(function: Any, clocked: bool) -> CodeType:
     )
 
 
-def _boundary(function: Any, procedure: Procedure) -> Any:
+def _boundary(function: Any, procedure: Procedure) -> object:
     """The boundary of a function; it looks like the function itself."""
     code = _code(function, procedure.kind is not CallKind.LOCAL)
     known = {
@@ -343,7 +343,7 @@ class mpi:
         return mpi._declared(CallKind.PROCESS, section, roles)
 
 
-def own(namespace: dict[str, Any]) -> None:
+def own(namespace: Mapping[str, object]) -> None:
     """Tell the procedures which public classes they are methods of, once `MPI` is complete."""
     for cls in list(namespace.values()):
         if isinstance(cls, type):

@@ -212,7 +212,7 @@ def mpi_tmp_path(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture
-def mpi_tmpdir(request: pytest.FixtureRequest) -> Any:
+def mpi_tmpdir(request: pytest.FixtureRequest) -> object:
     """A temporary directory, the same in all ranks, as an object of `py.path`."""
     kind = type(request.getfixturevalue("tmpdir"))
     return kind(_from_first(lambda: str(request.getfixturevalue("tmpdir"))))

@@ -121,7 +121,7 @@ class Worker:
         if report.outcome != "passed":
             self.unusable[report.nodeid] = report
 
-    def _why(self, name: str) -> tuple[str, Any]:
+    def _why(self, name: str) -> tuple[str, object]:
         parts = name.split("::")
         for end in range(len(parts), 0, -1):
             report = self.unusable.get("::".join(parts[:end]))

@@ -119,7 +119,7 @@ class LivingWorld:
         self.stage = "start"
         self.begun = 0.0
         self.breaks = 0
-        self.shared_directory: Any = None
+        self.shared_directory: object = None
         self.example: Example | None = None
         self.pause = Pause(None)
 
@@ -266,7 +266,7 @@ class LivingWorld:
             for pid in self.idle:
                 outcomes[pid].state = RankState.RUNNING
 
-    def _exception(self, report: DeadlockReport) -> Any:
+    def _exception(self, report: DeadlockReport) -> object:
         found = self.outcome.reports.get(self.stage, {})
         failed = sorted(pid for pid, one in found.items() if one.failed)
         if failed:

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mpi4py import MPI
@@ -147,7 +147,7 @@ class Notes:
         self.requests += 1
         return self.requests
 
-    def write(self, record: list[Any]) -> None:
+    def write(self, record: Sequence[object]) -> None:
         """Keep a record."""
         self.file.write(json.dumps(record, separators=(",", ":")) + "\n")
 

@@ -552,7 +552,7 @@ def _below(cls: type[Any]) -> list[type[Any]]:
     return found
 
 
-def _wrapped(notes: Notes, member: Any, name: str, describe: Describe) -> Any:
+def _wrapped(notes: Notes, member: Any, name: str, describe: Describe) -> object:
     """A method that notes its calls."""
     original = getattr(member, "__func__", member)
     code = original.__code__

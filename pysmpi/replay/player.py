@@ -244,7 +244,7 @@ class Player:
     # New lines.
 
     def action(self, number: int, line: bytes) -> Action:
-        """What a line means; UsageError for one that is wrong."""
+        """The meaning of a line; UsageError for one that is wrong."""
         reader = self.reader
         words = words_of(line)
         if not words:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.collectives.cache import schedule_with_ready
@@ -207,7 +207,9 @@ class RecordedInstance:
                 self.recorder.describe_context(found, communicator, self.trace.names[number])
         return found
 
-    def schedule(self, context: int, number: int, rank: int, arguments: dict[str, Any]) -> Schedule:
+    def schedule(
+        self, context: int, number: int, rank: int, arguments: Mapping[str, object]
+    ) -> Schedule:
         """The schedule of a rank of a collective call."""
         members = self.trace.members[context]
         known = self._nodes.get(context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.kernel.matching import is_wild
@@ -53,7 +53,7 @@ class ReplayRecorder:
         self._number = 0
         self._begins: dict[Process, float] = {}
 
-    def attach(self, engine: Engine, facts: dict[str, Any], selection: object) -> None:
+    def attach(self, engine: Engine, facts: Mapping[str, object], selection: object) -> None:
         """Listen to an engine that has not run yet."""
         describe = getattr(self.format, "describe", None)
         if describe is not None:

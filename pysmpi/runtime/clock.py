@@ -80,11 +80,11 @@ def _sleep(real: Callable[[float], None]) -> Callable[[float], None]:
     return like(real, sleep)
 
 
-def _broken_down(real: Callable[..., Any], position: int) -> Callable[..., Any]:
+def _broken_down(real: Callable[..., Any], position: int) -> Callable[..., object]:
     """A function that uses the current date if argument `position` is missing or None."""
     current = ranks.current
 
-    def convert(*args: object) -> Any:
+    def convert(*args: object) -> object:
         rank = current()
         if rank.program is None or (len(args) > position and args[position] is not None):
             return real(*args)
@@ -95,11 +95,11 @@ def _broken_down(real: Callable[..., Any], position: int) -> Callable[..., Any]:
 
 def _broken_down_default(
     real: Callable[..., Any], position: int, localtime: Callable[..., Any]
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """A function that uses the current local time if argument `position` is missing."""
     current = ranks.current
 
-    def convert(*args: object) -> Any:
+    def convert(*args: object) -> object:
         if current().program is None or len(args) != position:
             return real(*args)
         return real(*args, localtime())
@@ -109,7 +109,7 @@ def _broken_down_default(
 
 def _clock_gettime(
     real: Callable[[int], Any], poll_cost: float, convert: Callable[[float], Any]
-) -> Callable[[int], Any]:
+) -> Callable[[int], object]:
     current = ranks.current
     dates = {getattr(time, name) for name in _CLOCKS_OF_DATE if hasattr(time, name)}
 
@@ -182,7 +182,7 @@ def patch_datetime(patches: Patches, datetime: Any) -> None:
             return real_now(tz) if cls is kind else namespace_now.__get__(None, cls)(tz)
         return cls.fromtimestamp(time.time(), tz)
 
-    def utcnow(cls: Any) -> Any:
+    def utcnow(cls: Any) -> object:
         """Return a new datetime representing UTC day and time."""
         if current().program is None:
             return real_utcnow() if cls is kind else namespace_utcnow.__get__(None, cls)()

@@ -32,7 +32,7 @@ class CollectingRank:
     def poll(self, seconds: float) -> None:
         """A look at the clock while cycles are collected is not the program's."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name in _WAITING:
             raise RuntimeError(
                 "Python's garbage collector cannot wait for other ranks: it called the __del__ of "

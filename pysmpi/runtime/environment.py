@@ -124,7 +124,7 @@ class _Variables(dict[Any, Any]):
     def __repr__(self) -> str:
         return repr(self.own())
 
-    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
         # Copies and pickles of `os.environ` hold a dictionary, as elsewhere.
         return dict, (self.own().copy(),)
 
@@ -168,7 +168,7 @@ def patch_children(patches: Patches, module: Any) -> None:
     real = module.fork_exec
     environment = 5  # position of the list of variables
 
-    def fork_exec(*args: object) -> Any:
+    def fork_exec(*args: object) -> object:
         rank_environment = here()
         if rank_environment is None or args[environment] is not None:
             return real(*args)
@@ -212,7 +212,7 @@ def _patch_pid(patches: Patches) -> None:
     patches.set(os, "getppid", like(real_getppid, getppid))
     patches.set(os, "kill", like(real_kill, kill))
 
-    def of_process(real: Any) -> Any:
+    def of_process(real: Any) -> object:
         """A function with a process number as first argument."""
 
         def call(pid: Any, *args: Any) -> Any:
@@ -307,7 +307,7 @@ def _patch_host(patches: Patches) -> None:
         return
     real_uname = os.uname
 
-    def uname() -> Any:
+    def uname() -> object:
         real = real_uname()
         rank_environment = here()
         if rank_environment is None:
@@ -325,7 +325,7 @@ def patch_platform(patches: Patches, module: ModuleType) -> None:
         rank_environment = here()
         return real_node() if rank_environment is None else rank_environment.host
 
-    def uname() -> Any:
+    def uname() -> object:
         real = real_uname()
         rank_environment = here()
         if rank_environment is None:

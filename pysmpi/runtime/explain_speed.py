@@ -103,9 +103,9 @@ class WallMeter(Meter):
         simulation.engine.meter = self
         simulation.engine.listeners.wrap = self._metered
 
-    def _metered(self, method: Callable[..., Any]) -> Callable[..., Any]:
+    def _metered(self, method: Callable[..., Any]) -> Callable[..., object]:
         @wraps(method)
-        def metered(*arguments: Any) -> Any:
+        def metered(*arguments: Any) -> object:
             before = self.enter(LISTENERS)
             try:
                 return method(*arguments)
@@ -144,5 +144,5 @@ class MeteredTimer:
         self._meter.enter(MPI)
         return seconds
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._timer, name)

@@ -51,7 +51,7 @@ class NotSampledFigures(TypedDict):
 
 
 class ShadowFigures(TypedDict):
-    """What shadow execution has skipped; `not_loaded` are places that no rank has loaded."""
+    """The work that shadow execution has skipped; no rank has loaded the `not_loaded` places."""
 
     sampled: list[SampledFigures]
     once: list[OnceFigures]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pysmpi.frames import shorten
 from pysmpi.kernel.requests import Envelope, Receive, Send
@@ -125,7 +125,7 @@ def _wait(rank: Rank) -> str | None:
     """The call in which a rank waits, None if it does not."""
     if not rank.in_call or not rank.process.pending():
         return None
-    fiber: Any = rank.fiber
+    fiber: object = rank.fiber
     call = call_of(fiber)
     if call is None:
         return None

@@ -200,7 +200,7 @@ class ImportSystem:
 
     # Loading
 
-    def _key(self, name: str) -> Any:
+    def _key(self, name: str) -> object:
         """Tells the shared module `name` from the private ones of the states."""
         shown = self.exchange.shown
         return (id(shown), name) if name in shown.modules else name
@@ -232,7 +232,7 @@ class ImportSystem:
         Two fibers that need each other's modules would wait for ever: one of them gets the module
         as it is, as in Python, and as in a circular import of one thread.
         """
-        fiber: Any = running()
+        fiber: object = running()
         key = self._key(name)
         if not isinstance(fiber, ranks.Fiber) or self._is_circular(key, fiber):
             self.exchange.end_partial(name)
@@ -416,7 +416,7 @@ class ImportSystem:
             raise ImportError(f"cannot load module {name!r} when get_code() returns None")
         return code
 
-    def _extension_maker(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _extension_maker(self, original: Callable[..., Any]) -> Callable[..., object]:
         def create_module(loader: object, spec: ModuleSpec) -> ModuleType:
             key = (spec.name, spec.origin)
             module = self._extensions.get(key)
@@ -426,7 +426,7 @@ class ImportSystem:
 
         return disguise(create_module)
 
-    def _extension_executor(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _extension_executor(self, original: Callable[..., Any]) -> Callable[..., object]:
         def exec_module(loader: object, module: ModuleType) -> None:
             table = self.exchange.table
             brought = self._executed.get(id(module))

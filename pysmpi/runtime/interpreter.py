@@ -102,7 +102,7 @@ class Interpreter:
         self.threads: threads.Threads | None = None
         self.patches = Patches()
         # A notebook's, for example: it gets the error of the run, not those of ranks.
-        self.callers_hook: Any = sys.excepthook
+        self.callers_hook: object = sys.excepthook
         simulator.begin()
         self.exchange: Exchange | None = None
         self.own_streams: own_streams.OwnStreams | None = None

@@ -117,11 +117,11 @@ class Job:
         self.most_data = _most_data(options.data)
         self.deadlock: DeadlockReport | None = None
         self.command: str | None = None  # the command that repeats the run
-        self.on_start: Callable[[Simulation], Any] | None = None
+        self.on_start: Callable[[Simulation], object] | None = None
         self.meter: WallMeter | None = None  # of the wall time of the run
-        self.on_ready: Callable[[Simulation], Any] | None = None  # before the first rank begins
+        self.on_ready: Callable[[Simulation], object] | None = None  # before the first rank begins
         # After the last rank has ended, before the process is restored.
-        self.on_result: Callable[[Result], Any] | None = None
+        self.on_result: Callable[[Result], object] | None = None
         # The choices of the run; with them, no event takes time.
         self._control: Callable[[Engine], Control] | None = None
         self._most_polls = 0
@@ -245,7 +245,7 @@ class Job:
             begin = end
         return parts
 
-    def _main(self, parts: Sequence[ProgramPart]) -> Callable[[Rank], Any]:
+    def _main(self, parts: Sequence[ProgramPart]) -> Callable[[Rank], object]:
         """The programs of the ranks of the first world."""
         if len(parts) == 1 and parts[0].directory is None:
             return self._live
@@ -298,8 +298,8 @@ class Job:
             self.simulation.end_threads(rank)
         return value
 
-    def _start_thread(self, rank: Rank, body: Callable[[], object]) -> Any:
-        def folded() -> Any:
+    def _start_thread(self, rank: Rank, body: Callable[[], object]) -> object:
+        def folded() -> object:
             self.folding.enter(rank)
             return body()
 

@@ -234,7 +234,7 @@ _searches: list[None] = []  # of mpi4py for the library of its compiled module; 
 def _patch_mpiabi(patches: Patches, module: ModuleType) -> None:
     real = module._dlopen_libmpi
 
-    def _dlopen_libmpi(libmpi: object = None) -> Any:
+    def _dlopen_libmpi(libmpi: object = None) -> object:
         _searches.append(None)
         try:
             return real(libmpi)
@@ -247,7 +247,7 @@ def _patch_mpiabi(patches: Patches, module: ModuleType) -> None:
 def _patch_ctypes(patches: Patches, module: ModuleType) -> None:
     real = module._dlopen
 
-    def dlopen(name: object, mode: int = 0) -> Any:
+    def dlopen(name: object, mode: int = 0) -> object:
         if not _searches:
             _look(name, mode, module.RTLD_GLOBAL, "ctypes")
         return real(name, mode)
@@ -258,7 +258,7 @@ def _patch_ctypes(patches: Patches, module: ModuleType) -> None:
 def _patch_cffi(patches: Patches, module: ModuleType) -> None:
     real = module._load_backend_lib
 
-    def _load_backend_lib(backend: Any, name: Any, flags: Any) -> Any:
+    def _load_backend_lib(backend: Any, name: Any, flags: Any) -> object:
         _look(name, flags or 0, getattr(os, "RTLD_GLOBAL", 0), "cffi")
         return real(backend, name, flags)
 

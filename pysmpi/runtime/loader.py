@@ -48,7 +48,8 @@ class RankProgram:
     private: tuple[str, ...] = ()
     flags = PythonFlags()
     rewriter: Any = None  # compiles the program with other functions, see shadow/install.py
-    starting: Callable[[CodeType], Any] | None = None  # gets the code that a rank is about to run
+    # Gets the code that a rank is about to run.
+    starting: Callable[[CodeType], object] | None = None
     exchange: Exchange | None = None  # of the state of the ranks that run it
 
     def prepare(self) -> None:

@@ -36,7 +36,7 @@ class _OfRank:
         self.first = first
         self.copy = copy
 
-    def __get__(self, logger: object, owner: object = None) -> Any:
+    def __get__(self, logger: object, owner: object = None) -> object:
         if logger is None:
             return self
         common = vars(logger)

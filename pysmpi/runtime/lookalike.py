@@ -36,7 +36,7 @@ class _Definition(ctypes.Structure):
 class _Stand(ModuleType):
     """Takes the place of a built-in function's module; calling it calls the replacement."""
 
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         return self.__dict__["function"](*args, **kwargs)
 
 

@@ -36,7 +36,7 @@ def _rank_options(kind: type) -> type:
     """A class like `mpi4py.Rc`; its instance has the options of the calling rank."""
 
     class Rc(kind):  # type: ignore[misc]
-        def __getattribute__(self, name: str) -> Any:
+        def __getattribute__(self, name: str) -> object:
             own = _RC.peek(ranks.current())
             if own is not None and name in own:
                 return own[name]
@@ -98,7 +98,7 @@ def take_over(patches: Patches) -> None:
 def provide(imports: ImportSystem, module: ModuleType, arrive: Callable[[], object]) -> None:
     """Let ranks import `module` as `mpi4py.MPI`; each calls `arrive` at its import."""
     exchange = imports.exchange
-    package: Any = exchange.table["mpi4py"]
+    package: object = exchange.table["mpi4py"]
     space = vars(package)
     for name in ("MPI", "rc"):
         exchange.watch(space, name)

@@ -197,7 +197,7 @@ class Options:
     )  # fmt: skip
     schedule: str = _option(
         "time", _TEXT, "--schedule", "time|STRATEGY[:ARGUMENT]",
-        "What decides the order of events: the clock, or a strategy such as pct:3.",
+        "Source of the order of events: the clock, or a strategy such as pct:3.",
     )  # fmt: skip
     replay_schedule: str | None = _option(
         None, _TEXT, "--replay-schedule", "SCHEDULE", "Repeat the schedule of an earlier run.",

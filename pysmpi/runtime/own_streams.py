@@ -108,7 +108,7 @@ def _is_plain(stream: Any, fd: int) -> bool:
         return False
 
 
-def _like(stream: Any, fd: int) -> Any:
+def _like(stream: Any, fd: int) -> object:
     """A stream with an empty buffer that writes to the same descriptor."""
     raw = io.FileIO(fd, "w", closefd=False)
     raw.name = stream.buffer.raw.name

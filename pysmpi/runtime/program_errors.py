@@ -181,7 +181,7 @@ def _message(error: BaseException) -> str:
         return ""
 
 
-def _signature(error: BaseException) -> tuple[Any, ...]:
+def _signature(error: BaseException) -> tuple[object, ...]:
     places: list[Any] = [type(error).__module__, type(error).__qualname__]
     trace = error.__traceback__
     while trace is not None:

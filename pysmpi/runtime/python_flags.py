@@ -48,7 +48,7 @@ class Flags(tuple[Any, ...]):
         self.base = base
         return self
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name in self.changes:
             return self.changes[name]
         return getattr(self.base, name)

@@ -82,7 +82,7 @@ def patch_random(patches: Patches, module: ModuleType) -> None:
 
 def _of_rank(
     name: str, real: Callable[..., object], own: Callable[[RankEnvironment], object]
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """The function `name` of a module, as a method of the generator of the rank that calls."""
     current = ranks.current
 
@@ -129,7 +129,7 @@ def patch_numpy(patches: Patches, module: ModuleType) -> None:
 
     real_default_rng = module.default_rng
 
-    def default_rng(seed: object = None) -> Any:
+    def default_rng(seed: object = None) -> object:
         environment = current().program
         if seed is None and environment is not None:
             seed = _next_seed(environment)
@@ -146,7 +146,7 @@ def patch_numpy(patches: Patches, module: ModuleType) -> None:
     class OfRank(kind):  # type: ignore[misc,valid-type]
         """The hidden generator of the rank that is running."""
 
-        def __getattribute__(self, name: str) -> Any:
+        def __getattribute__(self, name: str) -> object:
             environment = current().program
             return getattr(hidden if environment is None else own(environment), name)
 

@@ -71,7 +71,7 @@ class RankEnvironment:
         self.state = State(self)  # exchanged when it continues
         self.environ: dict[Any, Any] | None = None
         self.random: Any = None
-        self.numpy_random: Any = None
+        self.numpy_random: object = None
         self.generators = 0  # unseeded numpy generators made so far
         self.at_exit: list[tuple[Callable[..., Any], Any, Any]] | None = None
         self.finalizes = False  # whether its exit functions call its finalizers (weakref)

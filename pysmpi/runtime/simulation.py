@@ -70,7 +70,7 @@ class Outcome:
         self.status = 0
         self.date = 0.0  # (s) of its end
         # The argument and the line of `sys.exit`.
-        self.exit: tuple[Any, CallSite | None] | None = None
+        self.exit: tuple[object, CallSite | None] | None = None
 
 
 class Simulation:
@@ -113,7 +113,7 @@ class Simulation:
         self._to_begin = self._begin
         self.running = 0
         # Called with each rank after the end of all its fibers.
-        self.on_end: Callable[[Rank], Any] | None = None
+        self.on_end: Callable[[Rank], object] | None = None
         # Called with a rank and the exception that ends it, in the rank.
         self.on_failure: Callable[[Rank, BaseException], Any] | None = None
         self.failed = False
@@ -540,7 +540,7 @@ def _nothing() -> None:
     """Resume a thread or a rank that is no longer there."""
 
 
-def _thrower(fiber: Fiber, found: Any, usual: Callable[[], Any]) -> Callable[[], Any]:
+def _thrower(fiber: Fiber, found: Any, usual: Callable[[], Any]) -> Callable[[], object]:
     """Resume a fiber with an exception, this once."""
 
     def resume() -> Any:

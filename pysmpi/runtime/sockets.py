@@ -56,7 +56,7 @@ def patch_socket(patches: Patches, module: ModuleType) -> None:
 
 def _patient(
     module: ModuleType, real: Callable[..., Any], flags: int, events: int
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """A method of a socket that waits in simulated time, unless argument `flags` forbids it."""
     impatient = getattr(module, "MSG_DONTWAIT", 0)
 
@@ -81,7 +81,7 @@ def _patient(
 
 def _send_all(
     module: ModuleType, real: Callable[..., Any], send: Callable[..., Any]
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     def sendall(self: Any, data: Any, flags: int = 0, /) -> None:
         found = reactor()
         if found is None:
@@ -104,7 +104,7 @@ def _send_all(
     return like(real, sendall)
 
 
-def _connecting(module: ModuleType, real: Callable[..., Any]) -> Callable[..., Any]:
+def _connecting(module: ModuleType, real: Callable[..., Any]) -> Callable[..., object]:
     """`connect` or `connect_ex`: begin without blocking, then wait."""
     raises = real.__name__ == "connect"
 
@@ -161,7 +161,7 @@ def _begin_connecting(
         found.missed([sock.fileno()])
 
 
-def _telling(real: Callable[..., Any]) -> Callable[..., Any]:
+def _telling(real: Callable[..., Any]) -> Callable[..., object]:
     """A method after which others may find that their wait is over."""
 
     def method(self: object, *args: object, **kwargs: object) -> Any:
@@ -214,7 +214,7 @@ def _is_simulated(name: object) -> bool:
     )
 
 
-def _translated(real: Callable[..., Any]) -> Callable[..., Any]:
+def _translated(real: Callable[..., Any]) -> Callable[..., object]:
     """A method of a socket with an address that may name a simulated host."""
 
     def method(self: object, address: object, /) -> Any:
@@ -237,7 +237,7 @@ def _patch_names(patches: Patches, module: ModuleType) -> None:
         patches.set(module, name, _resolver(getattr(module, name)))
 
 
-def _resolver(real: Callable[..., Any]) -> Callable[..., Any]:
+def _resolver(real: Callable[..., Any]) -> Callable[..., object]:
     """A function that looks up a name, as its first argument."""
 
     def resolve(host: object, *args: object, **kwargs: object) -> Any:

@@ -66,7 +66,7 @@ class _Stdin:
     def __init__(self) -> None:
         self.nothing: Any = None
 
-    def __call__(self, environment: RankEnvironment, common: object) -> Any:
+    def __call__(self, environment: RankEnvironment, common: object) -> object:
         if environment.rank == 0 or common is None:
             return common
         if self.nothing is None or self.nothing.closed:

@@ -6,7 +6,7 @@ values of the other threads until one of them uses the object.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
@@ -20,7 +20,7 @@ class _Values:
 
     __slots__ = ("last", "spaces", "arguments", "keywords")
 
-    def __init__(self, arguments: tuple[object, ...], keywords: dict[str, Any]) -> None:
+    def __init__(self, arguments: tuple[object, ...], keywords: Mapping[str, object]) -> None:
         self.last: Callable[[], Any] = lambda: None
         self.spaces: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
         self.arguments = arguments
@@ -56,7 +56,7 @@ class local:  # noqa: N801
         values.last = ref(thread)
         return self
 
-    def __getattribute__(self, name: str) -> Any:
+    def __getattribute__(self, name: str) -> object:
         values = _get(self, "_values")
         thread = running()
         if values.last() is not thread:

@@ -145,10 +145,10 @@ class Threads:
 
         return like(real, start_new_thread)
 
-    def start_joinable_thread(self, real: Callable[..., Any]) -> Callable[..., Any]:
+    def start_joinable_thread(self, real: Callable[..., Any]) -> Callable[..., object]:
         def start_joinable_thread(
             function: Callable[[], Any], handle: Any = None, daemon: bool = True
-        ) -> Any:
+        ) -> object:
             rank = ranks.current()
             if rank.program is None:
                 return real(function, handle=handle, daemon=daemon)
@@ -187,8 +187,8 @@ class Threads:
         fiber.is_thread = True
         return _identify(fiber)
 
-    def set_sentinel(self, real: Callable[[], Any]) -> Callable[[], Any]:
-        def set_sentinel() -> Any:
+    def set_sentinel(self, real: Callable[[], Any]) -> Callable[[], object]:
+        def set_sentinel() -> object:
             if here() is None:
                 return real()
             # `threading` holds this lock while the thread lives, until 3.12.
@@ -221,10 +221,10 @@ class Threads:
                 vars(thread)["_ident"] = _identify(fiber)
         return thread  # type: ignore[no-any-return]
 
-    def unknown_thread(self, real: Callable[[], Any]) -> Callable[[], Any]:
+    def unknown_thread(self, real: Callable[[], Any]) -> Callable[[], object]:
         """Called by `current_thread` for a thread that `threading` has not started."""
 
-        def unknown_thread() -> Any:
+        def unknown_thread() -> object:
             environment = here()
             if environment is None or getattr(running(), "is_thread", False):
                 return real()
@@ -291,7 +291,7 @@ class Threads:
 
 
 
-def _passing_exits(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _passing_exits(hook: Callable[[Any], Any]) -> Callable[[Any], object]:
     """Shows the exception that ends a thread, except at the end of its rank."""
 
     def invoke_excepthook(thread: Any) -> None:
@@ -302,7 +302,7 @@ def _passing_exits(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return invoke_excepthook
 
 
-def _chooser(real: Callable[..., Any], own: Callable[[], Any]) -> Callable[..., Any]:
+def _chooser(real: Callable[..., Any], own: Callable[[], Any]) -> Callable[..., object]:
     """Makes the rank's own kind of object inside a rank."""
 
     def make(*args: Any, **kwargs: Any) -> Any:
@@ -448,7 +448,7 @@ class _Complaints:
         if not isinstance(sys.exc_info()[1], GreenletExit):
             self._logger.critical(*args, **kwargs)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._logger, name)
 
 

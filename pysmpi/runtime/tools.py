@@ -54,7 +54,7 @@ def named(pid: int, body: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
     return FunctionType(code, _NO_GLOBALS, argdefs=(body,))
 
 
-def _frame(rank: Any, main: Any, body: Callable[[Any, Any], Any]) -> Any:
+def _frame(rank: Any, main: Any, body: Callable[[Any, Any], Any]) -> object:
     return body(rank, main)
 
 
@@ -417,8 +417,8 @@ def _under_pydevd(patches: Patches) -> None:
         finally:
             selected.pop()
 
-    def evaluating(function: Callable[..., Any]) -> Callable[..., Any]:
-        def evaluate(*args: object) -> Any:
+    def evaluating(function: Callable[..., Any]) -> Callable[..., object]:
+        def evaluate(*args: object) -> object:
             fiber: Any = getcurrent()
             rank, _ = standing.get(id(fiber), (None, None))
             if rank is None:
@@ -433,7 +433,7 @@ def _under_pydevd(patches: Patches) -> None:
 
     current_thread = space["threadingCurrentThread"]
 
-    def standing_thread() -> Any:
+    def standing_thread() -> object:
         found = standing.get(id(getcurrent()))
         return current_thread() if found is None else found[1]
 

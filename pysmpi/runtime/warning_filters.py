@@ -145,8 +145,8 @@ def install(patches: Patches, exchange: Exchange, imports: Any) -> None:
     imports.end_shared.append(filters.end_shared)
 
 
-def _announcing(real: Any, filters: _Filters) -> Callable[..., Any]:
-    def change(*args: Any, **kwargs: Any) -> Any:
+def _announcing(real: Any, filters: _Filters) -> Callable[..., object]:
+    def change(*args: Any, **kwargs: Any) -> object:
         filters.own()
         return real(*args, **kwargs)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
@@ -88,6 +89,6 @@ class Journal:
         if self._handle >= 0:
             self._write({"key": key, "case": columns, "row": row})
 
-    def _write(self, entry: dict[str, Any]) -> None:
+    def _write(self, entry: Mapping[str, object]) -> None:
         os.write(self._handle, json.dumps(entry, default=str).encode() + b"\n")
         os.fsync(self._handle)

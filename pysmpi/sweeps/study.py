@@ -79,7 +79,7 @@ class SweepStudy:
     """
 
     name: str
-    main: str | Callable[..., Any]
+    main: str | Callable[..., object]
     axes: dict[str, list[Any]]
     options: dict[str, Any] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
@@ -127,7 +127,7 @@ def _options(chosen: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _cell(axis: str, value: Any) -> Any:
+def _cell(axis: str, value: Any) -> object:
     if axis == "arguments" and value is not None:
         return " ".join(map(str, value))
     if isinstance(value, str) and os.sep in value:

@@ -152,7 +152,7 @@ class _Archive:
             self.groups.append(group)
             self.locations[place.rank, 0] = self.definitions.location("main thread", group=group)
 
-    def _location(self, rank: int, thread: int) -> Any:
+    def _location(self, rank: int, thread: int) -> object:
         found = self.locations.get((rank, thread))
         if found is None:
             found = self.locations[rank, thread] = self.definitions.location(
@@ -175,7 +175,7 @@ class _Archive:
             )  # fmt: skip
             self.comms[number] = self.definitions.comm(one.name, group=group)
 
-    def _region(self, call: TracedCall) -> Any:
+    def _region(self, call: TracedCall) -> object:
         key = call.name, call.site
         found = self.regions.get(key)
         if found is None:

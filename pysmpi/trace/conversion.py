@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -61,7 +62,7 @@ def convert(source: str, target: str, format: str | None = None) -> None:
         file.keep()
 
 
-def recorded_machine(name: str, facts: dict[str, Any], ranks: int) -> Machine:
+def recorded_machine(name: str, facts: Mapping[str, object], ranks: int) -> Machine:
     """The machine that the recording in file `name` was made on, with places for some ranks."""
     try:
         return Machine(ranks, **machine_options(facts))
@@ -73,7 +74,7 @@ def recorded_machine(name: str, facts: dict[str, Any], ranks: int) -> Machine:
         ) from None
 
 
-def machine_options(facts: dict[str, Any]) -> dict[str, Any]:
+def machine_options(facts: Mapping[str, object]) -> dict[str, Any]:
     """The options of the machine of a recording."""
     known = facts.get("machine")
     options = known if isinstance(known, dict) else {}

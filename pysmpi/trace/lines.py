@@ -11,7 +11,7 @@ import binascii
 import json
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ class LinesFormat:
         self._sites: dict[str, int] = {}
         self._described = False
 
-    def describe(self, facts: dict[str, Any]) -> None:
+    def describe(self, facts: Mapping[str, object]) -> None:
         """The first line."""
         self._described = True
         self._write({**facts, "format": NAME, "version": VERSION})
@@ -241,7 +241,7 @@ def take(found: Recording, record: list[Any], sites: dict[int, str]) -> None:
         raise Wrong(f"no such record: {kind!r}")
 
 
-def made_events(record: list[Any]) -> EventRows:
+def made_events(record: Sequence[object]) -> EventRows:
     """The events of a record."""
     kind, process, date, a, b, x = record[1:]
     rows = EventRows(
@@ -256,7 +256,7 @@ def made_events(record: list[Any]) -> EventRows:
     return rows
 
 
-def made_messages(record: list[Any]) -> MessageRows:
+def made_messages(record: Sequence[object]) -> MessageRows:
     """The messages of a record."""
     if len(record) != len(MessageRows._fields) + 1:
         raise Wrong(f"expected {len(MessageRows._fields)} columns, got {len(record) - 1}")

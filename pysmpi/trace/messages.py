@@ -146,7 +146,7 @@ class Derived:
         self.finish = self._derivation.end
 
 
-def listener_of(format: object) -> Any:
+def listener_of(format: object) -> object:
     """The listener to events for a format; None if it wants none."""
     if hasattr(format, "add_events"):
         return format

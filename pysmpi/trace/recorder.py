@@ -65,7 +65,7 @@ class Recorder:
             self._events = EventRecorder(self._sink, self._calls)
             simulation.universe.listen(self._events)
 
-    def describe(self, facts: dict[str, Any]) -> None:
+    def describe(self, facts: Mapping[str, object]) -> None:
         """Pass facts of the run on, as plain data."""
         describe = getattr(self.format, "describe", None)
         if describe is not None:

@@ -65,7 +65,7 @@ class BufferingStep:
         self.call = call
         self.starts: list[KernelRequest] = []
         self.needs: list[Any] = []  # requests of messages, or meetings of collective calls
-        self.meets: Any = None  # the collective call that it enters
+        self.meets: object = None  # the collective call that it enters
         self.entered = False
         self.leaves = False  # whether it does not wait for the others in it
 
@@ -312,7 +312,7 @@ class Play:
         self._wake(request)
         self._wake(other)
 
-    def _blocker(self, step: BufferingStep) -> Any:
+    def _blocker(self, step: BufferingStep) -> object:
         if step.meets is not None and not step.leaves:
             if self.entered[step.meets] < self.sizes[step.meets]:
                 return step.meets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pysmpi.checkers.describing import call_text
@@ -146,7 +147,7 @@ class RequestChecks(Checker):
             if known is not None and known.handle._impl is None:
                 del self.tracked[id(operation)]
 
-    def _of_handles(self, handles: list[Any]) -> list[Tracked]:
+    def _of_handles(self, handles: Sequence[object]) -> list[Tracked]:
         wanted = {id(handle) for handle in handles}
         return [known for known in self.tracked.values() if id(known.handle) in wanted]
 

@@ -105,7 +105,7 @@ def _called(make: Callable[..., Program], where: str, settings: Mapping[str, str
     return found
 
 
-def _read(name: str, text: str, default: object, where: str) -> Any:
+def _read(name: str, text: str, default: object, where: str) -> object:
     if isinstance(default, bool):
         if text.lower() in ("true", "yes", "on", "1"):
             return True

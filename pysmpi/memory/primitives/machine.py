@@ -133,7 +133,7 @@ class PrimitiveMachine:
             known = self._updated[key] = self._change(caches, done)[0]
         return known
 
-    def touch(self, process: int, state: LocalState, memory: int) -> tuple[int, Any, int]:
+    def touch(self, process: int, state: LocalState, memory: int) -> tuple[int, object, int]:
         """The effect of a process's next access on memory, without any cache.
 
         Returns its variable's number, its result, and the number of the new memory.

@@ -7,6 +7,7 @@ sentence; the signature is added when `mpi4py.MPI` is assembled.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import FunctionType
 from typing import Any
 
@@ -112,7 +113,7 @@ def signature(function: Any) -> str:
     return f"({', '.join(parts)}){result}"
 
 
-def _starred(stars: str, name: str, notes: dict[str, Any]) -> str:
+def _starred(stars: str, name: str, notes: Mapping[str, object]) -> str:
     return f"{stars}{name}: {_text(notes[name])}" if name in notes else stars + name
 
 

@@ -209,7 +209,7 @@ def create(family: type[Handle], function: Callable[[Any, int], None]) -> Errhan
     return Errhandler._of(UserAction(function, family))
 
 
-def _bearer(subject: Handle) -> Any:
+def _bearer(subject: Handle) -> object:
     """The object of a handle's error handler; None for the null file."""
     return subject._sync() if subject._null_bears_errors else subject._live()
 

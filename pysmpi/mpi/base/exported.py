@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 # Kinds of memory: 0 is the buffer protocol, others are DLPack's device types.
 CPU, CUDA, CUDA_HOST, ROCM_HOST, CUDA_MANAGED = 1, 2, 3, 11, 13
@@ -20,7 +20,7 @@ class Exported(NamedTuple):
     memory: memoryview
     format: str
     itemsize: int
-    owner: Any
+    owner: object
     kind: int
 
 

@@ -31,7 +31,7 @@ class RcOptions:
     )
 
     def __init__(self, rc: object = None, environ: Mapping[str, str] | None = None) -> None:
-        def option(name: str, default: object) -> Any:
+        def option(name: str, default: object) -> object:
             text = environ.get(f"MPI4PY_RC_{name.upper()}") if environ is not None else None
             if text is None:
                 return getattr(rc, name, default)
@@ -73,7 +73,7 @@ class RcOptions:
         )
 
 
-def _parsed(text: str, number: bool) -> Any:
+def _parsed(text: str, number: bool) -> object:
     word = text.strip().lower()
     if number and word.isdigit():
         return int(word)
@@ -98,7 +98,7 @@ def _flag(name: str, value: object, default: bool) -> bool:
     return default
 
 
-def _choice(name: str, value: object, choices: dict[str, Any], default: str) -> Any:
+def _choice(name: str, value: object, choices: Mapping[str, object], default: str) -> Any:
     if not isinstance(value, str) or value not in choices:
         _warn(name, value)
         value = default

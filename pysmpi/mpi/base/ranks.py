@@ -43,7 +43,7 @@ class Universe(Owner):
         self.settings = CallSettings()
         self.tolerant = False  # whether the others go on if a rank fails
         self.aborted: tuple[Rank, AbortStop] | None = None  # the rank that called Abort
-        self.on_abort: Callable[[Rank], Any] | None = None  # called after that
+        self.on_abort: Callable[[Rank], object] | None = None  # called after that
 
     def listen(self, listener: object) -> None:
         """Tell a listener of the events of the run for which it has methods (kernel/listeners.py).
@@ -87,7 +87,7 @@ class World(Owner):
         self.communicator: Any = None  # of COMM_WORLD, after its first use
         self.state = []
         self.main: Callable[[Rank], Any] | None = None  # the program of each of its ranks
-        self.equip: Callable[[Rank], Any] | None = None  # called just before a rank begins
+        self.equip: Callable[[Rank], object] | None = None  # called just before a rank begins
 
 
 class Stop(GreenletExit, KeyboardInterrupt):
@@ -308,7 +308,7 @@ class Fiber(greenlet):
     process: Process
     gate: KernelRequest | None
     trace_number: int | None  # of the thread in its rank, once a trace has asked
-    pace: Any  # how fast it looks at what is outside, see runtime/outside/reactor.py
+    pace: object  # how fast it looks at what is outside, see runtime/outside/reactor.py
     record: Any  # the call it is in, while another thread of its rank runs
     state: Any  # the rank's own state of the interpreter, see runtime/process/
     waiting: Any = None  # a greenlet of the program's, run by this fiber, that waits in its place
@@ -483,7 +483,7 @@ def current() -> Rank:
         return outside
 
 
-def fiber_of(running: Any) -> Any:
+def fiber_of(running: Any) -> object:
     """The fiber that runs a greenlet which the program has made; other greenlets themselves.
 
     Those of pysmpi have a `rank` of their own.
@@ -517,14 +517,14 @@ class WaitOfGreenlets:
         """The wait of the fiber while no event loop runs, see runtime/outside/event_loops.py."""
         return getattr(self.suspend, "plain", None)
 
-    def __call__(self) -> Any:
+    def __call__(self) -> object:
         fiber = self.fiber
         running: Any = getcurrent()
         if running is fiber:
             return self.suspend()
         rank, process, resume = fiber.rank, fiber.process, fiber.process.resume
 
-        def proceed() -> Any:
+        def proceed() -> object:
             rank.process = process
             return running.switch()
 

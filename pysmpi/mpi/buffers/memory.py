@@ -46,8 +46,8 @@ class buffer:
     _address: int | None
     _exporter: np.ndarray
     _kind: int
-    _owner: Any
-    _source: Any
+    _owner: object
+    _source: object
 
     def __new__(cls, buf: object = ..., /) -> buffer:
         """Make a buffer that shows the memory of an object."""

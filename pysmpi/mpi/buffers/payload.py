@@ -97,6 +97,6 @@ def move(source: MessageRegion, target: MessageRegion) -> None:
         copy_message(source, target)
 
 
-def snapshot(source: MessageRegion) -> Any:
+def snapshot(source: MessageRegion) -> object:
     """A packed copy of a message's data; the message itself if its data is not copied."""
     return PAYLOAD.kept(source) if PAYLOAD.active else source.snapshot()

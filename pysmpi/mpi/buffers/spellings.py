@@ -47,7 +47,7 @@ def _reads(function: F) -> F:
     """Remember the first argument for error messages while a function reads it."""
 
     @wraps(function)
-    def reading(spec: object, *args: object, **kwargs: object) -> Any:
+    def reading(spec: object, *args: object, **kwargs: object) -> object:
         _reading.append(spec)
         try:
             return function(spec, *args, **kwargs)

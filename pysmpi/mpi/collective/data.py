@@ -22,7 +22,7 @@ from pysmpi.mpi.groups.communicator import Communicator
 JOINED = 16384
 _NOTHING: list[Any] = []
 # Replaces the contributions of all ranks if they are folded, so that no rank needs them.
-FOLDED: Any = ("folded",)
+FOLDED: object = ("folded",)
 
 
 def transfer(source: Any, target: MessageRegion) -> int:
@@ -50,7 +50,7 @@ def packed(source: Any) -> Any:
     return source.pack() if source.__class__ is MessageRegion else source
 
 
-def saved(source: Any) -> Any:
+def saved(source: Any) -> object:
     """A copy of the packed data of a message, or its packed data itself.
 
     The message itself if its data is not copied.

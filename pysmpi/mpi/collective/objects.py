@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar
 
 from pysmpi.kernel.schedule import Schedule
 from pysmpi.mpi.base import options
@@ -34,13 +34,15 @@ SUM = PREDEFINED["SUM"]
 SIZE_BYTES = 8  # of a size in the sizes' collective
 UNLIMITED = 1 << 62
 
+T = TypeVar("T")
 
-def _locked(key: str) -> Callable[[Callable[..., Any]], Any]:
+
+def _locked(key: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Let one thread of a rank at a time do a call on a communicator: it takes two collectives."""
 
-    def wrap(call: Callable[..., Any]) -> Any:
+    def wrap(call: Callable[..., T]) -> Callable[..., T]:
         @wraps(call)
-        def alone(comm: Any, *args: Any) -> Any:
+        def alone(comm: object, *args: object) -> T:
             with lock_of(comm, key):
                 return call(comm, *args)
 
@@ -297,7 +299,7 @@ def _fast() -> bool:
 
 
 @touches_program
-def _folded(items: list[Any], op: Callable[[Any, Any], Any]) -> Any:
+def _folded(items: Sequence[object], op: Callable[[Any, Any], Any]) -> Any:
     with computing():
         *_, result = accumulate(items, op)
     return result
@@ -427,7 +429,7 @@ class ObjectScans:
         return _scanned(self, sendobj, op, True)
 
 
-def _scanned(comm: Any, sendobj: Any, op: Callable[[Any, Any], Any], exclusive: bool) -> Any:
+def _scanned(comm: Any, sendobj: Any, op: Callable[[Any, Any], Any], exclusive: bool) -> object:
     if not _fast():
         return _prefixes(comm, sendobj, op, exclusive)
     tree = Tree(comm)

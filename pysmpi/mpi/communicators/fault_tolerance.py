@@ -8,6 +8,7 @@ contexts; if ranks can fail (`Universe.tolerant`), they are agreements of those 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial, reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
@@ -205,7 +206,7 @@ def _agreed(
 
 
 def _living(
-    communicator: Communicator, values: dict[int, Any]
+    communicator: Communicator, values: Mapping[int, object]
 ) -> tuple[Communicator, Communicator]:
     """Both sides of a new communicator of the members that live."""
     sides = [

@@ -6,6 +6,7 @@ members of the groups, and then inform their own groups (MPI 4.1, section 7.6.2)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pysmpi.collectives.cache import schedule_for
@@ -169,7 +170,7 @@ def communicator_of_groups(
     if meeting is None:
         meeting = meetings[key] = Communicator(rank.universe, [*first, *second])
 
-    def make(values: dict[int, Any]) -> tuple[Communicator, Communicator]:
+    def make(values: Mapping[int, object]) -> tuple[Communicator, Communicator]:
         # The next call with the same purpose is independent.
         if meetings.get(key) is meeting:
             del meetings[key]

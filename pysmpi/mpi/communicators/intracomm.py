@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from pysmpi.mpi.base import errhandlers
@@ -94,7 +95,7 @@ def _gather(rank: Rank, purpose: object, members: Members) -> Communicator | Non
     if meeting is None:
         meeting = meetings[key] = Communicator(rank.universe, members)
 
-    def make(values: dict[int, Any]) -> Communicator:
+    def make(values: Mapping[int, object]) -> Communicator:
         # The next call with the same purpose is independent.
         if meetings.get(key) is meeting:
             del meetings[key]

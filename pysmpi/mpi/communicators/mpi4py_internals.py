@@ -88,7 +88,7 @@ def _duplicate(communicator: Communicator) -> list[tuple[Communicator, Communica
     return [(side, Communicator(communicator.universe, side.group)) for side in (new, other)]
 
 
-def _comm_lock(comm: Comm, key: Hashable | None = None) -> Any:
+def _comm_lock(comm: Comm, key: Hashable | None = None) -> object:
     """Create/get communicator lock."""
     _check(comm, Comm)
     return lock_of(comm, key)

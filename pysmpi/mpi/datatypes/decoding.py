@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pysmpi.mpi.base import constants as c
@@ -13,7 +13,7 @@ COMBINERS = {value: name.removeprefix("COMBINER_")
               for name, value in vars(c).items() if name.startswith("COMBINER_")}
 
 
-def parameters(record: Type, types: list[Any]) -> dict[str, Any]:
+def parameters(record: Type, types: Sequence[object]) -> dict[str, Any]:
     """The arguments that made a datatype, by name; `types` are handles of its parts."""
     read = _ARGUMENTS.get(record.combiner)
     if read is not None:

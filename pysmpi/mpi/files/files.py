@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from pysmpi.mpi.base import constants as c
@@ -69,7 +69,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         side = self._live()
         rank = current()
 
-        def decide(values: dict[int, Any]) -> FileError | None:
+        def decide(values: Mapping[int, object]) -> FileError | None:
             if any(other != value for other in values.values()):
                 return FileError(c.ERR_NOT_SAME, f"{call}: the processes differ in its arguments")
             try:

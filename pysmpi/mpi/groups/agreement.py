@@ -163,7 +163,7 @@ def _steps(
 
 def _leave(
     communicator: Communicator, number: int, shared: CollectiveState, make: Callable[..., object]
-) -> Any:
+) -> object:
     if shared.result is None:
         other = shared.remote
         _set_result(

@@ -73,7 +73,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
         return type(self).Create, (user.function, user.commutative)
 
     @touches_program
-    def __call__(self, x: object, y: object) -> Any:
+    def __call__(self, x: object, y: object) -> object:
         """Call the operation on two objects."""
         operator = self._sync()
         if operator is not None and operator.predefined:
@@ -161,7 +161,7 @@ def operator_of(op: Any, record: Any = None) -> Operator:
     return operator
 
 
-def _best(better: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
+def _best(better: Callable[[Any, Any], bool]) -> Callable[[Any, Any], object]:
     """MAXLOC and MINLOC on (value, index) pairs: of equal values the lower index wins."""
     def choose(x: Any, y: Any) -> Any:
         (u, i), (v, j) = x, y

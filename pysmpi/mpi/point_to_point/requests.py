@@ -34,7 +34,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
 
     __slots__ = ("ob_buf",)
 
-    ob_buf: Any
+    ob_buf: object
 
     def __new__(cls, request: Request | None = None) -> Any:
         """Make a copy of a handle."""
@@ -700,7 +700,7 @@ def _take(rank: Rank, handle: Request, operation: RequestOperation, status: Stat
     return operation.result()
 
 
-def _keep_results(operations: list[Any]) -> Callable[[int], Any]:
+def _keep_results(operations: list[Any]) -> Callable[[int], object]:
     """The objects of operations with handles that become null at completion."""
 
     def result(i: int) -> Any:

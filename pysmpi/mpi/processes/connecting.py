@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -178,7 +178,7 @@ def join(fd: int) -> Communicator:
     return _meet(rank, half, ours, theirs)
 
 
-def _pairing(fd: int, meetings: dict[Any, Any]) -> tuple[Any, bool]:
+def _pairing(fd: int, meetings: Mapping[Any, object]) -> tuple[object, bool]:
     """The common key of both ends of a socket, and whether this end is the first of them."""
     try:
         end = socket.socket(fileno=os.dup(fd))
@@ -195,7 +195,7 @@ def _pairing(fd: int, meetings: dict[Any, Any]) -> tuple[Any, bool]:
         return _token(end, meetings)
 
 
-def _token(end: socket.socket, meetings: dict[Any, Any]) -> tuple[Any, bool]:
+def _token(end: socket.socket, meetings: Mapping[Any, object]) -> tuple[object, bool]:
     size = len(_TOKEN) + 8
     try:
         seen = end.recv(size, socket.MSG_DONTWAIT | socket.MSG_PEEK)

@@ -142,7 +142,7 @@ class Spawning:
 SPAWN: StateSlot[Universe, Callable[[Rank, list[Command]], World]] = StateSlot(Universe)
 
 
-def _started(rank: Rank, communicator: Communicator, commands: list[Command]) -> tuple[int, Any]:
+def _started(rank: Rank, communicator: Communicator, commands: list[Command]) -> tuple[int, object]:
     """Start processes; return the parents' side of the new communicator, or the error."""
     for command in commands:
         if command.maxprocs < 0:

@@ -140,7 +140,7 @@ class AllocationHandlers:
         for number, address in hooks.freed():
             self.users[number].free(address)
 
-    def capsule(self, user: Allocations) -> Any:
+    def capsule(self, user: Allocations) -> object:
         """A handler that calls `user`, for `install`."""
         number = len(self._structures) + 1
         self.users[number] = user
@@ -148,7 +148,7 @@ class AllocationHandlers:
         self._structures.append(structure)
         return self.numpy.new_capsule(ctypes.addressof(structure), _NAME, None)
 
-    def install(self, capsule: object) -> Any:
+    def install(self, capsule: object) -> object:
         """Use a handler in the running context from now on; return the previous one."""
         return self.numpy.set(capsule)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import index
 from types import CodeType
 from typing import Any
@@ -148,7 +148,11 @@ class Folding:
         return memory
 
     def shared_empty(
-        self, shape: Any, dtype: np.dtype[Any], private: list[Any], place: tuple[CodeType, int]
+        self,
+        shape: Any,
+        dtype: np.dtype[Any],
+        private: Sequence[object],
+        place: tuple[CodeType, int],
     ) -> np.ndarray | None:
         """The result of `pysmpi.shared_empty`; None for `numpy.empty`."""
         rank = current()
@@ -262,7 +266,7 @@ class RankMemory:
 
     __slots__ = ("capsule", "folding", "owner")
 
-    capsule: Any
+    capsule: object
 
     def __init__(self, folding: Folding, owner: MemoryOwner) -> None:
         self.folding = folding

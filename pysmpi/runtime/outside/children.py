@@ -57,7 +57,7 @@ class Children:
 
     # Starting
 
-    def starter(self, real: Callable[..., Any]) -> Callable[..., Any]:
+    def starter(self, real: Callable[..., Any]) -> Callable[..., object]:
         """A function that starts a process and returns its number, or a pair with it."""
         forks = real.__name__ in ("fork", "forkpty")
 

@@ -56,7 +56,7 @@ def changing(found: Reactor) -> None:
     found.before_change(ranks.current())
 
 
-def _reading(real: Callable[..., Any]) -> Callable[..., Any]:
+def _reading(real: Callable[..., Any]) -> Callable[..., object]:
     """A function that reads the descriptor that is its first argument."""
 
     def read(fd: object, *args: object) -> Any:
@@ -103,7 +103,7 @@ def write_all(found: Reactor, fd: int, data: Any) -> int:
                 return done
 
 
-def _os_write(real: Callable[..., Any]) -> Callable[..., Any]:
+def _os_write(real: Callable[..., Any]) -> Callable[..., object]:
     def write(fd: object, data: object, /) -> int:
         found = reactor()
         if found is None or type(fd) is not int or not may_block(fd):
@@ -137,7 +137,7 @@ def _is_for_user(found: Reactor, fd: int) -> bool:
     return fd in (1, 2) and found.side([fd]) is not PeerSide.INSIDE
 
 
-def _os_writev(real: Callable[..., Any]) -> Callable[..., Any]:
+def _os_writev(real: Callable[..., Any]) -> Callable[..., object]:
     def writev(fd: Any, buffers: Any, /) -> int:
         found = reactor()
         if found is None or type(fd) is not int or not may_block(fd):
@@ -148,7 +148,7 @@ def _os_writev(real: Callable[..., Any]) -> Callable[..., Any]:
     return writev
 
 
-def _telling(real: Callable[..., Any]) -> Callable[..., Any]:
+def _telling(real: Callable[..., Any]) -> Callable[..., object]:
     """A function that may end waits of others, and changes the holders of descriptors."""
 
     def call(*args: object, **kwargs: object) -> Any:
@@ -165,7 +165,9 @@ def _telling(real: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _changing(name: str, own: Descriptors | None, real: Callable[..., Any]) -> Callable[..., Any]:
+def _changing(
+    name: str, own: Descriptors | None, real: Callable[..., Any]
+) -> Callable[..., object]:
     """A function that changes the files of descriptors; of 0 to 2, those of one rank."""
     return _telling(real if own is None else own.replacing(name, real))
 
@@ -205,13 +207,13 @@ def _file_methods() -> dict[str, Callable[..., Any]]:
         after()
         return data
 
-    def readinto(self: Any, buffer: Any, /) -> Any:
+    def readinto(self: Any, buffer: Any, /) -> object:
         before(self)
         count = real_readinto(self, buffer)
         after()
         return count
 
-    def readall(self: Any, /) -> Any:
+    def readall(self: Any, /) -> object:
         found = blocks(self)
         if found is None or not self.readable():
             return real_readall(self)

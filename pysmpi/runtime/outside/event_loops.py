@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
 
 from greenlet import getcurrent
 
@@ -24,10 +23,10 @@ def patch_events(patches: Patches, module: ModuleType) -> None:
     """Give every thread of a rank its own running event loop (`asyncio.events`)."""
     real_get, real_set = module._get_running_loop, module._set_running_loop
 
-    def carrying(suspend: Callable[[], object]) -> Callable[[], Any]:
+    def carrying(suspend: Callable[[], object]) -> Callable[[], object]:
         """Runs other ranks without the event loop of this fiber."""
 
-        def carry() -> Any:
+        def carry() -> object:
             loop = real_get()
             hooks = sys.get_asyncgen_hooks()
             real_set(None)

@@ -32,8 +32,8 @@ def patch_locks(patches: Patches, module: ModuleType, replacements: Replacements
         replacements.function(module, "fcntl", lambda real: _fcntl(real, module))
 
 
-def _flock(real: Callable[..., object], module: ModuleType) -> Callable[..., Any]:
-    def flock(fd: object, operation: int, /) -> Any:
+def _flock(real: Callable[..., object], module: ModuleType) -> Callable[..., object]:
+    def flock(fd: object, operation: int, /) -> object:
         found = reactor()
         if found is None:
             return real(fd, operation)
@@ -45,8 +45,8 @@ def _flock(real: Callable[..., object], module: ModuleType) -> Callable[..., Any
 
 def _lockf(
     real: Callable[..., object], control: Callable[..., object], module: ModuleType
-) -> Callable[..., Any]:
-    def lockf(fd: object, cmd: int, len: int = 0, start: int = 0, whence: int = 0, /) -> Any:
+) -> Callable[..., object]:
+    def lockf(fd: object, cmd: int, len: int = 0, start: int = 0, whence: int = 0, /) -> object:
         found = reactor()
         kinds = {
             module.LOCK_UN: module.F_UNLCK,

@@ -17,7 +17,7 @@ def _patiently(
     look: Callable[[], Any],
     fds: Callable[[], list[tuple[int, int]]],
     timeout: float | None,
-) -> Any:
+) -> object:
     """The result of `look()`, after at most `timeout` seconds; `fds` are its descriptors."""
     answer = look()
     if _some(answer):
@@ -37,8 +37,8 @@ def _some(answer: Any) -> bool:
     return any(answer) if isinstance(answer, tuple) else bool(answer)
 
 
-def _select(real: Callable[..., Any]) -> Callable[..., Any]:
-    def select_(rlist: Any, wlist: Any, xlist: Any, timeout: Any = None, /) -> Any:
+def _select(real: Callable[..., Any]) -> Callable[..., object]:
+    def select_(rlist: Any, wlist: Any, xlist: Any, timeout: Any = None, /) -> object:
         found = reactor()
         if found is None:
             return real(rlist, wlist, xlist, timeout)
@@ -99,14 +99,14 @@ def _number(fd: Any) -> int:
     return fd if isinstance(fd, int) else fd.fileno()
 
 
-def _make_poll(real: Callable[[], Any]) -> Callable[[], Any]:
+def _make_poll(real: Callable[[], Any]) -> Callable[[], object]:
     def poll() -> Any:
         return real() if reactor() is None else _Poll(real())
 
     return poll
 
 
-def _epoll_poll(real: Callable[..., Any]) -> Callable[..., Any]:
+def _epoll_poll(real: Callable[..., Any]) -> Callable[..., object]:
     def poll(self: Any, timeout: Any = None, maxevents: int = -1) -> Any:
         """Wait for events on the epoll file descriptor."""
         found = reactor()

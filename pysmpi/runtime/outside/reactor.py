@@ -129,7 +129,7 @@ class Reactor:
 
         At most `timeout` seconds, in virtual time. It may return True without reason: look again.
         """
-        fiber: Any = fiber_of(getcurrent())
+        fiber: object = fiber_of(getcurrent())
         if not isinstance(fiber, Fiber):
             raise RuntimeError("a simulated rank waits outside the simulation")
         rank = fiber.rank
@@ -178,7 +178,7 @@ class Reactor:
         Events outside take real time, so virtual time must not run ahead of it between two polls. A
         loop that only polls takes its real time.
         """
-        fiber: Any = fiber_of(getcurrent())
+        fiber: object = fiber_of(getcurrent())
         if side is None:
             side = self.side(fds)
         engine = self.engine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -58,7 +58,7 @@ class Replacements:
             if found is not None and found[0] is value:
                 self.patches.entry(space, name, found[1])
 
-    def _replacement(self, value: object) -> Any:
+    def _replacement(self, value: object) -> object:
         found = self._new.get(id(value))
         return found[1] if found is not None and found[0] is value else None
 
@@ -89,7 +89,7 @@ def methods(patches: Patches, kind: type, new: dict[str, Replacement]) -> None:
     modified.argtypes = [ctypes.py_object]
     modified.restype = None
 
-    def put(functions: dict[str, Any]) -> None:
+    def put(functions: Mapping[str, object]) -> None:
         space.update(functions)
         modified(kind)
 

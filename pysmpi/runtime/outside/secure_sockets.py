@@ -24,7 +24,7 @@ def patch_ssl(patches: Patches, module: ModuleType) -> None:
         patches.set(kind, name, _patient(module, getattr(kind, name)))
 
 
-def _patient(module: ModuleType, real: Callable[..., Any]) -> Callable[..., Any]:
+def _patient(module: ModuleType, real: Callable[..., Any]) -> Callable[..., object]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         found = reactor()
         if found is None or self.fileno() < 0:

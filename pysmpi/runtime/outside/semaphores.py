@@ -121,7 +121,7 @@ def patch_processes(patches: Patches, module: ModuleType) -> None:
             if popen is not None and popen.poll() is not None:
                 module._children.discard(process)
 
-    def active_children() -> Any:
+    def active_children() -> object:
         if reactor() is None:
             return real_active()
         _cleanup()
@@ -131,6 +131,6 @@ def patch_processes(patches: Patches, module: ModuleType) -> None:
     new = like(real_active, active_children)
     patches.set(module, "active_children", new)
     for name in ("multiprocessing", "multiprocessing.context"):
-        holder: Any = sys.modules.get(name)
+        holder: object = sys.modules.get(name)
         if holder is not None and hasattr(holder, "active_children"):
             patches.set(holder, "active_children", new)

@@ -33,8 +33,8 @@ def _until_pending(found: Reactor, sigset: Any, timeout: float | None) -> Any:
         found.wait((), left, pending, PeerSide.UNKNOWN)
 
 
-def _sigwait(real: Callable[..., Any]) -> Callable[..., Any]:
-    def sigwait(sigset: object, /) -> Any:
+def _sigwait(real: Callable[..., Any]) -> Callable[..., object]:
+    def sigwait(sigset: object, /) -> object:
         found = reactor()
         if found is None or _take is None:
             return real(sigset)
@@ -43,8 +43,8 @@ def _sigwait(real: Callable[..., Any]) -> Callable[..., Any]:
     return sigwait
 
 
-def _sigwaitinfo(real: Callable[..., Any]) -> Callable[..., Any]:
-    def sigwaitinfo(sigset: object, /) -> Any:
+def _sigwaitinfo(real: Callable[..., Any]) -> Callable[..., object]:
+    def sigwaitinfo(sigset: object, /) -> object:
         found = reactor()
         if found is None or _take is None:
             return real(sigset)
@@ -53,8 +53,8 @@ def _sigwaitinfo(real: Callable[..., Any]) -> Callable[..., Any]:
     return sigwaitinfo
 
 
-def _sigtimedwait(real: Callable[..., Any]) -> Callable[..., Any]:
-    def sigtimedwait(sigset: object, timeout: float, /) -> Any:
+def _sigtimedwait(real: Callable[..., Any]) -> Callable[..., object]:
+    def sigtimedwait(sigset: object, timeout: float, /) -> object:
         found = reactor()
         if found is None or timeout <= 0:
             return real(sigset, timeout)
@@ -63,7 +63,7 @@ def _sigtimedwait(real: Callable[..., Any]) -> Callable[..., Any]:
     return sigtimedwait
 
 
-def _set_wakeup_fd(real: Callable[..., Any]) -> Callable[..., Any]:
+def _set_wakeup_fd(real: Callable[..., Any]) -> Callable[..., object]:
     """Each rank finds the descriptor that it has set; signals write to the latest one."""
     own: dict[int, int] = {}
     outer = -1  # value of the caller of the run

@@ -22,7 +22,7 @@ from pysmpi.runtime.stopwatch import Stopwatch
 _METHODS = ("write", "writelines", "flush", "close")
 
 
-def _outside(real: Callable[..., object], stopwatch: Stopwatch) -> Callable[..., Any]:
+def _outside(real: Callable[..., object], stopwatch: Stopwatch) -> Callable[..., object]:
     """A method that runs as if no rank had called it."""
 
     def method(self: object, *args: object, **kwargs: object) -> Any:

@@ -42,7 +42,7 @@ def patch_sockets(patches: Patches, module: ModuleType) -> None:
     kind = module.Socket
     once = int(zmq.DONTWAIT)
 
-    def patiently(self: Any, real: Callable[[int], Any], flags: int, option: str) -> Any:
+    def patiently(self: Any, real: Callable[[int], Any], flags: int, option: str) -> object:
         """The result of `real(flags)`, when it does not have to wait."""
         found = reactor()
         if found is None or self.closed:
@@ -87,7 +87,7 @@ def patch_sockets(patches: Patches, module: ModuleType) -> None:
 
         return patiently(self, call, int(flags), "RCVTIMEO")
 
-    def recv_into(self: object, buffer: object, /, *, nbytes: int = 0, flags: int = 0) -> Any:
+    def recv_into(self: object, buffer: object, /, *, nbytes: int = 0, flags: int = 0) -> object:
         def call(flags: int) -> Any:
             return real_into(self, buffer, nbytes=nbytes, flags=flags)
 
@@ -135,7 +135,7 @@ def patch_poll(patches: Patches, module: ModuleType) -> None:
     if hasattr(real, "__wrapped__"):
         return
 
-    def zmq_poll(sockets: object, timeout: int = -1) -> Any:
+    def zmq_poll(sockets: object, timeout: int = -1) -> object:
         found = reactor()
         if found is None:
             return real(sockets, timeout)
@@ -178,7 +178,7 @@ def patch_backend(patches: Patches, module: ModuleType) -> None:
     patch_poll(patches, module)
     real = module.proxy
 
-    def proxy(frontend: Any, backend: Any, capture: Any = None) -> Any:
+    def proxy(frontend: Any, backend: Any, capture: Any = None) -> object:
         """Start a zeromq proxy (replacement for device)."""
         found = reactor()
         if found is None:

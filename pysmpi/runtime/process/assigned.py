@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from opcode import opmap
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -128,7 +128,7 @@ class Borrowed:
                 exchange.give(exchange.shown, number, value)
 
 
-def _origin(private: dict[str, Any], value: Any) -> tuple[str, str | None] | None:
+def _origin(private: Mapping[str, object], value: Any) -> tuple[str, str | None] | None:
     """The private module of a value, and its path in the module."""
     kind = type(value)
     if issubclass(kind, ModuleType):
@@ -143,7 +143,7 @@ def _origin(private: dict[str, Any], value: Any) -> tuple[str, str | None] | Non
     return None
 
 
-def _inside(thing: object, path: str) -> Any:
+def _inside(thing: object, path: str) -> object:
     for part in path.split("."):
         thing = getattr(thing, part, MISSING)
         if thing is MISSING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -98,7 +98,7 @@ class Contents:
         self.add(self.base, self.shown, before)
 
 
-def _copy(thing: Any) -> Any:
+def _copy(thing: Any) -> object:
     if isinstance(thing, dict):
         return dict(thing)
     return list(thing) if isinstance(thing, list) else set(thing)
@@ -182,9 +182,9 @@ class ThreadSettings:
             self.put(wanted)
 
 
-def _find(module: ModuleType, path: str) -> Iterator[tuple[str, Any]]:
+def _find(module: ModuleType, path: str) -> Iterator[tuple[str, object]]:
     """The containers that a path names."""
-    thing: Any = module
+    thing: object = module
     nested = path.endswith(".*")
     for part in path.removesuffix(".*").removesuffix("+").split("."):
         thing = getattr(thing, part, None)
@@ -194,7 +194,7 @@ def _find(module: ModuleType, path: str) -> Iterator[tuple[str, Any]]:
             yield from _inside(f"{module.__name__}.{path}", thing)
 
 
-def _inside(name: str, thing: dict[Any, Any]) -> Iterator[tuple[str, Any]]:
+def _inside(name: str, thing: Mapping[Any, object]) -> Iterator[tuple[str, object]]:
     for key, value in thing.items():
         if isinstance(value, dict):
             yield f"{name}.{key}", value

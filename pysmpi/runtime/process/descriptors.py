@@ -68,10 +68,10 @@ class Descriptors(Facet):
 
     # Called by ranks
 
-    def replacing(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    def replacing(self, name: str, real: Callable[..., Any]) -> Callable[..., object]:
         """The replacement of a function of `os` that may change one of the descriptors."""
 
-        def dup2(fd: object, fd2: object, inheritable: object = True) -> Any:
+        def dup2(fd: object, fd2: object, inheritable: object = True) -> object:
             if fd2 not in STANDARD:
                 return real(fd, fd2, inheritable)
             return self.changing((fd2,), real, fd, fd2, inheritable)
@@ -294,8 +294,8 @@ def _discard(stream: Any) -> None:
             _close(saved)
 
 
-_libc: Any = ctypes.PyDLL(None) if os.name == "posix" else None
-_fflush: Callable[[None], Any] = getattr(_libc, "fflush", lambda stream: None)
+_libc: object = ctypes.PyDLL(None) if os.name == "posix" else None
+_fflush: Callable[[None], object] = getattr(_libc, "fflush", lambda stream: None)
 
 
 def install(patches: Patches, exchange: Exchange) -> Descriptors | None:

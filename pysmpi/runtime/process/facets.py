@@ -35,7 +35,7 @@ class Facet:
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
         self.base: Any = None  # the value of the caller, and of ranks that have not changed it
-        self.actual: Any = None
+        self.actual: object = None
 
     def read(self) -> Any:
         """The value that the process has now."""
@@ -49,7 +49,7 @@ class Facet:
         """Give the process a value."""
         raise TypeError(f"{type(self).__name__} cannot be written")
 
-    def change(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def change(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> object:
         """Call a function that changes the state for the rank that is running."""
         exchange = self.exchange
         state = exchange.shown
@@ -84,8 +84,8 @@ class Facet:
             if real is not None:
                 patches.set(owner, name, like(real, self._changing(real)))
 
-    def _changing(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        def change(*args: Any, **kwargs: Any) -> Any:
+    def _changing(self, real: Callable[..., Any]) -> Callable[..., object]:
+        def change(*args: Any, **kwargs: Any) -> object:
             return self.change(real, *args, **kwargs)
 
         return change
@@ -168,8 +168,8 @@ class Locale(Facet):
     def write(self, value: str) -> None:
         self._setlocale(locale.LC_ALL, value)
 
-    def _changing(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        def change(category: int, locale: Any = None, /) -> Any:
+    def _changing(self, real: Callable[..., Any]) -> Callable[..., object]:
+        def change(category: int, locale: Any = None, /) -> object:
             if locale is None:
                 return real(category)
             return self.change(real, category, locale)
@@ -315,7 +315,7 @@ class SignalHandlers(Parts):
         outside = self.exchange.outside
         real = self._signal
 
-        def set_handler(signalnum: Any, handler: Any) -> Any:
+        def set_handler(signalnum: Any, handler: Any) -> object:
             if self.exchange.shown is outside:
                 return real(signalnum, handler)
             before = self._getsignal(signalnum)
@@ -328,7 +328,7 @@ class SignalHandlers(Parts):
             self.note(number, before, self._getsignal(signalnum))
             return seen
 
-        def getsignal(signalnum: Any) -> Any:
+        def getsignal(signalnum: Any) -> object:
             if self.exchange.shown is outside:
                 return self._getsignal(signalnum)
             return self.seen(signalnum)
@@ -336,7 +336,7 @@ class SignalHandlers(Parts):
         patches.set(signal, "signal", like(real, set_handler))
         patches.set(signal, "getsignal", like(self._getsignal, getsignal))
 
-    def seen(self, number: Any) -> Any:
+    def seen(self, number: Any) -> object:
         """The handler that ranks see."""
         handler = self._getsignal(number)
         return _usual(int(number)) if _is_ours(handler) else handler
@@ -351,7 +351,7 @@ def _is_ours(handler: Any) -> bool:
     return str(getattr(handler, "__module__", "")).startswith("pysmpi.")
 
 
-def _usual(number: int) -> Any:
+def _usual(number: int) -> object:
     """Python's reaction to a signal without a handler."""
     return signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
 

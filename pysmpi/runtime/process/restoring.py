@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -109,7 +109,7 @@ class Restoring:
 
 def _is_plain(kind: type) -> bool:
     """Whether attributes of a class can be set directly, unlike those of enums."""
-    setter: Any = type(kind).__setattr__
+    setter: object = type(kind).__setattr__
     return bool(setter == type.__setattr__)
 
 
@@ -126,7 +126,7 @@ def _restore_names(module: str, space: dict[str, Any], names: dict[str, Any]) ->
                 del space[name]
 
 
-def _restore_class(kind: type, names: dict[str, Any]) -> None:
+def _restore_class(kind: type, names: Mapping[str, object]) -> None:
     now = vars(kind)
     for name, value in names.items():
         if now.get(name, _MISSING) is not value:
@@ -152,7 +152,7 @@ def _settings(stream: object) -> dict[str, Any] | None:
         return None
 
 
-def _of_process() -> Iterable[Callable[[], Any]]:
+def _of_process() -> Iterable[Callable[[], object]]:
     """Functions that restore settings of the process to their current values."""
     traced, watched = tracemalloc.is_tracing(), faulthandler.is_enabled()
 
@@ -185,7 +185,7 @@ def _of_process() -> Iterable[Callable[[], Any]]:
         yield stop_timers
 
 
-def _descriptors() -> Callable[[], Any]:
+def _descriptors() -> Callable[[], object]:
     """Restore descriptors 0 to 2 where C code has closed them unseen, as `open(0)` does."""
     kept = {fd: duplicate(fd) for fd in STANDARD if is_open(fd)}
     inheritable = {fd: os.get_inheritable(fd) for fd in kept}

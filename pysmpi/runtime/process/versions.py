@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 # The place of the number in an object: after its reference count, its type and its length.
 _OFFSET = 2 * ctypes.sizeof(ctypes.c_void_p) + ctypes.sizeof(ctypes.c_ssize_t)
 
 
-def version_of(space: dict[str, Any]) -> memoryview | None:
+def version_of(space: Mapping[str, object]) -> memoryview | None:
     """A view of the version number of a dictionary, as its only item; None if there is none."""
     return _view(space) if _known else None
 
 
-def _view(space: dict[str, Any]) -> memoryview:
+def _view(space: Mapping[str, object]) -> memoryview:
     number = (ctypes.c_uint64 * 1).from_address(id(space) + _OFFSET)
     return memoryview(number).cast("B").cast("Q")
 

@@ -69,7 +69,7 @@ class Annotations:
             return function(*args, **kwargs)
         return self.shadow.call(self._point(sample, function), rank, function, args, kwargs)
 
-    def loop(self, sample: Any) -> Iterator[Any]:
+    def loop(self, sample: Any) -> Iterator[object]:
         """The passes of an annotated loop that are to run."""
         rank = running()
         if rank is None or self._idle(sample):

@@ -230,7 +230,7 @@ def _harmless(result: object, depth: int = 0) -> bool:
     return False
 
 
-def _state(args: tuple[object, ...]) -> Any:
+def _state(args: tuple[object, ...]) -> object:
     """The parts of its object that a method could change, besides arrays."""
     attributes = getattr(args[0], "__dict__", None) if args else None
     if type(attributes) is not dict:

@@ -114,10 +114,10 @@ class Installer:
 
             imports.loaded[name] = loaded
 
-    def _decorator(self, place: str) -> Callable[[Any], Any]:
+    def _decorator(self, place: str) -> Callable[[Any], object]:
         replace = self._by_name[place].replace
 
-        def decorate(function: Any) -> Any:
+        def decorate(function: Any) -> object:
             constructor = getattr(function, "__name__", "") == "__init__"
             return replace(function, constructor)
 
@@ -162,10 +162,10 @@ class Stand:
         self._replacement = replacement
         self._original = original
 
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         return self._replacement(*args, **kwargs)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._original, name)
 
     def __repr__(self) -> str:
@@ -177,7 +177,7 @@ class Stand:
 
 def _owner(module: ModuleType, one: Replacement) -> tuple[Any, str] | None:
     """The object and the name of its attribute that a replacement names; None for an option."""
-    owner: Any = module
+    owner: object = module
     *parents, name = one.path.split(".")
     for parent in parents:
         owner = getattr(owner, parent, None)
@@ -193,7 +193,7 @@ def put_back(place: str, function: object, replaced: object) -> None:
     module, _, path = place.partition(":")
     *parents, name = path.split(".")
     namespace = getattr(function, "__globals__", None)
-    owner: Any = None
+    owner: object = None
     if namespace is not None and module == namespace.get("__name__"):
         # The module of the rank that is running.
         owner = namespace.get(parents[0]) if parents else namespace

@@ -49,7 +49,7 @@ class SharedResult:
             self._buffers.append(self._store(buffer.raw()))
         self.nbytes = sum(buffer.raw().nbytes for buffer in buffers)
 
-    def _store(self, data: memoryview) -> Any:
+    def _store(self, data: memoryview) -> object:
         if self._writable and data.nbytes >= _MAPPED and hasattr(os, "memfd_create"):
             file = os.memfd_create("pysmpi-once")
             self._files.append(file)
@@ -59,7 +59,7 @@ class SharedResult:
             return file, data.nbytes
         return bytes(data)
 
-    def take(self) -> Any:
+    def take(self) -> object:
         """The result, for one rank."""
         if self.alone:
             return self._result
@@ -164,7 +164,7 @@ class Once:
             call.host += guard.host
             return self._keep(call, (key, turn), result, rank)
 
-    def _keep(self, call: _Call, key: Hashable, result: object, rank: Rank) -> Any:
+    def _keep(self, call: _Call, key: Hashable, result: object, rank: Rank) -> object:
         if call.shared is None:
             call.shared = SharedResult(result, self.target.writable)
             self.alone = self.alone or call.shared.alone
@@ -186,7 +186,7 @@ class Once:
         """Whether each rank needs its own result, such as an open file."""
         return self.reader and call.shared is not None and call.shared.alone
 
-    def _share(self, call: _Call, key: Hashable) -> Any:
+    def _share(self, call: _Call, key: Hashable) -> object:
         cost = call.nanoseconds / call.ran
         self.shared += 1
         self.charged += cost * 1e-9

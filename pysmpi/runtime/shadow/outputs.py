@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,9 @@ import numpy as np
 _DEEPEST = 3
 
 
-def _arrays(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[Any, np.ndarray]]:
+def _arrays(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Iterator[tuple[object, np.ndarray]]:
     """The arrays among the arguments and in attributes of the first one, each with its place."""
     for index, arg in enumerate(args):
         if isinstance(arg, np.ndarray):
@@ -38,7 +40,7 @@ def _arrays(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[
                     yield (name,), value
 
 
-def _find(place: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def _find(place: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
     if type(place) is int:
         return args[place] if place < len(args) else None
     if type(place) is str:
@@ -77,7 +79,7 @@ class Outputs:
         result: object,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        written: list[Any],
+        written: Sequence[object],
         constructor: bool = False,
         scaled: bool = False,
     ) -> None:
@@ -90,7 +92,7 @@ class Outputs:
         self._places = written
         self._state = dict(vars(args[0])) if constructor else None
         # An argument that the function returns, such as `out`.
-        self._given: Any = None
+        self._given: object = None
         for index, arg in enumerate(args):
             if result is arg and result is not None:
                 self._given = index
@@ -123,7 +125,9 @@ class Outputs:
         return _copied(self._result)
 
 
-def _norm(args: tuple[Any, ...], kwargs: Mapping[str, Any], written: list[Any]) -> float | None:
+def _norm(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], written: Sequence[object]
+) -> float | None:
     """The Euclidean norm of all arrays among the arguments that a call only reads.
 
     None if there are none, or if the norm is not a number.
@@ -138,7 +142,7 @@ def _norm(args: tuple[Any, ...], kwargs: Mapping[str, Any], written: list[Any]) 
     return math.sqrt(total) if found and 0.0 <= total < math.inf else None
 
 
-def _scaled(value: Any, scale: float, depth: int = 0) -> Any:
+def _scaled(value: Any, scale: float, depth: int = 0) -> object:
     """`value` with multiples of the arrays in it and in its lists and tuples."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
         return (value * scale).astype(value.dtype, copy=False)
@@ -147,7 +151,7 @@ def _scaled(value: Any, scale: float, depth: int = 0) -> Any:
     return _copied(value, depth)
 
 
-def _copied(value: Any, depth: int = 0) -> Any:
+def _copied(value: Any, depth: int = 0) -> object:
     """`value` with copies of the arrays in it and in its lists, tuples and dictionaries."""
     kind = type(value)
     if isinstance(value, np.ndarray):

@@ -201,13 +201,13 @@ class Shadowing:
         return found
 
 
-def _in_place_of(function: Any, call: Call, clock: Stopwatch) -> Any:
+def _in_place_of(function: Any, call: Call, clock: Stopwatch) -> object:
     """A function that passes the calls of programs to `call`, and all others to `function`.
 
     While the clock of compute pauses, and in calls of MPI, pysmpi calls the function.
     """
 
-    def replaced(*args: Any, **kwargs: Any) -> Any:
+    def replaced(*args: Any, **kwargs: Any) -> object:
         rank = running()
         if rank is None or rank.in_call or rank.record is not None or clock.pauses:
             return function(*args, **kwargs)
