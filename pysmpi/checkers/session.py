@@ -213,7 +213,7 @@ class CheckSession:
         return observed
 
 
-def _quietly(rank: Rank, methods: Sequence[Callable[..., Any]], *arguments: object) -> None:
+def _quietly(rank: Rank, methods: Sequence[Callable[..., object]], *arguments: object) -> None:
     """Tell checkers of a call; their work is no compute of the program."""
     timer = rank.timer
     running = timer is not None and not rank.in_call

@@ -240,7 +240,8 @@ def _show(found: SearchResult, resumed: int, quiet: bool) -> None:
     if quiet:
         return
     lines = [
-        f"{found.executions:,} executions in {found.seconds:.3g} s, {found.states:,} states; "
+        f"{text.count(found.executions, 'execution')} in {found.seconds:.3g} s, "
+        f"{found.states:,} states; "
         f"{found.redundant:,} executions were given up as redundant"
     ]
     if resumed:

@@ -17,7 +17,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -148,6 +148,23 @@ class Executions(Protocol):
         ...
 
 
+class LimitedExecutions:
+    """At most `jobs` executions at a time."""
+
+    jobs: int
+    _running: Sized
+
+    @property
+    def busy(self) -> bool:
+        """Whether as many executions run as may."""
+        return len(self._running) >= self.jobs
+
+    @property
+    def idle(self) -> bool:
+        """Whether no execution runs."""
+        return len(self._running) == 0
+
+
 class _Served(BaseException):
     """All executions are done: the prepared job ends without a run."""
 
@@ -169,7 +186,7 @@ class _Child:
         self.killed = False
 
 
-class Executor:
+class Executor(LimitedExecutions):
     """Executes a job under one decider after the other, `jobs` at a time.
 
     An execution that takes longer than `timeout` seconds is killed.
@@ -265,16 +282,6 @@ class Executor:
             decider.universe = simulation.universe
         control.begin()
         raise _InChild
-
-    @property
-    def busy(self) -> bool:
-        """Whether as many executions run as may."""
-        return len(self._running) >= self.jobs
-
-    @property
-    def idle(self) -> bool:
-        """Whether no execution runs."""
-        return not self._running
 
     def next(self) -> tuple[Any, Trial]:
         """Wait for the end of an execution; return its tag and its outcome."""

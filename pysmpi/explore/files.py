@@ -65,7 +65,7 @@ class FileWatch:
         elif event in _LISTS:
             self._note(args[0], self._listers)
 
-    def _note(self, path: Any, users: dict[str, set[int]]) -> None:
+    def _note(self, path: object, users: dict[str, set[int]]) -> None:
         rank = current()
         if rank.program is None or rank.in_call or not isinstance(path, (str, bytes, os.PathLike)):
             return  # outside of ranks, a call of MPI, or a descriptor

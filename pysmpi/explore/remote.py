@@ -11,7 +11,14 @@ from typing import Any, TypeVar
 from pysmpi.cluster.client import distributed
 from pysmpi.cluster.workers import ServerEnded, ask
 from pysmpi.errors import PysmpiError, UsageError
-from pysmpi.explore.executor import Decider, Executions, ExecutionsLost, JobFactory, Trial
+from pysmpi.explore.executor import (
+    Decider,
+    Executions,
+    ExecutionsLost,
+    JobFactory,
+    LimitedExecutions,
+    Trial,
+)
 from pysmpi.explore.exploration import ExecutorFactory
 
 AHEAD = 2  # executions for each thread of the workers, so that none waits for the next one
@@ -31,14 +38,14 @@ def execute_remotely(request: tuple[bytes, bytes, float], variables: dict[str, s
         return f"the process of the executions ended: {error}", 70
 
 
-def on_workers(client: Any, make: JobFactory, jobs: int | None) -> ExecutorFactory:
+def on_workers(client: object, make: JobFactory, jobs: int | None) -> ExecutorFactory:
     """Execute on the workers of a client the jobs that `make(ranks, arguments)` makes."""
     return lambda ranks, arguments, settings: RemoteExecutor(
         client, make, ranks, arguments, jobs, settings.timeout
     )
 
 
-class RemoteExecutor:
+class RemoteExecutor(LimitedExecutions):
     """Executes a job on the workers of a client of Dask.
 
     `make(ranks, arguments)` makes the job on the workers, so it can be pickled. `jobs` executions
@@ -80,16 +87,6 @@ class RemoteExecutor:
         )
         self._running[future] = tag
         self._arriving.add(future)
-
-    @property
-    def busy(self) -> bool:
-        """Whether as many executions are under way as may."""
-        return len(self._running) >= self.jobs
-
-    @property
-    def idle(self) -> bool:
-        """Whether no execution is under way."""
-        return not self._running
 
     def next(self) -> tuple[Any, Trial]:
         """Wait for the end of an execution; return its tag and its outcome.

@@ -273,7 +273,7 @@ def _boundary(function: Any, procedure: Procedure) -> object:
     return made
 
 
-def observe(wrap: Callable[[Procedure, Any], Any]) -> None:
+def observe(wrap: Callable[[Procedure, Any], object]) -> None:
     """Put `wrap(procedure, function)` in place of the function inside every boundary.
 
     For observers that need every call, local ones included, with its result. Nothing is tested at

@@ -77,6 +77,6 @@ def parts(given: Any, ranks: int) -> tuple[tuple[int, ...], int] | None:
     return tuple(counts), whole[1]
 
 
-def _kind(given: Sequence[Any]) -> list[Any]:
+def _kind(given: Sequence[object]) -> list[Any]:
     kind = datatype_of(given[-1])
     return [] if kind is None else [kind]

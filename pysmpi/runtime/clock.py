@@ -80,7 +80,7 @@ def _sleep(real: Callable[[float], None]) -> Callable[[float], None]:
     return like(real, sleep)
 
 
-def _broken_down(real: Callable[..., Any], position: int) -> Callable[..., object]:
+def _broken_down(real: Callable[..., object], position: int) -> Callable[..., object]:
     """A function that uses the current date if argument `position` is missing or None."""
     current = ranks.current
 
@@ -94,7 +94,7 @@ def _broken_down(real: Callable[..., Any], position: int) -> Callable[..., objec
 
 
 def _broken_down_default(
-    real: Callable[..., Any], position: int, localtime: Callable[..., Any]
+    real: Callable[..., object], position: int, localtime: Callable[..., object]
 ) -> Callable[..., object]:
     """A function that uses the current local time if argument `position` is missing."""
     current = ranks.current
@@ -108,7 +108,7 @@ def _broken_down_default(
 
 
 def _clock_gettime(
-    real: Callable[[int], Any], poll_cost: float, convert: Callable[[float], Any]
+    real: Callable[[int], object], poll_cost: float, convert: Callable[[float], object]
 ) -> Callable[[int], object]:
     current = ranks.current
     dates = {getattr(time, name) for name in _CLOCKS_OF_DATE if hasattr(time, name)}

@@ -49,7 +49,7 @@ class GivenLoader:
     def __init__(
         self,
         module: ModuleType,
-        arrive: Callable[[], Any] | None = None,
+        arrive: Callable[[], object] | None = None,
         stopwatch: Stopwatch | None = None,
     ) -> None:
         self.module = module
@@ -345,7 +345,7 @@ class ImportSystem:
         return disguise(exec_module)
 
     def _execute_shared(
-        self, original: Callable[..., Any], loader: object, module: ModuleType
+        self, original: Callable[..., object], loader: object, module: ModuleType
     ) -> None:
         """Execute a shared module; its changes of the process apply to all ranks."""
         name = module.__name__
@@ -426,7 +426,7 @@ class ImportSystem:
 
         return disguise(create_module)
 
-    def _extension_executor(self, original: Callable[..., Any]) -> Callable[..., object]:
+    def _extension_executor(self, original: Callable[..., object]) -> Callable[..., object]:
         def exec_module(loader: object, module: ModuleType) -> None:
             table = self.exchange.table
             brought = self._executed.get(id(module))

@@ -258,7 +258,7 @@ def _patch_ctypes(patches: Patches, module: ModuleType) -> None:
 def _patch_cffi(patches: Patches, module: ModuleType) -> None:
     real = module._load_backend_lib
 
-    def _load_backend_lib(backend: Any, name: Any, flags: Any) -> object:
+    def _load_backend_lib(backend: object, name: Any, flags: Any) -> object:
         _look(name, flags or 0, getattr(os, "RTLD_GLOBAL", 0), "cffi")
         return real(backend, name, flags)
 

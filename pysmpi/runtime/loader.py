@@ -65,9 +65,9 @@ class FunctionProgram(RankProgram):
 
     def __init__(
         self,
-        function: Callable[..., Any],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        function: Callable[..., object],
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
     ) -> None:
         self.function = function
         self.args = tuple(args)

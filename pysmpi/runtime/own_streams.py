@@ -95,7 +95,7 @@ def redirects(code: CodeType) -> bool:
     )
 
 
-def _is_plain(stream: Any, fd: int) -> bool:
+def _is_plain(stream: object, fd: int) -> bool:
     """Whether it is a stream as Python makes it at its start, with a buffer."""
     try:
         return (

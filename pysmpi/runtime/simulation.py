@@ -540,7 +540,7 @@ def _nothing() -> None:
     """Resume a thread or a rank that is no longer there."""
 
 
-def _thrower(fiber: Fiber, found: Any, usual: Callable[[], Any]) -> Callable[[], object]:
+def _thrower(fiber: Fiber, found: Any, usual: Callable[[], object]) -> Callable[[], object]:
     """Resume a fiber with an exception, this once."""
 
     def resume() -> Any:

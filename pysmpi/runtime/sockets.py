@@ -161,7 +161,7 @@ def _begin_connecting(
         found.missed([sock.fileno()])
 
 
-def _telling(real: Callable[..., Any]) -> Callable[..., object]:
+def _telling(real: Callable[..., object]) -> Callable[..., object]:
     """A method after which others may find that their wait is over."""
 
     def method(self: object, *args: object, **kwargs: object) -> Any:
@@ -214,7 +214,7 @@ def _is_simulated(name: object) -> bool:
     )
 
 
-def _translated(real: Callable[..., Any]) -> Callable[..., object]:
+def _translated(real: Callable[..., object]) -> Callable[..., object]:
     """A method of a socket with an address that may name a simulated host."""
 
     def method(self: object, address: object, /) -> Any:
@@ -237,7 +237,7 @@ def _patch_names(patches: Patches, module: ModuleType) -> None:
         patches.set(module, name, _resolver(getattr(module, name)))
 
 
-def _resolver(real: Callable[..., Any]) -> Callable[..., object]:
+def _resolver(real: Callable[..., object]) -> Callable[..., object]:
     """A function that looks up a name, as its first argument."""
 
     def resolve(host: object, *args: object, **kwargs: object) -> Any:

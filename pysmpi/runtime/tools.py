@@ -46,7 +46,7 @@ NAMED = 1 << 16  # ranks up to this number have a frame of their name
 # Crashes
 
 
-def named(pid: int, body: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def named(pid: int, body: Callable[[Any, Any], object]) -> Callable[[Any, Any], Any]:
     """`body` below a frame with the name of a rank, which `faulthandler` shows in a crash."""
     if pid >= NAMED:
         return body
@@ -54,7 +54,7 @@ def named(pid: int, body: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
     return FunctionType(code, _NO_GLOBALS, argdefs=(body,))
 
 
-def _frame(rank: Any, main: Any, body: Callable[[Any, Any], Any]) -> object:
+def _frame(rank: Any, main: object, body: Callable[[Any, Any], object]) -> object:
     return body(rank, main)
 
 
@@ -410,14 +410,14 @@ def _under_pydevd(patches: Patches) -> None:
             fiber.rank = rank
             del standing[id(fiber)]
 
-    def evaluate_expression(dbg: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+    def evaluate_expression(dbg: object, frame: object, *args: object, **kwargs: object) -> Any:
         selected.append(owners.get(id(frame)))
         try:
             return real_expression(dbg, frame, *args, **kwargs)
         finally:
             selected.pop()
 
-    def evaluating(function: Callable[..., Any]) -> Callable[..., object]:
+    def evaluating(function: Callable[..., object]) -> Callable[..., object]:
         def evaluate(*args: object) -> object:
             fiber: Any = getcurrent()
             rank, _ = standing.get(id(fiber), (None, None))

@@ -112,7 +112,7 @@ class SweepStudy:
         return found
 
 
-def _options(chosen: Mapping[str, Any]) -> dict[str, Any]:
+def _options(chosen: Mapping[str, object]) -> dict[str, Any]:
     """The options of a run for the values of the axes."""
     options: dict[str, Any] = {"nprocs": 1 if chosen["ranks"] is None else chosen["ranks"]}
     for axis, name in (
@@ -135,7 +135,7 @@ def _cell(axis: str, value: Any) -> object:
     return value
 
 
-def _program(main: str | Callable[..., Any]) -> dict[str, Any]:
+def _program(main: str | Callable[..., object]) -> dict[str, Any]:
     """A program as a worker gets it: the path of a script, or a pickled function."""
     if isinstance(main, str):
         return {"script": main}

@@ -12,6 +12,7 @@ import os
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,30 @@ BUGS = [
 ]
 
 
+def in_the_usual_order(path: Path, ranks: int, arguments: list[str]) -> list[str]:
+    """The words of a program with its arguments; it succeeds when no order is chosen."""
+    file = str(Path("log").resolve())
+    words = [str(path), *(file if one == "FILE" else one for one in arguments)]
+    assert status_of(["run", "-q", "-n", str(ranks), "--compute", "none", *words]) == 0
+    return words
+
+
+def failure_of(search: list[str], words: list[str], code: str, deviations: int) -> dict[str, Any]:
+    """The failure that a search finds, with its cause in few decisions."""
+    assert status_of([*search, "--json", "found.json", *words]) == 1
+    failure: dict[str, Any] = json.loads(Path("found.json").read_text())["failures"][0]
+    assert failure["cause"].startswith(code)
+    assert failure["deviations"] <= deviations
+    return failure
+
+
+def assert_repeats(failure: dict[str, Any], code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The printed command repeats the failure."""
+    assert status_of(shlex.split(failure["command"])[1:]) in (1, 3)
+    again = capsys.readouterr().err
+    assert code in again and "not the recorded run" not in again
+
+
 @pytest.mark.parametrize(
     ("name", "ranks", "arguments", "code", "most", "deviations"), BUGS, ids=[b[0] for b in BUGS]
 )
@@ -51,27 +76,19 @@ def test_rare_orders_are_found_repeated_and_shrunk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    program = str(PROGRAMS / f"{name}.py")
-    arguments = [str(tmp_path / "log") if word == "FILE" else word for word in arguments]
-    plain = ["run", "-q", "-n", str(ranks), "--compute", "none", program, *arguments]
-    assert status_of(plain) == 0, capsys.readouterr().err
+    words = in_the_usual_order(PROGRAMS / f"{name}.py", ranks, arguments)
     capsys.readouterr()
-    search = ["explore", "-q", "-n", str(ranks), "--runs", str(most), "--json", "found.json"]
+    search = ["explore", "-q", "-n", str(ranks), "--runs", str(most), "-j", "2"]
     if code in ("PSM101", "PSM102"):
         # A checker would find some of them in any order.
         search += ["--check", "none"]
-    assert status_of([*search, "-j", "2", program, *arguments]) == 1
+    failure = failure_of(search, words, code, deviations)
     printed = capsys.readouterr().err
-    failure = json.loads(Path("found.json").read_text())["failures"][0]
-    assert failure["cause"].startswith(code)
-    assert failure["deviations"] <= deviations
     # A deadlock of sends that are not buffered needs no other decision.
     assert failure["sites"] or failure["schedule"].startswith("s:")
     assert failure["inevitable"] is not None
     assert f"repeat: {failure['command']}" in printed
-    assert status_of(shlex.split(failure["command"])[1:]) in (1, 3)
-    again = capsys.readouterr().err
-    assert code in again and "not the recorded run" not in again
+    assert_repeats(failure, code, capsys)
 
 
 APPLICATIONS = Path(__file__).parent / "applications"
@@ -110,26 +127,18 @@ def test_rare_orders_of_applications(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    program = str(APPLICATIONS / f"{name}.py")
-    arguments = [str(tmp_path / "log") if word == "FILE" else word for word in arguments]
-    plain = ["run", "-q", "-n", str(ranks), "--compute", "none", program, *arguments]
-    assert status_of(plain) == 0, capsys.readouterr().err
+    words = in_the_usual_order(APPLICATIONS / f"{name}.py", ranks, arguments)
     if name not in EXPLORED and not ALL:
         return
     search = ["explore", "-q", "-n", str(ranks), "--runs", str(most), "--check", "none"]
     # Executions at the same time would share the plain file.
     search += ["-j", "1" if name == "parameter_study" else "2", "--timeout", "20"]
-    assert status_of([*search, "--json", "found.json", program, *arguments]) == 1
-    failure = json.loads(Path("found.json").read_text())["failures"][0]
-    assert failure["cause"].startswith(code)
-    assert failure["deviations"] <= deviations
+    failure = failure_of(search, words, code, deviations)
     assert failure["ranks"] <= ranks
-    assert status_of(shlex.split(failure["command"])[1:]) in (1, 3)
-    again = capsys.readouterr().err
-    assert code in again and "not the recorded run" not in again
+    assert_repeats(failure, code, capsys)
     if ALL and name != "ticket_lock":  # 120 steps are too many for pct in 300 runs
         pct = [*search, "--schedule", "pct:3", "--no-shrink", "--database", "none", "--runs", "300"]
-        assert status_of([*pct, program, *arguments]) == 1
+        assert status_of([*pct, *words]) == 1
 
 
 def test_a_known_failure_is_tried_first(
@@ -141,7 +150,7 @@ def test_a_known_failure_is_tried_first(
     assert "found by execution" in capsys.readouterr().err
     assert status_of(words) == 1
     found = capsys.readouterr().err
-    assert "found by known failure" in found and "1 executions in" in found
+    assert "found by known failure" in found and "1 execution in" in found
 
 
 def test_a_strategy_finds_a_bug_and_states_its_guarantee(

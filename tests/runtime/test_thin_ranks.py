@@ -68,6 +68,39 @@ def test_ranks_that_have_ended_cost_hardly_anything(tmp_path):
     assert (many - few) / 4900 < 5_000
 
 
+# Sets a profile function that finds the largest size of a rank's frames at one time (bytes), then
+# runs the ring. The rank that ends last makes no import any more.
+DEPTH = """
+import sys
+def bytes_of(code):
+    cells = [name for name in code.co_cellvars if name not in code.co_varnames]
+    values = len(code.co_varnames) + len(cells) + len(code.co_freevars) + code.co_stacksize
+    return 8 * (values + 10)  # an interpreter frame has up to 10 words besides
+most = 0
+def deeper(frame, event, argument):
+    global most
+    if event == "call":
+        total = 0
+        while frame is not None:
+            total += bytes_of(frame.f_code)
+            frame = frame.f_back
+        most = max(most, total)
+sys.setprofile(deeper)
+"""
+
+
+def test_the_frames_of_a_rank_fit_into_a_page(tmp_path):
+    """Python keeps them in a chunk of its own for each greenlet, page by page."""
+    (tmp_path / "prog.py").write_text(
+        DEPTH + RING + "sys.setprofile(None)\nif rank == size - 1: print(most)\n"
+    )
+    command = [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "20", "--compute", "none"]
+    done = subprocess.run([*command, "prog.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    header = 24  # bytes of a chunk
+    assert 1000 < int(done.stdout) <= 4096 - header
+
+
 class Thing:
     """Something that a rank has."""
 

@@ -188,7 +188,7 @@ def get(subject: Handle, keyval: int) -> Any:
     return None
 
 
-def set(subject: Handle, keyval: int, attrval: Any) -> None:
+def set(subject: Handle, keyval: int, attrval: object) -> None:
     """The body of `Set_attr`; a value that is replaced is deleted first."""
     impl = subject._live()
     table = of_rank()

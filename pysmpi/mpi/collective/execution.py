@@ -378,7 +378,7 @@ def alone(part: Contribution) -> bool:
     )
 
 
-def run(rank: Rank, subject: Any, part: Contribution) -> None:
+def run(rank: Rank, subject: object, part: Contribution) -> None:
     """Do a blocking call."""
     process = rank.process
     communicator = part.communicator

@@ -158,7 +158,7 @@ class Neighborhood(Contribution):
         return all(neighbors.sources[i] in values for i in neighbors.heard)
 
 
-def _part(comm: Any, op: str, parse: Any) -> Neighborhood:
+def _part(comm: object, op: str, parse: Any) -> Neighborhood:
     """The part of the calling rank; `parse(sources, targets)` understands its buffers."""
     communicator, me, _ = where(comm)
     neighbors = neighbors_of(comm, communicator, me)
@@ -239,7 +239,7 @@ def _alltoallw(comm: object, sendbuf: object, recvbuf: object) -> Contribution:
     )
 
 
-def _objects(comm: Any, op: str, dump: Any) -> list[Any]:
+def _objects(comm: object, op: str, dump: Any) -> list[Any]:
     """Exchange pickled objects: their sizes, then their bytes."""
     communicator, me, _ = where(comm)
     neighbors = neighbors_of(comm, communicator, me)

@@ -57,7 +57,7 @@ class Objects(Contribution):
     __slots__ = ("data",)
 
     def __init__(
-        self, communicator: Communicator, me: int, op: str, data: Any, root: int = 0
+        self, communicator: Communicator, me: int, op: str, data: object, root: int = 0
     ) -> None:
         super().__init__(communicator, me, call_of(communicator, me, op, 1, SIZE_BYTES, root))
         self.data = data
@@ -66,7 +66,7 @@ class Objects(Contribution):
         """The contributions of the others will be read by `_carry`."""
 
 
-def _exchange(comm: Any, op: str, data: Any, root: int = 0) -> Objects:
+def _exchange(comm: object, op: str, data: object, root: int = 0) -> Objects:
     """Execute the sizes' collective; `values` of the part then has the others' contributions."""
     communicator, me, _ = where(comm)
     part = Objects(communicator, me, op, data, root)
@@ -86,7 +86,7 @@ def _load(data: bytes) -> Any:
     return pickle.loads(data) if data else None
 
 
-def dump_each(items: Any, count: int) -> list[bytes]:
+def dump_each(items: object, count: int) -> list[bytes]:
     """The pickled items of a list, one for each rank."""
     items = [None] * count if items is None else listed(items)
     if len(items) != count:
@@ -94,7 +94,7 @@ def dump_each(items: Any, count: int) -> list[bytes]:
     return [pickle.dumps(item) for item in items]
 
 
-def _roles(comm: Any, root: int) -> tuple[bool, bool]:
+def _roles(comm: object, root: int) -> tuple[bool, bool]:
     """Whether the rank is at the rooted end of the call, and whether at the other."""
     communicator, me, place = where(comm)
     if place.inter:
@@ -103,7 +103,7 @@ def _roles(comm: Any, root: int) -> tuple[bool, bool]:
 
 
 @_locked("gather")
-def gathered(comm: Any, sendobj: Any, root: int) -> list[bytes] | None:
+def gathered(comm: object, sendobj: object, root: int) -> list[bytes] | None:
     """The pickled objects of all ranks, at the root."""
     receives, sends = _roles(comm, root)
     data = pickle.dumps(sendobj) if sends else b""
@@ -119,7 +119,7 @@ def gathered(comm: Any, sendobj: Any, root: int) -> list[bytes] | None:
 
 
 @_locked("scatter")
-def scattered(comm: Any, items: list[bytes] | None, root: int) -> bytes:
+def scattered(comm: object, items: list[bytes] | None, root: int) -> bytes:
     """The bytes that the root has for this rank."""
     _, receives = _roles(comm, root)
     communicator, me, _ = where(comm)
@@ -132,7 +132,7 @@ def scattered(comm: Any, items: list[bytes] | None, root: int) -> bytes:
 
 
 @_locked("bcast")
-def spread(comm: Any, data: bytes, root: int) -> bytes:
+def spread(comm: object, data: bytes, root: int) -> bytes:
     """The root's bytes, at all ranks."""
     _, receives = _roles(comm, root)
     communicator, _, _ = where(comm)
@@ -145,7 +145,7 @@ def spread(comm: Any, data: bytes, root: int) -> bytes:
 
 
 @_locked("allgather")
-def allgathered(comm: Any, sendobj: Any) -> list[bytes]:
+def allgathered(comm: object, sendobj: object) -> list[bytes]:
     """The pickled objects of all ranks."""
     data = pickle.dumps(sendobj)
     part = _exchange(comm, "allgather", data)
@@ -159,7 +159,7 @@ def allgathered(comm: Any, sendobj: Any) -> list[bytes]:
 
 
 @_locked("alltoall")
-def traded(comm: Any, items: list[bytes]) -> list[bytes]:
+def traded(comm: object, items: list[bytes]) -> list[bytes]:
     """The bytes that each rank has for this one, for those that this one has for each."""
     _, me, _ = where(comm)
     part = _exchange(comm, "alltoall", items)
@@ -177,7 +177,7 @@ class Tree:
     With an intercommunicator, ranks are those of the own group by default.
     """
 
-    def __init__(self, comm: Any) -> None:
+    def __init__(self, comm: object) -> None:
         communicator, me, _ = where(comm)
         self.comm = comm
         self.communicator = communicator
@@ -202,7 +202,7 @@ class Tree:
     def _side(self, remote: bool) -> tuple[int, Any]:
         return (self.remote_first, self.remote_shared) if remote else (self.first, self.shared)
 
-    def _leave_for(self, obj: Any, target: int, remote: bool) -> int:
+    def _leave_for(self, obj: object, target: int, remote: bool) -> int:
         """Pickle an object for a rank; return its size."""
         data = pickle.dumps(obj)
         self.shared.values[self.me][remote, target] = data
@@ -231,7 +231,7 @@ class Tree:
         self._execute(schedule)
         return self._arrived(source, remote)
 
-    def swap(self, obj: Any, peer: int, remote: bool = False) -> Any:
+    def swap(self, obj: object, peer: int, remote: bool = False) -> Any:
         """Send an object to a rank and receive one from it."""
         first, _ = self._side(remote)
         nbytes = self._leave_for(obj, peer, remote)
@@ -267,7 +267,7 @@ class Tree:
         return result if me == root else None
 
     @touches_program
-    def scan(self, obj: Any, op: Callable[[Any, Any], Any], exclusive: bool) -> Any:
+    def scan(self, obj: object, op: Callable[[Any, Any], object], exclusive: bool) -> Any:
         """Combine by recursive doubling; `partial` holds the result of a block of ranks."""
         me = self.me
         result = _load(pickle.dumps(obj))
@@ -299,13 +299,15 @@ def _fast() -> bool:
 
 
 @touches_program
-def _folded(items: Sequence[object], op: Callable[[Any, Any], Any]) -> Any:
+def _folded(items: Sequence[object], op: Callable[[Any, Any], object]) -> Any:
     with computing():
         *_, result = accumulate(items, op)
     return result
 
 
-def _prefixes(comm: Any, sendobj: Any, op: Callable[[Any, Any], Any], exclusive: bool) -> Any:
+def _prefixes(
+    comm: object, sendobj: object, op: Callable[[Any, Any], object], exclusive: bool
+) -> Any:
     """A scan without trees: rank 0 does all the work."""
     data = gathered(comm, sendobj, 0)
     items = None
@@ -429,7 +431,9 @@ class ObjectScans:
         return _scanned(self, sendobj, op, True)
 
 
-def _scanned(comm: Any, sendobj: Any, op: Callable[[Any, Any], Any], exclusive: bool) -> object:
+def _scanned(
+    comm: object, sendobj: object, op: Callable[[Any, Any], object], exclusive: bool
+) -> object:
     if not _fast():
         return _prefixes(comm, sendobj, op, exclusive)
     tree = Tree(comm)
@@ -442,7 +446,7 @@ def _is_intra(comm: Any) -> bool:
     return not comm._communicator().inter
 
 
-def _spread_locally(tree: Tree, obj: Any) -> Any:
+def _spread_locally(tree: Tree, obj: object) -> Any:
     """Rank 0's object, at all ranks of the own group of an intercommunicator."""
     me = tree.me
     mask = 1

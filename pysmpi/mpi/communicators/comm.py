@@ -107,7 +107,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         return communicator
 
     @classmethod
-    def _wrap(cls, impl: Any) -> Any:
+    def _wrap(cls, impl: object) -> Any:
         """A handle of the class that fits the communicator."""
         handle = object.__new__(class_for(impl))
         handle._impl = impl
@@ -482,7 +482,7 @@ COMM_NULL = Comm._define("COMM_NULL", None, 0x04000000)
 _classes: list[tuple[Any, type[Comm]]] = []
 
 
-def use_class(fits: Any, cls: type[Comm]) -> None:
+def use_class(fits: object, cls: type[Comm]) -> None:
     """Make `cls` the class of handles to communicators for which `fits` is true.
 
     Later classes are tried first, because they are more special.
@@ -498,7 +498,7 @@ def parent_class() -> type[Comm]:
     return Comm
 
 
-def class_for(impl: Any) -> type[Comm]:
+def class_for(impl: object) -> type[Comm]:
     """The class of a handle to a communicator."""
     if impl is not None:
         for fits, cls in _classes:
@@ -607,6 +607,6 @@ def _hints(rank: Rank, comm: Comm, info: Info | None) -> Any:
     return None if old is None else old.Dup()
 
 
-def _describe(rank: Rank, new: Comm, hints: Any) -> None:
+def _describe(rank: Rank, new: Comm, hints: object) -> None:
     if hints is not None:
         local(rank, new._impl).info = hints

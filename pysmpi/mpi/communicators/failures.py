@@ -42,7 +42,7 @@ class Aware(set[int]):
 class Agreement:
     """One call in which all living members of a communicator take part."""
 
-    def __init__(self, members: Sequence[int], make: Callable[[dict[int, Any]], Any]) -> None:
+    def __init__(self, members: Sequence[int], make: Callable[[dict[int, Any]], object]) -> None:
         self.members = members
         self.make = make
         self.values: dict[int, Any] = {}  # by pid
@@ -84,8 +84,8 @@ def meet(
     rank: Rank,
     communicator: Communicator,
     operation: str,
-    value: Any,
-    make: Callable[[dict[int, Any]], Any],
+    value: object,
+    make: Callable[[dict[int, Any]], object],
 ) -> tuple[Agreement, KernelRequest]:
     """Take part in the next agreement: its request completes when all living members do.
 

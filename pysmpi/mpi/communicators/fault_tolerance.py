@@ -177,7 +177,7 @@ class FaultTolerance:
 class _LaterAgreement(RequestOperation):
     """A non-blocking agreement of the living members."""
 
-    def __init__(self, rank: Rank, subject: Any, found: Agreement, cell: Any) -> None:
+    def __init__(self, rank: Rank, subject: object, found: Agreement, cell: Any) -> None:
         super().__init__(rank, subject)
         self.found = found
         self.cell = cell
@@ -190,7 +190,7 @@ class _LaterAgreement(RequestOperation):
         return ERR_PROC_FAILED if unknown else SUCCESS
 
 
-def _kept(operation: RequestOperation, memory: Any) -> RequestHandle:
+def _kept(operation: RequestOperation, memory: object) -> RequestHandle:
     request: Any = RequestHandle._of(operation)
     request.ob_buf = memory
     return request  # type: ignore[no-any-return]

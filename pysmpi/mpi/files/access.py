@@ -252,7 +252,7 @@ class CollectiveAccess(FileAccess):
         else:
             super().complete()
 
-    def exchange(self, then: Callable[[], Any]) -> None:
+    def exchange(self, then: Callable[[], object]) -> None:
         """Move data between the processes that want it and the processes that access it."""
         rank, side = self.rank, self.side
         communicator = side.file.communicator

@@ -151,7 +151,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
             target.unpack(reduce(operator, (source.pack(), target.pack()), target.count, record))
 
 
-def operator_of(op: Any, record: Any = None) -> Operator:
+def operator_of(op: object, record: Any = None) -> Operator:
     """The operator of an argument; with a datatype record, checked to be defined on it."""
     if not isinstance(op, Op):
         raise wrong_type("op", Op, op)

@@ -213,7 +213,7 @@ class PointToPoint:
         return request
 
     def _irecv(
-        self, rank: Rank, payload: Any, nbytes: int, source: int, tag: int, unpickle: Any
+        self, rank: Rank, payload: object, nbytes: int, source: int, tag: int, unpickle: Any
     ) -> Request:
         receive = new_receive(self, rank, self._communicator(), payload, nbytes, source, tag)
         if receive is None:
@@ -253,7 +253,14 @@ class PointToPoint:
         return self._isendrecv(out, into.nbytes, dest, sendtag, into, source, recvtag)
 
     def _isendrecv(
-        self, out: Any, nbytes: int, dest: int, sendtag: int, into: Any, source: int, recvtag: int
+        self,
+        out: object,
+        nbytes: int,
+        dest: int,
+        sendtag: int,
+        into: Any,
+        source: int,
+        recvtag: int,
     ) -> Request:
         rank = current()
         communicator = self._communicator()

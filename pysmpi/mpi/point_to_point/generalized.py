@@ -25,7 +25,7 @@ class GeneralizedOperation(RequestOperation):
 
     __slots__ = ("query", "free_function", "cancel_function", "args", "kwargs", "value")
 
-    def __init__(self, rank: Rank, functions: Sequence[Any], args: Any, kwargs: Any) -> None:
+    def __init__(self, rank: Rank, functions: Sequence[object], args: object, kwargs: Any) -> None:
         super().__init__(rank, None)
         self.query, self.free_function, self.cancel_function = functions
         self.args = tuple(listed(args)) if args is not None else ()

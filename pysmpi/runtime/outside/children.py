@@ -129,7 +129,7 @@ class Children:
 
         return wait
 
-    def waitid(self, real: Callable[..., Any]) -> Callable[..., Any]:
+    def waitid(self, real: Callable[..., object]) -> Callable[..., Any]:
         def waitid(idtype: int, id: int, options: int, /) -> Any:
             found = reactor()
             if found is None:
@@ -174,7 +174,7 @@ class Children:
         return others
 
     def _await(
-        self, found: Reactor, pids: list[int], look: Callable[[], Any], options: int
+        self, found: Reactor, pids: list[int], look: Callable[[], object], options: int
     ) -> Any:
         """The first result of `look`; None if the options forbid waiting."""
         answer = look()

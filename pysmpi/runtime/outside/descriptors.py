@@ -56,7 +56,7 @@ def changing(found: Reactor) -> None:
     found.before_change(ranks.current())
 
 
-def _reading(real: Callable[..., Any]) -> Callable[..., object]:
+def _reading(real: Callable[..., object]) -> Callable[..., object]:
     """A function that reads the descriptor that is its first argument."""
 
     def read(fd: object, *args: object) -> Any:
@@ -113,7 +113,7 @@ def _os_write(real: Callable[..., Any]) -> Callable[..., object]:
     return write
 
 
-def _write_to(found: Reactor, fd: int, data: object, real: Callable[[], Any]) -> Any:
+def _write_to(found: Reactor, fd: int, data: object, real: Callable[[], object]) -> Any:
     if _is_for_user(found, fd):
         return real()
     try:
@@ -148,7 +148,7 @@ def _os_writev(real: Callable[..., Any]) -> Callable[..., object]:
     return writev
 
 
-def _telling(real: Callable[..., Any]) -> Callable[..., object]:
+def _telling(real: Callable[..., object]) -> Callable[..., object]:
     """A function that may end waits of others, and changes the holders of descriptors."""
 
     def call(*args: object, **kwargs: object) -> Any:
@@ -166,7 +166,7 @@ def _telling(real: Callable[..., Any]) -> Callable[..., object]:
 
 
 def _changing(
-    name: str, own: Descriptors | None, real: Callable[..., Any]
+    name: str, own: Descriptors | None, real: Callable[..., object]
 ) -> Callable[..., object]:
     """A function that changes the files of descriptors; of 0 to 2, those of one rank."""
     return _telling(real if own is None else own.replacing(name, real))

@@ -29,7 +29,7 @@ def install(patches: Patches) -> None:
     machinery: Any = importlib.import_module("_imp")
     real = machinery.create_dynamic
 
-    def create_dynamic(spec: Any, file: Any = None, /) -> Any:
+    def create_dynamic(spec: Any, file: object = None, /) -> Any:
         package = spec.name.partition(".")[0]
         if package in _INSTEAD and here() is not None:
             site = import_site(package)

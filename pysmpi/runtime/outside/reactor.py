@@ -57,7 +57,7 @@ class OutsideWait:
         self,
         fiber: object,
         fds: list[tuple[int, int]],
-        look: Callable[[], Any] | None,
+        look: Callable[[], object] | None,
         side: PeerSide | None,
     ) -> None:
         self.fiber = fiber
@@ -121,7 +121,7 @@ class Reactor:
         self,
         fds: Iterable[tuple[int, int]] = (),
         timeout: float | None = None,
-        look: Callable[[], Any] | None = None,
+        look: Callable[[], object] | None = None,
         side: PeerSide | None = None,
     ) -> bool:
         """Run other ranks until a descriptor is ready or `look()` is true; return whether it

@@ -33,7 +33,7 @@ def _until_pending(found: Reactor, sigset: Any, timeout: float | None) -> Any:
         found.wait((), left, pending, PeerSide.UNKNOWN)
 
 
-def _sigwait(real: Callable[..., Any]) -> Callable[..., object]:
+def _sigwait(real: Callable[..., object]) -> Callable[..., object]:
     def sigwait(sigset: object, /) -> object:
         found = reactor()
         if found is None or _take is None:
@@ -43,7 +43,7 @@ def _sigwait(real: Callable[..., Any]) -> Callable[..., object]:
     return sigwait
 
 
-def _sigwaitinfo(real: Callable[..., Any]) -> Callable[..., object]:
+def _sigwaitinfo(real: Callable[..., object]) -> Callable[..., object]:
     def sigwaitinfo(sigset: object, /) -> object:
         found = reactor()
         if found is None or _take is None:
@@ -53,7 +53,7 @@ def _sigwaitinfo(real: Callable[..., Any]) -> Callable[..., object]:
     return sigwaitinfo
 
 
-def _sigtimedwait(real: Callable[..., Any]) -> Callable[..., object]:
+def _sigtimedwait(real: Callable[..., object]) -> Callable[..., object]:
     def sigtimedwait(sigset: object, timeout: float, /) -> object:
         found = reactor()
         if found is None or timeout <= 0:

@@ -24,7 +24,7 @@ _POLLIN, _POLLOUT = 1, 2  # zmq.POLLIN, zmq.POLLOUT
 _ending: WeakSet[Any] = WeakSet()  # contexts
 
 
-def _side(sockets: Iterable[Any]) -> PeerSide:
+def _side(sockets: Iterable[object]) -> PeerSide:
     """The holders of the other ends of sockets."""
     inside = all(
         not isinstance(one, int)

@@ -160,7 +160,7 @@ class ThreadSettings:
     """Settings that a package keeps for each thread, or in C: read and set at every switch."""
 
     def __init__(
-        self, exchange: Exchange, name: str, get: Callable[[], Any], put: Callable[[Any], Any]
+        self, exchange: Exchange, name: str, get: Callable[[], Any], put: Callable[[Any], object]
     ) -> None:
         self.name = name
         self.get, self.put = get, put
@@ -234,7 +234,7 @@ def watch_torch(exchange: Exchange, module: Any) -> None:
 
 
 def install(
-    exchange: Exchange, imports: object, also: Callable[[str, Callable[[ModuleType], Any]], Any]
+    exchange: Exchange, imports: object, also: Callable[[str, Callable[[ModuleType], Any]], object]
 ) -> None:
     """Watch the containers of modules that are loaded, and of others when they are.
 

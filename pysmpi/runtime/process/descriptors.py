@@ -91,7 +91,7 @@ class Descriptors(Facet):
 
         return {"dup2": dup2, "closerange": closerange}.get(name, first)
 
-    def _close_range(self, real: Callable[..., Any], low: int, high: int) -> None:
+    def _close_range(self, real: Callable[..., object], low: int, high: int) -> None:
         if low < high:
             if low > 2:
                 real(low, high)

@@ -49,7 +49,7 @@ class Facet:
         """Give the process a value."""
         raise TypeError(f"{type(self).__name__} cannot be written")
 
-    def change(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> object:
+    def change(self, function: Callable[..., object], *args: object, **kwargs: object) -> object:
         """Call a function that changes the state for the rank that is running."""
         exchange = self.exchange
         state = exchange.shown
@@ -77,15 +77,15 @@ class Facet:
     def forget(self, state: State) -> None:
         """Forget the value of a rank that has ended."""
 
-    def replace(self, patches: Patches, owner: Any, *names: str) -> None:
+    def replace(self, patches: Patches, owner: object, *names: str) -> None:
         """Let functions of a module change the state of one rank."""
         for name in names:
             real = getattr(owner, name, None)
             if real is not None:
                 patches.set(owner, name, like(real, self._changing(real)))
 
-    def _changing(self, real: Callable[..., Any]) -> Callable[..., object]:
-        def change(*args: Any, **kwargs: Any) -> object:
+    def _changing(self, real: Callable[..., object]) -> Callable[..., object]:
+        def change(*args: object, **kwargs: object) -> object:
             return self.change(real, *args, **kwargs)
 
         return change
@@ -132,7 +132,7 @@ class Setting(Facet):
     """A setting with a function to get and one to set it, such as the recursion limit."""
 
     def __init__(
-        self, exchange: Exchange, name: str, get: Callable[[], Any], set: Callable[[Any], Any]
+        self, exchange: Exchange, name: str, get: Callable[[], Any], set: Callable[[Any], object]
     ) -> None:
         super().__init__(exchange)
         self.name = name
@@ -168,8 +168,8 @@ class Locale(Facet):
     def write(self, value: str) -> None:
         self._setlocale(locale.LC_ALL, value)
 
-    def _changing(self, real: Callable[..., Any]) -> Callable[..., object]:
-        def change(category: int, locale: Any = None, /) -> object:
+    def _changing(self, real: Callable[..., object]) -> Callable[..., object]:
+        def change(category: int, locale: object = None, /) -> object:
             if locale is None:
                 return real(category)
             return self.change(real, category, locale)
@@ -212,7 +212,7 @@ class Parts(Facet):
         """Give the process a value of one part."""
         raise TypeError(f"parts of {type(self).__name__} cannot be written")
 
-    def note(self, key: Any, common: Any, value: Any) -> None:
+    def note(self, key: Any, common: object, value: object) -> None:
         """The running rank has changed a part; the caller has `common`."""
         exchange = self.exchange
         state = exchange.shown
@@ -288,7 +288,7 @@ class Limits(Parts):
         real, read = module.setrlimit, module.getrlimit
         self._set = real
 
-        def setrlimit(resource: Any, limits: Any, /) -> None:
+        def setrlimit(resource: Any, limits: object, /) -> None:
             before = read(resource)
             real(resource, limits)
             if self.exchange.shown is not self.exchange.outside:
@@ -347,7 +347,7 @@ class SignalHandlers(Parts):
                 self._signal(key, value)
 
 
-def _is_ours(handler: Any) -> bool:
+def _is_ours(handler: object) -> bool:
     return str(getattr(handler, "__module__", "")).startswith("pysmpi.")
 
 

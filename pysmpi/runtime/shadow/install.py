@@ -158,7 +158,7 @@ class Installer:
 class Stand:
     """Replaces a callable that is not a Python function, such as a ufunc, and looks like it."""
 
-    def __init__(self, replacement: Callable[..., Any], original: object) -> None:
+    def __init__(self, replacement: Callable[..., object], original: object) -> None:
         self._replacement = replacement
         self._original = original
 
@@ -207,7 +207,7 @@ def put_back(place: str, function: object, replaced: object) -> None:
         setattr(owner, name, function)
 
 
-def like(function: Callable[..., Any], new: Callable[..., Any]) -> Callable[..., Any]:
+def like(function: Callable[..., object], new: Callable[..., object]) -> Callable[..., Any]:
     """`new` with the name, signature and attributes of `function`, as far as it has them."""
     try:
         return functools.wraps(function)(new)

@@ -23,7 +23,7 @@ _DEEPEST = 3
 
 
 def _arrays(
-    args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> Iterator[tuple[object, np.ndarray]]:
     """The arrays among the arguments and in attributes of the first one, each with its place."""
     for index, arg in enumerate(args):
@@ -40,7 +40,7 @@ def _arrays(
                     yield (name,), value
 
 
-def _find(place: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
+def _find(place: Any, args: tuple[Any, ...], kwargs: Mapping[str, object]) -> object:
     if type(place) is int:
         return args[place] if place < len(args) else None
     if type(place) is str:
@@ -59,7 +59,7 @@ def _sum(array: np.ndarray) -> int | None:
 class ArrayWatch:
     """Finds out which arrays a call writes to."""
 
-    def __init__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def __init__(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
         self._before = [
             (place, array, _sum(array))
             for place, array in _arrays(args, kwargs)
@@ -77,8 +77,8 @@ class Outputs:
     def __init__(
         self,
         result: object,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object],
         written: Sequence[object],
         constructor: bool = False,
         scaled: bool = False,
@@ -101,7 +101,7 @@ class Outputs:
                 self._given = name
         self._result = None if self._given is not None else _copied(result)
 
-    def leave(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def leave(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Any:
         """Leave the same behind after a call that is skipped; returns the result."""
         if self._state is not None:
             vars(args[0]).update(self._state)
@@ -126,7 +126,7 @@ class Outputs:
 
 
 def _norm(
-    args: tuple[Any, ...], kwargs: Mapping[str, Any], written: Sequence[object]
+    args: tuple[object, ...], kwargs: Mapping[str, object], written: Sequence[object]
 ) -> float | None:
     """The Euclidean norm of all arrays among the arguments that a call only reads.
 
