@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pysmpi import text
+from pysmpi.kernel import engine
 
 if TYPE_CHECKING:
     from pysmpi.runtime.figures import FoldingFigures, ShadowFigures, SteadyFigures
     from pysmpi.runtime.result import Result
+
+
+def interpreted() -> bool:
+    """Whether the kernel runs from its sources."""
+    return engine.__file__.endswith(".py")
 
 
 def summary(result: Result) -> str:
@@ -22,7 +28,9 @@ def summary(result: Result) -> str:
         f"model {result.model}" + (f", preset {result.preset}" if result.preset else "")
         + f", selector {result.selector}, compute {_compute(result)}",
         f"simulated in {result.wall_seconds:.3g} s "
-        f"({text.count(result.events, 'event')}, {rate:,.0f} a second)",
+        f"({text.count(result.events, 'event')}, {rate:,.0f} a second)"
+        # Sources beside a compiled package are found first, in a clone for example.
+        + ("; the kernel is interpreted, not compiled" if interpreted() else ""),
         f"{text.count(result.messages, 'message')}, {text.size(result.bytes)}",
     ]
     ended = result.ranks

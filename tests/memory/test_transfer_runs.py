@@ -9,8 +9,14 @@ import pytest
 
 import pysmpi
 from pysmpi.errors import UsageError
+from pysmpi.kernel.plan import Plan, PlanBook, Transport
+from pysmpi.memory.transfer.models import find_memory_model
 from pysmpi.memory.transfer.pipeline import copy_seconds, pipelined
+from pysmpi.memory.transfer.transport import MemoryTransport
 from pysmpi.platform import load
+from pysmpi.platform.config import Settings
+from pysmpi.platform.model import Host
+from pysmpi.platform.placement import Slot
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -360,3 +366,30 @@ def test_shared_buffers_that_stay_in_caches_use_no_memory():
 def test_wrong_choices_of_stores(option, text, message):
     with pytest.raises(UsageError, match=message):
         measure("xeon-e5-2650", 1, [1], cfg={option: text})
+
+
+def test_slots_of_hosts_without_a_description_share_plans():
+    class Network(Transport):
+        made = 0
+
+        def plan(self, source, destination, nbytes):
+            Network.made += 1
+            return Plan(1e-6, float(nbytes), 1e9, 1.0, 1.0, [], [])
+
+        def place(self, slot):
+            return slots[slot].host.index
+
+    inside = load("xeon-e5-2650").hosts[0]
+    plain = Host("plain", inside.index + 1, (1e9,), 16)
+    slots = [Slot(host, core) for host in (inside, plain) for core in range(16)]
+    settings = Settings()
+    prepare = find_memory_model("pipelined").prepare
+    assert prepare is not None
+    book = PlanBook(MemoryTransport(Network(), slots, settings, prepare(settings)), len(slots))
+    for source in range(16, 32):
+        for destination in range(16, 32):
+            book.plan(source, destination, 1000)
+    assert Network.made == 1
+    one, other = (book.plan(16, destination, 1000) for destination in (0, 1))
+    assert one is not other  # the caches of two cores
+    assert book.plan(31, 0, 1000) is one

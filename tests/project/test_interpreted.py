@@ -44,6 +44,19 @@ def simulate(tmp_path, interpreted):
     return json.loads(report.read_text()), trace.read_bytes()
 
 
+@pytest.mark.parametrize("interpreted", ["", "1"])
+def test_the_summary_says_that_the_kernel_is_interpreted(interpreted):
+    command = [sys.executable, "-m", "pysmpi"]
+    environment = {**os.environ, "PYSMPI_INTERPRETED": interpreted}
+    version, done = (
+        subprocess.run([*command, *words], capture_output=True, text=True, env=environment)
+        for words in (["--version"], ["run", "-c", "pass"])
+    )
+    sources = "kernel interpreted" in version.stdout
+    assert sources or not interpreted
+    assert ("the kernel is interpreted, not compiled" in done.stderr) == sources
+
+
 def test_same_predictions(tmp_path):
     (compiled, one), (interpreted, other) = (simulate(tmp_path, which) for which in (False, True))
     for report in (compiled, interpreted):

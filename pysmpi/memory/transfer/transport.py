@@ -43,6 +43,7 @@ class MemoryTransport(Transport):
         self.locate = locate
         self.rooms: dict[int, Room] = {}
         self.channels: dict[tuple[int, int], Channel] = {}
+        self._first: dict[int, int] = {}  # by the network's place: a slot that stands for all there
 
     def plan(self, source: int, destination: int, nbytes: int) -> Plan:
         """The plan of a message of `nbytes` between two slots."""
@@ -61,6 +62,12 @@ class MemoryTransport(Transport):
                 self.room(one.host), source, destination, one.core, other.core
             )
         return channel.plan(nbytes)
+
+    def place(self, slot: int) -> int:
+        """The slot itself in a described host, whose caches it uses; one for all in another."""
+        if described(self.places[slot].host):
+            return slot
+        return self._first.setdefault(self.network.place(slot), slot)
 
     def room(self, host: Host) -> Room:
         """The node that a described host is."""
