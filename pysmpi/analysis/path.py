@@ -22,6 +22,8 @@ TRANSFER: Final = "transfer"  # bytes at the speed of an idle network
 CONTENTION: Final = "contention"  # the further time, because messages share links
 SLEEP: Final = "sleep"  # sleeps, timers and files
 
+OUTSIDE: Final = "outside of calls"  # the place of a sleep
+
 CAUSES: Final = (COMPUTE, OVERHEAD, COMBINE, LATENCY, TRANSFER, CONTENTION, SLEEP)
 
 
@@ -90,7 +92,7 @@ class CriticalPath:
         """The lines of a piece."""
         record = self.graph.record
         if piece.cause != COMPUTE:
-            return "outside of calls" if piece.site == NONE else record.site(piece.site)
+            return OUTSIDE if piece.site == NONE else record.site(piece.site)
         return span(record.sites, piece.since, piece.site)
 
     def hops(self) -> int:

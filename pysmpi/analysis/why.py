@@ -23,6 +23,7 @@ from pysmpi.analysis.path import (
     COMPUTE,
     CONTENTION,
     LATENCY,
+    OUTSIDE,
     OVERHEAD,
     TRANSFER,
     CriticalPath,
@@ -131,7 +132,7 @@ class Analysis:
         for cause, place, part in self.path.by_place()[:8]:
             saved = self._saved(cause, place, part)
             found.append(
-                f"  {part / seconds:6.1%}  {cause} in {place}"
+                f"  {part / seconds:6.1%}  {cause} {place if place == OUTSIDE else f'in {place}'}"
                 + (f"; 10 % less of it saves {saved}" if saved else "")
             )
         pop = self.efficiencies
