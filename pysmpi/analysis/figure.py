@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Final
 
 from pysmpi.analysis.why import Analysis
@@ -15,6 +16,7 @@ COLOURS: Final = {
 }  # fmt: skip
 PATH: Final = "#d6225a"
 MOST_BARS: Final = 200_000
+MOST_HOPS: Final = 200  # of the critical path between ranks, to be drawn
 
 
 def write_figure(path: str, kind: str, analysis: Analysis) -> None:
@@ -51,9 +53,15 @@ def write_figure(path: str, kind: str, analysis: Analysis) -> None:
             axes.broken_barh(spans, (rank - 0.4, 0.8), facecolors=COLOURS[what], linewidth=0)
     xs: list[float] = []
     ys: list[float] = []
+    crowded = analysis.path.hops() > MOST_HOPS
     for piece in analysis.path.pieces:
+        other = piece.receiver if piece.receiver >= 0 else piece.rank
+        if crowded and other != piece.rank:
+            xs.append(nan)  # the lines of messages would cover all rows
+            ys.append(nan)
+            continue
         xs += [piece.begin / unit, piece.end / unit]
-        ys += [piece.rank, piece.receiver if piece.receiver >= 0 else piece.rank]
+        ys += [piece.rank, other]
     axes.plot(xs, ys, color=PATH, linewidth=1.4)
     axes.set_xlim(0.0, graph.seconds / unit)
     axes.set_ylim(record.ranks - 0.5, -0.5)
