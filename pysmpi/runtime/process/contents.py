@@ -15,11 +15,17 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
+import numpy
+
 from pysmpi.runtime.process.exchange import Exchange, State
+
+# Before numpy 2.0, and for print options before 2.2, numpy keeps its settings for the process.
+_NUMPY = "numpy.core" if numpy.__version__.startswith("1.") else "numpy._core"
 
 # Module -> paths of dictionaries, lists and sets in it; a star matches all members. A plus marks a
 # stack: each item holds a copy of what the item below it holds, and additions.
 CONTAINERS: dict[str, tuple[str, ...]] = {
+    f"{_NUMPY}.arrayprint": ("_format_options",),
     "matplotlib": ("rcParams", "colormaps._cmaps", "color_sequences._color_sequences"),
     "matplotlib._pylab_helpers": ("Gcf.figs",),
     "matplotlib.units": ("registry",),
@@ -222,6 +228,14 @@ def _watch_path(exchange: Exchange, imports: Any, module: ModuleType, path: str)
             imports.end_shared.append(contents.end_shared)
 
 
+def watch_numpy_errors(exchange: Exchange, module: Any) -> None:
+    """Give each rank its own treatment of floating-point errors (`numpy.seterr`)."""
+    if hasattr(module, "geterrobj"):
+        name, get, put = "numpy errors", module.geterrobj, module.seterrobj
+        # A copy: numpy changes the list that it gives.
+        exchange.facets[name] = ThreadSettings(exchange, name, lambda: list(get()), put)
+
+
 def watch_torch(exchange: Exchange, module: Any) -> None:
     """Give each rank its own modes, default type and random numbers of torch."""
     settings: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
@@ -245,6 +259,7 @@ def install(
             watch(exchange, imports, exchange.table[name])
         else:
             also(name, partial(watch, exchange, imports))
+    watch_numpy_errors(exchange, exchange.table.get(f"{_NUMPY}.umath"))
     if "torch" in exchange.shared:
         watch_torch(exchange, exchange.table["torch"])
     else:
