@@ -35,6 +35,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--reuse", action="store_true",
                         help="take what MPICH gave for the same program before; times then "
                         "are not comparable")  # fmt: skip
+    parser.add_argument("--resume", action="store_true",
+                        help="leave out entries that have a result of their version with times "
+                        "that can be compared; the quickest of the others come first")  # fmt: skip
     parser.add_argument("--freeze", action="append", default=[], metavar="ENVIRONMENT",
                         help="write the versions an environment has to versions/")  # fmt: skip
     parser.add_argument("--cache", type=Path, default=cache_folder(), metavar="DIR",
@@ -50,6 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
     except ListError as error:
         print(error, file=sys.stderr)
         return 2
+    everyone = len(chosen) == len(everything)
+    if given.resume:
+        chosen = remaining(chosen, results(given.cache))
     if given.list:
         for entry in chosen:
             print(f"{entry.package:24} {entry.version:12} {entry.field:16} {entry.environment:12} "
@@ -63,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     for name in given.freeze:
         environments.freeze(name)
-    if (given.docs or len(chosen) == len(everything)) and not given.install and not given.mpich:
+    if (given.docs or everyone) and not given.install and not given.mpich:
         page = table.page(everything, results(environments.folder))
         (CHECKOUT / "docs" / "packages.md").write_text(page, encoding="utf-8")
     for text in failures:
@@ -102,6 +108,29 @@ def choose(
             and all(member(entry, group) for group in groups)]  # fmt: skip
 
 
+def remaining(chosen: list[Entry], past: dict[str, Result]) -> list[Entry]:
+    """The entries without a result whose times can be compared, the quickest first.
+
+    Those that were never run come last, in the order of their time limits.
+    """
+
+    def done(entry: Entry) -> bool:
+        result = past.get(entry.package)
+        return (
+            result is not None
+            and result.version == entry.version
+            and not (result.invalid or result.reused or result.disturbed)
+            and table.failure(entry, result) is None
+        )
+
+    def cost(entry: Entry) -> tuple[bool, float]:
+        if entry.package in past:
+            return False, sum(past[entry.package].seconds)
+        return True, sum(run.timeout for run in entry.runs)
+
+    return sorted((entry for entry in chosen if not done(entry)), key=cost)
+
+
 def run(chosen: list[Entry], environments: Environments, given: argparse.Namespace) -> list[str]:
     """Install, run and print each entry; what failed, in words."""
     failures: list[str] = []
@@ -118,6 +147,7 @@ def run(chosen: list[Entry], environments: Environments, given: argparse.Namespa
         ready += [(entry, path) for entry in members]
     if given.install:
         return failures
+    ready.sort(key=lambda one: chosen.index(one[0]))
     print(f"{'package':24} {'version':12} {'':8} {'MPICH':>6} {'pysmpi':>6} ratio processor",
           flush=True)  # fmt: skip
     pairs: list[tuple[Entry, Result]] = []

@@ -12,7 +12,7 @@ import pytest
 
 from . import compare, table
 from .conftest import LEFT_OUT
-from .entries import Entry, ListError, entries
+from .entries import Entry, ListError, Run, entries
 from .environments import Environments, NoNetwork, cache_folder
 from .running import Result, _busy_with_others, run_entry
 
@@ -134,3 +134,26 @@ def test_what_others_do_is_noticed() -> None:
     other.wait()
     assert foreign > 0.4
     assert own >= -0.1 and (_busy_with_others() - before) < foreign
+
+
+def test_a_resumed_run_begins_with_what_is_quick_and_leaves_out_what_is_done() -> None:
+    from .__main__ import remaining
+
+    def entry(name: str, timeout: int = 300) -> Entry:
+        run = Run(code="1", timeout=timeout)
+        return Entry(name, "1", "f", "e", [run], "some", [])
+
+    def result(name: str, seconds: float, **more: bool) -> Result:
+        return Result(name, "1", True, "ok", "ok", (seconds, seconds), **more)
+
+    past = {
+        "done": result("done", 1.0),
+        "slow": result("slow", 9.0, disturbed=True),
+        "quick": result("quick", 2.0, reused=True),
+        "old": Result("old", "0", True, "ok", "ok", (5.0, 5.0)),
+    }
+    listed = [entry("new", 300), entry("slow"), entry("done"), entry("newer", 60), entry("quick"),
+              entry("old")]  # fmt: skip
+    assert [one.package for one in remaining(listed, past)] == [
+        "quick", "old", "slow", "newer", "new",
+    ]  # fmt: skip
