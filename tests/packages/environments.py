@@ -177,8 +177,10 @@ def _compiled() -> list[Path]:
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     modules = sorted((CHECKOUT / "pysmpi").rglob(f"*{suffix}"))
     for module in modules:
-        source = module.with_name(module.name.removesuffix(suffix) + ".py")
-        if not source.exists() or source.stat().st_mtime > module.stat().st_mtime:
+        stem = module.name.removesuffix(suffix)
+        sources = [module.with_name(stem + end) for end in (".py", ".c")]
+        times = [source.stat().st_mtime for source in sources if source.exists()]
+        if not times or max(times) > module.stat().st_mtime:
             return []
     return [*CHECKOUT.glob(f"pysmpi__mypyc{suffix}"), *modules] if modules else []
 
