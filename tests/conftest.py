@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,9 @@ from hypothesis import settings
 settings.register_profile("same", derandomize=True)
 settings.register_profile("random")
 settings.load_profile(os.environ.get("PYSMPI_HYPOTHESIS", "same"))
+
+# The real MPI to compare with is the one of this environment, whether or not it is activated.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 # A shell without job control lets background commands ignore some of these, and nohup the last;
 # programs inherit that.

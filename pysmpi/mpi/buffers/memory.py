@@ -24,6 +24,7 @@ from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Universe, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
+from pysmpi.mpi.internal_errors import touches_program
 
 if TYPE_CHECKING:
     from mpi4py.typing import Buffer
@@ -122,6 +123,7 @@ class buffer:
         return 1
 
     @mpi.local()
+    @touches_program
     def cast(self, format: str, shape: list[int] | tuple[int, ...] = ...) -> memoryview:  # type: ignore[assignment]
         """Cast to a `memoryview` with new format or shape."""
         self._check_accessible()

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from pysmpi.mpi.base import constants as c
-from pysmpi.mpi.base.exceptions import fail, integer, named, sequence
+from pysmpi.mpi.base.exceptions import cint, fail, integer, named, sequence
 from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.buffers.contiguous import FORMATS, contiguous
 from pysmpi.mpi.buffers.memory import is_bottom
@@ -322,6 +322,14 @@ def _check_counts(counts: Sequence[int]) -> None:
     for i, n in enumerate(counts):
         if n < 0:
             fail(c.ERR_COUNT, f"counts[{i}] is {n}")
+
+
+def object_size(size: object) -> int:
+    """The size (bytes) that a lower-case receive names in place of memory."""
+    nbytes = cint(size)
+    if nbytes < 0:
+        raise SystemError(f"{named(size)}negative size {nbytes}")
+    return nbytes
 
 
 def is_integral(obj: Any) -> bool:

@@ -28,7 +28,7 @@ from pysmpi.mpi.base.constants import (
     ERR_TRUNCATE,
     PROC_NULL,
 )
-from pysmpi.mpi.base.exceptions import cint, fail, named
+from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers import spellings
@@ -307,10 +307,7 @@ def object_buffer(buf: Any, source: Any) -> tuple[ObjectBuffer, int]:
     if buf is None or source == PROC_NULL:
         return ObjectBuffer(), UNLIMITED
     if spellings.is_integral(buf):
-        nbytes = cint(buf)
-        if nbytes < 0:
-            raise SystemError(f"{named(buf)}negative size {nbytes}")
-        return ObjectBuffer(), nbytes
+        return ObjectBuffer(), spellings.object_size(buf)
     return ObjectBuffer(buf), acquire(buf, writable=True).memory.nbytes
 
 
