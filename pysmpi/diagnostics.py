@@ -8,9 +8,9 @@ docstring; `docs/diagnostics.md` contains all of them.
 from __future__ import annotations
 
 import inspect
-from difflib import get_close_matches
 
 from pysmpi.errors import UsageError
+from pysmpi.text import did_you_mean
 
 
 class Diagnostic:
@@ -310,8 +310,7 @@ def find(code: str) -> type[Diagnostic]:
     """The problem with a code in upper or lower case; UsageError lists the codes."""
     found = DIAGNOSTICS.get(code.strip().upper())
     if found is None:
-        close = get_close_matches(code.upper(), DIAGNOSTICS, 1)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        hint = did_you_mean(code.upper(), DIAGNOSTICS)
         raise UsageError(
             f"no such diagnostic {code!r}, expected one of {', '.join(DIAGNOSTICS)}{hint}"
         )

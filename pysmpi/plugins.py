@@ -11,13 +11,13 @@ import os
 import pkgutil
 import sys
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from pysmpi.errors import PysmpiError, UsageError
 from pysmpi.loading import LazyLoad
+from pysmpi.text import did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -38,12 +38,6 @@ class Plugin(Protocol):
 
 
 P = TypeVar("P", bound=Plugin)
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """`did you mean NAME? ` if one of `known` is similar to `name`, else an empty text."""
-    close = get_close_matches(name, list(known), 1)
-    return f"did you mean {close[0]}? " if close else ""
 
 
 def entry_points(group: str) -> Iterable[EntryPoint]:
@@ -174,8 +168,8 @@ class Registry(Generic[P]):
         found = known.get(name)
         if found is None:
             place = where or f"{self.kind} {name}"
+            hint = did_you_mean(name, known) or ";"
             raise UsageError(
-                f"{place}: no such {self.kind}; {suggestion(name, known)}"
-                f"there are {', '.join(known)}"
+                f"{place}: no such {self.kind}{hint} there are {', '.join(known)}"
             )
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -28,6 +29,18 @@ def size(nbytes: float) -> str:
 def count(number: int, noun: str) -> str:
     """`1 rank`, `1,024 ranks`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """The one of `known` that is most similar to `name`, or an empty text."""
+    found = get_close_matches(name, list(known), 1)
+    return found[0] if found else ""
+
+
+def did_you_mean(name: str, known: Iterable[str], form: str = "{}") -> str:
+    """`; did you mean NAME?` if one of `known` is similar to `name`, else an empty text."""
+    found = closest(name, known)
+    return f"; did you mean {form.format(found)}?" if found else ""
 
 
 def ranges(numbers: Iterable[int], limit: int = 6) -> str:

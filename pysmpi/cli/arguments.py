@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from pysmpi.errors import UsageError
-from pysmpi.plugins import suggestion
 from pysmpi.runtime.command_lines import is_python, split_program
+from pysmpi.text import closest
 
 # Options of launchers that control real processes, with their number of arguments.
 IGNORED = {
@@ -191,8 +191,8 @@ def _check_name(name: str, arity: Mapping[str, int]) -> None:
     if arity.get(letters[0]) or all(letter in arity for letter in letters):
         return  # a value follows its option, as in -n4, or these are flags
     names = {known.lstrip("-"): known for known in reversed(list(arity))}
-    hint = suggestion(name.lstrip("-"), names).removeprefix("did you mean ").rstrip("? ")
-    meant = f"; did you mean {names[hint]}?" if hint else ""
+    close = closest(name.lstrip("-"), names)
+    meant = f"; did you mean {names[close]}?" if close else ""
     raise UsageError(f"{name}: no such option{meant} (see pysmpi run --help)")
 
 

@@ -12,7 +12,7 @@ import click
 
 import pysmpi
 from pysmpi.errors import PysmpiError, PysmpiInternalError
-from pysmpi.text import shortened
+from pysmpi.text import did_you_mean, shortened
 
 # The module of each subcommand; it is imported when it is used.
 COMMANDS = {
@@ -53,10 +53,7 @@ class Commands(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            from difflib import get_close_matches
-
-            close = get_close_matches(name, COMMANDS, 1)
-            hint = f"; did you mean {close[0]}?" if close else ""
+            hint = did_you_mean(name, COMMANDS)
             if name.endswith(".py"):
                 hint = f"; did you mean pysmpi run {name}?"
             raise click.UsageError(

@@ -334,7 +334,6 @@ class System:
         self.lowest: Lowest = Lowest()
         self.order: int = 0
         self.stamp: int = 0
-        self.solutions: int = 0
         self.solved: int = 0  # bundles, over all solutions
 
     def pending(self) -> bool:
@@ -402,11 +401,6 @@ class System:
                     if constraint.demand <= constraint.capacity * (1.0 + SLACK):
                         constraint.cooling = True
                         self.cooling.append(constraint)
-
-    def rate_of(self, activity: Activity) -> float:
-        """The present rate of an activity, in units of work a second."""
-        bundle = activity.bundle
-        return activity.limit if bundle is None else bundle.rate
 
     def set_capacity(self, constraint: Constraint, capacity: float) -> None:
         """Change the capacity of a constraint."""
@@ -640,7 +634,6 @@ class System:
         others leave. Then other bundles that have lost the reason for their rates are added, until
         there are none: the rates are then the fair ones.
         """
-        self.solutions += 1
         self.stamp += 1
         bundles: list[Bundle] = []
         region: list[Constraint] = []

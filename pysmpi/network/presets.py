@@ -6,9 +6,9 @@ A model's own values apply unless the machine or the user gives others.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from pysmpi.errors import UsageError
+from pysmpi.text import did_you_mean
 
 NEUTRAL, SMPI = "neutral", "smpi"
 ETHERNET, INFINIBAND, SLINGSHOT = "ethernet", "infiniband", "slingshot"
@@ -119,8 +119,7 @@ def options(preset: Preset, loopback_latency: float) -> dict[str, str]:
 def find(name: str) -> Preset:
     """The preset of model hybrid called `name`; UsageError if there is none."""
     if name not in HYBRID:
-        close = get_close_matches(name.lower(), HYBRID, 1)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        hint = did_you_mean(name.lower(), HYBRID)
         raise UsageError(
             f"network/preset: expected one of {', '.join(HYBRID)}, got {name!r}{hint}"
         )

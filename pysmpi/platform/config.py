@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from pysmpi.errors import UsageError
@@ -18,6 +17,7 @@ from pysmpi.platform.numbers import read_count
 from pysmpi.platform.piecewise import Piecewise
 from pysmpi.platform.piecewise import parse as parse_segments
 from pysmpi.platform.units import MOST, parse_bandwidth, parse_size, parse_speed, parse_time
+from pysmpi.text import did_you_mean
 
 # Parsers: the text of an option to its value; a UsageError has the expected and the found value.
 
@@ -311,8 +311,8 @@ def canonical(name: str, where: str) -> str:
     family, _, rest = name.partition("/")
     if name in OPTIONS or name in WITHOUT_EFFECT or (family == "smpi" and rest in COLLECTIVES):
         return name
-    close = get_close_matches(name, [*OPTIONS, *ALIASES, *WITHOUT_EFFECT], 1)
-    hint = f"; did you mean {close[0]}?" if close else "; see pysmpi run --help-cfg"
+    hint = did_you_mean(name, [*OPTIONS, *ALIASES, *WITHOUT_EFFECT])
+    hint = hint or "; see pysmpi run --help-cfg"
     raise UsageError(f"{where}: unknown option {name!r}{hint}")
 
 

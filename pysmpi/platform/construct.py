@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.definition import (
@@ -27,6 +26,7 @@ from pysmpi.platform.profiles import OF_HOSTS
 from pysmpi.platform.units import parse_bandwidth, parse_time
 from pysmpi.platform.zones import LocalRoute, Zone, load_kinds
 from pysmpi.platform.zones.fat_tree import FatTreeShape
+from pysmpi.text import did_you_mean
 
 LOOPBACK = "__loopback__"
 # Defaults of network/loopback-bw (bytes/s) and network/loopback-lat (s, by preset): SimGrid's,
@@ -365,7 +365,7 @@ class _Construction:
         if point is None:
             raise UsageError(
                 f'{where}: expected a host, router or zone, got "{name}", which is none'
-                + _hint(name, self._points)
+                + did_you_mean(name, self._points, '"{}"')
             )
         return point
 
@@ -391,7 +391,7 @@ class _Construction:
             names = [*self._by_link_name, *self._splits]
             raise UsageError(
                 f'{where}: expected a link, got "{hop.link}", which is none'
-                + _hint(hop.link, names)
+                + did_you_mean(hop.link, names, '"{}"')
             )
         if direction:
             raise UsageError(
@@ -407,11 +407,6 @@ def _most(config: Mapping[str, str], what: str) -> int:
         return read_count(config[option]) if option in config else most
     except UsageError as error:
         raise UsageError(f"{option}: {error}") from None
-
-
-def _hint(name: str, names: Iterable[str]) -> str:
-    close = get_close_matches(name, list(names), 1)
-    return f'; did you mean "{close[0]}"?' if close else ""
 
 
 def _located(where: str, action: Callable[[], None]) -> None:

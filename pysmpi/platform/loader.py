@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 
 from pysmpi.errors import UsageError
@@ -12,6 +11,7 @@ from pysmpi.platform.construct import construct
 from pysmpi.platform.definition import PlatformDef
 from pysmpi.platform.model import Platform
 from pysmpi.platform.node_yaml import MACHINES
+from pysmpi.text import did_you_mean
 
 # The default machine.
 DEFAULT = "cluster"
@@ -44,8 +44,7 @@ def find(path_or_name: str | os.PathLike[str]) -> Path:
     names = shipped()
     if text in names:
         return MACHINES / f"{text}.yaml"
-    close = get_close_matches(text, names, 1)
-    hint = f'; did you mean "{close[0]}"?' if close else ""
+    hint = did_you_mean(text, names, '"{}"')
     raise UsageError(f'platform: expected a file or one of {", ".join(names)}, got "{text}"{hint}')
 
 

@@ -6,13 +6,12 @@ Units are seconds, bytes/s and flop/s throughout.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from pysmpi.errors import UsageError
 from pysmpi.platform.definition import PlatformDef
 from pysmpi.platform.points import Host, Link, NetPoint, Route, Router
 from pysmpi.platform.routing import resolve
 from pysmpi.platform.zones.base import Zone
+from pysmpi.text import did_you_mean
 
 __all__ = ["Host", "Link", "NetPoint", "Platform", "Route", "Router"]
 
@@ -65,8 +64,8 @@ class Platform:
         found = self._points.get(name)
         if isinstance(found, Host):
             return found
-        close = get_close_matches(name, [h.name for h in self.hosts], 1)
-        hint = f'; did you mean "{close[0]}"?' if close else f" among {len(self.hosts)}"
+        hint = did_you_mean(name, [h.name for h in self.hosts], '"{}"')
+        hint = hint or f" among {len(self.hosts)}"
         raise UsageError(f'{self.source}: there is no host "{name}"{hint}')
 
     def route(self, src: Host, dst: Host) -> Route:

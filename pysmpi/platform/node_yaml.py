@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,6 +19,7 @@ from pysmpi.platform.node_description import (
 from pysmpi.platform.nodes import Node, compose
 from pysmpi.platform.numbers import read_count
 from pysmpi.platform.units import parse_bandwidth, parse_size, parse_time
+from pysmpi.text import did_you_mean
 
 _T = TypeVar("_T")
 
@@ -259,8 +259,7 @@ def find_node(node: Node, known: Collection[str]) -> NodeDescription:
         if name in described:
             return described[name]
     names = [*known, *(path.stem for path in sorted(MACHINES.glob("*.yaml")) if _describes(path))]
-    close = get_close_matches(name, names, 1)
-    hint = f'; did you mean "{close[0]}"?' if close else ""
+    hint = did_you_mean(name, names, '"{}"')
     raise node.error(f'expected a node among {", ".join(names)}, got "{name}"{hint}')
 
 

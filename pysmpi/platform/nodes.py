@@ -9,13 +9,13 @@ the path and the value that was found instead. Scalars are used as written: YAML
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
 import yaml  # type: ignore[import-untyped]
 
 from pysmpi.errors import UsageError
+from pysmpi.text import did_you_mean
 
 _T = TypeVar("_T")
 
@@ -162,8 +162,7 @@ class Node:
         known = [*required, *optional]
         for key, value in found.items():
             if key not in known:
-                close = get_close_matches(key, known, 1)
-                hint = f'; did you mean "{close[0]}"?' if close else ""
+                hint = did_you_mean(key, known, '"{}"')
                 raise value.error(f'expected a key among {", ".join(known)}, got "{key}"{hint}')
         for key in required:
             if key not in found:

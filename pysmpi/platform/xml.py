@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
@@ -45,6 +44,7 @@ from pysmpi.platform.xml_elements import (
     UNSIMULATED_ROUTINGS,
 )
 from pysmpi.platform.zones import load_kinds
+from pysmpi.text import did_you_mean
 
 _T = TypeVar("_T")
 
@@ -459,8 +459,7 @@ class _Reader:
                 if value:
                     found[name] = value
             else:
-                close = get_close_matches(name, known.required + known.optional, 1)
-                hint = f'; did you mean "{close[0]}"?' if close else ""
+                hint = did_you_mean(name, known.required + known.optional, '"{}"')
                 legal = ", ".join(known.required + known.optional) or "none"
                 raise self._error(
                     element, f'expected an attribute among {legal}, got "{name}"{hint}'
@@ -489,8 +488,7 @@ class _Reader:
                 )
             if tag not in allowed:
                 legal = ", ".join(f"<{name}>" for name in allowed) or "nothing"
-                close = get_close_matches(tag, allowed, 1)
-                hint = f"; did you mean <{close[0]}>?" if close else ""
+                hint = did_you_mean(tag, allowed, "<{}>")
                 raise self._error(
                     child, f"expected inside <{element.tag}> only {legal}, got <{tag}>{hint}"
                 )

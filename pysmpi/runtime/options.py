@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from difflib import get_close_matches
 from operator import index
 from os import PathLike, fspath
 from reprlib import Repr
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from pysmpi.errors import UsageError
 from pysmpi.mappings import EXPECTED, is_mapping
+from pysmpi.text import did_you_mean
 
 if TYPE_CHECKING:
     from pysmpi.platform.model import Platform
@@ -339,8 +339,7 @@ def check_arguments(args: object) -> tuple[object, ...]:
 
 
 def _close(value: object, known: Iterable[str]) -> str:
-    found = get_close_matches(value, list(known), 1) if isinstance(value, str) else []
-    return f"; did you mean {found[0]}?" if found else ""
+    return did_you_mean(value, known) if isinstance(value, str) else ""
 
 
 def _wrong(place: str, value: object, expected: str, hint: str = "") -> UsageError:

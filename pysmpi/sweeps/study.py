@@ -15,6 +15,7 @@ from typing import Any
 from pysmpi.errors import UsageError
 from pysmpi.mappings import is_mapping
 from pysmpi.runtime.options import FIELDS, OUTPUTS, shown
+from pysmpi.text import did_you_mean
 
 # The axes of a study, with the column of each in the table. Later axes vary faster.
 AXES = {
@@ -204,8 +205,6 @@ def check_values(where: str, values: Sequence[Any]) -> None:
 
 def check_plot(where: str, plot: SweepPlot, study: SweepStudy) -> None:
     """Refuse columns of a picture that the table does not have."""
-    from difflib import get_close_matches
-
     axes = study.columns()
     known = [*axes, *FIGURES, *study.values]
     # A function's values are known once it has returned them.
@@ -216,8 +215,7 @@ def check_plot(where: str, plot: SweepPlot, study: SweepStudy) -> None:
     ):  # fmt: skip
         for name in names:
             if name not in among and not (free and key in "xy"):
-                close = get_close_matches(name, among, 1)
-                hint = f"; did you mean {close[0]}?" if close else ""
+                hint = did_you_mean(name, among)
                 raise UsageError(
                     f"{where}.{key}: expected a column among {', '.join(among)}, got {name!r}{hint}"
                 )

@@ -73,7 +73,7 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.runtime.steady": {"statistics": "only with --compute steady"},
     "pysmpi.sweeps.plots": {"matplotlib": _EXTRA},
     "pysmpi.cluster.client": {"distributed": _EXTRA},
-    "pysmpi.sweeps.study": {"cloudpickle": _EXTRA, "difflib": "only in errors"},
+    "pysmpi.sweeps.study": {"cloudpickle": _EXTRA},
     "pysmpi.sweeps.table": {"pyarrow": _EXTRA},
     "pysmpi.trace.archive": {"otf2": _EXTRA},
     "pysmpi.trace.formats": {

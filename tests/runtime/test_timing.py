@@ -46,8 +46,8 @@ def test_native_timing_scales_by_the_speeds():
     with NativeTiming(2e9) as timing:
         same, slow = timing.timer(0, 2e9), timing.timer(1, 1e9)
         for timer, factor in ((same, 1.0), (slow, 2.0), (timing.timer(2, None), 1.0)):
-            timer.start()
             begin = spent()
+            timer.start()
             burn(0.02)
             took = timer.stop()
             assert 0.02 * factor <= took <= (spent() - begin) * factor

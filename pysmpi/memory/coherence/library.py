@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from pysmpi.memory.coherence.protocol import (
 )
 from pysmpi.platform.nodes import Node, compose
 from pysmpi.plugins import Registry
+from pysmpi.text import closest
 
 TABLES = Path(__file__).parent / "tables"
 
@@ -84,8 +84,8 @@ def protocol(name: str | os.PathLike[str]) -> Protocol:
     by_lower = {known.name.lower(): known for known in PROTOCOLS}
     known = by_lower.get(text.lower())
     if known is None:
-        close = get_close_matches(text.lower(), by_lower, 1)
-        hint = f'; did you mean "{by_lower[close[0]].name}"?' if close else ""
+        close = closest(text.lower(), by_lower)
+        hint = f'; did you mean "{by_lower[close].name}"?' if close else ""
         raise UsageError(
             f'protocol: expected a table file or one of {", ".join(names())}, got "{text}"{hint}'
         )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.memory.primitives.operations import Program
+from pysmpi.text import did_you_mean
 
 _ROOM = "pysmpi.memory.primitives.programs"
 _SHIPPED = {
@@ -40,8 +40,7 @@ def program(name: str | os.PathLike[str], settings: Mapping[str, str] | None = N
         module, function = _SHIPPED[text]
         make = getattr(import_module(f"{_ROOM}.{module}"), function)
     else:
-        close = get_close_matches(text, _SHIPPED, 1)
-        hint = f'; did you mean "{close[0]}"?' if close else ""
+        hint = did_you_mean(text, _SHIPPED, '"{}"')
         raise UsageError(
             f"program: expected a file PROGRAM.py or one of {', '.join(_SHIPPED)}, got "
             f'"{text}"{hint}'

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from pysmpi.platform.loader import shipped as platforms_shipped
 from pysmpi.platform.node_description import NodeDescription
 from pysmpi.platform.nodes import Node, compose
 from pysmpi.platform.units import parse_size, parse_time
+from pysmpi.text import did_you_mean
 
 MACHINES = Path(__file__).parent / "machines"
 
@@ -153,8 +153,7 @@ def latencies(name: str | os.PathLike[str]) -> Latencies:
         return read_latencies(MACHINES / f"{text}.yaml")
     platforms = platforms_shipped()
     if text not in platforms:
-        close = get_close_matches(text, [*shipped(), *platforms], 1)
-        hint = f'; did you mean "{close[0]}"?' if close else ""
+        hint = did_you_mean(text, [*shipped(), *platforms], '"{}"')
         raise UsageError(
             f"latencies: expected a file, one of {', '.join(shipped())}, or a platform that "
             f'describes its nodes, got "{text}"{hint}'
