@@ -54,7 +54,7 @@ def wavefront(rank: int, sweeps: int) -> Iterator[str]:
 
 
 def exchanges(rank: int, iterations: int) -> Iterator[str]:
-    """What CG sends: sums over a row of the grid, and the exchange of a vector."""
+    """Send the messages of CG: sums over a row of the grid, and the exchange of a vector."""
     row, column = divmod(rank, SIDE)
     transposed = column * SIDE + row
     partners = [row * SIDE + (column ^ distance) for distance in (4, 2, 1)]

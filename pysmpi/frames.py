@@ -94,7 +94,7 @@ def call_site(frame: FrameType | None) -> CallSite | None:
 
 
 def _origin(file: str) -> int:
-    """Whose code a file has."""
+    """Return the origin of the code in a file."""
     if is_ours(file):
         origin = _OURS
     elif not is_library(file):

@@ -96,7 +96,7 @@ class Notes:
         self.left = time.perf_counter()
 
     def elapsed(self, date: float) -> list[list[Any]]:
-        """What the program has done up to a date, as operations; called at this date.
+        """Return the operations of the program up to a date; called at this date.
 
         While it did not wait, it computed for as long as it had a core: a busy computer takes the
         core from it. If it waited, the rest of the time passed.

@@ -1,4 +1,4 @@
-"""What numpy keeps for a process, and arrays in messages: with any numpy that pysmpi supports."""
+"""Prints the state that numpy keeps for a process, and sends arrays, with any supported numpy."""
 
 import copy
 import inspect
