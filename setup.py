@@ -16,11 +16,20 @@ ROOMS = [
     "pysmpi/kernel/*.py",
     "pysmpi/network/flows.py",
     "pysmpi/runtime/process/exchange.py",
+    "pysmpi/mpi/base/running.py",
+    "pysmpi/mpi/base/state.py",
+    "pysmpi/mpi/base/telling.py",
     "pysmpi/mpi/buffers/contiguous.py",
+    "pysmpi/mpi/groups/agreement.py",
     "pysmpi/mpi/point_to_point/envelopes.py",
+    "pysmpi/mpi/point_to_point/immediate.py",
+    "pysmpi/mpi/collective/contribution_arguments.py",
+    "pysmpi/mpi/collective/execution.py",
+    "pysmpi/mpi/collective/moving.py",
     "pysmpi/replay/executor.py",
     "pysmpi/trace/call_recorder.py",
     "pysmpi/trace/event_recorder.py",
+    "pysmpi/trace/json_text.py",
     *(
         f"pysmpi/memory/transfer/{name}.py"
         for name in (
@@ -36,6 +45,10 @@ ROOMS = [
         )
     ),
 ]
+
+# Only this library calls the compiled functions, so the compiler may inline them, and calls need no
+# table.
+FLAGS = ["-fvisibility=hidden", "-fno-semantic-interposition", "-fno-plt"]
 
 
 class OptionalBuild(build_ext):
@@ -65,6 +78,9 @@ def extensions():
         "--no-warn-unused-ignores",
     ]
     compiled = mypycify([*options, *sources], opt_level="3", debug_level="0", group_name="pysmpi")
+    if os.name == "posix":
+        for extension in compiled:
+            extension.extra_compile_args += FLAGS
     return [*compiled, folding]
 
 

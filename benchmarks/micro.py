@@ -18,13 +18,14 @@ from side_by_side import TOP, parser, run, table, write_json
 sys.path.insert(0, str(TOP))
 
 from pysmpi.kernel import engine as engine_module  # noqa: E402
+from pysmpi.kernel.activities import Activity, Constraint  # noqa: E402
 from pysmpi.kernel.engine import Engine  # noqa: E402
 from pysmpi.kernel.events import EventQueue  # noqa: E402
 from pysmpi.kernel.plan import Plan, Transport  # noqa: E402
 from pysmpi.kernel.process import Core, Process  # noqa: E402
 from pysmpi.kernel.requests import Context  # noqa: E402
 from pysmpi.kernel.schedule import Schedule  # noqa: E402
-from pysmpi.kernel.sharing import Activity, Constraint, System  # noqa: E402
+from pysmpi.kernel.sharing import System  # noqa: E402
 
 BANDWIDTH, LATENCY = 125e6, 24e-6
 

@@ -22,8 +22,9 @@ from side_by_side import TOP, parser, run, table, write_json
 
 sys.path.insert(0, str(TOP))
 
+from pysmpi.kernel.activities import Activity, Constraint  # noqa: E402
 from pysmpi.kernel.events import EventQueue  # noqa: E402
-from pysmpi.kernel.sharing import Activity, Constraint, System  # noqa: E402
+from pysmpi.kernel.sharing import System  # noqa: E402
 
 BANDWIDTH = 125e6
 WEIGHTS = [1.0, 1.0, 0.05, 0.05]
@@ -76,7 +77,7 @@ def measure(pairs: list[tuple[int, int]], spread: float) -> tuple[float, float, 
     system.share()
     whole = (time.process_time() - start) / len(pairs)
     places = [draw.randrange(len(pairs)) for _ in range(CHANGES)]
-    before = system.solved
+    before = system.solver.solved
     start = time.process_time()
     for i in places:
         system.remove(flows[i])
@@ -85,7 +86,7 @@ def measure(pairs: list[tuple[int, int]], spread: float) -> tuple[float, float, 
         system.share()
     changing = (time.process_time() - start) / (2 * CHANGES)
     gc.unfreeze()
-    return changing, (system.solved - before) / (2 * CHANGES), whole
+    return changing, (system.solver.solved - before) / (2 * CHANGES), whole
 
 
 def main() -> int:

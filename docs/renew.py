@@ -29,7 +29,7 @@ def report_table(*path: str) -> str:
 
     import pysmpi
 
-    home = Path(pysmpi.__file__).parent / "runtime" / "report.schema.json"
+    home = Path(pysmpi.__file__).parent / "runtime" / "reports" / "report.schema.json"
     part = json.loads(home.read_text(encoding="utf-8"))
     for name in path:
         part = part[name]

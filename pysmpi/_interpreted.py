@@ -1,13 +1,12 @@
 """Runs the compiled rooms from their sources, so that both forms can be tested in one install."""
 
-from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder, SourceFileLoader
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 
-class SourceFinder(MetaPathFinder):
+class SourceFinder:  # without importlib.abc, which loads modules that a run does not need
     """Finds the `.py` file of a pysmpi module that also has an extension module."""
 
     def find_spec(self, fullname: Any, path: Any = None, target: Any = None) -> Any:
@@ -25,5 +24,5 @@ class SourceFinder(MetaPathFinder):
 
 
 def prefer_source(meta_path: list[Any]) -> None:
-    """Put the finder before Python's own."""
-    meta_path.insert(0, SourceFinder())
+    """Put the finder before the one that looks in folders."""
+    meta_path.insert(meta_path.index(PathFinder), SourceFinder())

@@ -17,10 +17,8 @@ from pysmpi.errors import UsageError
 from pysmpi.mpi.base import ranks
 from pysmpi.output import OutputFile
 from pysmpi.runtime import collection
-from pysmpi.runtime.exit_status import MPI_ERROR, USAGE
-from pysmpi.runtime.findings import Finding
 from pysmpi.runtime.job import Job
-from pysmpi.runtime.loader import FunctionProgram, RankProgram, find_program
+from pysmpi.runtime.loading.loader import FunctionProgram, RankProgram, find_program
 from pysmpi.runtime.options import (
     FIELDS,
     OnDeadlock,
@@ -33,7 +31,9 @@ from pysmpi.runtime.options import (
     shown,
 )
 from pysmpi.runtime.options import check as checked
-from pysmpi.runtime.result import ProgramError, Result, write_report
+from pysmpi.runtime.reports.exit_status import MPI_ERROR, USAGE
+from pysmpi.runtime.reports.findings import Finding
+from pysmpi.runtime.reports.result import ProgramError, Result, write_report
 from pysmpi.runtime.spawning import Segment
 
 if TYPE_CHECKING:

@@ -14,10 +14,11 @@ class LazyLoad:
     def __init__(self, load: Callable[[], object]) -> None:
         self._load = load
         self._lock = threading.RLock()
-        self._begun = self._done = False
+        self._begun = False
+        self.done = False
 
     def __call__(self) -> None:
-        if self._done:
+        if self.done:
             return
         with self._lock:
             if self._begun:
@@ -28,4 +29,4 @@ class LazyLoad:
             except BaseException:
                 self._begun = False
                 raise
-            self._done = True
+            self.done = True

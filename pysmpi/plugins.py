@@ -144,7 +144,8 @@ class Registry(Generic[P]):
 
     def known(self) -> dict[str, P]:
         """All of them by name."""
-        self._load()
+        if not self._load.done:
+            self._load()
         return self._known
 
     def names(self) -> list[str]:

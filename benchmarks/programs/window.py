@@ -19,9 +19,10 @@ def main():
         requests = [comm.Irecv(buffer, before, 0) for buffer in received]
         requests += [comm.Isend(out, following, 0) for _ in range(depth)]
         MPI.Request.Waitall(requests)
-    slowest = comm.reduce(MPI.Wtime() - start, op=MPI.MAX, root=0)
+    taken, slowest = np.array([MPI.Wtime() - start]), np.zeros(1)
+    comm.Reduce(taken, slowest, op=MPI.MAX, root=0)
     if rank == 0:
-        print(f"simulated {slowest:.9g}")
+        print(f"simulated {slowest[0]:.9g}")
 
 
 main()

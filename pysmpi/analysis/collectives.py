@@ -15,7 +15,7 @@ from typing import Any, Final
 from pysmpi.errors import UsageError
 from pysmpi.replay import Replay
 from pysmpi.trace.activity import RunActivity, SiteCollective
-from pysmpi.trace.conversion import machine_options
+from pysmpi.trace.recorded_machine import machine_options
 
 # Numbers of datatypes of time-independent traces, by their bytes.
 _TYPES: Final = {8: 0, 4: 1, 2: 3, 16: 14, 1: 6}

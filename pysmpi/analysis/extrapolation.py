@@ -94,7 +94,7 @@ class Extrapolation:
         factor = self.laws[cause].at(self.ranks)
         return f"{factor:.2f} x {self.prices[cause]:.3g} s, its schedules on {self.ranks} ranks"
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """The prediction as plain data."""
         return {
             "ranks": self.ranks,

@@ -17,7 +17,7 @@ import numpy as np
 
 from pysmpi.trace import events
 from pysmpi.trace.activity import RunActivity, activity_of, contradiction, read_activity
-from pysmpi.trace.events import Floats
+from pysmpi.trace.columns import Floats
 from pysmpi.trace.model import Recording
 
 NONE: Final = -1
@@ -115,6 +115,7 @@ class EventGraph:
         inside: dict[int, int] = {}
         latest: dict[int, int] = {}
         waiting: dict[int, int] = {}
+        arrived = NONE  # the latest arrival
         for i, process in enumerate(self.process):
             what = kind[i]
             if what == events.AWAITED:
@@ -155,10 +156,13 @@ class EventGraph:
             elif what == events.DEPART:
                 self.departs[a[i]] = i
                 binding[i] = self._poster(a[i])
+                # A value that an access returns leaves when the access has arrived.
+                if binding[i] == NONE and arrived != NONE and date[arrived] == date[i]:
+                    binding[i] = arrived
                 if binding[i] != NONE:
                     date[i] = date[binding[i]]
             elif what == events.ARRIVE:
-                self.arrives[a[i]] = i
+                self.arrives[a[i]] = arrived = i
                 binding[i] = self.departs[a[i]]
             elif what == events.COMPLETE:
                 self.completes[a[i]] = i
@@ -284,7 +288,10 @@ class EventGraph:
                 awaited[process[i]].append(a[i])
             elif what == events.DEPART:
                 message = a[i]
-                start = new[self.sends[message]] if message in self.sends else 0.0
+                if message in self.sends:
+                    start = new[self.sends[message]]
+                else:
+                    start = new[binding[i]] if binding[i] != NONE else 0.0
                 receive = self.receives.get(self.receive_of.get(message, NONE), NONE)
                 eager = self.modes.get(message, 0) & events.EAGER
                 if receive != NONE and receive < i and not eager:

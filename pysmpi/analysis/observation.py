@@ -11,7 +11,7 @@ from pysmpi.analysis.page import write_page
 from pysmpi.analysis.why import Analysis, analyse
 from pysmpi.output import OutputFile
 from pysmpi.runtime.job import Job
-from pysmpi.runtime.result import Result
+from pysmpi.runtime.reports.result import Result
 from pysmpi.trace.model import Recording
 from pysmpi.trace.recorder import Recorder, attached
 

@@ -74,7 +74,7 @@ def _ticks(dates: NDArray[np.float64], seconds: float) -> NDArray[np.float64]:
     return np.clip(np.rint(dates * scale), 0, 2**32 - 1)
 
 
-def page_data(name: str, analysis: Analysis) -> dict[str, Any]:
+def page_data(name: str, analysis: Analysis) -> dict[str, object]:
     """The data of a run, as the script of the page reads it."""
     graph = analysis.graph
     record = graph.record
@@ -102,7 +102,7 @@ def page_data(name: str, analysis: Analysis) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _calls(graph: EventGraph, seconds: float) -> dict[str, Any]:
+def _calls(graph: EventGraph, seconds: float) -> dict[str, object]:
     """The calls of main threads, by rank and time."""
     kind, process = np.array(graph.kind), np.array(graph.process)
     main = np.zeros(max(graph.rank_of, default=0) + 1, bool)
@@ -130,7 +130,7 @@ def _calls(graph: EventGraph, seconds: float) -> dict[str, Any]:
     }
 
 
-def _waits(graph: EventGraph, seconds: float) -> dict[str, Any]:
+def _waits(graph: EventGraph, seconds: float) -> dict[str, object]:
     found = [
         (graph.rank_of[wait.process], wait.begin, wait.end, wait.rank)
         for wait in graph.waits
@@ -145,7 +145,7 @@ def _waits(graph: EventGraph, seconds: float) -> dict[str, Any]:
     }
 
 
-def _messages(graph: EventGraph, seconds: float) -> dict[str, Any]:
+def _messages(graph: EventGraph, seconds: float) -> dict[str, object]:
     table = graph.record.messages
     date = graph.date
     rows = [
@@ -164,7 +164,7 @@ def _messages(graph: EventGraph, seconds: float) -> dict[str, Any]:
     }
 
 
-def _path(analysis: Analysis, seconds: float) -> dict[str, Any]:
+def _path(analysis: Analysis, seconds: float) -> dict[str, object]:
     pieces = analysis.path.pieces
     numbers = {cause: number for number, cause in enumerate(CAUSES)}
     table = np.array(
@@ -180,7 +180,7 @@ def _path(analysis: Analysis, seconds: float) -> dict[str, Any]:
     }
 
 
-def _links(graph: EventGraph, seconds: float) -> list[dict[str, Any]]:
+def _links(graph: EventGraph, seconds: float) -> list[dict[str, object]]:
     """The use of the busiest links over time: the share of their bandwidth in each bin."""
     record = graph.record
     if seconds <= 0.0:
@@ -228,7 +228,7 @@ def _carried(flows: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[
     return total
 
 
-def _matrix(record: RunActivity) -> dict[str, Any]:
+def _matrix(record: RunActivity) -> dict[str, object]:
     """Bytes and messages from (rows) and to (columns) blocks of ranks."""
     ranks = max(record.ranks, 1)
     block = -(-ranks // MOST_BLOCKS)

@@ -163,7 +163,7 @@ def platform_text(result: Fit, name: str, description: str, sources: Sequence[st
     """The platform file of two hosts with the measured values."""
     import yaml  # type: ignore[import-untyped]
 
-    cluster: dict[str, Any] = {
+    cluster: dict[str, object] = {
         "name": name,
         "hosts": f"{name}-[0-1]",
         "network": {

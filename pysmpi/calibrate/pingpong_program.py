@@ -14,7 +14,6 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -89,7 +88,7 @@ def main() -> None:
         os.sched_setaffinity(0, {int(pinned.split(",")[comm.rank])})
     output, pool_bytes, patterns, operations, *sizes = sys.argv[1:]
     pools = [np.ones(int(pool_bytes), "u1") for _ in range(2)]
-    found: list[list[Any]] = []
+    found: list[list[object]] = []
     for nbytes in map(int, sizes):
         for pattern in patterns.split(","):
             fresh_send, fresh_receive = PATTERNS[pattern]

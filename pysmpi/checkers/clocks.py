@@ -124,12 +124,12 @@ class Clocks:
         self.starts: dict[int, list[KernelRequest]] = {}  # by id of the call
         self.awaited: dict[int, list[Any]] = {}
         self.inside: dict[int, tuple[CallGroup, int]] = {}
-        self.counts: dict[tuple[Any, int], int] = {}
-        self.meetings: dict[tuple[Any, int], ClockMeeting] = {}
+        self.counts: dict[tuple[object, int], int] = {}
+        self.meetings: dict[tuple[object, int], ClockMeeting] = {}
         self.begun: dict[int, tuple[CallGroup, int, MpiCall]] = {}  # by id of an operation
-        self.locks: dict[tuple[Any, int], tuple[Clock, Clock]] = {}  # exclusive, any
-        self.held: dict[tuple[Any, int, int], bool] = {}
-        self.signals: dict[tuple[Any, str, int, int], list[Stamp]] = {}
+        self.locks: dict[tuple[object, int], tuple[Clock, Clock]] = {}  # exclusive, any
+        self.held: dict[tuple[object, int, int], bool] = {}
+        self.signals: dict[tuple[object, str, int, int], list[Stamp]] = {}
 
     def now(self, pid: int) -> Clock:
         """The clock of a rank."""
@@ -165,7 +165,7 @@ class Clocks:
         if isinstance(call.values[0] if call.values else None, Win):
             self._synchronize(call)
 
-    def call_returned(self, call: MpiCall, result: Any) -> None:
+    def call_returned(self, call: MpiCall, result: object) -> None:
         """Learn from the requests that are complete."""
         pid = call.rank.pid
         clock = self.now(pid)
@@ -318,7 +318,7 @@ class Clocks:
                     if known is not None:
                         clock.learn((known[1] if exclusive else known[0]).stamp())
 
-    def _take(self, key: tuple[Any, str, int, int], clock: Clock) -> None:
+    def _take(self, key: tuple[object, str, int, int], clock: Clock) -> None:
         waiting = self.signals.get(key)
         if waiting:
             clock.learn(waiting.pop(0))

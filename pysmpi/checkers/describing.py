@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
 from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.ranks import Rank
@@ -11,8 +9,8 @@ from pysmpi.mpi.calls import MpiCall, Role
 from pysmpi.mpi.communicators.comm import Comm
 from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.operators.operators import Op
-from pysmpi.runtime.findings import Place
-from pysmpi.runtime.waiting import name_comm
+from pysmpi.runtime.reports.findings import Place
+from pysmpi.runtime.reports.waiting import name_comm
 
 _SHOWN = (Role.PEER, Role.TAG, Role.ROOT)
 _NAMES = {
@@ -49,7 +47,7 @@ def op_name(op: object) -> str:
     return impl.name if impl.predefined else "a user's operator"
 
 
-def communicator_handle(call: MpiCall) -> Any:
+def communicator_handle(call: MpiCall) -> object:
     """The communicator of a call: its own handle, or an argument; None if there is none."""
     for value in call.having(Role.COMMUNICATOR).values():
         if isinstance(value, Comm):

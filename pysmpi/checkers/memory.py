@@ -133,7 +133,7 @@ class MemoryWatch:
     """The watched memory of all ranks."""
 
     def __init__(self) -> None:
-        self.watched: dict[int, dict[Any, Watched]] = {}  # by pid, by key
+        self.watched: dict[int, dict[object, Watched]] = {}  # by pid, by key
         self.tracing: set[int] = set()
         # Whether a code is the program's, by its identity: its hash takes long. The codes are kept.
         self._program: dict[int, tuple[CodeType, bool]] = {}
@@ -188,7 +188,7 @@ class MemoryWatch:
             return None
         return self._line if self._is_program(frame) else None
 
-    def _line(self, frame: FrameType, event: str, argument: object) -> Any:
+    def _line(self, frame: FrameType, event: str, argument: object) -> object:
         if event == "line":
             rank = current()
             watched = self.watched.get(rank.pid)
@@ -204,7 +204,7 @@ class MemoryWatch:
     def _compare(
         self,
         rank: Rank,
-        watched: dict[Any, Watched],
+        watched: dict[object, Watched],
         writes: bool,
         memory: object,
         frame: FrameType,

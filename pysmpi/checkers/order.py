@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pysmpi.checkers.describing import communicator_handle, communicator_of
 from pysmpi.mpi.calls import CallKind, MpiCall
@@ -31,7 +31,7 @@ _FILE = frozenset(
 class CallGroup(NamedTuple):
     """The processes of a collective call: calls with one `key` match in their order."""
 
-    key: Any
+    key: object
     pids: tuple[int, ...]
     communicator: Communicator
     noun: str  # of the object, if it is no communicator

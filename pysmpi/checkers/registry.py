@@ -11,7 +11,7 @@ from pysmpi.checkers.memory import MemoryWatch
 from pysmpi.kernel.requests import AbstractProcess, KernelRequest
 from pysmpi.mpi.calls import MpiCall
 from pysmpi.plugins import Registry
-from pysmpi.runtime.findings import Finding
+from pysmpi.runtime.reports.findings import Finding
 from pysmpi.runtime.simulation import Simulation
 
 

@@ -15,13 +15,13 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import CallKind, MpiCall, Procedure
 from pysmpi.mpi.point_to_point.polling import MOST
 from pysmpi.mpi.point_to_point.requests import Request
-from pysmpi.runtime.exit_status import MPI_ERROR
-from pysmpi.runtime.findings import Finding, joined, report
+from pysmpi.runtime.reports.exit_status import MPI_ERROR
+from pysmpi.runtime.reports.findings import Finding, joined, report
 from pysmpi.runtime.simulation import RankState, Simulation
 
 if TYPE_CHECKING:
     from pysmpi.runtime.job import Job
-    from pysmpi.runtime.result import Result
+    from pysmpi.runtime.reports.result import Result
 
 
 # Local questions that return objects.
@@ -50,7 +50,7 @@ class CheckSession:
         self.simulation: Simulation | None = None
         self.starts: dict[KernelRequest, MpiCall] = {}
         self._calls: dict[AbstractProcess, MpiCall] = {}
-        self._prepared: dict[int, tuple[Any, MpiCall]] = {}  # persistent operations, by id
+        self._prepared: dict[int, tuple[object, MpiCall]] = {}  # persistent operations, by id
         self.memory = MemoryWatch()
         self.clocks = Clocks(self)
         timed = any(one.needs_clocks for one in self.checkers)
@@ -60,7 +60,7 @@ class CheckSession:
         self._failed = self._methods("call_failed")
         self._open: set[int] = set()
 
-    def _methods(self, name: str) -> list[Callable[..., Any]]:
+    def _methods(self, name: str) -> list[Callable[..., object]]:
         return [getattr(one, name) for one in self.listeners if hasattr(one, name)]
 
     def start(self, simulation: Simulation) -> None:
@@ -144,7 +144,7 @@ class CheckSession:
         if operation is not None and call.name.endswith("_init"):
             self._prepared[id(operation)] = operation, call
         request = getattr(operation, "request", None)
-        if request is not None and not request.done and hasattr(operation, "part"):
+        if request is not None and not request.done and hasattr(operation, "contribution"):
             if len(self.starts) > _MANY:
                 self.starts = {one: made for one, made in self.starts.items() if not one.done}
             self.starts[request] = call
@@ -170,7 +170,7 @@ class CheckSession:
         starts = procedure.name in ("Start", "Startall")
         silent = procedure.kind is CallKind.LOCAL and procedure.name.startswith("Get_")
 
-        def observed(*values: Any, **named: Any) -> Any:
+        def observed(*values: Any, **named: Any) -> object:
             rank = current()
             if rank.universe is not universe or engine.stopped:
                 return function(*values, **named)

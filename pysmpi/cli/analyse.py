@@ -31,7 +31,7 @@ def command(
     trace: str, compute: str | None, latency: str | None, transfer: str | None,
     overhead: str | None, ranks: tuple[str, ...], links: tuple[str, ...], target: str | None,
 ) -> int:
-    """Say why a recorded run takes as long as it does: its critical path and efficiencies.
+    """Explain the time of a recorded run: its critical path and efficiencies.
 
     TRACE is a recording (pysmpi run --trace FILE.jsonl, pysmpi replay --trace, pysmpi.record). A
     factor predicts the run with other costs: 0.9 is 10 % less, 0 is nothing.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from pysmpi.errors import UsageError
-from pysmpi.runtime.command_lines import is_python, split_program
+from pysmpi.runtime.loading.command_lines import is_python, split_program
 from pysmpi.text import closest
 
 # Options of launchers that control real processes, with their number of arguments.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -41,9 +41,9 @@ def command(
 ) -> None:  # fmt: skip
     """Measure throughputs and line latencies of this computer's caches and memory.
 
-    Without -o the platform file goes to standard output. Takes some 10 s, with --check a minute or
-    two; the less else is running the better. Lower quartiles are taken, and the spread is written
-    beside them.
+    Without -o the platform file goes to standard output. The command takes some 10 s, or a minute
+    or two with --check. Run nothing else at the same time. The values are lower quartiles; the file
+    also has their spread.
     """
     from pysmpi.calibrate import curves
     from pysmpi.calibrate.pingpong import mpiexec
@@ -88,7 +88,7 @@ def _calibrate(
     from pysmpi.calibrate.fragment import fragment
     from pysmpi.calibrate.library import explain
     from pysmpi.calibrate.memory import Probe
-    from pysmpi.runtime.host_speed import measure_host_speed
+    from pysmpi.runtime.virtual_time.host_speed import measure_host_speed
 
     speed = measure_host_speed()
     cpus = topology.cpus[0], topology.distances[0].cpu
@@ -160,7 +160,7 @@ def _report(comparison: Comparison, as_json: bool) -> None:
     from pysmpi.calibrate.pingpong import OPERATIONS, PATTERNS
 
     if as_json:
-        cases: list[dict[str, Any]] = [
+        cases: list[dict[str, object]] = [
             {"pattern": case[0], "operation": case[1], "bytes": case[2],
              "real_seconds": comparison.real[case],
              "predicted_seconds": comparison.predicted[case]}

@@ -31,11 +31,11 @@ NOISY = 0.1  # relative deviation of repeats above which a fit is not reliable
 @click.option("--max-size", metavar="SIZE", default="4MiB", show_default=True,
               help="Largest message.")
 @click.option("--sizes", metavar="N", type=click.IntRange(10, 2000), default=80,
-              show_default=True, help="How many sizes are drawn at random.")
+              show_default=True, help="Number of random sizes.")
 @click.option("--repeats", metavar="N", type=click.IntRange(1, 1000), default=9,
-              show_default=True, help="How often each is measured.")
+              show_default=True, help="Number of measurements of each size.")
 @click.option("--seed", metavar="K", type=int, default=1, show_default=True,
-              help="Draws other sizes, in another order.")
+              help="Seed of the sizes and of their order.")
 @click.option("--time-limit", metavar="SECONDS", type=click.FloatRange(min=0), default=300.0,
               show_default=True, help="After this time, measure nothing again.")
 @click.option("--json", "as_json", is_flag=True, help="Print the fit and its error as JSON.")
@@ -50,10 +50,10 @@ def command(
     \b
         mpiexec -n 2 --hosts a,b pysmpi calibrate network -o cluster.yaml
 
-    Sends, non-blocking sends, receives, ping-pongs and exchanges are measured at sizes drawn at
-    random, in random order. A fifth of the sizes is held out: the error of the fit is that of
-    predicting them. Two ranks of one computer are kept on a core each. With matplotlib, FILE.png
-    shows the fit against the data.
+    The command measures sends, non-blocking sends, receives, ping-pongs and exchanges of random
+    sizes in random order. A fifth of the sizes is not used for the fit; the error of the fit is the
+    error of predicting these sizes. Two ranks of one computer are kept on a core each. With
+    matplotlib, FILE.png shows the fit and the data.
     """
     from pysmpi.platform.units import parse_size
 

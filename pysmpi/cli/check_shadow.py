@@ -12,9 +12,9 @@ import click
 from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
-    from pysmpi.runtime.loader import RankProgram
+    from pysmpi.runtime.loading.loader import RankProgram
     from pysmpi.runtime.options import Options
-    from pysmpi.runtime.result import Result
+    from pysmpi.runtime.reports.result import Result
     from pysmpi.trace.comparison import Sequences
 
 # With these options a program runs in full; its annotations of arrays have no effect either.
@@ -44,8 +44,8 @@ def check(
     `program` finds the program anew.
     """
     from pysmpi.output import OutputFile
-    from pysmpi.runtime.result import write_report
-    from pysmpi.runtime.timing import MEASURED
+    from pysmpi.runtime.reports.result import write_report
+    from pysmpi.runtime.virtual_time.timing import MEASURED
     from pysmpi.trace.comparison import compare
 
     if options.trace is not None or options.record_compute is not None:

@@ -17,7 +17,7 @@ class Coherence(Subcommands):
         ),
         "check": (
             "pysmpi.cli.coherence_protocols:check",
-            "Explore every state of a line: is a table safe?",
+            "Explore every state of a line, and say whether a table is safe.",
         ),
         "study": (
             "pysmpi.cli.coherence_study:study_command",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -48,9 +48,9 @@ def protocols(name: str | None, as_json: bool) -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def check(names: tuple[str, ...], caches: int, as_json: bool) -> int:
-    """Explore every state of a line: can two caches own it, or can a cache read an old value?
+    """Explore every state of a line, and report two owners and reads of an old value.
 
-    Without names, all protocols that ship are checked. The status is 1 if one is not safe.
+    Without names, all included protocols are checked. The status is 1 if one is not safe.
     """
     from pysmpi.memory.coherence import protocol, shipped
     from pysmpi.memory.coherence.safety import explore
@@ -123,7 +123,7 @@ def _show_table(found: Protocol) -> None:
     print_notes(found.sources, found.assumptions)
 
 
-def _table_json(found: Protocol) -> dict[str, Any]:
+def _table_json(found: Protocol) -> dict[str, object]:
     from dataclasses import asdict
 
     return {

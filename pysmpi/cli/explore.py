@@ -58,7 +58,7 @@ _OWN = (
 @click.option("--keep-going", is_flag=True, help="Do not stop at the first failure.")
 @click.option(
     "--reduction", type=click.Choice(["source", "sleep", "none"]), default="source",
-    show_default=True, help="How to leave out orders that only exchange independent events.",
+    show_default=True, help="Method that leaves out orders that only exchange independent events.",
 )
 @click.option(
     "--sends", type=click.Choice(["both", "buffered", "waiting"]), default="both",

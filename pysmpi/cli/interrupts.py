@@ -45,7 +45,7 @@ class Interrupts:
         if number != signal.SIGINT:
             self.report = f"ended by {signal.Signals(number).name}"
         if self.simulation is not None:
-            from pysmpi.runtime.whereabouts import whereabouts
+            from pysmpi.runtime.reports.whereabouts import whereabouts
 
             # Ending the run is more important than the position of the ranks.
             with contextlib.suppress(Exception):

@@ -21,7 +21,7 @@ COMMANDS = {
     "replay": ("pysmpi.cli.replay", "Predict the time of recorded runs on a machine."),
     "trace": ("pysmpi.cli.trace", "Convert recorded runs to other formats."),
     "view": ("pysmpi.cli.view", "Write a page that shows a recorded run, or compares two."),
-    "analyse": ("pysmpi.cli.analyse", "Say why a recorded run takes as long as it does."),
+    "analyse": ("pysmpi.cli.analyse", "Explain the time of a recorded run."),
     "extrapolate": (
         "pysmpi.cli.extrapolate", "Predict a larger run from records of smaller ones.",
     ),
@@ -122,10 +122,22 @@ def _open_streams() -> None:
         sys.stderr = open(os.devnull, "w")
 
 
+def _write_rest() -> None:
+    """Write what standard output still holds, while an error of it can be told."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stdout = None  # the reader has what it wanted, and the exit status stays
+    except ValueError:
+        pass  # the program has closed it
+
+
 def status_of(args: Sequence[str]) -> int:
     """Run the command line; return its exit status."""
     try:
         status = command.main(list(args), prog_name="pysmpi", standalone_mode=False)
+        _write_rest()
         return status if isinstance(status, int) else 0
     except click.exceptions.Exit as leave:
         return leave.exit_code
@@ -150,6 +162,8 @@ def status_of(args: Sequence[str]) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else "output: "
         complain(f"{where}{error.strerror or error}")
+        if not error.filename:
+            sys.stdout = None  # its text cannot be written at the exit either
         return USAGE
     except Exception as error:
         from pysmpi.runtime.program_errors import format_internal

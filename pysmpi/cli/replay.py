@@ -41,9 +41,6 @@ def command(
     file in which each line begins with its rank. The ranks of several traces share the machine.
     Without options of a machine, a recording is replayed on the one that it was made on.
     """  # fmt: skip
-    from pysmpi.analysis.graph import graph_of
-    from pysmpi.analysis.page import write_page
-    from pysmpi.analysis.why import analyse
     from pysmpi.output import OutputFile
     from pysmpi.platform.config import parse
     from pysmpi.platform.units import parse_speed, parse_time
@@ -88,8 +85,15 @@ def command(
             with file.writing():
                 result = replay.run(format)
             file.keep()
-        analysis = None if kept is None else analyse(graph_of(kept))
+        analysis = None
+        if kept is not None:
+            from pysmpi.analysis.graph import graph_of
+            from pysmpi.analysis.why import analyse
+
+            analysis = analyse(graph_of(kept))
         if page is not None and analysis is not None:
+            from pysmpi.analysis.page import write_page
+
             with page.writing():
                 write_page(page.path, [(traces[0], analysis)])
             page.keep()

@@ -16,15 +16,15 @@ import click
 from pysmpi.cli.arguments import CommandLine, pairs, segments, split, split_later
 from pysmpi.cli.run_options import with_options
 from pysmpi.errors import UsageError
-from pysmpi.runtime.command_lines import on_path
-from pysmpi.runtime.loader import find_program
+from pysmpi.runtime.loading.command_lines import on_path
+from pysmpi.runtime.loading.loader import find_program
 from pysmpi.runtime.options import FIELDS, OUTPUTS, Options, check, on_command_line
 
 if TYPE_CHECKING:
     from pysmpi.debugging.session import DebugSession
     from pysmpi.runtime.job import Job
-    from pysmpi.runtime.loader import RankProgram
-    from pysmpi.runtime.result import Result
+    from pysmpi.runtime.loading.loader import RankProgram
+    from pysmpi.runtime.reports.result import Result
     from pysmpi.runtime.spawning import Segment
 
 ERROR, USAGE = 1, 2
@@ -127,7 +127,7 @@ def command(
     again = shlex.join(["pysmpi", "run", *ctx.meta["words"]])
     meter = None
     if explain_speed:
-        from pysmpi.runtime.explain_speed import WallMeter
+        from pysmpi.runtime.reports.explain_speed import WallMeter
 
         meter = job.meter = WallMeter()
     status = _simulate(job, again, quiet, session)
@@ -194,8 +194,8 @@ def _simulate(job: Job, again: str, quiet: bool, session: DebugSession | None = 
     from pysmpi.api import run_job
     from pysmpi.cli.interrupts import Interrupts
     from pysmpi.cli.progress import Progress
-    from pysmpi.runtime import system
-    from pysmpi.runtime.tools import report_crashes
+    from pysmpi.runtime.process import system
+    from pysmpi.runtime.process.tools import report_crashes
 
     system.launched_from = _launched_from()
     progress: Progress | None = None

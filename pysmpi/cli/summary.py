@@ -9,7 +9,7 @@ from pysmpi.kernel import engine
 
 if TYPE_CHECKING:
     from pysmpi.runtime.figures import FoldingFigures, ShadowFigures, SteadyFigures
-    from pysmpi.runtime.result import Result
+    from pysmpi.runtime.reports.result import Result
 
 
 def interpreted() -> bool:
@@ -54,7 +54,7 @@ def summary(result: Result) -> str:
     if result.unreceived is not None:
         lines.append(f"warning: {result.unreceived}")
     if result.host_speed is not None:
-        from pysmpi.runtime.host_speed import doubt
+        from pysmpi.runtime.virtual_time.host_speed import doubt
 
         doubts = doubt()
         if doubts is not None:

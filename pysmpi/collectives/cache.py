@@ -8,6 +8,7 @@ from pysmpi.collectives.building import build
 from pysmpi.collectives.call import Call
 from pysmpi.kernel.schedule import Schedule
 
+SHORT = 32  # steps of a schedule with columns that other ranks are likely to have
 SCHEDULE = 16  # steps that take as much memory as a schedule without any
 
 
@@ -72,33 +73,53 @@ class ScheduleCache:
 
 
 class CachedCall:
-    """The schedules of one call, by rank."""
+    """The schedules of one call, by rank.
 
-    __slots__ = ("last", "ready", "schedules", "steps")
+    `columns` and `amounts` have short columns of these schedules, which ranks with the same place
+    in a tree have in common.
+    """
+
+    __slots__ = ("amounts", "columns", "last", "ready", "schedules", "steps")
 
     def __init__(self) -> None:
         """Begin without any."""
+        self.columns: dict[tuple[int, ...], list[int]] = {}
+        self.amounts: dict[tuple[float, ...], list[float]] = {}
         self.schedules: dict[int, Schedule] = {}
         self.ready: dict[int, frozenset[str]] = {}
         self.steps: int = 0
         self.last: Schedule | None = None
 
     def share(self, schedule: Schedule) -> None:
-        """Let equal columns of this schedule and the previous one be the same lists."""
+        """Let equal columns of the schedules be the same lists.
+
+        Long ones are only compared with those of the previous rank.
+        """
         last = self.last
         self.last = schedule
         if last is None:
             return
+        short = len(schedule) <= SHORT
+        columns = self.columns
         if schedule.codes == last.codes:
             schedule.codes = last.codes
+        elif short:
+            schedule.codes = columns.setdefault(tuple(schedule.codes), schedule.codes)
         if schedule.peers == last.peers:
             schedule.peers = last.peers
         if schedule.sizes == last.sizes:
             schedule.sizes = last.sizes
+        elif short:
+            schedule.sizes = columns.setdefault(tuple(schedule.sizes), schedule.sizes)
         if schedule.tags == last.tags:
             schedule.tags = last.tags
+        elif short:
+            schedule.tags = columns.setdefault(tuple(schedule.tags), schedule.tags)
         if schedule.amounts == last.amounts:
             schedule.amounts = last.amounts
+        elif short:
+            amounts = schedule.amounts
+            schedule.amounts = self.amounts.setdefault(tuple(amounts), amounts)
 
 
 _cache = ScheduleCache()
@@ -112,9 +133,8 @@ def schedule_for(call: Call, algorithm: str | None = None) -> Schedule:
     return _cache.get(call, algorithm)
 
 
-def schedule_with_ready(call: Call) -> tuple[Schedule, frozenset[str]]:
-    """`ScheduleCache.with_ready` of the cache of all runs."""
-    return _cache.with_ready(call)
+# Of the cache of all runs. No function of its own: its frame would be one more in each rank.
+schedule_with_ready = _cache.with_ready
 
 
 def forget() -> None:

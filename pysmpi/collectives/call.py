@@ -153,3 +153,27 @@ def fields_of(arguments: Mapping[str, object]) -> dict[str, Any]:
         name: tuple(value) if isinstance(value, list) else value
         for name, value in arguments.items()
     }
+
+
+def arguments_of(call: Call) -> dict[str, Any]:
+    """The arguments of a collective call that differ from their defaults, as plain data."""
+    found: dict[str, Any] = {"op": call.op}
+    if call.count:
+        found["count"] = call.count
+    if call.type_size != 1:
+        found["type_size"] = call.type_size
+    if call.root:
+        found["root"] = call.root
+    if call.send_counts is not None:
+        found["send_counts"] = call.send_counts
+    if call.recv_counts is not None:
+        found["recv_counts"] = call.recv_counts
+    if not call.commutative:
+        found["commutative"] = False
+    if call.in_place:
+        found["in_place"] = True
+    if call.sources:
+        found["sources"] = call.sources
+    if call.destinations:
+        found["destinations"] = call.destinations
+    return found

@@ -19,9 +19,9 @@ from pysmpi import text
 from pysmpi.frames import is_ours, shorten, suspended_frame, trace_stack
 from pysmpi.kernel.matching import ANY, mailboxes_of
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.runtime.deadlock import describe
+from pysmpi.runtime.reports.deadlock import describe
+from pysmpi.runtime.reports.waiting import WaitFinder
 from pysmpi.runtime.simulation import RankState, Simulation
-from pysmpi.runtime.waiting import WaitFinder
 
 _MOST_MESSAGES = 50  # lines of `queue`
 
@@ -37,7 +37,7 @@ class Prompt(pdb.Pdb):
         self,
         simulation: Simulation,
         here: Rank | None,
-        go_on: Callable[[Prompt], Any],
+        go_on: Callable[[Prompt], object],
         *,
         streams: tuple[Any, Any] = (None, None),
     ) -> None:

@@ -13,9 +13,9 @@ from pysmpi.debugging.prompt import Prompt
 from pysmpi.frames import program_frame, suspended_frame
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.calls import MpiCall
-from pysmpi.runtime.deadlock import find_deadlock
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.program_errors import format_error, strip
+from pysmpi.runtime.reports.deadlock import find_deadlock
 from pysmpi.runtime.simulation import Simulation
 
 
@@ -40,7 +40,7 @@ class DebugSession:
 
     def attach(self, job: Job) -> None:
         """Debug a job that has not begun."""
-        before: Callable[[Simulation], Any] | None = job.on_start
+        before: Callable[[Simulation], object] | None = job.on_start
 
         def start(simulation: Simulation) -> None:
             if before is not None:

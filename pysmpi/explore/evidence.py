@@ -28,9 +28,9 @@ from pysmpi.kernel.requests import KernelRequest, Receive, Transfer
 from pysmpi.mpi import calls
 from pysmpi.mpi.base.ranks import Universe
 from pysmpi.runtime import simulator
-from pysmpi.runtime.findings import Finding, OtherMatch
 from pysmpi.runtime.job import Job
-from pysmpi.runtime.result import Result
+from pysmpi.runtime.reports.findings import Finding, OtherMatch
+from pysmpi.runtime.reports.result import Result
 from pysmpi.runtime.simulation import Simulation
 
 # A rank has its own; installed before any run.

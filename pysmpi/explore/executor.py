@@ -29,7 +29,7 @@ from pysmpi.kernel.choices import Alternative, Control
 from pysmpi.kernel.engine import Engine
 from pysmpi.runtime import simulator
 from pysmpi.runtime.job import Job
-from pysmpi.runtime.result import Result
+from pysmpi.runtime.reports.result import Result
 from pysmpi.runtime.simulation import Simulation
 
 # A rank has its own; installed before any run.
@@ -57,7 +57,7 @@ class Decider(Protocol):
     def attach(self, control: Control) -> None:
         """The execution begins."""
 
-    def summary(self) -> Any:
+    def summary(self) -> object:
         """The record of the decider, for the parent."""
 
     def schedule(self) -> object:
@@ -143,7 +143,7 @@ class Executions(Protocol):
         """Wait for the end of an execution; return its tag and its outcome."""
         ...
 
-    def stop(self) -> list[Any]:
+    def stop(self) -> list[object]:
         """Give up all executions; return their tags."""
         ...
 
@@ -300,7 +300,7 @@ class Executor(LimitedExecutions):
                     child.killed = True
                     _kill(child.pid, signal.SIGKILL)
 
-    def _ended(self, child: _Child) -> tuple[Any, Trial]:
+    def _ended(self, child: _Child) -> tuple[object, Trial]:
         _close(child.end)
         _, status = _waitpid(child.pid, 0)
         self.done += 1
@@ -326,7 +326,7 @@ class Executor(LimitedExecutions):
         child.answer.close()
         return child.tag, execution
 
-    def stop(self) -> list[Any]:
+    def stop(self) -> list[object]:
         """Kill all executions; return their tags."""
         tags = [child.tag for child in self._running.values()]
         for child in self._running.values():

@@ -147,7 +147,7 @@ class Explorer:
         self.known = list(known)
         self.found = SearchResult()
         self.gone: list[str] = []  # known failures that did not occur
-        self._results: dict[Any, tuple[str, int, str]] = {}
+        self._results: dict[object, tuple[str, int, str]] = {}
         self._causes: dict[str, Trial] = {}
         self._begun = 0.0
         self._executor: Executions | None = None

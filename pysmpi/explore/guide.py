@@ -17,7 +17,7 @@ from pysmpi.kernel.choices import Alternative, Control
 from pysmpi.kernel.engine import Engine
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.options import Options
-from pysmpi.runtime.result import Result
+from pysmpi.runtime.reports.result import Result
 
 MOST_POLLS = 20_000  # failed tests in a row, of all ranks, that are a livelock without a clock
 

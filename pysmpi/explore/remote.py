@@ -111,7 +111,7 @@ class RemoteExecutor(LimitedExecutions):
         future.release()
         return self._running.pop(future), answer
 
-    def stop(self) -> list[Any]:
+    def stop(self) -> list[object]:
         """Give up all executions; return their tags."""
         tags = list(self._running.values())
         if self._running and not sys.is_finalizing():

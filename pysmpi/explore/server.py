@@ -15,7 +15,6 @@ import sys
 import traceback
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
-from typing import Any
 
 from pysmpi.errors import PysmpiError, UsageError
 from pysmpi.explore.executor import Executions, Executor
@@ -89,7 +88,7 @@ def serve(connection: Connection) -> None:
                 if prepared is not None:
                     prepared.close()
                 prepared = PreparedJob(job, timeout, connection)
-            answer: Any = None
+            answer: object = None
             try:
                 prepared.connection.send_bytes(decider)
                 if connection in wait([connection, prepared.connection]):

@@ -104,7 +104,7 @@ class SearchTree:
         """The next branch to explore."""
         return heapq.heappop(self._tasks)[2] if self._tasks else None
 
-    def dump(self) -> tuple[Any, ...]:
+    def dump(self) -> tuple[object, ...]:
         """The tree as data without references between nodes; `load` restores it."""
         numbers: dict[int, int] = {}
         rows: list[tuple[Any, ...]] = []

@@ -28,10 +28,10 @@ from pysmpi.platform.profiles import (
     ProfileDef,
     SpeedProfile,
 )
-from pysmpi.runtime.deadlock import group_waits, table
 from pysmpi.runtime.job import Job
+from pysmpi.runtime.reports.deadlock import group_waits, table
+from pysmpi.runtime.reports.waiting import WaitFinder
 from pysmpi.runtime.simulation import RankState, Simulation
-from pysmpi.runtime.waiting import WaitFinder
 
 # Models in which a message is a flow through the links of its route.
 FLOWS = ("hybrid", "fluid", "cm02", "lv08", "ib")
@@ -109,7 +109,7 @@ class Injection:
         for fault in self.faults:
             if isinstance(fault, Fault) and fault.kind == "link":
                 self._check_model(f"--fault {fault.text}")
-        before: Callable[[Simulation], Any] | None = job.on_ready
+        before: Callable[[Simulation], object] | None = job.on_ready
 
         def ready(simulation: Simulation) -> None:
             if before is not None:
@@ -188,7 +188,7 @@ class Injection:
         """Compute of a rank takes longer."""
         self._time(rank, partial(SlowTimer, factor=factor))
 
-    def _time(self, rank: Rank, wrap: Callable[[Any], Any]) -> None:
+    def _time(self, rank: Rank, wrap: Callable[[object], object]) -> None:
         """Wrap the timer of a rank; also of one that has not begun."""
         if rank.timer is not None:
             rank.timer = wrap(rank.timer)
@@ -233,8 +233,8 @@ class Injection:
     def _others(self) -> bool:
         """Whether anything but changes is due, now or later."""
         engine = self.simulation.engine
-        return engine.left > 0 or any(
-            event not in self._due for events in engine.queue.events.values() for event in events
+        return engine.more_now() or any(
+            event not in self._due for _, event in engine.queue.all()
         )
 
     def _change(self, one: ProfileDef, date: float, value: float) -> None:

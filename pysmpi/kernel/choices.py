@@ -23,6 +23,7 @@ number of the message (or of the wait) between these ranks.
 from typing import Any, Final, Optional
 from zlib import crc32
 
+from pysmpi.kernel.events import INFINITY
 from pysmpi.kernel.matching import ANY, Mailbox, accepts, mailbox_at
 from pysmpi.kernel.requests import (
     STANDARD,
@@ -33,7 +34,6 @@ from pysmpi.kernel.requests import (
     Receive,
     Send,
 )
-from pysmpi.kernel.sharing import INFINITY
 
 # Kinds of options.
 MATCH: Final = "match"

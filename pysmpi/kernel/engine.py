@@ -6,8 +6,9 @@ once for all changes at this instant; then the clock moves to the next event.
 
 from typing import Any, Final, Optional
 
+from pysmpi.kernel.activities import Activity
 from pysmpi.kernel.choices import Control
-from pysmpi.kernel.events import Event
+from pysmpi.kernel.events import INFINITY, Event, QueueEntry
 from pysmpi.kernel.matching import hopeless, is_wild, mailbox_of, undeliverable
 from pysmpi.kernel.meter import KERNEL, SOLVER, START
 from pysmpi.kernel.plan import Gap, Port, Transport
@@ -20,12 +21,13 @@ from pysmpi.kernel.requests import (
     Transfer,
     pricing_of,
 )
-from pysmpi.kernel.sharing import INFINITY, Activity
 
 # Events closer than this (s) are one instant: rates are made fair after all of them.
 INSTANT: Final = 1e-11
 # Events between two calls of `Engine.tick`.
 TICK: Final = 1 << 14
+# Processes that have run before the list of those that are ready begins anew.
+RAN: Final = 1 << 10
 # Runs of processes at one instant that no program needs.
 MOST_RUNS: Final = 200_000_000
 
@@ -37,8 +39,9 @@ class Flow(Activity):
         plan = send.plan
         assert plan is not None
         super().__init__(
-            plan.volume / plan.factor, plan.penalty, plan.bound, plan.constraints, plan.weights
-        )
+            plan.volume / plan.factor, plan.penalty, plan.bound, plan.constraints, plan.weights,
+            plan.kind,
+        )  # fmt: skip
         self.engine: Engine = engine
         self.send: Send = send
         self.latent: bool = True
@@ -167,7 +170,7 @@ class Engine(AbstractEngine):
         super().__init__(transport, slots)
         self.head: int = 0
         self.runs: int = 0  # of processes at this instant
-        self.left: int = 0  # events of this instant that are still to fire
+        self.due: Optional[QueueEntry] = None  # the next event of this instant, if there is one
         self.messages: int = 0
         self.bytes: int = 0
         self.events: int = 0
@@ -234,21 +237,29 @@ class Engine(AbstractEngine):
                 if date > self.now:
                     self.now = date
                     self.runs = 0
-                self._fire(date, queue.pop())
+                self._fire(queue.pop())
                 if self.stopped:
                     break
 
-    def _fire(self, date: float, events: "list[Event]") -> None:
-        count = len(events)
-        for i in range(count):
-            self.left = count - i - 1
-            events[i].fire()
+    def _fire(self, first: QueueEntry) -> None:
+        queue = self.queue
+        turn = first.turn
+        count = 0
+        due: Optional[QueueEntry] = first
+        while due is not None:
+            entry = due
+            due = entry.after
+            self.due = due
+            event = entry.event
+            queue.release(entry)
+            count += 1
+            event.fire()
             if self.head < len(self.ready):
                 self._run_ready()
             if self.stopped:
-                for event in events[i + 1 :]:
-                    self.queue.push(date, event)
-                self.left = 0
+                if due is not None:
+                    queue.put_back(due, turn)
+                    self.due = None
                 return
         self.events += count
         self.since_tick += count
@@ -256,6 +267,10 @@ class Engine(AbstractEngine):
             self.since_tick %= TICK
             if self.tick is not None:
                 self.tick()
+
+    def more_now(self) -> bool:
+        """Whether more events of this instant, of the same date, are still to fire."""
+        return self.due is not None
 
     def stop(self) -> None:
         """Have `run` return before anything else happens."""
@@ -265,17 +280,24 @@ class Engine(AbstractEngine):
         ready = self.ready
         while self.head < len(ready) and not self.stopped:
             if self.control is not None and len(ready) - self.head > 1:
-                i = self.head + self.control.first(ready[self.head :])
+                i = self.head + self.control.first(self.processes_ready())
                 ready[self.head], ready[i] = ready[i], ready[self.head]
             process = ready[self.head]
+            assert process is not None
+            ready[self.head] = None
             self.head += 1
             self.runs += 1
             if self.runs > MOST_RUNS:
                 raise RuntimeError(f"{self.runs} steps at t={self.now!r} s, and time stands still")
             process.run()
         # Processes that a stop has left continue with the engine.
-        del ready[: self.head]
-        self.head = 0
+        if self.head >= RAN and self.head == len(ready):
+            ready.clear()
+            self.head = 0
+
+    def processes_ready(self) -> "list[AbstractProcess]":
+        """The processes that continue at this instant, in their order."""
+        return [process for process in self.ready[self.head :] if process is not None]
 
     def quiet_until(self, date: float) -> bool:
         """Whether only the running process can have an event before or at `date`."""
@@ -285,7 +307,7 @@ class Engine(AbstractEngine):
             return False
         if date > self.glance_date and self.events >= self.glance_at:
             return False
-        return self.left == 0 and (self.queue.empty() or self.queue.next() > date)
+        return self.due is None and (self.queue.empty() or self.queue.next() > date)
 
     def only_timeouts(self) -> bool:
         """Whether the next events only end waits that may also end before."""
@@ -319,9 +341,14 @@ class Engine(AbstractEngine):
     def post_send(self, send: Send) -> None:
         """Offer a message; start its flow when the protocol lets it start."""
         closed = send.context.closed
-        if closed is not None and (send.source in closed or undeliverable(send)):
-            send.complete(self.now)
-            return
+        if closed is not None:
+            if send.source in closed:
+                send.complete(self.now)
+                return
+            if undeliverable(send):
+                send.detached = False  # its call learns of the failure
+                send.complete(self.now)
+                return
         self.order += 1
         send.order = self.order
         self.messages += 1
@@ -367,6 +394,7 @@ class Engine(AbstractEngine):
         """Match a receive with a message, now or when one arrives."""
         closed = receive.context.closed
         if closed is not None and (receive.destination in closed or hopeless(receive)):
+            receive.truncated = receive.destination not in closed
             receive.complete(self.now)
             return
         self.order += 1
@@ -393,6 +421,7 @@ class Engine(AbstractEngine):
         `receive.message` is then this send, or None if the message can never come.
         """
         if receive.context.closed is not None and hopeless(receive):
+            receive.truncated = True
             receive.complete(self.now)
             return
         self.order += 1
@@ -410,6 +439,13 @@ class Engine(AbstractEngine):
         else:
             receive.message = send
             receive.complete(self.now)
+
+    def claim(self, send: Send, receive: Receive) -> None:
+        """Give a message that a matched probe has taken to its receive."""
+        self.order += 1
+        receive.order = self.order
+        receive.date = self.now
+        self.join(send, receive)
 
     def join(self, send: Send, receive: Receive) -> None:
         """Give an unexpected message to a receive."""
@@ -455,9 +491,9 @@ class Engine(AbstractEngine):
             receive.finish_cost = plan.recv_cost
         if plan.pricing is not None:
             pricing_of(plan.pricing).matched(send, receive)
-        tell = self.listeners.message_matched
-        if tell is not None:
-            for method in tell:
+        methods = self.listeners.message_matched
+        if methods is not None:
+            for method in methods:
                 method(send, receive, self.now)
         if self.control is not None:
             self.control.matched(send, receive)
@@ -475,9 +511,9 @@ class Engine(AbstractEngine):
         if plan.regulator is not None:
             plan.regulator.begun(flow, self.system)
         send.flowing = True
-        tell = self.listeners.flow_started
-        if tell is not None:
-            for method in tell:
+        methods = self.listeners.flow_started
+        if methods is not None:
+            for method in methods:
                 method(send, self.now)
         date += plan.latency
         if plan.latency > 0.0 and date > self.now:
@@ -488,9 +524,9 @@ class Engine(AbstractEngine):
     def _pass(self, send: Send, gap: Gap, date: float) -> None:
         """Let a message take the ports of its hosts, from `date` (s) on."""
         send.flowing = True
-        tell = self.listeners.flow_started
-        if tell is not None:
-            for method in tell:
+        methods = self.listeners.flow_started
+        if methods is not None:
+            for method in methods:
                 method(send, self.now)
         if not send.eager:
             known = send.date + gap.request
@@ -506,9 +542,9 @@ class Engine(AbstractEngine):
     def arrive(self, send: Send) -> None:
         """The last byte of a message is there."""
         send.arrived = True
-        tell = self.listeners.flow_ended
-        if tell is not None:
-            for method in tell:
+        methods = self.listeners.flow_ended
+        if methods is not None:
+            for method in methods:
                 method(send, self.now)
         if not send.detached:
             send.complete(self.now)

@@ -14,8 +14,8 @@ not change any time.
 from heapq import heappop, heappush
 from typing import Final, Optional
 
+from pysmpi.kernel.events import INFINITY
 from pysmpi.kernel.requests import AbstractMailbox, Context, Envelope, KernelRequest, Receive, Send
-from pysmpi.kernel.sharing import INFINITY
 
 ANY: Final = -1_000_000_007  # wildcard for a source or a tag; no rank or tag has this value
 
@@ -580,24 +580,19 @@ def chained(first: KernelRequest) -> "dict[int, KernelRequest]":
 
 
 def hopeless(receive: Receive) -> bool:
-    """Whether no message can come, because its source has failed: the receive is then truncated.
+    """Whether no message can come, because its source has failed.
 
-    A receive from any source ends, too, until its rank has acknowledged the failures.
+    None comes from any source, either, until the rank has acknowledged the failures.
     """
     lost = receive.context.lost
     if lost is None:
         return False
     if receive.source == ANY:
-        receive.truncated = receive.destination in lost.wary
-    elif receive.source in lost.sources:
-        receive.truncated = mailbox_of(receive).peek(receive) is None
-    return receive.truncated
+        return receive.destination in lost.wary
+    return receive.source in lost.sources and mailbox_of(receive).peek(receive) is None
 
 
 def undeliverable(send: Send) -> bool:
-    """Whether the destination of a message has failed: its send then ends without it."""
+    """Whether the destination of a message has failed."""
     lost = send.context.lost
-    if lost is None or send.destination not in lost.destinations:
-        return False
-    send.detached = False
-    return True
+    return lost is not None and send.destination in lost.destinations

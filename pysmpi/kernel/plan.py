@@ -4,7 +4,9 @@ from typing import Final, Optional
 
 from mypy_extensions import mypyc_attr
 
-from pysmpi.kernel.sharing import INFINITY, Activity, Constraint, System
+from pysmpi.kernel.activities import Activity, ActivityKind, Constraint
+from pysmpi.kernel.events import INFINITY
+from pysmpi.kernel.sharing import System
 
 
 class Port:
@@ -59,23 +61,25 @@ class Plan:
     `send_cost`, `isend_cost` and `recv_cost` are seconds of the sender's and the receiver's time
     (os, ois and or of the hybrid model); `latency` is the seconds before the transfer. Then
     `volume` bytes are transferred at `factor` times the shared rate, with `penalty` and `bound`
-    (bytes/s) as in `sharing`. An `eager` message does not wait for its receive; a `detached` one
+    (bytes/s) as in `sharing`, and take `weights[i]` times their rate of `constraints[i]` (default:
+    once). An `eager` message does not wait for its receive; a `detached` one
     does not block its sender. With a `pricing` these figures are only initial values.
 
     With a `gap` the message uses ports, before and after the `latency`, instead of a transfer; then
     both ends pay their costs whether the message is detached or not. A `regulator` changes the
-    bounds of transfers while others begin and end.
+    bounds of transfers while others begin and end. Plans with the same lists of constraints and
+    weights may share a `kind`.
     """
 
     def __init__(
         self,
-        latency: float,
-        volume: float,
-        bound: float,
-        penalty: float,
-        factor: float,
-        constraints: "list[Constraint]",
-        weights: "list[float]",
+        latency: float = 0.0,
+        volume: float = 0.0,
+        bound: float = INFINITY,
+        penalty: float = 1.0,
+        factor: float = 1.0,
+        constraints: "Optional[list[Constraint]]" = None,
+        weights: "Optional[list[float]]" = None,
         send_cost: float = 0.0,
         isend_cost: float = 0.0,
         recv_cost: float = 0.0,
@@ -84,7 +88,10 @@ class Plan:
         pricing: "Optional[AbstractPricing]" = None,
         gap: Optional[Gap] = None,
         regulator: "Optional[Regulator]" = None,
+        kind: Optional[ActivityKind] = None,
     ) -> None:
+        if constraints is None:
+            constraints = []
         # Comparisons with NaN are false.
         if not (0.0 <= latency < INFINITY and 0.0 <= volume < INFINITY):
             raise ValueError(f"a plan has latency {latency} s and {volume} bytes")
@@ -100,7 +107,7 @@ class Plan:
         self.penalty: float = penalty
         self.factor: float = factor
         self.constraints: list[Constraint] = constraints
-        self.weights: list[float] = weights
+        self.weights: list[float] = [1.0] * len(constraints) if weights is None else weights
         self.send_cost: float = send_cost
         self.isend_cost: float = isend_cost
         self.recv_cost: float = recv_cost
@@ -109,13 +116,14 @@ class Plan:
         self.pricing: Optional[AbstractPricing] = pricing
         self.gap: Optional[Gap] = gap
         self.regulator: Optional[Regulator] = regulator
+        self.kind: Optional[ActivityKind] = kind
 
     def priced(self, pricing: "AbstractPricing") -> "Plan":
         """The same plan with a pricing."""
         return Plan(
             self.latency, self.volume, self.bound, self.penalty, self.factor, self.constraints,
             self.weights, self.send_cost, self.isend_cost, self.recv_cost, self.eager,
-            self.detached, pricing, self.gap, self.regulator,
+            self.detached, pricing, self.gap, self.regulator, self.kind,
         )  # fmt: skip
 
 
@@ -139,7 +147,7 @@ class AbstractPricing:
 
 
 # That of bytes which both ends see in shared memory.
-FREE: Final = Plan(0.0, 0.0, 1.0, 1.0, 1.0, [], [], eager=True)
+FREE: Final = Plan(eager=True)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -7,6 +7,7 @@ program, so its greenlet is left and entered once for any number of messages.
 
 from typing import Any, Final, Optional
 
+from pysmpi.kernel.activities import Activity, Constraint
 from pysmpi.kernel.meter import KERNEL, SWITCHES
 from pysmpi.kernel.plan import FREE
 from pysmpi.kernel.requests import (
@@ -27,7 +28,6 @@ from pysmpi.kernel.schedule import (
     SLEEP,
     Schedule,
 )
-from pysmpi.kernel.sharing import Activity, Constraint
 
 NOTHING: Final[list[KernelRequest]] = []
 NO_SENDS: Final[list[Send]] = []
@@ -130,6 +130,14 @@ class Process(AbstractProcess):
         request.expect(self)
         self._call()
 
+    def announce(self, request: KernelRequest) -> None:
+        """Tell listeners of a request that is posted next, in the name of this process.
+
+        The process may do something else, and pays nothing.
+        """
+        if self.engine.listeners.request_started is not None:
+            self._tell_started(request)
+
     def start_and_wait(self, request: KernelRequest) -> None:
         """Start one request and wait for it."""
         self.starts = self.waits = [request]
@@ -188,9 +196,9 @@ class Process(AbstractProcess):
             if engine.listeners.wait_begun is not None:
                 self._tell_waiting([], True)
             engine.now = date
-            tell = engine.listeners.wait_ended
-            if tell is not None:
-                for method in tell:
+            methods = engine.listeners.wait_ended
+            if methods is not None:
+                for method in methods:
                     method(self, KernelRequest(), date)
         else:
             self.wait([engine.alarm(date)])
@@ -261,9 +269,9 @@ class Process(AbstractProcess):
 
     def _call(self) -> None:
         engine = self.engine
-        tell = engine.listeners.program_begun
-        if tell is not None:
-            for method in tell:
+        methods = engine.listeners.program_begun
+        if methods is not None:
+            for method in methods:
                 method(self, engine.now)
         self.compute_seconds += self.debt
         entered = engine.now + self.debt
@@ -286,9 +294,9 @@ class Process(AbstractProcess):
             if len(self.lent) > 0:
                 self._keep()
         self.comm_seconds += engine.now - entered - (self.core_wait_seconds - waited)
-        tell = engine.listeners.program_ended
-        if tell is not None:
-            for method in tell:
+        methods = engine.listeners.program_ended
+        if methods is not None:
+            for method in methods:
                 method(self, engine.now)
 
     def lend(self, send: Send) -> None:
@@ -332,9 +340,9 @@ class Process(AbstractProcess):
             self._pay(request)
         self.outstanding -= 1
         if self.outstanding == 0:
-            tell = self.engine.listeners.wait_ended
-            if tell is not None:
-                for method in tell:
+            methods = self.engine.listeners.wait_ended
+            if methods is not None:
+                for method in methods:
                     method(self, request, now)
             if self.busy > now:
                 self.engine.queue.push(self.busy, self)
@@ -564,15 +572,15 @@ class Process(AbstractProcess):
         """Notify listeners before the request is posted: its match may follow at once."""
         engine = self.engine
         request.listeners = engine.listeners
-        tell = engine.listeners.request_started
-        assert tell is not None
-        for method in tell:
+        methods = engine.listeners.request_started
+        assert methods is not None
+        for method in methods:
             method(request, self, engine.now)
 
     def _tell_waiting(self, requests: "list[KernelRequest]", all: bool) -> None:
-        tell = self.engine.listeners.wait_begun
-        assert tell is not None
-        for method in tell:
+        methods = self.engine.listeners.wait_begun
+        assert methods is not None
+        for method in methods:
             method(self, requests, all, self.engine.now)
 
     def _other_step(self, schedule: Schedule, code: int) -> bool:

@@ -9,11 +9,11 @@ from typing import Any, Final, Optional
 
 from mypy_extensions import mypyc_attr
 
-from pysmpi.kernel.events import Event, EventQueue
+from pysmpi.kernel.events import INFINITY, Event, EventQueue
 from pysmpi.kernel.listeners import Listeners
 from pysmpi.kernel.meter import Meter
 from pysmpi.kernel.plan import AbstractPricing, Plan, PlanBook, Transport
-from pysmpi.kernel.sharing import INFINITY, System
+from pysmpi.kernel.sharing import System
 
 STANDARD: Final = 0  # completes as the protocol requires
 SYNCHRONOUS: Final = 1  # completes once matched and transferred
@@ -49,10 +49,10 @@ class KernelRequest:
         self.done = True
         self.date = now
         if self.listeners is not None:
-            tell = self.listeners.request_completed
+            methods = self.listeners.request_completed
             self.listeners = None
-            if tell is not None:
-                for method in tell:
+            if methods is not None:
+                for method in methods:
                     method(self, now)
         waiter = self.waiter
         if waiter is not None:
@@ -99,7 +99,8 @@ class AbstractEngine:
         self.queue: EventQueue = EventQueue()
         self.system: System = System(self.queue)
         self.book: PlanBook = PlanBook(transport, slots)
-        self.ready: list[AbstractProcess] = []
+        # The processes that continue at this instant, after those that have: None in their places.
+        self.ready: list[Optional[AbstractProcess]] = []
         self.current: Optional[AbstractProcess] = None
         self.order: int = 0
         self.reduce_rate: float = INFINITY  # bytes/s

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from pysmpi.kernel.activities import Activity, Constraint
 from pysmpi.kernel.requests import KernelRequest
-from pysmpi.kernel.sharing import Activity, Constraint
 
 if TYPE_CHECKING:
     from pysmpi.kernel.engine import Engine

@@ -7,7 +7,6 @@ Python code.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
 
 from pysmpi.mpi.base.docstrings import publish
 
@@ -44,7 +43,7 @@ CHAPTERS = (
 )
 
 
-def assemble(namespace: dict[str, Any]) -> None:
+def assemble(namespace: dict[str, object]) -> None:
     """Fill the namespace of `mpi4py.MPI`."""
     for chapter in CHAPTERS:
         module = import_module(f"pysmpi.mpi.{chapter}")

@@ -36,6 +36,7 @@ from pysmpi.mpi.base.procedures import (
     Role,
 )
 from pysmpi.mpi.base.ranks import MpiCall, Rank, current
+from pysmpi.mpi.base.running import computing
 from pysmpi.mpi.internal_errors import internal, is_internal
 
 __all__ = [
@@ -57,7 +58,7 @@ __all__ = [
     "procedure_of",
 ]
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 PROCEDURES: list[Procedure] = []  # all of them, in the order of their definition
@@ -75,7 +76,7 @@ def is_boundary(code: CodeType) -> bool:
     return code.co_filename == BOUNDARY
 
 
-def check(error: BaseException, procedure: Procedure, values: tuple[Any, ...]) -> None:
+def check(error: BaseException, procedure: Procedure, values: tuple[object, ...]) -> None:
     """Raise another exception in place of one that is a bug of pysmpi, or a method of the program
     called with an object of a wrong class.
     """
@@ -102,33 +103,6 @@ def call_of(fiber: Any) -> MpiCall | None:
     made = fiber.record = MpiCall(record[0], fiber.rank, record[1])
     made.fiber = fiber
     return made
-
-
-class computing:
-    """A context inside a call; its work is compute of the program.
-
-    MPI calls of the program's functions inside it are separate calls.
-    """
-
-    __slots__ = ("rank", "record", "inside")
-
-    def __enter__(self) -> None:
-        rank = self.rank = current()
-        self.record = rank.record
-        rank.record = None
-        self.inside = rank.in_call
-        if self.inside:
-            rank.in_call = False
-            if rank.timer is not None:
-                rank.timer.resume()
-
-    def __exit__(self, *exception: object) -> None:
-        rank = self.rank
-        if self.inside:
-            if rank.timer is not None:
-                rank.process.debt += rank.timer.stop()
-            rank.in_call = True
-        rank.record = self.record
 
 
 def begun(rank: Rank) -> None:
@@ -273,7 +247,7 @@ def _boundary(function: Any, procedure: Procedure) -> object:
     return made
 
 
-def observe(wrap: Callable[[Procedure, Any], object]) -> None:
+def observe(wrap: Callable[[Procedure, object], object]) -> None:
     """Put `wrap(procedure, function)` in place of the function inside every boundary.
 
     For observers that need every call, local ones included, with its result. Nothing is tested at

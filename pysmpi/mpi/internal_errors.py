@@ -10,7 +10,7 @@ from __future__ import annotations
 import dis
 import os
 from types import CodeType, TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pysmpi.errors import PysmpiError, PysmpiInternalError
 from pysmpi.frames import is_compiled, is_own
@@ -84,7 +84,7 @@ _STDLIB = os.path.dirname(os.__file__)
 
 def internal(error: BaseException, name: str) -> PysmpiInternalError:
     """The error to show for one that is a bug of pysmpi."""
-    text: Any = error
+    text: object = error
     try:
         text = str(error)
     except Exception:

@@ -6,12 +6,13 @@ factors and overheads of a size.
 
 from typing import Any, Final
 
+from pysmpi.kernel.activities import ActivityKind, Constraint
+from pysmpi.kernel.events import INFINITY
 from pysmpi.kernel.plan import Plan, Transport
-from pysmpi.kernel.sharing import INFINITY, Constraint
 
 ENVELOPE: Final = 16  # bytes of tag, destination and communicator that travel with each message
 CROSS_TRAFFIC: Final = 0.05  # share of a flow's rate that its acknowledgements take on the way back
-PATHS: Final = 1 << 20  # number of cached paths; each takes some 300 bytes
+PATHS: Final = 1 << 20  # number of cached paths; each takes some 350 bytes
 SIZES: Final = 1 << 16  # number of cached sizes of messages
 
 
@@ -52,6 +53,7 @@ class Path:
         self.penalty: float = penalty
         self.constraints: list[Constraint] = constraints
         self.weights: list[float] = weights
+        self.kind: ActivityKind = ActivityKind()
 
 
 class Sized:
@@ -143,6 +145,7 @@ class FlowTransport(Transport):
             recv_cost,
             sized.eager,
             sized.detached,
+            kind=path.kind,
         )
 
     def place(self, slot: int) -> int:

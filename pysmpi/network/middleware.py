@@ -143,8 +143,8 @@ class MiddlewareTransport(Transport):
         else:
             latency = 0.0
         return Plan(
-            latency, 0.0, 1.0, 1.0, 1.0, [], [], send, send, receive, True, True,
-            Packing(self, level, src, dst), Gap(None, None, 0.0, 0.0),
+            latency, send_cost=send, isend_cost=send, recv_cost=receive, eager=True,
+            pricing=Packing(self, level, src, dst), gap=Gap(None, None, 0.0, 0.0),
         )  # fmt: skip
 
     def _fallback(self, name: int) -> Level:

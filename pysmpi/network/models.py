@@ -49,7 +49,7 @@ def delay(seconds: float, send: float = 0.0, receive: float = 0.0) -> Plan:
 
     `send` and `receive` are seconds of the processors at both ends, before and after these.
     """
-    return Plan(seconds, 0.0, 1.0, 1.0, 1.0, [], [], send, send, receive, eager=True)
+    return Plan(seconds, send_cost=send, isend_cost=send, recv_cost=receive, eager=True)
 
 
 _PUNCTUATION = str.maketrans("", "", "{},")

@@ -73,7 +73,7 @@ def summary(platform: Platform) -> str:
 def describe(platform: Platform) -> dict[str, Any]:
     """A description of a platform, ready for JSON: units are bytes/s, seconds, flop/s."""
     first, last = platform.hosts[0], platform.hosts[-1]
-    ways: dict[str, Any] = {}
+    ways: dict[str, object] = {}
     for name, (src, dst) in {"itself": (first, first), "last": (first, last)}.items():
         try:
             route = platform.route(src, dst)

@@ -353,7 +353,7 @@ class Settings:
                 elif other in known:
                     self.said.pop(one, None)
             self.said.update(known)
-        self._values: dict[str, Any] = {
+        self._values: dict[str, object] = {
             name: OPTIONS[name].value(text)
             for name, text in self.said.items()
             if name in OPTIONS and (text or OPTIONS[name].default)

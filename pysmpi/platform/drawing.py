@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 from math import log10
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pysmpi.platform.graph import to_graph
 from pysmpi.platform.model import Platform
@@ -74,7 +74,7 @@ def draw(platform: Platform) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def levels(graph: nx.MultiGraph) -> dict[Any, int]:
+def levels(graph: nx.MultiGraph) -> dict[object, int]:
     """The row of each vertex, the hosts in row 0; empty where links join vertices of one row."""
     found = {v: 0 for v, data in graph.nodes(data=True) if data["kind"] == "host"}
     row = list(found)
@@ -91,11 +91,13 @@ def levels(graph: nx.MultiGraph) -> dict[Any, int]:
     return found
 
 
-def _in_rows(graph: nx.MultiGraph, rows: Mapping[Any, int]) -> tuple[dict[Any, Position], float]:
+def _in_rows(
+    graph: nx.MultiGraph, rows: Mapping[object, int]
+) -> tuple[dict[object, Position], float]:
     """Hosts side by side in their order, all other points above the middle of their neighbours."""
     top = max(rows.values())
     height = 2 * MARGIN + ROW * max(top, 1)
-    places: dict[Any, Position] = {}
+    places: dict[object, Position] = {}
     for level in range(top + 1):
         members = [v for v in graph if rows[v] == level]
         if level:
@@ -109,7 +111,7 @@ def _in_rows(graph: nx.MultiGraph, rows: Mapping[Any, int]) -> tuple[dict[Any, P
     return places, height
 
 
-def _as_springs(graph: nx.MultiGraph) -> tuple[dict[Any, Position], float]:
+def _as_springs(graph: nx.MultiGraph) -> tuple[dict[object, Position], float]:
     import networkx
 
     if len(graph) <= MOST_SPRINGS:
@@ -146,7 +148,7 @@ def _classes(graph: nx.MultiGraph) -> dict[tuple[float, float], tuple[str, float
 
 
 def _named(
-    graph: nx.MultiGraph, rows: Mapping[Any, int], places: Mapping[Any, Position]
+    graph: nx.MultiGraph, rows: Mapping[object, int], places: Mapping[object, Position]
 ) -> set[str]:
     """The hosts whose names are shown: in rows as many as fit, the first of them included."""
     hosts = [vertex for vertex, data in graph.nodes(data=True) if data["kind"] == "host"]

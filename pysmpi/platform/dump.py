@@ -45,7 +45,7 @@ def dump(definition: PlatformDef) -> str:
     Reading the text gives the same hosts, links, routes and options in the same order. Raises
     UsageError for the rare names that have no form in YAML.
     """
-    top: dict[str, Any] = {"name": definition.name}
+    top: dict[str, object] = {"name": definition.name}
     if definition.description:
         top["description"] = definition.description
     if definition.sources:
@@ -112,14 +112,14 @@ def _up_or_down(value: float) -> str:
     return "up" if value else "down"
 
 
-_FORMS: dict[str, Callable[[float], Any]] = {
+_FORMS: dict[str, Callable[[float], object]] = {
     BANDWIDTH: format_bandwidth,
     LATENCY: format_time,
     SPEED: float,
 }
 
 
-def _profile_keys(one: ProfileDef) -> dict[str, Any]:
+def _profile_keys(one: ProfileDef) -> dict[str, object]:
     form = _FORMS.get(one.kind, _up_or_down)
     what = "state" if one.kind in (HOST_STATE, LINK_STATE) else one.kind
     keys: dict[str, Any] = {
@@ -140,7 +140,7 @@ def _quantity_keys(bandwidth: float, latency: float, sharing: str, default: str)
     return keys
 
 
-def _link_keys(link: LinkDef) -> dict[str, Any]:
+def _link_keys(link: LinkDef) -> dict[str, object]:
     keys = {
         "name": link.name,
         **_quantity_keys(link.bandwidth, link.latency, link.sharing, SHARED),
@@ -150,7 +150,7 @@ def _link_keys(link: LinkDef) -> dict[str, Any]:
     return keys
 
 
-def _compute_keys(item: HostDef | ClusterDef) -> dict[str, Any]:
+def _compute_keys(item: HostDef | ClusterDef) -> dict[str, object]:
     speeds = [format_speed(speed) for speed in item.speeds]
     keys: dict[str, Any] = {}
     if speeds:
@@ -164,7 +164,7 @@ def _compute_keys(item: HostDef | ClusterDef) -> dict[str, Any]:
     return keys
 
 
-def _host_keys(host: HostDef) -> dict[str, Any]:
+def _host_keys(host: HostDef) -> dict[str, object]:
     keys = {"name": host.name, **_compute_keys(host)}
     if host.pstate:
         keys["pstate"] = host.pstate
@@ -177,7 +177,7 @@ def _host_keys(host: HostDef) -> dict[str, Any]:
     return keys
 
 
-def _disk_keys(disk: DiskDef) -> dict[str, Any]:
+def _disk_keys(disk: DiskDef) -> dict[str, object]:
     keys: dict[str, Any] = {
         "name": disk.name,
         "read": format_bandwidth(disk.read),
@@ -199,7 +199,7 @@ def format_coordinates(coordinates: Coordinates) -> str:
     return " ".join(map(repr, coordinates))
 
 
-def _cluster_keys(cluster: ClusterDef) -> dict[str, Any]:
+def _cluster_keys(cluster: ClusterDef) -> dict[str, object]:
     if "[" in cluster.suffix or "]" in cluster.suffix:
         raise UsageError(
             f'{cluster.where}: expected a suffix without brackets, got "{cluster.suffix}"'
@@ -233,11 +233,11 @@ def _cluster_keys(cluster: ClusterDef) -> dict[str, Any]:
     return keys
 
 
-def _hops_keys(hops: list[Hop]) -> list[Any]:
+def _hops_keys(hops: list[Hop]) -> list[object]:
     return [{hop.direction: hop.link} if hop.direction else hop.link for hop in hops]
 
 
-def _route_keys(route: RouteDef) -> dict[str, Any]:
+def _route_keys(route: RouteDef) -> dict[str, object]:
     keys: dict[str, Any] = {"from": route.src, "to": route.dst, "via": _hops_keys(route.hops)}
     if not route.symmetric and not route.bypass:
         keys["symmetric"] = False
@@ -248,7 +248,7 @@ def _route_keys(route: RouteDef) -> dict[str, Any]:
     return keys
 
 
-def _attach_keys(attach: AttachDef) -> dict[str, Any]:
+def _attach_keys(attach: AttachDef) -> dict[str, object]:
     keys: dict[str, Any] = {"node": attach.node, "up": _hops_keys(attach.up)}
     if attach.down is not None:
         keys["down"] = _hops_keys(attach.down)

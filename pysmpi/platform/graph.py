@@ -7,7 +7,7 @@ computes its diameter, cuts, components or a layout as for any graph.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.construct import construct
@@ -39,7 +39,7 @@ def from_graph(
     *,
     latency: str = "latency",
     bandwidth: str = "bandwidth",
-    weight: str | Callable[[Any, Any, Any], float] | None = None,
+    weight: str | Callable[[object, object, object], float] | None = None,
 ) -> Platform:
     """The machine of a networkx graph.
 

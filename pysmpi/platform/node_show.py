@@ -8,7 +8,7 @@ from pysmpi.platform.node_description import Curve, NodeDescription
 from pysmpi.platform.units import format_bandwidth, format_size, format_time
 
 
-def node_keys(node: NodeDescription) -> dict[str, Any]:
+def node_keys(node: NodeDescription) -> dict[str, object]:
     """The keys of a description in a platform file: `node_yaml` reads back the same."""
     keys: dict[str, Any] = {"name": node.name}
     if node.description:

@@ -19,7 +19,7 @@ from pysmpi.pytest_plugin.outcomes import ItemOutcome
 _SETTINGS = "_hypothesis_internal_use_settings"
 
 
-def is_property(item: Any) -> bool:
+def is_property(item: object) -> bool:
     """Whether a test has `@given`."""
     return getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
 
@@ -27,7 +27,7 @@ def is_property(item: Any) -> bool:
 class CommonData:
     """`st.data()` in ranks: the n-th draw has the same result in each."""
 
-    def __init__(self, data: Any, drawn: list[Any]) -> None:
+    def __init__(self, data: Any, drawn: list[object]) -> None:
         self._data = data
         self._drawn = drawn
         self._number = 0
@@ -46,11 +46,11 @@ class CommonData:
 class Example:
     """One example: the drawn arguments, of which each rank gets a copy."""
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, arguments: Mapping[str, object]) -> None:
         self._arguments = dict(arguments)
         self._drawn: dict[str, list[Any]] = {}
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, object]:
         """The arguments for one rank."""
         return {
             name: CommonData(value, self._drawn.setdefault(name, []))
@@ -76,7 +76,7 @@ class Pause:
             self._variable.value = self._value
 
 
-def _own(value: Any) -> Any:
+def _own(value: object) -> object:
     """A copy of a value, as each process would have; the value itself if it has no copies."""
     try:
         return copy.deepcopy(value)
@@ -95,7 +95,7 @@ def applied(item: Any, example: Example | None) -> Iterator[None]:
     owner = () if getattr(item, "instance", None) is None else (item.instance,)
 
     @functools.wraps(inner)  # pytest shows the traceback below the real function
-    def run(**fixtures: Any) -> Any:
+    def run(**fixtures: object) -> object:
         return inner(*owner, **example.arguments(), **fixtures)
 
     item.obj = run
@@ -121,7 +121,7 @@ def explore(
     owner = getattr(item, "instance", None)
 
     @functools.wraps(test.hypothesis.inner_test)
-    def one(*instance: Any, **given: Any) -> None:
+    def one(*instance: object, **given: object) -> None:
         arguments = {
             name: value
             for name, value in given.items()

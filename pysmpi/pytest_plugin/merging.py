@@ -9,7 +9,7 @@ from _pytest._code.code import TerminalRepr
 
 from pysmpi import text
 from pysmpi.pytest_plugin.outcomes import ItemOutcome
-from pysmpi.runtime.findings import report as findings_text
+from pysmpi.runtime.reports.findings import report as findings_text
 
 PHASES = ("setup", "call", "teardown")
 _STUCK = ("DeadlockError", "PeerFailed")
@@ -26,7 +26,7 @@ class Failure(TerminalRepr):
     """Shows the failures of ranks: one in full for each line of the program that failed."""
 
     def __init__(self) -> None:
-        self.parts: list[tuple[str, Any]] = []  # a heading and what to show
+        self.parts: list[tuple[str, object]] = []  # a heading and what to show
         self.reprcrash: Crash | None = None
 
     def toterminal(self, tw: Any) -> None:
@@ -56,7 +56,7 @@ def merged(
     ended = bool(outcome.ended) and when == _last_phase(outcome)
     if not found and not broken and not ended:
         return None
-    keywords: dict[str, Any] = {name: 1 for name in item.keywords}
+    keywords: dict[str, object] = {name: 1 for name in item.keywords}
     report = pytest.TestReport(
         item.nodeid, item.location, keywords, "passed", None, when,  # type: ignore[arg-type]
         duration=max((one.duration for one in found.values()), default=0.0),
@@ -154,7 +154,7 @@ def _join(
 def _failure(failed: dict[int, pytest.TestReport], outcome: ItemOutcome, ended: bool) -> Any:
     failure = Failure()
     own = {pid: one for pid, one in failed.items() if getattr(one, "kind", "") not in _STUCK}
-    groups: dict[tuple[Any, ...], list[int]] = {}
+    groups: dict[tuple[object, ...], list[int]] = {}
     for pid, one in own.items():
         crash = getattr(one.longrepr, "reprcrash", None)
         place = (str(one.longrepr),) if crash is None else (crash.path, crash.lineno)

@@ -41,7 +41,7 @@ class ItemPlan:
     parameter: str = ""
     schedules: int = 1
     timeout: float | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
 
 
 def find_plan(node: Any, names: Sequence[str], config: pytest.Config) -> ItemPlan | None:

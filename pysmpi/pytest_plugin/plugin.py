@@ -12,7 +12,7 @@ import pytest
 from pysmpi.pytest_plugin import outer_mpi, plans
 
 # In sessions of ranks: the worker, see worker.py.
-WORKER: pytest.StashKey[Any] = pytest.StashKey()
+WORKER: pytest.StashKey[object] = pytest.StashKey()
 _PLAN: pytest.StashKey[plans.ItemPlan | None] = pytest.StashKey()
 _RUNNER = "pysmpi-runner"
 _ISOLATING = "pytest_isolate_mpi"
@@ -188,7 +188,7 @@ def _world() -> Any:
 
 
 @pytest.fixture(scope="session")
-def comm() -> Any:
+def comm() -> object:
     """The communicator of all ranks, `MPI.COMM_WORLD`."""
     return _world()
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
 
 import pytest
 
-from pysmpi.runtime.rules import Rules
+from pysmpi.runtime.loading.rules import Rules
 
 # pytest itself has no state of a test in its modules, except what `worker.py` exchanges.
 _TOOLS = ("pytest", "_pytest", "pluggy", "hypothesis", "_hypothesis_globals",
@@ -23,7 +22,7 @@ _BLOCKED = (
 )  # fmt: skip
 
 # Options that concern the whole session.
-_RESET: dict[str, Any] = {
+_RESET: dict[str, object] = {
     "capture": "sys", "usepdb": False, "lf": False, "failedfirst": False, "newfirst": False,
     "stepwise": False, "stepwise_skip": False, "maxfail": 0, "keyword": "", "markexpr": "",
     "deselect": None, "collectonly": False, "xmlpath": None, "pastebin": None, "log_file": None,
@@ -49,7 +48,7 @@ def shared_modules(config: pytest.Config) -> list[str]:
     return sorted(found)
 
 
-def options_of_ranks(config: pytest.Config) -> dict[str, Any]:
+def options_of_ranks(config: pytest.Config) -> dict[str, object]:
     """The options of the sessions in ranks."""
     given = dict(vars(config.option))
     reset = {name: value for name, value in _RESET.items() if name in given}

@@ -97,7 +97,7 @@ class Worker:
         while (task := world.next_task(index)) is not None:
             test, following = task
             item = self._find(session, test)
-            after: Any = None if following is None else self._find(session, following)
+            after: object = None if following is None else self._find(session, following)
             if after is item and item is not None:
                 after = item.parent  # another example: only its own fixtures end
             if item is None:
@@ -152,7 +152,7 @@ class Worker:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[Any]
+        self, item: pytest.Item, call: pytest.CallInfo[object]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         if call.excinfo is not None and internal_error(call.excinfo.value) is None:
             _strip(call.excinfo.value)
@@ -167,7 +167,7 @@ class Worker:
         return report
 
     def pytest_warning_recorded(
-        self, warning_message: Any, when: str, nodeid: str, location: Any
+        self, warning_message: Any, when: str, nodeid: str, location: object
     ) -> None:
         known = self.world.outcome.warnings
         for other in known:

@@ -30,11 +30,11 @@ from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.pytest_plugin import sharing, worker
 from pysmpi.pytest_plugin.examples import Example, Pause
 from pysmpi.pytest_plugin.outcomes import ItemOutcome
-from pysmpi.runtime.deadlock import DeadlockReport, find_deadlock, table
 from pysmpi.runtime.job import Job
-from pysmpi.runtime.loader import RankProgram, install_main
+from pysmpi.runtime.loading.loader import RankProgram, install_main
 from pysmpi.runtime.options import Options, check, check_names
-from pysmpi.runtime.result import Result
+from pysmpi.runtime.reports.deadlock import DeadlockReport, find_deadlock, table
+from pysmpi.runtime.reports.result import Result
 from pysmpi.runtime.simulation import RankState, Simulation
 
 _signal: Any = importlib.import_module("_signal")
@@ -311,7 +311,7 @@ class LivingWorld:
         finally:
             capture.resume()
 
-    def common_directory(self) -> Any:
+    def common_directory(self) -> object:
         """A directory for the temporary files of all ranks."""
         if self.shared_directory is None:
             factory = self.config._tmp_path_factory  # type: ignore[attr-defined]

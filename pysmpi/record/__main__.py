@@ -7,7 +7,6 @@ import os
 import runpy
 import sys
 import time
-from typing import Any
 
 
 def main() -> None:
@@ -40,7 +39,7 @@ def main() -> None:
 
 def _speed(choice: str) -> float:
     from pysmpi.platform.units import parse_speed
-    from pysmpi.runtime.host_speed import host_speed
+    from pysmpi.runtime.virtual_time.host_speed import host_speed
 
     return host_speed("auto") if choice == "auto" else parse_speed(choice)
 
@@ -83,7 +82,7 @@ def record(program: str, module: bool, output: str, speed: float) -> None:
         notes.world = world
         last = offset(world)
         clock = RealClock(begin, first, time.perf_counter(), last, zero)
-        facts: dict[str, Any] = {
+        facts: dict[str, object] = {
             "format": NAME, "version": VERSION, "pysmpi": __version__, "program": program,
             "nprocs": world.size, "platform": "",
             "library": " ".join(MPI.Get_library_version().split("\n")[0].split()),

@@ -7,10 +7,10 @@ if the replay is recorded.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.collectives.cache import schedule_with_ready
-from pysmpi.collectives.call import Call
+from pysmpi.collectives.call import Call, arguments_of
 from pysmpi.collectives.layout import Nodes
 from pysmpi.collectives.selection import Selection
 from pysmpi.errors import UsageError
@@ -36,11 +36,12 @@ from pysmpi.replay.executor import (
     TracedProcess,
 )
 from pysmpi.replay.executor import COLLECTIVE as COLLECTIVES
-from pysmpi.replay.recorder import ReplayRecorder
 from pysmpi.replay.sources import Source, words_of
 from pysmpi.trace import events
-from pysmpi.trace.call_recorder import arguments_of
 from pysmpi.trace.events import Operation, TracedCall
+
+if TYPE_CHECKING:
+    from pysmpi.replay.recorder import ReplayRecorder
 
 TEST = 1e-4  # seconds that a test takes (SimGrid: smpi/test)
 UNLIMITED = 1 << 62
@@ -386,7 +387,7 @@ class Player:
             fields = self._unequal(op)
         return Call(op, self.rank, size, **fields), after
 
-    def _unequal(self, op: str) -> dict[str, Any]:
+    def _unequal(self, op: str) -> dict[str, object]:
         """The fields of the call of an operation with a count a rank."""
         reader = self.reader
         fields: dict[str, Any] = {}

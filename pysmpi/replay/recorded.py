@@ -19,6 +19,7 @@ from pysmpi.collectives.cache import schedule_with_ready
 from pysmpi.collectives.call import Call, fields_of
 from pysmpi.collectives.layout import Nodes
 from pysmpi.errors import UsageError
+from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import STANDARD, Context, KernelRequest, Receive, Send, Transfer
 from pysmpi.kernel.schedule import COMPUTE as COMPUTE_STEP
@@ -35,9 +36,9 @@ from pysmpi.kernel.schedule import (
     Schedule,
 )
 from pysmpi.kernel.schedule import WAIT as WAIT_STEP
-from pysmpi.trace.events import COLLECTIVE, COMPUTE, PASS, RECEIVE, STEPS, TRANSFER, WAIT
+from pysmpi.trace.events import COLLECTIVE, COMPUTE, PASS, PROBE, RECEIVE, STEPS, TRANSFER, WAIT
 from pysmpi.trace.events import SEND as SENDS
-from pysmpi.trace.lines import Wrong, made_call, read_facts, whole_lines
+from pysmpi.trace.recorded_lines import Wrong, made_call, read_facts, whole_lines
 
 if TYPE_CHECKING:
     from pysmpi.collectives.selection import Selection
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 # Steps of a schedule after which a new one begins.
 ENOUGH = 512
 # Of a thread: the line, the operations of a call, and its record if the replay is recorded.
-_Operations = deque[tuple[int, list[Any], list[Any]]]
+_Operations = deque[tuple[int, list[object], list[object]]]
 _NO_RECORD: list[Any] = []
 
 
@@ -629,6 +630,23 @@ class RecordedPlayer:
                 first = i
         return True
 
+    def _probe(self, operation: Any) -> bool:
+        if len(self._schedule):
+            return False
+        _, number, source, destination, tag = operation
+        context = self.instance.context(number)
+        self._check(context, source, tag, 0)
+        self._check(context, destination, tag, 0)
+        self._next += 1
+        process = self.process
+        probe = Receive(context, source, destination, tag, 0)
+        engine = process.engine
+        assert isinstance(engine, Engine)
+        engine.post_probe(probe)
+        process.waits = [probe]
+        process.all = True
+        return False
+
     def _step(self, code: int, first: int, last: int) -> None:
         schedule = self._schedule
         schedule.codes.append(code)
@@ -637,7 +655,7 @@ class RecordedPlayer:
         schedule.tags.append(0)
 
 
-_Step = Callable[[RecordedPlayer, Any], bool]
+_Step = Callable[[RecordedPlayer, object], bool]
 _STEPS: dict[str, _Step] = {
     COMPUTE: RecordedPlayer._compute,
     PASS: RecordedPlayer._pass,
@@ -647,6 +665,7 @@ _STEPS: dict[str, _Step] = {
     COLLECTIVE: RecordedPlayer._collective,
     STEPS: RecordedPlayer._steps,
     WAIT: RecordedPlayer._wait,
+    PROBE: RecordedPlayer._probe,
 }
 _NOBODY = Context(0, [])
 

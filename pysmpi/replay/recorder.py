@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pysmpi.kernel.matching import is_wild
 from pysmpi.kernel.process import Process
@@ -47,7 +47,7 @@ class ReplayRecorder:
         self._collectives: dict[Process, int] = {}
         self._background: dict[Process, int] = {}
         self._contexts: dict[int, int] = {}  # communicators by context
-        self._numbers: dict[tuple[Any, ...], int] = {}  # of collective calls
+        self._numbers: dict[tuple[object, ...], int] = {}  # of collective calls
         self._asleep: set[Process] = set()
         self._entered = 0
         self._number = 0

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi import text
 from pysmpi.collectives import cache
@@ -21,13 +21,14 @@ from pysmpi.platform.placement import Slot
 from pysmpi.replay.executor import Common, TracedProcess
 from pysmpi.replay.player import OPERATIONS, Instance, Player
 from pysmpi.replay.recorded import RecordedInstance, RecordedTrace
-from pysmpi.replay.recorder import ReplayRecorder
 from pysmpi.replay.sources import Source, sources
 from pysmpi.runtime.collection import rarely
-from pysmpi.trace.conversion import machine_options, recorded_machine
 from pysmpi.trace.events import Format
-from pysmpi.trace.lines import is_recording
-from pysmpi.trace.recorder import facts_of
+from pysmpi.trace.recorded_lines import is_recording
+from pysmpi.trace.recorded_machine import machine_options, recorded_machine
+
+if TYPE_CHECKING:
+    from pysmpi.replay.recorder import ReplayRecorder
 
 
 @dataclass
@@ -118,6 +119,8 @@ class Replay:
         if format is not None:
             if len(self.traces) > 1:
                 raise UsageError("--trace, --view: expected one trace, got several")
+            from pysmpi.replay.recorder import ReplayRecorder
+
             recorder = ReplayRecorder(format)
         begun = time.perf_counter()
         machine = self.machine
@@ -184,6 +187,8 @@ class Replay:
         self, recorder: ReplayRecorder, name: str, engine: Engine, processes: list[Process]
     ) -> None:
         """Let a recorder listen, and tell it of the machine and the ranks."""
+        from pysmpi.trace.recorder import facts_of
+
         machine = self.machine
         facts = facts_of(machine, self.nprocs, name, self.options)
         recorder.attach(engine, {**facts, "compute": "replay"}, machine.selection)

@@ -1,7 +1,8 @@
 """Python's search for reference cycles, while ranks share one interpreter.
 
-It calls the `__del__` of objects of any rank while another rank runs, perhaps in the middle of an
-MPI call. Such a finalizer may read state and free objects; it cannot wait for other ranks.
+It may run in the middle of an MPI call of any rank. The `__del__` methods of the program's own
+classes are put off until their rank runs (`finalizers.py`). Other finalizers, such as the `finally`
+of a generator in a cycle, may read state and free objects; they cannot wait for other ranks.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from greenlet import getcurrent
 
 from pysmpi.mpi.base.ranks import Rank, outside
+from pysmpi.runtime.finalizers import Finalizers
 
 _WAITING = frozenset({"enter", "process", "sleep"})
 
@@ -35,7 +37,7 @@ class CollectingRank:
     def __getattr__(self, name: str) -> object:
         if name in _WAITING:
             raise RuntimeError(
-                "Python's garbage collector cannot wait for other ranks: it called the __del__ of "
+                "Python's garbage collector cannot wait for other ranks: it called a finalizer of "
                 "an object in a reference cycle, of whichever rank, which made an MPI call that "
                 "waits; make that call in the program, or keep the object out of cycles"
             )
@@ -70,18 +72,29 @@ def let_go() -> None:
 
 
 @contextmanager
-def announced() -> Iterator[None]:
+def announced(finalizers: Finalizers) -> Iterator[None]:
     """Inside it, the running rank is `CollectingRank` while Python collects cycles.
 
     Callbacks of `gc` that were there before see it too: they are not the program's.
     """
-    gc.callbacks.insert(0, _begin)
-    gc.callbacks.append(_end)
+
+    def begin(phase: str, details: object) -> None:
+        if phase == "start":
+            finalizers.begin()
+        _begin(phase, details)
+
+    def end(phase: str, details: object) -> None:
+        _end(phase, details)
+        if phase == "stop":
+            finalizers.end()
+
+    gc.callbacks.insert(0, begin)
+    gc.callbacks.append(end)
     try:
         yield
     finally:
-        gc.callbacks.remove(_begin)
-        gc.callbacks.remove(_end)
+        gc.callbacks.remove(begin)
+        gc.callbacks.remove(end)
 
 
 def _begin(phase: str, _: object) -> None:

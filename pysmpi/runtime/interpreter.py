@@ -13,41 +13,39 @@ from greenlet import GreenletExit
 
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.runtime import (
-    clock,
+from pysmpi.runtime import finalizers, outside, simulator, teardown
+from pysmpi.runtime.loading import linked_mpi, mpi4py_package
+from pysmpi.runtime.loading.imports import ImportSystem
+from pysmpi.runtime.loading.loader import FunctionProgram, RankProgram
+from pysmpi.runtime.loading.rules import Rules
+from pysmpi.runtime.loading.shared_state import SharedState
+from pysmpi.runtime.outside import sockets
+from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.process import (
+    contents,
     environment,
     exits,
-    linked_mpi,
+    facets,
+    forks,
     logging_state,
-    mpi4py_package,
-    outside,
     own_streams,
     randomness,
-    simulator,
-    sockets,
     system,
-    teardown,
-    threads,
     tools,
     warning_filters,
 )
-from pysmpi.runtime.imports import ImportSystem
-from pysmpi.runtime.loader import FunctionProgram, RankProgram
-from pysmpi.runtime.outside import forks
-from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.process import contents, facets
 from pysmpi.runtime.process.exchange import MISSING, Exchange
+from pysmpi.runtime.process.rank_environment import RankEnvironment
 from pysmpi.runtime.process.restoring import Restoring
 from pysmpi.runtime.process.versions import version_of
 from pysmpi.runtime.program_errors import strip
-from pysmpi.runtime.rank_environment import RankEnvironment
-from pysmpi.runtime.rules import Rules
 from pysmpi.runtime.shadow.setup import Shadowing
-from pysmpi.runtime.shared_state import SharedState
-from pysmpi.runtime.stopwatch import Stopwatch
+from pysmpi.runtime.threads import fibers as threads
+from pysmpi.runtime.virtual_time import clock
+from pysmpi.runtime.virtual_time.stopwatch import Stopwatch
 
 # Modules that are changed once they are there.
-_WHEN_LOADED: dict[str, Callable[[Patches, ModuleType], Any]] = {
+_WHEN_LOADED: dict[str, Callable[[Patches, ModuleType], object]] = {
     "datetime": clock.patch_datetime,
     "random": randomness.patch_random,
     "numpy.random": randomness.patch_numpy,
@@ -146,10 +144,11 @@ class Interpreter:
             mpi4py_package.provide(imports, self.mpi, self.arrive or (lambda: None))
         clock.install(patches, self.poll_cost)
         exits.install(patches, imports)
+        finalizers.install(patches)
         environment.install(patches)
         facets.install(patches, exchange)
         warning_filters.install(patches, exchange, imports)
-        when_loaded: dict[str, Callable[..., Any]] = {
+        when_loaded: dict[str, Callable[..., object]] = {
             **_WHEN_LOADED,
             **outside.install(patches, exchange, self.stopwatch),
             **(linked_mpi.install(patches, imports) if self.mpi is not None else {}),
@@ -205,13 +204,6 @@ class Interpreter:
         No function of the program is called after `os._exit`, or while the rank is stopped from
         outside.
         """
-        try:
-            return self._live(rank_environment, program)
-        finally:
-            if self.own_streams is not None:
-                self.own_streams.flush(rank_environment)
-
-    def _live(self, rank_environment: RankEnvironment, program: RankProgram | None) -> Any:
         running = program or self.program
         if self.own_streams is not None:
             running.starting = self.own_streams.give
@@ -219,28 +211,39 @@ class Interpreter:
         try:
             # No method of its own: its frame would need a second page of memory in each rank.
             try:
-                value = running.run()
-            finally:
-                if not simulator.simulates():
-                    forks.leave(rank_environment)
-        except (exits.HardExit, GreenletExit, KeyboardInterrupt):
-            raise
-        except SystemExit as leave:
-            traceback.clear_frames(leave.__traceback__)
-            self.finish(rank_environment)
-            self._let_go(rank_environment, program)
-            raise
-        except BaseException as error:
-            hook: Any = sys.excepthook
-            if hook in (None, sys.__excepthook__) or hook is self.callers_hook:
-                self.finish(rank_environment)
+                try:
+                    value = running.run()
+                finally:
+                    if not simulator.simulates():
+                        forks.leave(rank_environment)
+            except (exits.HardExit, GreenletExit, KeyboardInterrupt):
                 raise
-            hook(type(error), error, strip(error.__traceback__))
-            self.finish(rank_environment)
-            raise SystemExit(1) from None
+            except SystemExit as leave:
+                traceback.clear_frames(leave.__traceback__)
+                self._end(rank_environment, running)
+                raise
+            except BaseException as error:
+                self._fail(rank_environment, error)
+                raise
+            self._end(rank_environment, running)
+            return value
+        finally:
+            if self.own_streams is not None:
+                self.own_streams.flush(rank_environment)
+
+    def _end(self, rank_environment: RankEnvironment, program: RankProgram) -> None:
         self.finish(rank_environment)
         self._let_go(rank_environment, program)
-        return value
+
+    def _fail(self, rank_environment: RankEnvironment, error: BaseException) -> None:
+        """An exception has ended the program; `SystemExit` if the program has shown it."""
+        hook: Any = sys.excepthook
+        if hook in (None, sys.__excepthook__) or hook is self.callers_hook:
+            self.finish(rank_environment)
+            return
+        hook(type(error), error, strip(error.__traceback__))
+        self.finish(rank_environment)
+        raise SystemExit(1) from None
 
     def admit(self, program: RankProgram) -> None:
         """Know the private modules of one more program."""
@@ -256,14 +259,18 @@ class Interpreter:
             self.threads.finish(rank_environment)
         exits.run_exit_functions(rank_environment)
 
-    def _let_go(self, rank_environment: RankEnvironment, program: RankProgram | None) -> None:
+    def _let_go(self, rank_environment: RankEnvironment, program: RankProgram) -> None:
         # The return value may need modules that the function has imported.
-        if not isinstance(program or self.program, FunctionProgram):
+        if not isinstance(program, FunctionProgram):
             assert self.exchange is not None
             self.exchange.collect()
             modules = rank_environment.state.modules.values()
             shared = (MISSING, self.mpi)
-            teardown.let_go([module for module in modules if module not in shared])
+            code = getattr(program or self.program, "code", None)
+            teardown.let_go(
+                [module for module in modules if module not in shared],
+                search=(code is not None and finalizers.defines_finalizer(code))
+            )
 
     def forget(self, rank: Rank) -> None:
         """Let go of the modules of a rank that has ended."""

@@ -35,23 +35,24 @@ from pysmpi.mpi.processes import environment, spawning
 from pysmpi.platform.config import Settings
 from pysmpi.platform.units import parse_size
 from pysmpi.runtime import collection
-from pysmpi.runtime.deadlock import DeadlockReport, find_deadlock
-from pysmpi.runtime.exit_status import USAGE, exit_status
-from pysmpi.runtime.exits import HardExit
 from pysmpi.runtime.figures import RankFigures
 from pysmpi.runtime.folding.setup import Folding
-from pysmpi.runtime.glances import Glances, limit
-from pysmpi.runtime.host_speed import host_speed
 from pysmpi.runtime.interpreter import Interpreter
-from pysmpi.runtime.loader import RankProgram
-from pysmpi.runtime.mpi4py_package import has_options
+from pysmpi.runtime.loading.loader import RankProgram
+from pysmpi.runtime.loading.mpi4py_package import has_options
 from pysmpi.runtime.options import Options
-from pysmpi.runtime.rank_environment import RankEnvironment
-from pysmpi.runtime.result import Result, plain
+from pysmpi.runtime.process.exits import HardExit
+from pysmpi.runtime.process.rank_environment import RankEnvironment
+from pysmpi.runtime.reports.deadlock import DeadlockReport, find_deadlock
+from pysmpi.runtime.reports.exit_status import USAGE, exit_status
+from pysmpi.runtime.reports.glances import Glances, limit
+from pysmpi.runtime.reports.result import Result, plain
+from pysmpi.runtime.reports.waiting import unreceived
 from pysmpi.runtime.shadow.setup import Shadowing
 from pysmpi.runtime.simulation import Simulation
 from pysmpi.runtime.spawning import ProgramPart, Segment, Spawner
-from pysmpi.runtime.timing import (
+from pysmpi.runtime.virtual_time.host_speed import host_speed
+from pysmpi.runtime.virtual_time.timing import (
     ComputeTiming,
     NativeTiming,
     NoTiming,
@@ -59,11 +60,10 @@ from pysmpi.runtime.timing import (
     SteadyTiming,
     find_timing,
 )
-from pysmpi.runtime.touched_memory import followed_by
-from pysmpi.runtime.waiting import unreceived
+from pysmpi.runtime.virtual_time.touched_memory import followed_by
 
 if TYPE_CHECKING:
-    from pysmpi.runtime.explain_speed import WallMeter
+    from pysmpi.runtime.reports.explain_speed import WallMeter
 
 # The options of mpi4py in all ranks that have set none.
 _COMMON_OPTIONS: StateSlot[Universe, RcOptions] = StateSlot(Universe)

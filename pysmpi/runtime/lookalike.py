@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from pysmpi import frames
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 _VARARGS_AND_KEYWORDS = 0x0001 | 0x0002
 

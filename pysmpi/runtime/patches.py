@@ -14,7 +14,7 @@ class Patches:
     """Replacements that `undo` takes back, the latest first."""
 
     def __init__(self) -> None:
-        self._undo: list[Callable[[], Any]] = []
+        self._undo: list[Callable[[], object]] = []
 
     def set(self, owner: object, name: str, value: object) -> Any:
         """Set `owner.name` to `value`; return the old value.
@@ -34,7 +34,7 @@ class Patches:
             self._undo.append(lambda: setattr(owner, name, old))
         return None if old is _MISSING else old
 
-    def entry(self, mapping: dict[str, Any], name: str, value: object) -> None:
+    def entry(self, mapping: dict[str, object], name: str, value: object) -> None:
         """Make `mapping[name]` be `value`."""
         old = mapping.get(name, _MISSING)
         if old is _MISSING:

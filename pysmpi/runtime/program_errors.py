@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from pysmpi.errors import PysmpiInternalError
 from pysmpi.frames import CallSite, is_library, is_ours, is_own
 from pysmpi.mpi.internal_errors import may_raise_for_program
+from pysmpi.text import ranges
 
 _RAISES = frozenset(dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE"))
 
@@ -125,19 +126,10 @@ def format_internal(error: BaseException, where: str = "") -> str:
     )
 
 
-def name_ranks(ranks: Iterable[int]) -> str:
+def name_ranks(numbers: Iterable[int]) -> str:
     """`rank 3`, `ranks 0-2,4`."""
-    ordered = sorted(set(ranks))
-    parts: list[str] = []
-    start = 0
-    while start < len(ordered):
-        end = start
-        while end + 1 < len(ordered) and ordered[end + 1] == ordered[end] + 1:
-            end += 1
-        first, last = ordered[start], ordered[end]
-        parts.append(str(first) if first == last else f"{first}-{last}")
-        start = end + 1
-    return ("rank " if len(ordered) == 1 else "ranks ") + ",".join(parts)
+    ordered = sorted(set(numbers))
+    return ("rank " if len(ordered) == 1 else "ranks ") + ranges(ordered, limit=len(ordered))
 
 
 class ErrorGroup(NamedTuple):
@@ -182,7 +174,7 @@ def _message(error: BaseException) -> str:
 
 
 def _signature(error: BaseException) -> tuple[object, ...]:
-    places: list[Any] = [type(error).__module__, type(error).__qualname__]
+    places: list[object] = [type(error).__module__, type(error).__qualname__]
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code

@@ -35,14 +35,14 @@ from pysmpi.mpi.calls import MpiCall
 from pysmpi.mpi.communicators import failures
 from pysmpi.mpi.groups import agreement
 from pysmpi.mpi.point_to_point.polling import WATCH, Watch
-from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.runtime import collection, stopping
-from pysmpi.runtime.exits import EXIT_HARD
+from pysmpi.runtime.finalizers import FINALIZERS, Finalizers
+from pysmpi.runtime.loading.shared_state import SharedState
 from pysmpi.runtime.process.exchange import Door
+from pysmpi.runtime.process.exits import EXIT_HARD
+from pysmpi.runtime.process.tools import Named, begin_fiber
 from pysmpi.runtime.program_errors import error_site, internal_error
-from pysmpi.runtime.shared_state import SharedState
-from pysmpi.runtime.tools import begin_fiber, named
 
 Main = Callable[[Rank], Any]
 
@@ -91,11 +91,13 @@ class Simulation:
         self.universe = Universe(self.engine)
         EXIT_HARD.put(self.universe, self.exit_hard)
         self.universe.on_abort = self._aborted
+        self.finalizers = Finalizers(self.universe)
+        FINALIZERS.put(self.universe, self.finalizers)
         self.silence = stopping.Silence()
         agreement.begin()
         self.outcomes: list[Outcome] = []
         self.lost: list[str] = []  # ranks that failed while the others went on, and why
-        self.cores: dict[tuple[Host, int], Core] = {}
+        self.cores: dict[Slot, Core] = {}
         self.threads: dict[int, list[Fiber]] = {}  # pid -> threads besides the main one
         self.on_deadlock = on_deadlock
         self.polling: frozenset[int] = frozenset()  # ranks that only test, without success
@@ -111,6 +113,7 @@ class Simulation:
         self.door = Door(self.hub.switch, getcurrent)
         self._wait = self.door.wait
         self._to_begin = self._begin
+        self._named = Named(self._live)
         self.running = 0
         # Called with each rank after the end of all its fibers.
         self.on_end: Callable[[Rank], object] | None = None
@@ -168,7 +171,7 @@ class Simulation:
         process.resume = self._to_begin
         process.suspend = self._wait
         rank = Rank(pid, world, process)
-        rank.host, rank.core = place.host, place.core
+        rank.host, rank.core_number = place.host, place.core
         universe.processes.append(process)
         universe.ranks.append(rank)
         self.outcomes.append(Outcome())
@@ -185,16 +188,15 @@ class Simulation:
         if equip is not None:
             equip(rank)
         # Calls from Python to Python take no C stack, which each switch of ranks copies.
-        fiber = rank.fiber = self._fiber(rank, process, named(rank.pid, self._live))
+        fiber = rank.fiber = self._fiber(rank, process, self._named.of(rank.pid))
         switch = process.resume = fiber.switch
         return switch(rank, main)
 
     def _core(self, place: Slot) -> Core:
-        key = (place.host, place.core)
-        core = self.cores.get(key)
+        core = self.cores.get(place)
         if core is None:
             speed = place.host.speed or UNKNOWN_SPEED
-            core = self.cores[key] = Core(speed, place.host.name, place.core)
+            core = self.cores[place] = Core(speed, place.host.name, place.core)
         return core
 
     def _fiber(self, rank: Rank, process: Process, body: Callable[..., object]) -> Fiber:
@@ -262,8 +264,14 @@ class Simulation:
 
     def _aborted(self, rank: Rank) -> None:
         """A rank has called `MPI.Abort`: no other will run, and this one will not get far."""
-        self.silence.begin()
+        self._silence()
         self._stop(rank)
+
+    def _silence(self) -> None:
+        """Hide output and finalizers of stopped ranks until the end of the run."""
+        self.silence.begin()
+        self.finalizers.disarm()
+        self.silence.at_end(self.finalizers.rearm)
 
     def exit_hard(self, rank: Rank, status: int, how: str = "") -> NoReturn:
         """End the running rank as `os._exit` ends a process: none of its code runs any more.
@@ -431,7 +439,7 @@ class Simulation:
     def _run(self) -> None:
         engine = self.engine
         try:
-            with collection.announced():
+            with collection.announced(self.finalizers):
                 while True:
                     engine.run()
                     if self.polling and self.running and not self.failed:
@@ -484,11 +492,12 @@ class Simulation:
             self.abort_rank, self.aborted = self.universe.aborted
             self.abort_site = error_site(self.aborted)
         stopping.begin()
+        if any(rank.fiber is not None for rank in self.waiting()):
+            self._silence()
         for rank in self.waiting():
             if rank.fiber is None:  # it had not begun
                 self.outcomes[rank.pid].state = RankState.STOPPED
                 continue
-            self.silence.begin()
             self._stop(rank)
             rank.process = rank.fiber.process
             stopping.end(rank.fiber)
@@ -502,8 +511,8 @@ class Simulation:
 
 def _forget(engine: Engine, process: Process) -> None:
     """Remove the future events of a process."""
-    for date, events in list(engine.queue.events.items()):
-        if process in events:
+    for date, event in engine.queue.all():
+        if event is process:
             engine.queue.remove(date, process)
 
 

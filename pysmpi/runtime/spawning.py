@@ -17,8 +17,8 @@ from pysmpi.mpi.base.ranks import Rank, World
 from pysmpi.mpi.processes.spawning import CannotSpawn, Command
 from pysmpi.platform.model import Platform
 from pysmpi.platform.placement import Slot, place, read_hostfile
-from pysmpi.runtime.command_lines import program_of
-from pysmpi.runtime.loader import RankProgram
+from pysmpi.runtime.loading.command_lines import program_of
+from pysmpi.runtime.loading.loader import RankProgram
 from pysmpi.runtime.options import Options
 from pysmpi.runtime.simulation import Simulation
 

@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import gc
 import importlib
+import os
 import sys
 import threading
 from _thread import allocate_lock, get_ident, start_new_thread
@@ -26,7 +27,7 @@ from typing import Any, NoReturn
 from greenlet import getcurrent
 
 from pysmpi.mpi.base.ranks import Rank, Stop, fiber_of
-from pysmpi.runtime.own_streams import all_streams
+from pysmpi.runtime.process.own_streams import all_streams
 
 _signal: Any = importlib.import_module("_signal")  # the interpreter's own, see `_late`
 
@@ -34,6 +35,7 @@ MOST = 100  # number of times that `Stop` is raised: finally clauses and finaliz
 GRACE = 3.0  # real time (s) for the end of one fiber
 ALL = 10.0  # and all of them together
 LEAST = 0.2  # minimum for each fiber
+_STANDARD = (1, 2)  # the descriptors of output and errors
 
 
 class StoppedRank(Rank):
@@ -236,13 +238,31 @@ class Silence:
                 stream.flush()
             had = vars(stream).get("write") if hasattr(stream, "__dict__") else None
             try:
-                stream.write = len
+                setattr(stream, "write", len)  # noqa: B010
             except AttributeError:
                 continue
             self._undo.append(partial(_restore, stream, had))
+        write = os.write
+
+        def write_elsewhere(descriptor: int, data: bytes | bytearray | memoryview, /) -> int:
+            if descriptor in _STANDARD:
+                return memoryview(data).nbytes
+            return write(descriptor, data)
+
+        setattr(os, "write", write_elsewhere)  # noqa: B010
+
+        def restore() -> None:
+            if os.write is write_elsewhere:  # else the end of the run has put its own back
+                setattr(os, "write", write)  # noqa: B010
+
+        self._undo.append(restore)
         hook = sys.unraisablehook
         sys.unraisablehook = _ignore
         self._undo.append(lambda: setattr(sys, "unraisablehook", hook))
+
+    def at_end(self, function: Callable[[], Any]) -> None:
+        """Have a function called when output is shown again."""
+        self._undo.append(function)
 
     def end(self) -> None:
         """Show output from now on."""

@@ -12,6 +12,7 @@ from types import BuiltinFunctionType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
 from pysmpi.mpi.base.handles import Handle
+from pysmpi.runtime import finalizers
 
 # Names that finalizers use, and objects without finalizers.
 _KEPT = (
@@ -22,15 +23,17 @@ _KEPT = (
 _SHORT = 100  # objects in a container that is searched; more would be slow in a large program
 
 
-def let_go(modules: Iterable[ModuleType | None]) -> None:
+def let_go(modules: Iterable[ModuleType | None], search: bool = False) -> None:
     """Remove the objects with a `__del__` from the modules of the running rank.
 
     This includes open generators. A module is not changed if it has no class with a `__del__` and
-    no open generator. The objects themselves are removed first, then their containers. If an object
-    is still alive after that, cycles are collected.
+    no open generator; `search` says that a function of the program has such a local class. Objects
+    of the program's classes, wherever they are, have their `__del__` called first. Then the objects
+    with a finalizer are removed, then their containers. If one of them is still alive after that,
+    cycles are collected.
     """
     spaces = [vars(module) for module in modules if module is not None]
-    if not any(
+    if not search and not any(
         hasattr(value, "__del__") if isinstance(value, type) else _is_open(value)
         for space in spaces
         for value in list(space.values())  # a look at a lazy class may import something
@@ -41,6 +44,8 @@ def let_go(modules: Iterable[ModuleType | None]) -> None:
         for value in list(space.values())  # a look at a lazy class may import something
     ):
         return
+    finalizers.run_due()
+    finalizers.call_all(spaces)
     gone: list[weakref.ref[Any]] = []
     for wanted in (_has_finalizer, _holds_finalizer):
         for space in spaces:

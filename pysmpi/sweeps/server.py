@@ -21,7 +21,7 @@ from typing import Any
 
 from pysmpi.api import run
 from pysmpi.errors import PysmpiError, UsageError
-from pysmpi.runtime.result import ProgramError, Result
+from pysmpi.runtime.reports.result import ProgramError, Result
 
 ENDING = 0.2  # seconds for a process that has closed its files to end
 OUTPUT = 1 << 24  # bytes of a program's output that are searched for values
@@ -103,6 +103,9 @@ def _execute(request: dict[str, Any], pipe: int) -> None:
             os.dup2(output.fileno(), 1)
             os.dup2(output.fileno(), 2)
             row = run_case(request)
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(AttributeError, ValueError):  # gone or closed
+                    stream.flush()
             if row["exit_status"] == 0:
                 _search(request["values"], output, row)
     except BaseException as error:

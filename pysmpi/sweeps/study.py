@@ -113,7 +113,7 @@ class SweepStudy:
         return found
 
 
-def _options(chosen: Mapping[str, object]) -> dict[str, Any]:
+def _options(chosen: Mapping[str, object]) -> dict[str, object]:
     """The options of a run for the values of the axes."""
     options: dict[str, Any] = {"nprocs": 1 if chosen["ranks"] is None else chosen["ranks"]}
     for axis, name in (
@@ -136,7 +136,7 @@ def _cell(axis: str, value: Any) -> object:
     return value
 
 
-def _program(main: str | Callable[..., object]) -> dict[str, Any]:
+def _program(main: str | Callable[..., object]) -> dict[str, object]:
     """A program as a worker gets it: the path of a script, or a pickled function."""
     if isinstance(main, str):
         return {"script": main}
@@ -174,7 +174,7 @@ def _key(request: Mapping[str, Any], digests: dict[str, str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-def _named(name: str, value: object, digests: dict[str, str]) -> Any:
+def _named(name: str, value: object, digests: dict[str, str]) -> object:
     """An option as a part of the key: the contents of files instead of their paths."""
     if isinstance(value, str) and name in ("platform", "hostfile", "selector", "compute"):
         if os.path.isfile(value):

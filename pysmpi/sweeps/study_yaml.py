@@ -137,7 +137,7 @@ def _arguments(node: Node, base: Path) -> tuple[str, ...]:
         raise node.error(f"expected words as a shell reads them, got {text!r}: {error}") from None
 
 
-_READERS: dict[str, Callable[[Node, Path], Any]] = {
+_READERS: dict[str, Callable[[Node, Path], object]] = {
     "platforms": _platform,
     "models": _model,
     "memory_models": _memory_model,
@@ -156,7 +156,7 @@ def _positive_time(text: str) -> float:
     return found
 
 
-def _read_options(node: Node, base: Path) -> dict[str, Any]:
+def _read_options(node: Node, base: Path) -> dict[str, object]:
     found = {}
     for key, value in node.fields((), tuple(_OPTIONS)).items():
         name = _OPTIONS[key]

@@ -106,7 +106,7 @@ class SweepTable:
         return self.study.plots or usual(self.rows, self.study.columns())
 
 
-def _column(values: list[Any]) -> list[Any]:
+def _column(values: list[Any]) -> list[object]:
     """Values of one type: whole numbers, numbers, or texts."""
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int} or kinds == {float} or kinds == {str}:

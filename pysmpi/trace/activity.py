@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pysmpi.errors import UsageError
+from pysmpi.trace.columns import Floats, Integers
 from pysmpi.trace.events import (
     CALL,
     END,
@@ -21,8 +22,6 @@ from pysmpi.trace.events import (
     START_WAIT,
     STEPS,
     EventRows,
-    Floats,
-    Integers,
     MessageRows,
     TracedCall,
 )

@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.collectives import registry
+from pysmpi.collectives.call import Call, arguments_of
 from pysmpi.collectives.running import find_live
 from pysmpi.errors import UsageError
 from pysmpi.frames import shorten
@@ -25,6 +26,7 @@ from pysmpi.trace.events import (
     COMPUTE,
     MAIN,
     PASS,
+    PROBE,
     RECEIVE,
     SEND,
     STEPS,
@@ -39,9 +41,8 @@ from pysmpi.trace.events import (
 )
 
 if TYPE_CHECKING:
-    from pysmpi.collectives.call import Call
     from pysmpi.mpi.base.ranks import Rank
-    from pysmpi.mpi.collective.execution import Contribution
+    from pysmpi.mpi.collective.contribution import Contribution
     from pysmpi.runtime.simulation import Simulation
 
 UNLIMITED = 1 << 62  # bytes of the buffer of a receive of any size
@@ -74,6 +75,7 @@ class _Thread:
         # The receives of a schedule, if it does not say how large their messages are.
         self.received: list[Receive] | None = None
         self.posts: int = 0  # the collective call whose messages it posts
+        self.late: list[Any] = []  # requests that others have posted in its name
 
 
 class _Form:
@@ -115,7 +117,7 @@ class CallRecorder:
         self._collectives: dict[tuple[int, str, int], list[int]] = {}
         self._entered: int = 0  # the collective call that was entered last
         self._background: dict[KernelRequest, tuple[int, int]] = {}  # collective call, MPI call
-        self._parts: dict[Any, tuple[KernelRequest, int]] = {}  # by Contribution
+        self._contributions: dict[Any, tuple[KernelRequest, int]] = {}  # by Contribution
         self._algorithms: dict[tuple[Any, ...], str] = {}
         self._live: dict[str, bool] = {}
         # The events that the format uses.
@@ -157,7 +159,7 @@ class CallRecorder:
             self._known = len(ranks)
             self.format.begin(
                 [
-                    RankPlace(rank.pid, rank.host_name(), rank.core, rank.process.core.speed)
+                    RankPlace(rank.pid, rank.host_name(), rank.core_number, rank.process.core.speed)
                     for rank in new
                 ]
             )
@@ -253,11 +255,11 @@ class CallRecorder:
         for operation in call.operations:
             request = operation.request
             if request is not None:
-                part = getattr(operation, "part", None)
+                contribution = getattr(operation, "contribution", None)
                 number = 0
-                if part is not None and part in self._parts:
-                    number = -self._parts[part][1]
-                found.append((request, operation.messages(), number, operation))
+                if contribution is not None and contribution in self._contributions:
+                    number = -self._contributions[contribution][1]
+                found.append((request, list(operation.messages()), number, operation))
         return found
 
     def call_ended(self, call: MpiCall) -> None:
@@ -271,6 +273,10 @@ class CallRecorder:
         if record is None:
             return
         thread.call = thread.outer.pop() if thread.outer else None
+        if thread.late:
+            thread.call, outer = record, thread.call
+            self._posted(thread, record.operations)
+            thread.call = outer
         if thread.awaited:
             self._complete(thread, record, call)
         now = rank.engine.now
@@ -305,7 +311,7 @@ class CallRecorder:
             if id(operation) in active:
                 continue  # Waitany has reported another one
             if number:
-                self._parts.pop(operation.part, None)
+                self._contributions.pop(operation.contribution, None)
                 self._background.pop(request, None)
                 numbers = [number]
             else:
@@ -369,37 +375,10 @@ class CallRecorder:
         if thread.received is not None:
             _learn_sizes(operations[-1], thread.received)
             thread.received = None
+        if thread.late:
+            self._posted(thread, operations)
         for request in thread.starts:
-            if not isinstance(request, Send):
-                if isinstance(request, Receive):
-                    context = request.context
-                    self._use(record, context)
-                    operation: tuple[Any, ...] = (
-                        RECEIVE, request.order, context.number, request.source,
-                        request.destination, request.tag, request.nbytes,
-                    )  # fmt: skip
-                    wild = is_wild(request)
-                    if wild or request.nbytes >= UNLIMITED:
-                        message = request.message
-                        if message is not None:
-                            operation += message.source, message.tag, message.nbytes
-                        elif wild and self._match is not None:
-                            self._wild.add(request)
-                    operations.append(operation)
-            elif isinstance(request, Transfer):
-                context = request.context
-                self._use(record, context)
-                operations.append(
-                    (TRANSFER, request.order, context.number, request.source,
-                     request.destination, request.nbytes)
-                )  # fmt: skip
-            else:
-                context = request.context
-                self._use(record, context)
-                operations.append(
-                    (SEND, request.order, context.number, request.source, request.destination,
-                     request.tag, request.nbytes, request.mode, request.immediate)
-                )  # fmt: skip
+            operations.append(self._started(record, request))
         if thread.waits:
             self._waited(thread, process, now, operations)
         thread.starts = thread.waits = []
@@ -412,6 +391,40 @@ class CallRecorder:
                 if record.rank >= self._known:
                     self.meet_ranks()
                 self._between(record)
+
+    def _posted(self, thread: _Thread, operations: list[Any]) -> None:
+        """The requests that were posted in the name of a thread while it did something else."""
+        late, thread.late = thread.late, []
+        record = thread.call
+        assert record is not None
+        for request in late:
+            operations.append(self._started(record, request))
+            if isinstance(request, Send):
+                record.sent += request.nbytes
+
+    def _started(self, record: TracedCall, request: Any) -> tuple[Any, ...]:
+        """The operation that starts a request."""
+        context: Context = request.context
+        self._use(record, context)
+        if isinstance(request, Transfer):
+            return (TRANSFER, request.order, context.number, request.source, request.destination,
+                    request.nbytes)  # fmt: skip
+        if isinstance(request, Send):
+            return (SEND, request.order, context.number, request.source, request.destination,
+                    request.tag, request.nbytes, request.mode, request.immediate)  # fmt: skip
+        receive: Receive = request
+        operation: tuple[Any, ...] = (
+            RECEIVE, receive.order, context.number, receive.source, receive.destination,
+            receive.tag, receive.nbytes,
+        )  # fmt: skip
+        wild = is_wild(receive)
+        if wild or receive.nbytes >= UNLIMITED:
+            message = receive.message
+            if message is not None:
+                operation += message.source, message.tag, message.nbytes
+            elif wild and self._match is not None:
+                self._wild.add(receive)
+        return operation
 
     def _use(self, record: TracedCall, context: Context) -> None:
         number = self._contexts.get(context.number)
@@ -426,11 +439,27 @@ class CallRecorder:
         """The waits of a program."""
         numbers: list[int] = []
         for request in thread.waits:
+            if isinstance(request, Receive):
+                message = request.message
+                if message is not None and message.unexpected:
+                    assert thread.call is not None
+                    self._use(thread.call, request.context)
+                    operations.append(
+                        (PROBE, request.context.number, message.source, request.destination,
+                         message.tag)
+                    )  # fmt: skip
+                    return
+                if thread.all and request in self._owed:
+                    assert thread.call is not None
+                    thread.call.received += self._owed.pop(request)[1]
             if request.order:
                 numbers.append(request.order)
                 continue
-            for joint, messages, number, _ in thread.awaited:
+            for joint, messages, number, operation in thread.awaited:
                 if joint is request:
+                    if not messages and not number:
+                        # Those of a partitioned operation, whose other side has come later.
+                        messages += operation.messages()
                     numbers += [number] if number else [m.order for m in messages if m.order]
                     break
         if numbers:
@@ -442,13 +471,13 @@ class CallRecorder:
 
     # Events of collective calls.
 
-    def collective_entered(self, part: Contribution, rank: Rank) -> None:
+    def collective_entered(self, contribution: Contribution, rank: Rank) -> None:
         """A rank enters a collective operation."""
-        communicator, call = part.communicator, part.call
+        communicator, call = contribution.communicator, contribution.call
         thread = self._thread(rank.process)
         record = thread.call
-        context = part.context or communicator.coll
-        key = context.number, part.label, part.number
+        context = contribution.context or communicator.coll
+        key = context.number, contribution.label, contribution.number
         known = self._collectives.get(key)
         if known is None:
             self._calls += 1
@@ -467,7 +496,7 @@ class CallRecorder:
         if self._decides(call):
             return
         arguments = arguments_of(call)
-        background = part.request is not None
+        background = contribution.request is not None
         number_of = self.communicator(context)
         if record is None:
             return
@@ -477,16 +506,16 @@ class CallRecorder:
             if communicator.size > 1 or call.op.startswith("neighbor"):
                 thread.entered = number, arguments
             return
-        assert part.request is not None
-        self._background[part.request] = number, record.number
-        self._parts[part] = part.request, number
-        tag = tag_of(abs(part.number), part.label)
+        assert contribution.request is not None
+        self._background[contribution.request] = number, record.number
+        self._contributions[contribution] = contribution.request, number
+        tag = tag_of(abs(contribution.number), contribution.label)
         record.operations.append((COLLECTIVE, number, context.number, tag, True, arguments))
 
-    def collective_left(self, part: Contribution, rank: Rank) -> None:
+    def collective_left(self, contribution: Contribution, rank: Rank) -> None:
         """The rank has its result."""
-        if part.request is not None:
-            known = self._parts.get(part)
+        if contribution.request is not None:
+            known = self._contributions.get(contribution)
             if known is not None:
                 self._background.pop(known[0], None)
 
@@ -561,6 +590,8 @@ class CallRecorder:
                 call.received += request.nbytes
             elif call is not None:
                 call.sent += request.nbytes
+        elif owner is None and self._is_late(process, request):
+            self._thread(process).late.append(request)
         elif isinstance(request, Send):
             if call is not None:
                 call.sent += request.nbytes
@@ -572,6 +603,13 @@ class CallRecorder:
             elif call is not None:
                 if process.schedule is not None or request in process.waits:
                     self._counting[request] = call
+
+    def _is_late(self, process: Process, request: KernelRequest) -> bool:
+        """Whether a request is none of the program of its process."""
+        if process.schedule is not None:
+            return False
+        last = process.next_start - 1
+        return last < 0 or process.starts[last] is not request
 
     def request_completed(self, request: KernelRequest, now: float) -> None:
         """A send or receive is complete, perhaps without a message."""
@@ -661,27 +699,3 @@ def _name_of(communicator: Any, context: Context) -> str:
     if communicator.size == 1 and communicator.remote is communicator:
         return "COMM_SELF"
     return f"{communicator.kind} {communicator.p2p.number}"
-
-
-def arguments_of(call: Call) -> dict[str, Any]:
-    """The arguments of a collective call that differ from their defaults, as plain data."""
-    found: dict[str, Any] = {"op": call.op}
-    if call.count:
-        found["count"] = call.count
-    if call.type_size != 1:
-        found["type_size"] = call.type_size
-    if call.root:
-        found["root"] = call.root
-    if call.send_counts is not None:
-        found["send_counts"] = call.send_counts
-    if call.recv_counts is not None:
-        found["recv_counts"] = call.recv_counts
-    if not call.commutative:
-        found["commutative"] = False
-    if call.in_place:
-        found["in_place"] = True
-    if call.sources:
-        found["sources"] = call.sources
-    if call.destinations:
-        found["destinations"] = call.destinations
-    return found

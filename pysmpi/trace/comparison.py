@@ -13,7 +13,7 @@ from pysmpi.trace.recorder import Recorder
 
 if TYPE_CHECKING:
     from pysmpi.runtime.job import Job
-    from pysmpi.runtime.result import Result
+    from pysmpi.runtime.reports.result import Result
     from pysmpi.runtime.simulation import Simulation
 
 # The number of polls depends on time, which may differ a little.

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.machine import Machine
 from pysmpi.output import OutputFile
 from pysmpi.trace.events import (
     Format,
@@ -17,18 +15,10 @@ from pysmpi.trace.events import (
     TracedMatch,
 )
 from pysmpi.trace.formats import find_format, is_packed
-from pysmpi.trace.lines import (
-    Wrong,
-    is_recording,
-    made_call,
-    made_events,
-    made_messages,
-    made_route,
-    read_facts,
-    whole_lines,
-)
+from pysmpi.trace.lines import made_events, made_messages, made_route
 from pysmpi.trace.messages import listener_of
-from pysmpi.trace.model import MACHINE
+from pysmpi.trace.recorded_lines import Wrong, is_recording, made_call, read_facts, whole_lines
+from pysmpi.trace.recorded_machine import recorded_machine
 
 
 def convert(source: str, target: str, format: str | None = None) -> None:
@@ -60,25 +50,6 @@ def convert(source: str, target: str, format: str | None = None) -> None:
         feed(source, writer)
         writer.close()
         file.keep()
-
-
-def recorded_machine(name: str, facts: Mapping[str, object], ranks: int) -> Machine:
-    """The machine that the recording in file `name` was made on, with places for some ranks."""
-    try:
-        return Machine(ranks, **machine_options(facts))
-    except UsageError as error:
-        raise UsageError(f"{name}: the machine of the recording: {error}") from None
-    except (TypeError, ValueError, AttributeError) as error:
-        raise UsageError(
-            f"{name}: expected options of pysmpi run for the machine: {error}"
-        ) from None
-
-
-def machine_options(facts: Mapping[str, object]) -> dict[str, Any]:
-    """The options of the machine of a recording."""
-    known = facts.get("machine")
-    options = known if isinstance(known, dict) else {}
-    return {name: options[name] for name in MACHINE if name in options}
 
 
 def feed(source: str, writer: Format) -> None:

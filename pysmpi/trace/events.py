@@ -16,6 +16,7 @@ element says which:
 | `COLLECTIVE` | collective call, context, tag, background (bool), its arguments (a dict) |
 | `STEPS` | context, rank, tag, codes, peers, sizes, tags, amounts of a kernel schedule |
 | `WAIT` | numbers of requests, whether all are awaited |
+| `PROBE` | context, source, destination, tag: a wait for a message that stays in its queue |
 
 Requests are numbered over the whole run. A wait for the collective call N in the background has the
 number -N. Sources and destinations are ranks of the context. A receive with a wildcard, or without
@@ -25,10 +26,10 @@ a limit of its buffer, has the source, tag and bytes of its message at its end, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # numpy takes long to load, and replays do without
+    from pysmpi.trace.columns import Floats, Integers
 
 COMPUTE: Final = "compute"
 PASS: Final = "pass"
@@ -38,6 +39,7 @@ TRANSFER: Final = "transfer"
 COLLECTIVE: Final = "collective"
 STEPS: Final = "steps"
 WAIT: Final = "wait"
+PROBE: Final = "probe"
 
 Operation = tuple[Any, ...]
 
@@ -63,9 +65,6 @@ MAIN, THREAD, BACKGROUND = 0, 1, 2
 
 # Modes of messages, which may be combined.
 EAGER, DETACHED, ONE_SIDED = 1, 2, 4
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class EventRows(NamedTuple):

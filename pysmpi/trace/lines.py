@@ -10,19 +10,17 @@ from __future__ import annotations
 import binascii
 import json
 import os
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pysmpi.errors import UsageError
+from pysmpi.trace.columns import Floats, Integers
 from pysmpi.trace.events import (
     ENTER,
     EventRows,
-    Floats,
-    Integers,
     MessageRows,
     RankPlace,
     TracedCall,
@@ -30,12 +28,11 @@ from pysmpi.trace.events import (
     TracedMatch,
     TracedRoute,
 )
-from pysmpi.trace.model import NAME, READABLE, VERSION, Recording
+from pysmpi.trace.json_text import json_text
+from pysmpi.trace.model import NAME, VERSION, Recording
+from pysmpi.trace.recorded_lines import NO_RECORDING, Wrong, facts_in, made_call, whole_lines
 from pysmpi.trace.streams import Output
-from pysmpi.trace.tables import lines as lines_of_table
 
-_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-_BLOCK = 1 << 18  # bytes read at once
 # Types of the numbers of columns, little-endian: the unsigned ones with the end of their range.
 _UNSIGNED = (("u1", 1 << 8), ("u2", 1 << 16), ("u4", 1 << 32))
 _TYPES = ("u1", "u2", "u4", "i8", "f8")
@@ -55,7 +52,11 @@ class LinesFormat:
         self._write({**facts, "format": NAME, "version": VERSION})
 
     def _write(self, record: object) -> None:
-        self.output.write(_encode(record) + "\n")
+        self.output.write(json_text(record) + "\n")
+
+    def _write_columns(self, kind: str, columns: Iterable[str]) -> None:
+        # Base 64 has no character that JSON would write differently.
+        self.output.write(f'["{kind}","' + '","'.join(columns) + '"]\n')
 
     def begin(self, places: Sequence[RankPlace]) -> None:
         """A line for each rank."""
@@ -93,11 +94,11 @@ class LinesFormat:
 
     def add_messages(self, rows: MessageRows) -> None:
         """A line for some messages."""
-        self._write(["messages", *map(_packed, rows)])
+        self._write_columns("messages", map(_packed, rows))
 
     def add_events(self, rows: EventRows) -> None:
         """A line for some events."""
-        self._write(["events", *map(_packed, rows)])
+        self._write_columns("events", map(_packed, rows))
 
     def match(self, match: TracedMatch) -> None:
         """A line."""
@@ -112,53 +113,6 @@ class LinesFormat:
         self.output.close()
 
 
-def whole_lines(path: str) -> Iterator[bytes]:
-    """The whole lines of a file, unpacked if it is compressed; an incomplete last one is left out.
-
-    Those of a table in Parquet are the same. Raises OSError if the file cannot be read.
-    """
-    with open(path, "rb") as stream:
-        magic = stream.read(4)
-        if magic == b"PAR1":
-            yield from lines_of_table(path)
-            return
-        packed = magic[:2] == b"\x1f\x8b"
-        stream.seek(0)
-        unpack = zlib.decompressobj(31) if packed else None
-        rest = b""
-        while True:
-            data = stream.read(_BLOCK)
-            if not data:
-                return
-            if unpack is not None:
-                try:
-                    data = unpack.decompress(data)
-                except zlib.error:
-                    return
-            pieces = (rest + data).split(b"\n")
-            rest = pieces.pop()
-            yield from pieces
-
-
-def is_recording(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as a recording does; False for one that cannot be read."""
-    try:
-        first = next(whole_lines(os.fspath(path)), b"")
-    except OSError:
-        return False
-    return first.startswith(b"{") and NAME.encode() in first[:200]
-
-
-_NO_RECORDING = (
-    "expected a file of pysmpi run --trace, pysmpi.record or pysmpi replay --trace (.jsonl), got "
-    "no recording; time-independent traces have no dates until they are replayed"
-)
-
-
-class Wrong(ValueError):
-    """A record that cannot be."""
-
-
 def read_lines(path: str | os.PathLike[str]) -> Recording:
     """Read a recording. Raises UsageError for a file that is none, or has a wrong line."""
     name = os.fspath(path)
@@ -170,14 +124,14 @@ def read_lines(path: str | os.PathLike[str]) -> Recording:
             try:
                 record = json.loads(line)
                 if number == 1:
-                    found.facts = _facts(record)
+                    found.facts = facts_in(record)
                 else:
                     take(found, record, sites)
             except Wrong as error:
                 raise UsageError(f"{name}, line {number}: {error}") from None
             except (ValueError, TypeError, IndexError, KeyError, RecursionError) as error:
                 if number == 1:
-                    raise UsageError(f"{name}, line 1: {_NO_RECORDING}") from None
+                    raise UsageError(f"{name}, line 1: {NO_RECORDING}") from None
                 what = line[:60].decode("utf-8", "replace")
                 raise UsageError(
                     f"{name}, line {number}: expected a record of a recording, got {what!r}"
@@ -187,28 +141,6 @@ def read_lines(path: str | os.PathLike[str]) -> Recording:
     if number == 0:
         raise UsageError(f"{name}: expected a recording of pysmpi, got no whole line")
     return found
-
-
-def read_facts(path: str) -> dict[str, Any]:
-    """The facts of a recording. Raises UsageError for a file that is none."""
-    try:
-        first = next(whole_lines(path), None)
-        if first is None:
-            raise Wrong("expected a recording of pysmpi, got no whole line")
-        return _facts(json.loads(first))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise UsageError(f"{path}, line 1: {error}") from None
-
-
-def _facts(record: object) -> dict[str, Any]:
-    if not isinstance(record, dict) or record.get("format") != NAME:
-        raise Wrong(_NO_RECORDING)
-    if record.get("version") not in READABLE:
-        versions = " or ".join(map(str, READABLE))
-        raise Wrong(f"expected version {versions}, got {record.get('version')!r}")
-    return record
 
 
 def take(found: Recording, record: list[Any], sites: dict[int, str]) -> None:
@@ -270,11 +202,10 @@ def _packed(column: NDArray[Any]) -> str:
     """A column as text: the type of its numbers, and their bytes in base 64."""
     kind = "f8"
     if column.dtype.kind != "f":
-        kind = "i8"
-        if len(column) and column.min() >= 0:
-            most = column.max()
-            kind = next((name for name, end in _UNSIGNED if most < end), "i8")
-    numbers = column.astype(f"<{kind}")
+        # As unsigned numbers, negative ones are the largest.
+        most = np.maximum.reduce(column.view(np.uint64), initial=0)
+        kind = next((name for name, end in _UNSIGNED if most < end), "i8")
+    numbers = column.astype(f"<{kind}", copy=False)
     return f"{kind}:{binascii.b2a_base64(numbers.data, newline=False).decode('ascii')}"
 
 
@@ -316,19 +247,3 @@ def made_route(record: list[Any]) -> TracedRoute:
     if type(number) is not int:
         raise Wrong(f"expected the number of a route, got {number!r}")
     return TracedRoute(number, tuple((str(name), float(capacity)) for name, capacity in links))
-
-
-def made_call(record: list[Any], sites: dict[int, str]) -> TracedCall:
-    """The call of a record."""
-    (_, number, rank, thread, name, start, end, communicator, site, algorithm, sent, received,
-     peers, operations, *details) = record  # fmt: skip
-    call = TracedCall(name, rank, thread, sites[site])
-    call.number = number
-    call.start, call.end = start, end
-    call.communicator, call.algorithm = communicator, algorithm
-    call.sent, call.received = sent, received
-    call.peers = tuple((peer, value) for peer, value in peers)
-    call.operations = [tuple(one) for one in operations]
-    if details:
-        call.details = details[0]
-    return call

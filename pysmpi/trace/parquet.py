@@ -9,7 +9,7 @@ reads a recording reads the file.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pysmpi.trace.events import EventRows, MessageRows, TracedCall, TracedMessage, TracedWait
@@ -50,6 +50,9 @@ class ParquetFormat(LinesFormat):
             rows[name].append(value)
         if len(rows["kind"]) >= ROWS:
             self._flush()
+
+    def _write_columns(self, kind: str, columns: Iterable[str]) -> None:
+        self._write([kind, *columns])
 
     def call(self, call: TracedCall) -> None:
         """A row."""

@@ -152,7 +152,7 @@ def attached(recorder: Recorder, job: Job) -> Iterator[Recorder]:
         job.on_start = before
 
 
-def _facts(job: Job) -> dict[str, Any]:
+def _facts(job: Job) -> dict[str, object]:
     """The facts of a run."""
     options = job.options
     return {
@@ -168,7 +168,7 @@ def _facts(job: Job) -> dict[str, Any]:
 
 def facts_of(
     machine: Machine, nprocs: int, program: str, options: Mapping[str, Any]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The facts that a replay of a recording on the same machine needs."""
     given: dict[str, Any] = {}
     for name in MACHINE:

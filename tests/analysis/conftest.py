@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pysmpi.runtime.job import Job
-from pysmpi.runtime.loader import FunctionProgram, find_program
+from pysmpi.runtime.loading.loader import FunctionProgram, find_program
 from pysmpi.runtime.options import Options, check
 from pysmpi.trace.activity import activity_of
 from pysmpi.trace.model import Recording

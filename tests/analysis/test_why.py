@@ -62,6 +62,62 @@ def test_a_straggler_and_even_load_are_predicted(record):
     assert EventGraph(slow).makespan(Scales(ranks={1: 0.5})) == pytest.approx(run.seconds, rel=0.02)
 
 
+@pytest.mark.parametrize("late", [1.5, 25.0])
+def test_predictions_are_those_of_their_names(record, late):
+    def gather(steps):
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        for _ in range(steps):
+            if comm.rank == 1:
+                requests = [comm.Irecv(np.zeros(200_000), peer) for peer in (0, 2, 3)]
+                MPI.Request.Waitall(requests)
+            else:
+                comm.Send(np.zeros(200_000), 1)
+            comm.Barrier()
+
+    run = record(gather, 4, 3, compute="1ms", listener=Straggler(2, late), **MACHINE)
+    graph = EventGraph(run)
+    found = analyse(graph)
+    seconds, predicted = graph.seconds, found.what_if
+    slowest = int(np.argmax(found.profile.compute))
+    assert (slowest == 2) == (late > 2.0)
+    for name, scales in (
+        ("ideal network", Scales(latency=0.0, transfer=0.0, overhead=0.0)),
+        ("ideal compute", Scales(compute=0.0)),
+        ("half the latency", Scales(latency=0.5)),
+        ("twice the bandwidth", Scales(transfer=0.5)),
+        ("twice the compute speed", Scales(compute=0.5)),
+        ("no contention", Scales(contention=0.0)),
+        (f"rank {slowest} twice as slow", Scales(ranks={slowest: 2.0})),
+    ):
+        assert predicted[name] == graph.makespan(scales), name
+        assert "slow" in name or predicted[name] < seconds, name
+    causes = found.path.by_cause()
+    if late > 2.0:
+        # The others are ready before rank 2 begins to send.
+        assert predicted["rank 2 twice as slow"] > 1.2 * seconds
+    else:
+        # Three messages share the link into rank 1.
+        assert causes["contention"] > causes["transfer"] > causes["latency"] > 0.0
+    change = graph.makespan(Scales(transfer=1.0001)) / seconds - 1.0
+    # Several paths are nearly as long as the critical one.
+    assert found.sensitivity["bandwidth"] == pytest.approx(change / 1e-4, abs=0.02)
+    mean = np.mean(found.profile.compute)
+    even = {rank: mean / own for rank, own in enumerate(found.profile.compute)}
+    assert predicted["even load"] == pytest.approx(graph.makespan(Scales(ranks=even)))
+    (slow,) = [name for name in predicted if name.startswith("link ")]
+    carried = {}
+    for _, _, _, _, nbytes, route, *_ in run.messages.tolist():
+        for link in run.routes[route]:
+            carried[link] = carried.get(link, 0) + nbytes
+    (name,) = slow.split()[1:2]
+    most = [run.links[link][0] for link in carried if carried[link] == max(carried.values())]
+    assert name in most
+    # All of the bytes cross it, so this is half the bandwidth.
+    assert predicted[slow] == pytest.approx(graph.makespan(Scales(transfer=2.0)), rel=1e-3)
+
+
 def test_ideal_compute_is_predicted(record):
     run = record(stencil, 4, 10, compute="50us", **MACHINE)
     ideal = record(stencil, 4, 10, compute="none", **MACHINE)

@@ -118,9 +118,10 @@ class Request:
 
 @dataclass
 class Outcome:
-    """The traffic: bytes and messages by (source, destination)."""
+    """The traffic: bytes and messages by (source, destination); and the ranks that have ended."""
 
     messages: list[tuple[int, int, int]] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)
 
     @property
     def volume(self) -> int:
@@ -135,10 +136,12 @@ def execute(
     memories: list[Memory] | None = None,
     combine: Combine | None = None,
     early: bool = True,
+    absent: int | None = None,
 ) -> Outcome:
     """Run all ranks to their ends; Stuck or AssertionError when they do not fit together.
 
-    `combine` takes and gives bytes.
+    `combine` takes and gives bytes. If a rank is `absent`, it does not begin, sends complete at
+    once, and the others run as far as they can.
     """
     outcome = Outcome()
     sends: dict[tuple[int, int, int], deque] = defaultdict(deque)
@@ -146,7 +149,7 @@ def execute(
     position = [0] * len(schedules)
     current: list[Request | None] = [None] * len(schedules)
     slots: list[list[Request]] = [[] for _ in schedules]
-    ready = deque(range(len(schedules)))
+    ready = deque(rank for rank in range(len(schedules)) if rank != absent)
     waiting = set()
     nothing = _NoMemory()
 
@@ -156,6 +159,8 @@ def execute(
         mine, theirs = (sends, receives) if request.sends else (receives, sends)
         if request.sends and early:
             request.load()
+        if request.sends and absent is not None:
+            request.done = True
         queue = theirs[key]
         if not queue:
             mine[key].append(request)
@@ -218,6 +223,9 @@ def execute(
                 request.store()
             current[rank] = None
             position[rank] += 1
+    outcome.ended = [rank for rank, s in enumerate(schedules) if position[rank] == len(s)]
+    if absent is not None:
+        return outcome
     if waiting:
         states = [
             f"rank {r}: {k.NAMES[schedules[r].codes[position[r]]]}"

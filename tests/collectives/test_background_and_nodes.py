@@ -13,7 +13,7 @@ from pysmpi.collectives import registry
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.selection import Selection
 from pysmpi.runtime.job import Job
-from pysmpi.runtime.loader import FunctionProgram
+from pysmpi.runtime.loading.loader import FunctionProgram
 from pysmpi.runtime.options import Options
 
 RANKS = 6

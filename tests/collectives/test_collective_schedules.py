@@ -163,3 +163,11 @@ def test_tags_that_would_meet_messages_of_other_calls_are_refused(kind: str) -> 
     for tag in (MOST_TAGS, -1):
         with pytest.raises(AssertionError):
             step(1, 8, tag=tag)
+
+
+@pytest.mark.parametrize("name", registry.algorithms_of("barrier"))
+def test_nobody_leaves_a_barrier_before_all_have_entered(name: str) -> None:
+    for size in range(2, 34):
+        ranks = schedules(calls("barrier", size, 0, 1), name)
+        for absent in range(size):
+            assert execute(ranks, absent=absent).ended == [], (size, absent)

@@ -179,6 +179,28 @@ def test_cache_shares_and_forgets() -> None:
     assert cache.get(calls[3], "basic_linear") is not schedules[3]
 
 
+@pytest.mark.parametrize(
+    ("op", "algorithm"),
+    [("barrier", "ompi_tree"), ("reduce", "binomial"), ("bcast", "binomial_tree")],
+)
+def test_ranks_with_the_same_place_in_a_tree_share_columns(op: str, algorithm: str) -> None:
+    cache = ScheduleCache()
+    calls = [Call(op, rank, 256, count=4, type_size=8) for rank in range(256)]
+    schedules = [cache.get(call, algorithm) for call in calls]
+    for schedule, call in zip(schedules, calls, strict=True):
+        alone = Schedule()
+        build(alone, call, algorithm)
+        for column in ("codes", "peers", "sizes", "tags", "amounts"):
+            assert getattr(schedule, column) == getattr(alone, column)
+            values = getattr(schedule, column)
+            assert [type(value) for value in values] == [
+                type(value) for value in getattr(alone, column)
+            ]
+    # A rank has between 0 and 8 children, and is the root or not.
+    for column in ("codes", "sizes", "tags", "amounts"):
+        assert len({id(getattr(schedule, column)) for schedule in schedules}) <= 18, column
+
+
 @given(st.integers(1, 200), st.integers(1, 40), st.data())
 def test_trees_span_the_ranks(size: int, fanout: int, data) -> None:
     root = data.draw(st.integers(0, size - 1))
@@ -291,7 +313,7 @@ CHECK = """
 from definition import Case, violations
 
 found = []
-for op, name in (("bcast", "star"), ("bcast", "whoever_is_there"), ("reduce", "row")):
+for op, name in (("bcast", "star"), ("bcast", "present_first"), ("reduce", "row")):
     for size in range(1, 12):
         for root in range(size):
             found += violations(Case(op, size, root, 5, in_place=op == "reduce"), name)
@@ -300,14 +322,14 @@ print(len(found), "violations", *found[:3])
 
 
 def test_algorithms_of_the_docs_in_another_distribution(tmp_path) -> None:
-    star, row, whoever = blocks_of_docs("Writing an algorithm", "python")
+    star, row, present = blocks_of_docs("Writing an algorithm", "python")
     [group] = blocks_of_docs("Writing an algorithm", "toml")
     section, line = group.splitlines()
     name, target = (part.strip(' "') for part in line.split("="))
     package = tmp_path / "my_package"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    (package / "star.py").write_text(f"{star}\n\n{row}\n\n{whoever}\n")
+    (package / "star.py").write_text(f"{star}\n\n{row}\n\n{present}\n")
     info = tmp_path / "star-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: star\nVersion: 1.0\n")
@@ -322,7 +344,7 @@ def test_algorithms_of_the_docs_in_another_distribution(tmp_path) -> None:
     )  # fmt: skip
     assert checked.returncode == 0 and checked.stdout == "0 violations\n", checked
     found = {}
-    for algorithm in ("star", "whoever_is_there"):
+    for algorithm in ("star", "present_first"):
         command = [sys.executable, "-m", "pysmpi", "run", "-n", "5", "--compute", "none"]
         done = subprocess.run(
             [*command, "--coll", f"bcast={algorithm}", "program.py"],
@@ -333,4 +355,4 @@ def test_algorithms_of_the_docs_in_another_distribution(tmp_path) -> None:
         found[algorithm] = dict(map(int, line.split()) for line in done.stdout.splitlines())
     # Rank 0 is a second late; in the star nobody waits for it, since short sends do not.
     assert found["star"] == {0: 1, 1: 0, 2: 0, 3: 0, 4: 0}
-    assert found["whoever_is_there"] == {0: 1, 1: 0, 2: 1, 3: 0, 4: 0}
+    assert found["present_first"] == {0: 1, 1: 0, 2: 1, 3: 0, 4: 0}

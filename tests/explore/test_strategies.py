@@ -199,6 +199,35 @@ def test_noise_keeps_the_clock_and_depends_on_the_seed() -> None:
     assert again.seconds in found
 
 
+def crowd() -> None:
+    """Rank 0 sends to ranks 1 and 2; ranks 3 and 4 send to rank 1."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    data = [bytearray(1_000_000) for _ in range(3)]
+    if comm.rank == 0:
+        MPI.Request.Waitall([comm.Isend(data[0], dest=1), comm.Isend(data[0], dest=2)])
+    elif comm.rank == 1:
+        MPI.Request.Waitall([comm.Irecv(data[i], source=(0, 3, 4)[i]) for i in range(3)])
+    elif comm.rank == 2:
+        comm.Recv(data[0], source=0)
+    else:
+        comm.Send(data[0], dest=1)
+
+
+def test_noise_keeps_the_penalties_of_model_ib() -> None:
+    # The message to rank 2 shares a link with one other, but leaves a host with a crowded receiver.
+    ends = {
+        (model, schedule): run(
+            crowd, 5, platform="cluster", model=model, schedule=schedule
+        ).ranks[2]["end_seconds"]
+        for model in ("ib", "fluid")
+        for schedule in ("time", "noise:0.0001")
+    }
+    assert ends["ib", "time"] > 1.05 * ends["fluid", "time"]
+    assert ends["ib", "noise:0.0001"] == pytest.approx(ends["ib", "time"], rel=1e-3)
+
+
 def test_the_guarantee_of_pct_is_right() -> None:
     result = run(gather, 4, schedule="pct:2", seed=1)
     # Two steps have a choice: three messages, then two.

@@ -13,7 +13,7 @@ from pysmpi.explore.executor import Executions, Executor
 from pysmpi.explore.exploration import Explorer, SearchLimits, SearchResult
 from pysmpi.explore.systematic import SearchTree
 from pysmpi.runtime.job import Job
-from pysmpi.runtime.loader import FunctionProgram
+from pysmpi.runtime.loading.loader import FunctionProgram
 from pysmpi.runtime.options import Options
 
 

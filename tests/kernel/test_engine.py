@@ -3,12 +3,12 @@
 import pytest
 from greenlet import getcurrent, greenlet
 
+from pysmpi.kernel.activities import Constraint
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.kernel.process import Core, Process
 from pysmpi.kernel.requests import BUFFERED, SYNCHRONOUS, Context, Receive, Send, Transfer
 from pysmpi.kernel.schedule import Schedule
-from pysmpi.kernel.sharing import Constraint
 
 
 class Wire(Transport):
@@ -20,8 +20,8 @@ class Wire(Transport):
 
     def plan(self, source, destination, nbytes):
         return Plan(
-            1.0, float(nbytes), 100.0, 1.0, 1.0, [self.link], [1.0],
-            0.25, 0.25, 0.5, self.eager, self.detached,
+            1.0, float(nbytes), 100.0, constraints=[self.link], send_cost=0.25, isend_cost=0.25,
+            recv_cost=0.5, eager=self.eager, detached=self.detached,
         )  # fmt: skip
 
 
@@ -239,8 +239,8 @@ def test_a_control_chooses_among_messages():
 )
 def test_plans_whose_bytes_never_flow_are_refused(latency, volume, bound, factor):
     with pytest.raises(ValueError, match="a plan"):
-        Plan(latency, volume, bound, 1.0, factor, [], [])
-    Plan(0.0, 0.0, float("inf"), 1.0, 1.0, [], [])
+        Plan(latency, volume, bound, factor=factor)
+    Plan()
 
 
 def test_a_stop_keeps_those_that_are_ready():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pysmpi.kernel.matching import ANY, Mailbox, accepts
-from pysmpi.kernel.requests import Context, Receive, Send
+from pysmpi.kernel.matching import ANY, Mailbox, accepts, hopeless, mailbox_of, undeliverable
+from pysmpi.kernel.requests import Context, Losses, Receive, Send
 
 CONTEXT = Context(1, [])
 
@@ -114,3 +114,22 @@ def test_candidates_are_the_first_of_each_source():
     assert [(s.source, s.tag) for s in box.candidates(wild)] == [(2, 5), (1, 5), (0, 6)]
     tagged = Receive(CONTEXT, ANY, 0, 6, 8)
     assert [s.source for s in box.candidates(tagged)] == [1, 0]
+
+
+def test_asking_whether_a_message_can_come_changes_nothing():
+    context = Context(1, [])
+    context.closed, context.lost = set(), Losses()
+    context.lost.sources, context.lost.destinations = {2}, {2}
+    receives = [Receive(context, source, 0, 5, 1) for source in (1, 2, ANY)]
+    assert [hopeless(receive) for receive in receives] == [False, True, False]
+    context.lost.wary = {0}
+    assert [hopeless(receive) for receive in receives] == [False, True, True]
+    assert not any(receive.truncated or receive.done for receive in receives)
+    sends = [Send(context, 0, destination, 5, 1) for destination in (1, 2)]
+    for send in sends:
+        send.detached = True
+    assert [undeliverable(send) for send in sends] == [False, True]
+    assert all(send.detached for send in sends)
+    # A message that the failed process has sent before still comes.
+    mailbox_of(receives[1]).match_send(Send(context, 2, 0, 5, 1))
+    assert not hopeless(receives[1])

@@ -25,10 +25,10 @@ class Growing(Pricing):
             receive.finish_cost += self.received
         else:
             seconds = 10.0 * self.received
-            send.plan = Plan(0.0, send.nbytes, send.nbytes / seconds, 1.0, 1.0, [], [])
+            send.plan = Plan(volume=send.nbytes, bound=send.nbytes / seconds)
 
     def moving(self, transfer):
-        transfer.plan = Plan(0.0, 10.0, 2.0, 1.0, 1.0, [], [])
+        transfer.plan = Plan(volume=10.0, bound=2.0)
 
 
 class Priced(Transport):
@@ -38,8 +38,9 @@ class Priced(Transport):
 
     def plan(self, source, destination, nbytes):
         return Plan(
-            0.0, 0.0, 1.0, 1.0, 1.0, [], [], 0.25, 0.25, 0.5, self.eager, self.eager, self.pricing
-        )
+            send_cost=0.25, isend_cost=0.25, recv_cost=0.5, eager=self.eager,
+            detached=self.eager, pricing=self.pricing,
+        )  # fmt: skip
 
 
 def twice(program):

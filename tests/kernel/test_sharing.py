@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pysmpi.kernel.events import EventQueue
-from pysmpi.kernel.sharing import Activity, Constraint, System
+from pysmpi.kernel.activities import Activity, ActivityKind, Constraint
+from pysmpi.kernel.events import EventQueue, listed
+from pysmpi.kernel.sharing import System
 
 
 def new_system():
@@ -350,7 +351,7 @@ def test_ends_are_those_of_a_shared_link(flows):
             system.add(present[name])
             continue
         queue.now = max(queue.now, queue.next())
-        for event in queue.pop():
+        for _, event in listed([queue.pop()]):
             event.fire()
         for name in [name for name, activity in present.items() if activity.system is None]:
             del present[name]
@@ -427,7 +428,7 @@ def test_an_activity_ends_when_its_bounds_have_done_its_work(work, changes, cont
                 queue.now = date
                 return
             queue.now = max(queue.now, queue.next())
-            for event in queue.pop():
+            for _, event in listed([queue.pop()]):
                 event.fire()
 
     left, rate, now = work, 1.0, 0.0
@@ -443,3 +444,33 @@ def test_an_activity_ends_when_its_bounds_have_done_its_work(work, changes, cont
     run_until(1e6)
     assert activity.system is None
     assert queue.now == pytest.approx(now + left / rate, rel=1e-6)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_bundle_of_a_kind_stays_for_the_next_messages(named):
+    links, weights, kind = [Constraint(10.0), Constraint(20.0)], [1.0, 0.05], ActivityKind()
+
+    def three(system):
+        found = [Activity(1.0, 1.0, 8.0, links, weights, kind if named else None) for _ in range(3)]
+        # All constraints are contended.
+        other = Activity(1.0, 1.0, 19.0, [links[1]], [1.0])
+        for one in [*found, other]:
+            system.add(one)
+        system.share()
+        assert len({id(one.bundle) for one in found}) == 1
+        assert_fair(system, [*found, other], links)
+        bundle = found[0].bundle
+        for one in [*found, other]:
+            system.remove(one)
+        return bundle
+
+    system = new_system()
+    for _ in range(5):  # until the links are contended from the start
+        three(system)
+    first = three(system)
+    assert first.kept
+    assert three(system) is first
+    # Another simulation on the same links begins anew.
+    later = new_system()
+    assert three(later).system is later
+    assert three(system).system is system

@@ -2,9 +2,9 @@
 
 import pytest
 
+from pysmpi.kernel.activities import Constraint
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Transport
-from pysmpi.kernel.sharing import Constraint
 from pysmpi.kernel.work import Work
 
 

@@ -374,7 +374,7 @@ def test_slots_of_hosts_without_a_description_share_plans():
 
         def plan(self, source, destination, nbytes):
             Network.made += 1
-            return Plan(1e-6, float(nbytes), 1e9, 1.0, 1.0, [], [])
+            return Plan(1e-6, float(nbytes), 1e9)
 
         def place(self, slot):
             return slots[slot].host.index

@@ -22,7 +22,7 @@ class Wire(Transport):
         """Nothing is shared."""
         small = nbytes < 4096
         return Plan(
-            1e-6, nbytes, 1e9, 1.0, 1.0, [], [],
+            1e-6, nbytes, 1e9,
             send_cost=1e-7, isend_cost=1e-7, recv_cost=1e-7, eager=small, detached=small,
         )  # fmt: skip
 

@@ -28,9 +28,7 @@ class FarAndNear(Transport):
 
     def plan(self, source: int, destination: int, nbytes: int) -> Plan:
         latency = SLOW if source == 1 else FAST
-        return Plan(
-            latency, nbytes, 1e6, 1.0, 1.0, [], [], eager=nbytes < 100, detached=nbytes < 1000
-        )
+        return Plan(latency, nbytes, 1e6, eager=nbytes < 100, detached=nbytes < 1000)
 
 
 def run(size: int, main: Callable[[int], Any], by_arrival: bool = True) -> list[Any]:
@@ -132,7 +130,7 @@ def test_messages_of_one_source_do_not_overtake_each_other() -> None:
         """The larger, the slower."""
 
         def plan(self, source: int, destination: int, nbytes: int) -> Plan:
-            return Plan(nbytes * 1e-3, nbytes, 1e6, 1.0, 1.0, [], [], eager=True, detached=True)
+            return Plan(nbytes * 1e-3, nbytes, 1e6, eager=True)
 
     slots = [Slot(Host(f"host{i}", i, (1e9,), 1), 0) for i in range(2)]
     simulation = Simulation(Shrinking(), slots)

@@ -9,6 +9,7 @@ import pytest
 import pysmpi
 from pysmpi.errors import UsageError
 from pysmpi.network.choice import choose
+from pysmpi.network.flows import SIZES
 from pysmpi.network.presets import HYBRID
 from pysmpi.platform import load
 from pysmpi.platform.definition import PlatformDef, ZoneDef
@@ -245,3 +246,23 @@ def test_a_preset_of_a_network_has_its_payload_and_its_rendezvous(tmp_path, pres
     assert received == pytest.approx(times, rel=1e-6)
     # The sender goes on at once, or once the message is there.
     assert sent[:2] == [0.0, 0.0] and sent[2:] == pytest.approx(times[2:], rel=1e-6)
+
+
+def test_factors_are_kept_for_a_limited_number_of_sizes():
+    machine = load("graphene")
+    model, settings = choose(machine, {}, "hybrid")
+    transport = model.build(machine, machine.hosts, settings)
+
+    def figures(nbytes):
+        plan = transport.plan(0, 1, nbytes)
+        return plan.latency, plan.volume, plan.factor, plan.send_cost, plan.eager
+
+    first = figures(0)
+    assert len(transport.sizes) == 1
+    for nbytes in range(SIZES):
+        transport.plan(0, 1, nbytes)
+        transport.plan(0, 1, nbytes)
+    assert len(transport.sizes) == SIZES
+    last = figures(10 * SIZES)
+    assert len(transport.sizes) == 1
+    assert figures(0) == first != last == figures(10 * SIZES)

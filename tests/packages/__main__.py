@@ -15,6 +15,8 @@ from .entries import Entry, ListError, entries
 from .environments import CHECKOUT, Environments, InstallError, cache_folder
 from .running import Result, run_entry
 
+PAGE = CHECKOUT / "docs" / "packages.md"
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run what is asked for; the exit status is 1 if something is unequal without a reason."""
@@ -27,7 +29,8 @@ def main(arguments: list[str] | None = None) -> int:
                         help="entries at once; measure times with 1 (the default)")  # fmt: skip
     parser.add_argument("--only", action="append", default=[], metavar="GROUP",
                         help="entries of a file of the list, a field or an environment; "
-                        "`quick`, `unequal`, `failed`; repeatable")  # fmt: skip
+                        "`quick`, `unequal`, `failed`, `unmeasured` (no wall time in "
+                        "docs/packages.md); repeatable")  # fmt: skip
     parser.add_argument("--list", action="store_true", help="list the entries, run nothing")
     parser.add_argument("--install", action="store_true", help="only install what is needed")
     parser.add_argument("--mpich", action="store_true",
@@ -44,8 +47,9 @@ def main(arguments: list[str] | None = None) -> int:
                         help="environments, sources and results (default: %(default)s, or "
                         "$PYSMPI_PACKAGES_CACHE)")  # fmt: skip
     parser.add_argument("--docs", action="store_true",
-                        help="write docs/packages.md from the results there are; a run of all "
-                        "entries writes it too")  # fmt: skip
+                        help="write docs/packages.md; rows of packages without a newer result "
+                        "stay; a run of all entries writes it too. With NAME or --only, run "
+                        "these first")  # fmt: skip
     given = parser.parse_args(arguments)
     try:
         everything = entries()
@@ -70,8 +74,8 @@ def main(arguments: list[str] | None = None) -> int:
     for name in given.freeze:
         environments.freeze(name)
     if (given.docs or everyone) and not given.install and not given.mpich:
-        page = table.page(everything, results(environments.folder))
-        (CHECKOUT / "docs" / "packages.md").write_text(page, encoding="utf-8")
+        known = table.merged(everything, documented(), results(environments.folder))
+        PAGE.write_text(table.page(everything, known), encoding="utf-8")
     for text in failures:
         print(text, file=sys.stderr)
     return 1 if failures else 0
@@ -88,6 +92,7 @@ def choose(
     if not names and not groups:
         return everything
     past = results(cache)
+    measured = table.merged(everything, documented(), past)
 
     def member(entry: Entry, group: str) -> bool:
         if group == "quick":
@@ -96,10 +101,12 @@ def choose(
             return entry.unequal is not None
         if group == "failed":
             return entry.package not in past or not past[entry.package].equal
+        if group == "unmeasured":
+            return entry.package not in measured or not measured[entry.package].comparable
         return group in (entry.list, entry.field, entry.environment)
 
     for group in groups:
-        if group not in ("failed", "unequal", "quick") and not any(
+        if group not in ("failed", "unequal", "quick", "unmeasured") and not any(
             member(entry, group) for entry in everything
         ):
             raise ListError(f"no group {group!r} in the list")
@@ -119,7 +126,7 @@ def remaining(chosen: list[Entry], past: dict[str, Result]) -> list[Entry]:
         return (
             result is not None
             and result.version == entry.version
-            and not (result.invalid or result.reused or result.disturbed)
+            and result.comparable
             and table.failure(entry, result) is None
         )
 
@@ -179,6 +186,11 @@ def run(chosen: list[Entry], environments: Environments, given: argparse.Namespa
     return failures
 
 
+def documented() -> dict[str, Result]:
+    """The results of docs/packages.md."""
+    return table.rows(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else {}
+
+
 def results(cache: Path) -> dict[str, Result]:
     """The last result of each package."""
     found = {}
@@ -186,6 +198,7 @@ def results(cache: Path) -> dict[str, Result]:
         data = json.loads(path.read_text(encoding="utf-8"))
         data["seconds"] = tuple(data["seconds"])
         data["processor"] = tuple(data.get("processor", (0.0, 0.0)))
+        data["ratios"] = tuple(data.get("ratios", (0.0, 0.0)))
         found[path.stem] = Result(**data)
     return found
 

@@ -79,6 +79,13 @@ class Result:
     disturbed: bool = False  # others used the machine meanwhile: nor do these
     # Seconds that the processors have worked for each side; 0: unknown.
     processor: tuple[float, float] = (0.0, 0.0)
+    # The ratios of these times, if they come from docs/packages.md, which rounds the times.
+    ratios: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether its wall times can be compared with each other."""
+        return all(self.seconds) and not (self.invalid or self.reused or self.disturbed)
 
     def data(self) -> dict[str, Any]:
         """For JSON."""

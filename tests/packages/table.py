@@ -53,12 +53,60 @@ def failure(entry: Entry, result: Result) -> str | None:
     return None
 
 
+def rows(text: str) -> dict[str, Result]:
+    """The results that a page holds: the inverse of `page`."""
+    said: dict[str, tuple[str, str]] = {}
+    found: dict[str, Result] = {}
+    for one in text.splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", one)[1:-1]]
+        if len(cells) == 3:
+            said[cells[0]] = cells[1], cells[2].replace("\\|", "|")
+        if len(cells) != 9 or cells[4] not in ("yes", "no"):
+            continue
+        package, version, mpich, pysmpi, equal, wall, ratio, processor, other = cells
+        found[package] = Result(
+            package, version, equal == "yes", mpich, pysmpi, _pair(wall),
+            reused=not wall, processor=_pair(processor),
+            ratios=(float(ratio or 0), float(other or 0)),
+        )  # fmt: skip
+    for package, (why, message) in said.items():
+        if package in found:
+            found[package].difference, found[package].message = why, message
+    return found
+
+
+def _pair(cell: str) -> tuple[float, float]:
+    one, _, other = cell.partition(",")
+    return (float(one), float(other)) if other else (0.0, 0.0)
+
+
+def merged(
+    entries: Sequence[Entry], before: Mapping[str, Result], now: Mapping[str, Result]
+) -> dict[str, Result]:
+    """The results of both, one of each package.
+
+    An earlier one stays if there is no later one, or if the later one has no times that can be
+    compared, and is equal nevertheless.
+    """
+    kept: dict[str, Result] = {}
+    for entry in entries:
+        old, new = before.get(entry.package), now.get(entry.package)
+        old = old if old is not None and old.version == entry.version else None
+        if new is None or (
+            old is not None and old.comparable and not new.comparable and old.equal == new.equal
+        ):
+            new = old
+        if new is not None:
+            kept[entry.package] = new
+    return kept
+
+
 def summary(pairs: Sequence[tuple[Entry, Result]]) -> str:
     """The number of equal ones, and the medians of the ratios of times."""
     equal = [result for _, result in pairs if result.equal]
-    wall = [result.seconds[1] / result.seconds[0] for result in equal
-            if not (result.reused or result.disturbed)]  # fmt: skip
-    processor = [result.processor[1] / result.processor[0] for result in equal
+    wall = [result.ratios[0] or result.seconds[1] / result.seconds[0] for result in equal
+            if result.comparable]  # fmt: skip
+    processor = [result.ratios[1] or result.processor[1] / result.processor[0] for result in equal
                  if all(result.processor)]  # fmt: skip
     part = 100 * len(equal) / max(1, len(pairs))
     text = f"{len(equal)} of {len(pairs)} packages are equal ({part:.0f} %)"
@@ -87,9 +135,9 @@ def page(entries: Sequence[Entry], results: Mapping[str, Result]) -> str:
         for entry, result in pairs:
             if entry.field != name:
                 continue
-            unknown = result.reused or result.disturbed
-            times = f"{_times((0.0, 0.0) if unknown else result.seconds)} | "
-            times += _times(result.processor)
+            known = result.seconds if result.comparable else (0.0, 0.0)
+            times = f"{_times(known, result.ratios[0])} | "
+            times += _times(result.processor, result.ratios[1])
             parts.append(
                 f"| {entry.package} | {entry.version} | {result.mpich} | {result.pysmpi} "
                 f"| {'yes' if result.equal else 'no'} | {times} |\n"
@@ -108,10 +156,11 @@ def page(entries: Sequence[Entry], results: Mapping[str, Result]) -> str:
     return "".join(parts)
 
 
-def _times(times: tuple[float, float]) -> str:
+def _times(times: tuple[float, float], ratio: float) -> str:
     """Two cells: both times, and their ratio; empty where they are unknown."""
-    known = times[0] and times[1]
-    return f"{times[0]:.1f}, {times[1]:.1f} | {_ratio(times)}" if known else " | "
+    if not all(times):
+        return " | "
+    return f"{times[0]:.1f}, {times[1]:.1f} | {f'{ratio:.2f}' if ratio else _ratio(times)}"
 
 
 def _cell(text: str) -> str:

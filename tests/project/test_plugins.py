@@ -38,7 +38,7 @@ from pysmpi.memory.transfer.models import memory_model
 
 class Daily(Channel):
     def plan(self, nbytes):
-        return Plan(86400.0, 0.0, 1.0, 1.0, 1.0, [], [], eager=True)
+        return Plan(86400.0, eager=True)
 
 
 @memory_model("daily", "every message takes a day")
@@ -167,7 +167,7 @@ CHECKER = '''
 from pysmpi.checkers import Checker, checker
 from pysmpi.checkers.describing import place
 from pysmpi.diagnostics import Diagnostic, register
-from pysmpi.runtime.findings import Finding
+from pysmpi.runtime.reports.findings import Finding
 
 
 @register

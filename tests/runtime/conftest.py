@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pysmpi.runtime.rules import Rules
+from pysmpi.runtime.loading.rules import Rules
 
 
 @pytest.fixture

@@ -11,10 +11,11 @@ from greenlet import getcurrent, greenlet
 
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime import collection
+from pysmpi.runtime.finalizers import Finalizers
 from pysmpi.runtime.interpreter import Interpreter
-from pysmpi.runtime.loader import RankProgram
+from pysmpi.runtime.loading.loader import RankProgram
 from pysmpi.runtime.process.exchange import Door
-from pysmpi.runtime.rank_environment import RankEnvironment
+from pysmpi.runtime.process.rank_environment import RankEnvironment
 
 
 class HandRank:
@@ -112,7 +113,7 @@ def run(
             fiber.rank = member
             fiber.state = member.program.state
             fibers.append(fiber)
-        with collection.announced():
+        with collection.announced(Finalizers(types.SimpleNamespace(ranks=[]))):
             while fibers:
                 for fiber in fibers:
                     fiber.switch()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import pysmpi
-from pysmpi.runtime.deadlock import DeadlockError, DeadlockReport
+from pysmpi.runtime.reports.deadlock import DeadlockError, DeadlockReport
 
 HEAD = "import numpy as np\nfrom mpi4py import MPI\ncomm = MPI.COMM_WORLD\nrank = comm.rank\n"
 

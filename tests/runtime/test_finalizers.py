@@ -77,22 +77,109 @@ def test_objects_in_cycles_ask_and_free():
     assert sorted(done.stdout.splitlines()) == ["cycle 0", "cycle 1"]
 
 
-def test_objects_in_cycles_cannot_wait():
+def test_objects_in_cycles_wait_in_their_rank():
     done = run("""
         import gc, time
         def finish(thing):
-            print(thing.name, comm.rank)
             thing.wait()
+            print(thing.name, comm.rank)
         for name, wait in ("barrier", comm.Barrier), ("sleep", lambda: time.sleep(1)):
             thing = Thing(name)
             thing.wait = wait
             thing.me = thing
             del thing
             gc.collect()
+        before = MPI.Wtime()
+        comm.Barrier()
+        print("end", comm.rank, MPI.Wtime() >= 1)
+    """)
+    assert done.stderr == ""
+    for rank in range(2):
+        lines = [line for line in done.stdout.splitlines() if line.split()[1] == str(rank)]
+        assert lines == [f"barrier {rank}", f"sleep {rank}", f"end {rank} True"]
+
+
+def test_a_search_in_one_rank_leaves_the_objects_of_others_to_them():
+    done = run("""
+        import gc, time
+        def finish(thing):
+            time.sleep(1)
+            print(thing.name, comm.rank, MPI.Wtime() >= 1)
+            raise ValueError("wrong")
+        thing = Thing("cycle")
+        thing.me = thing
+        del thing
+        if comm.rank == 1:
+            comm.recv(source=0)
+            gc.collect()
+            print("collected")
+            comm.send(None, 0)
+        else:
+            comm.send(None, 1)
+            comm.recv(source=1)
+            print("received")
+        comm.Barrier()
+        print("end", comm.rank)
+    """)
+    lines = done.stdout.splitlines()
+    assert lines[:4] == ["cycle 1 True", "collected", "received", "cycle 0 True"]
+    assert sorted(lines[4:]) == ["end 0", "end 1"]
+    assert done.stderr.count("Exception ignored in: <function Thing.__del__") == 2
+    assert done.stderr.count("ValueError: wrong") == 2
+    assert "finalizers.py" not in done.stderr
+
+
+def test_methods_are_called_once_wherever_the_object_is():
+    done = run("""
+        def finish(thing):
+            thing.comm.Barrier()
+            print(thing.name, comm.rank)
+        class Holder:
+            pass
+        holder = Holder()
+        holder.inner = Holder()
+        holder.inner.table = {"key": [Thing("nested")]}
+        Holder.shared = Thing("of the class")
+        def function(default=[Thing("default")]):
+            return default
+        def closure():
+            thing = Thing("closure")
+            return lambda: thing
+        closed = closure()
+        def local():
+            class Local:
+                def __del__(self):
+                    print("of a local class", comm.rank)
+            thing = Local()
+            thing.me = thing
+        local()
+        alone = Thing("alone")
+    """)
+    assert done.stderr == ""
+    names = ["alone", "closure", "default", "nested", "of a local class", "of the class"]
+    for rank in range(2):
+        found = [line.rpartition(" ")[0] for line in done.stdout.splitlines()
+                 if line.endswith(f" {rank}")]  # fmt: skip
+        assert sorted(found) == names
+
+
+def test_generators_in_cycles_cannot_wait():
+    done = run("""
+        import gc
+        def generate():
+            me = yield
+            try:
+                yield
+            finally:
+                comm.Barrier()
+        generator = generate()
+        next(generator)
+        generator.send(generator)
+        del generator
+        gc.collect()
         comm.Barrier()
     """)
-    assert done.stdout.count("barrier") == done.stdout.count("sleep") == 2
-    assert done.stderr.count("RuntimeError: Python's garbage collector cannot wait") == 4
+    assert done.stderr.count("RuntimeError: Python's garbage collector cannot wait") == 2
 
 
 def test_what_outlives_its_rank_is_told_so():
@@ -202,3 +289,30 @@ def test_open_generators_are_closed_in_their_rank():
     """, start="from mpi4py import MPI; comm = MPI.COMM_WORLD")
     assert done.stderr == ""
     assert sorted(lines_of(done, 0)) == sorted(lines_of(done, 1)) == ["alone", "listed", "managed"]
+
+
+def test_classes_of_the_caller_keep_their_finalizers_after_an_abort(tmp_path):
+    script = tmp_path / "caller.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import pysmpi
+
+            class Kept:
+                def __del__(self):
+                    print("gone", flush=True)
+
+            def abort():
+                from mpi4py import MPI
+                if MPI.COMM_WORLD.rank == 0:
+                    MPI.COMM_WORLD.Abort(3)
+                MPI.COMM_WORLD.Barrier()
+
+            for ranks in 1, 3:
+                print(pysmpi.run(abort, ranks, check=False, compute="none").exit_status)
+                Kept()
+            """
+        )
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert done.stdout.split() == ["3", "gone", "3", "gone"], done.stderr

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pysmpi.runtime.linked_mpi import chain_to_mpi
+from pysmpi.runtime.loading.linked_mpi import chain_to_mpi
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc to make libraries"),

@@ -13,7 +13,7 @@ import pytest
 from ranks_by_hand import current, run
 
 from pysmpi.errors import UsageError
-from pysmpi.runtime.loader import (
+from pysmpi.runtime.loading.loader import (
     CommandProgram,
     FunctionProgram,
     ModuleProgram,

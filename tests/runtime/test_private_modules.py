@@ -12,9 +12,9 @@ from ranks_by_hand import HandRank, fake_mpi, run
 import pysmpi
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base import constants as c
-from pysmpi.runtime.environment import FIRST_PID
 from pysmpi.runtime.interpreter import Interpreter
-from pysmpi.runtime.loader import CommandProgram, FunctionProgram, ScriptProgram
+from pysmpi.runtime.loading.loader import CommandProgram, FunctionProgram, ScriptProgram
+from pysmpi.runtime.process.environment import FIRST_PID
 
 HELPER = """
 from mpi4py import MPI
@@ -326,7 +326,7 @@ import mpi4py
 mpi4py.MPI = sys.modules["mpi4py.MPI"] = real = types.ModuleType("mpi4py.MPI")
 sys.path.insert(0, "tests/runtime")
 from ranks_by_hand import fake_mpi, run
-from pysmpi.runtime.loader import CommandProgram
+from pysmpi.runtime.loading.loader import CommandProgram
 for attempt in range(2):
     run(CommandProgram("from mpi4py import MPI; MPI.give_way()"), 2)
     from mpi4py import MPI

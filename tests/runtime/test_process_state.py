@@ -10,7 +10,7 @@ import types
 import pytest
 from ranks_by_hand import run
 
-from pysmpi.runtime.loader import ScriptProgram
+from pysmpi.runtime.loading.loader import ScriptProgram
 from pysmpi.runtime.lookalike import builtin, like
 from pysmpi.runtime.process import contents
 from pysmpi.runtime.process.exchange import Exchange, State
@@ -95,6 +95,30 @@ def test_a_formatter_of_logging_formats_the_date(output):
         """
     )
     assert lines == ["2000 hello 0", "2000 hello 1"]
+
+
+def test_a_module_that_a_hook_of_the_program_makes_is_a_ranks_own(output):
+    lines = output(
+        """
+        import importlib.abc, importlib.util, sys
+        from mpi4py import MPI
+        rank = MPI.rank()
+        class Hook(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+            def find_spec(self, name, path=None, target=None):
+                if name in ("made_up", "made_up.inner"):
+                    return importlib.util.spec_from_loader(name, self, is_package="." not in name)
+            def create_module(self, spec):
+                return None
+            def exec_module(self, module):
+                module.value = f"of rank {rank}"
+        sys.meta_path.insert(0, Hook())
+        MPI.give_way()
+        import made_up.inner
+        MPI.give_way()
+        sys.stdout.write(f"{made_up.value} {made_up.inner.value}" + chr(10))
+        """
+    )
+    assert lines == ["of rank 0 of rank 0", "of rank 1 of rank 1"]
 
 
 def test_streams_paths_and_hooks_are_a_ranks_own(output):
@@ -276,7 +300,7 @@ import sys
 sys.path.insert(0, {str(place)!r})
 sys.path.insert(0, {os.path.dirname(__file__)!r})
 from ranks_by_hand import run
-from pysmpi.runtime.loader import ScriptProgram
+from pysmpi.runtime.loading.loader import ScriptProgram
 run(ScriptProgram({path!r}), 2)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ranks_by_hand import current, run
 
 from pysmpi.frames import call_site, current_site
-from pysmpi.runtime.loader import CommandProgram, FunctionProgram, ScriptProgram
+from pysmpi.runtime.loading.loader import CommandProgram, FunctionProgram, ScriptProgram
 from pysmpi.runtime.program_errors import (
     error_site,
     format_error,

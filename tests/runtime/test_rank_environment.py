@@ -9,9 +9,9 @@ import sys
 import pytest
 from ranks_by_hand import run
 
-from pysmpi.runtime.exits import HardExit
-from pysmpi.runtime.loader import CommandProgram, ScriptProgram
-from pysmpi.runtime.rank_environment import RankEnvironment
+from pysmpi.runtime.loading.loader import CommandProgram, ScriptProgram
+from pysmpi.runtime.process.exits import HardExit
+from pysmpi.runtime.process.rank_environment import RankEnvironment
 
 
 def lines(capsys) -> list[str]:

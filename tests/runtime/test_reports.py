@@ -14,7 +14,7 @@ import pytest
 
 import pysmpi
 from pysmpi.cli.main import status_of
-from pysmpi.runtime import result as results
+from pysmpi.runtime.reports import result as results
 
 SCHEMA = json.loads((Path(results.__file__).parent / "report.schema.json").read_text())
 

@@ -12,8 +12,8 @@ from importlib.machinery import EXTENSION_SUFFIXES
 import pytest
 from ranks_by_hand import run
 
-from pysmpi.runtime import rules
-from pysmpi.runtime.loader import ScriptProgram
+from pysmpi.runtime.loading import rules
+from pysmpi.runtime.loading.loader import ScriptProgram
 
 
 def lines(capsys) -> list[str]:
@@ -65,14 +65,14 @@ def test_installed_packages_are_shared_if_they_must(site, write, capsys, importi
     code = f"""
 import sys
 sys.path[:0] = [{os.path.dirname(__file__)!r}, {os.path.dirname(path) + "/site"!r}]
-from pysmpi.runtime.rules import Rules
+from pysmpi.runtime.loading.rules import Rules
 original = Rules.__init__
 def init(self, *args):
     original(self, *args)
     self.site = (*self.site, {os.path.dirname(path) + "/site/"!r})
 Rules.__init__ = init
 from ranks_by_hand import run
-from pysmpi.runtime.loader import ScriptProgram
+from pysmpi.runtime.loading.loader import ScriptProgram
 run(ScriptProgram({path!r}), 2)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,8 +10,8 @@ import pytest
 from ranks_by_hand import run
 
 import pysmpi
-from pysmpi.runtime import rules
-from pysmpi.runtime.loader import ScriptProgram
+from pysmpi.runtime.loading import rules
+from pysmpi.runtime.loading.loader import ScriptProgram
 
 
 def lines(capsys) -> list[str]:

@@ -17,10 +17,12 @@ def pysmpi_run(write):
     def run(text: str, ranks: int = 3, *, status: int = 0, module: str | None = None) -> str:
         path = write("program.py" if module is None else "test_program.py", text)
         command = ["-m", module, "-q", "-p", "no:cacheprovider", path] if module else [path]
+        # Without buffers `print` writes a line in parts, and a child may write between them.
+        environ = {key: text for key, text in os.environ.items() if key != "PYTHONUNBUFFERED"}
         done = subprocess.run(
             [sys.executable, "-m", "pysmpi", "run", "-n", str(ranks), *command],
             capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL,
-            cwd=os.path.dirname(path),
+            cwd=os.path.dirname(path), env=environ,
         )  # fmt: skip
         assert done.returncode == status, done.stderr
         return done.stdout

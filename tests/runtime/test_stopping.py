@@ -36,6 +36,44 @@ def run(
 
 
 CASES = {
+    "finalizers": """
+        import atexit, concurrent.futures, weakref
+        class Thing:
+            def __init__(self):
+                self.window = MPI.Win.Allocate(8, comm=comm)
+                self.file = MPI.File.Open(comm, os.devnull, MPI.MODE_RDONLY)
+                self.request = comm.Irecv(bytearray(8), source=0, tag=7)
+            def __del__(self):
+                print("deleted")
+                os.write(1, b"deleted")
+                try:
+                    self.request.Wait()
+                finally:
+                    self.file.Close()
+                    self.window.Free()
+        def generate():
+            thing = Thing()
+            try:
+                yield
+            finally:
+                os.write(2, b"closed")
+                comm.Barrier()
+        def work(seconds):
+            thing = Thing()
+            thing.me = thing
+            time.sleep(seconds)
+        one, two, three = Thing(), [Thing()], generate()
+        two.append(two)
+        next(three)
+        weakref.finalize(one, lambda: (comm.Barrier(), print("finalized")))
+        watched = weakref.ref(one, lambda one: (comm.Barrier(), os.write(1, b"watched")))
+        atexit.register(lambda: (comm.Barrier(), print("exit")))
+        pool = concurrent.futures.ThreadPoolExecutor(1)
+        pool.submit(work, 10 + comm.rank)
+        time.sleep(1)
+        fail()
+        comm.recv(source=1)
+    """,
     "unittest": """
         import unittest
         class Suite(unittest.TestCase):

@@ -8,6 +8,7 @@ import greenlet
 import pytest
 
 import pysmpi
+from pysmpi.cli.summary import interpreted
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 
@@ -19,6 +20,8 @@ rank, size = comm.rank, comm.size
 token = np.array([rank])
 comm.Sendrecv_replace(token, (rank + 1) % size, 0, (rank - 1) % size, 0)
 comm.Barrier()
+total = np.empty(1, int)
+comm.Allreduce(token, total)
 part = comm.Split(rank % 10, rank)
 assert part.allreduce(1) == size // 10
 """
@@ -58,7 +61,7 @@ def peak(ranks, code, directory):
 
 def test_memory_grows_in_proportion_to_the_ranks(tmp_path):
     few, some, many = (peak(ranks, RING, tmp_path) for ranks in (100, 2000, 4000))
-    assert (many - few) / 3900 < 25_000
+    assert (many - few) / 3900 < 21_000
     assert (many - some) / 2000 < 1.5 * (some - few) / 1900 + 2000
 
 
@@ -89,6 +92,7 @@ sys.setprofile(deeper)
 """
 
 
+@pytest.mark.skipif(interpreted(), reason="only compiled calls take no frames of the interpreter")
 def test_the_frames_of_a_rank_fit_into_a_page(tmp_path):
     """Python keeps them in a chunk of its own for each greenlet, page by page."""
     (tmp_path / "prog.py").write_text(
@@ -156,10 +160,14 @@ def test_a_rank_that_never_begins_is_stopped():
 
 WAITING = """
 from mpi4py import MPI
+from pysmpi.kernel.requests import KernelRequest
 from pysmpi.mpi.base.ranks import current
+rank = current()
 if MPI.COMM_WORLD.rank:
-    print(current().universe.ranks[0].fiber._stack_saved)
-MPI.COMM_WORLD.Barrier()
+    print(rank.universe.ranks[0].fiber._stack_saved)
+    rank.universe.processes[0].pending()[0].complete(rank.engine.now)
+else:
+    rank.process.wait([KernelRequest()])  # the fewest compiled functions below a wait
 """
 
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from pysmpi.mpi.base.ranks import FreeTransport, Rank, current
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
-from pysmpi.runtime import locks
 from pysmpi.runtime.interpreter import Interpreter
-from pysmpi.runtime.loader import FunctionProgram
-from pysmpi.runtime.rank_environment import RankEnvironment
+from pysmpi.runtime.loading.loader import FunctionProgram
+from pysmpi.runtime.process.rank_environment import RankEnvironment
 from pysmpi.runtime.simulation import RankState, Simulation
+from pysmpi.runtime.threads import locks
 
 
 def run(main: Any, size: int = 1, states: Any = RankState.FINISHED) -> list[Any]:

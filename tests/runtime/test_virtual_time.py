@@ -8,8 +8,8 @@ import time
 import pytest
 from ranks_by_hand import run
 
-from pysmpi.runtime.clock import EPOCH, POLL_COST
-from pysmpi.runtime.loader import CommandProgram, FunctionProgram, ScriptProgram
+from pysmpi.runtime.loading.loader import CommandProgram, FunctionProgram, ScriptProgram
+from pysmpi.runtime.virtual_time.clock import EPOCH, POLL_COST
 
 
 def test_sleeping_takes_virtual_time_only(write):

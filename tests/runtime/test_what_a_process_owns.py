@@ -96,7 +96,7 @@ def test_two_runs_in_one_process_leave_nothing_behind(write):
         import multiprocessing, decimal, resource, warnings
         import numpy
         import pysmpi
-        from pysmpi.runtime.loader import ScriptProgram
+        from pysmpi.runtime.loading.loader import ScriptProgram
         from pysmpi.runtime.job import Job
         from pysmpi.runtime.options import Options
 

@@ -165,3 +165,50 @@ def test_kill_at_random_moments(suffix, tmp_path: Path):
             whole = [json.loads(line) for line in trace.read_bytes().split(b"\n")[:-1]]
             calls = sum(record[0] == "call" for record in whole[1:])
             assert calls == len(recording.calls) + len(recording.blanks)
+
+
+def test_mutated_tables(tmp_path: Path):
+    """As for the other formats; the rows are changed, or the bytes of the file."""
+    pyarrow = pytest.importorskip("pyarrow", reason="tables need the extra pysmpi[parquet]")
+    import pyarrow.parquet as parquet
+
+    path = tmp_path / "run.parquet"
+    pysmpi.run(exchange, 4, trace=path, platform="graphene", compute="2us")
+    whole, table = path.read_bytes(), parquet.read_table(path)
+    refused = 0
+    for seed in range(MUTATIONS // 3):
+        chance = random.Random(seed)
+        if seed % 3 == 0:
+            data = bytearray(whole)
+            for _ in range(chance.randint(1, 4)):
+                data[chance.randrange(len(data))] = chance.randrange(256)
+            path.write_bytes(data[: chance.randrange(len(data))] if seed % 2 else data)
+        else:
+            rows = table.to_pylist()
+            for _ in range(chance.randint(1, 3)):
+                at, other = chance.randrange(len(rows)), chance.randrange(len(rows))
+                kind = chance.randrange(4)
+                if kind == 0:
+                    del rows[at]
+                elif kind == 1:
+                    rows[at], rows[other] = rows[other], rows[at]
+                elif kind == 2:
+                    name = chance.choice(["number", "rank", "thread", "tag", "sent", "start"])
+                    rows[at] |= {name: chance.choice([None, -1, 0, 99, 2**31 - 1])}
+                else:
+                    name = chance.choice(["kind", "name", "site", "rest"])
+                    rows[at] |= {name: chance.choice([None, "", "x", "call", "[]"])}
+            parquet.write_table(pyarrow.Table.from_pylist(rows, schema=table.schema), path)
+        for use in (
+            lambda: Replay([(path, 0.0)], platform="graphene").run(),
+            lambda: convert(str(path), str(tmp_path / "out.ti")),
+            lambda: read_analysis(str(path)),
+        ):
+            try:
+                use()
+            except UsageError as error:
+                refused += 1
+                assert "\n" not in str(error) and "run.parquet" in str(error), (seed, error)
+            except Exception as error:
+                raise AssertionError(f"mutation {seed}: {error!r}") from error
+    assert refused > MUTATIONS / 4

@@ -16,7 +16,7 @@ from pysmpi.kernel.requests import BUFFERED, KernelRequest, Receive, Send, Trans
 from pysmpi.mpi.base.ranks import Universe
 from pysmpi.mpi.calls import CallKind, MpiCall
 from pysmpi.mpi.point_to_point.requests import Request
-from pysmpi.runtime.findings import Finding, Place
+from pysmpi.runtime.reports.findings import Finding, Place
 from pysmpi.runtime.simulation import Simulation
 
 
@@ -82,9 +82,9 @@ class BufferingChecks(Checker):
         self.streams: dict[Process, list[BufferingStep]] = {}
         self.steps: dict[int, BufferingStep] = {}  # by id of the call
         self.awaited: dict[int, list[KernelRequest]] = {}
-        self.counts: dict[tuple[Any, int], int] = {}
-        self.sizes: dict[Any, int] = {}
-        self.begun: dict[int, Any] = {}  # collective calls by the id of their operation
+        self.counts: dict[tuple[object, int], int] = {}
+        self.sizes: dict[object, int] = {}
+        self.begun: dict[int, object] = {}  # collective calls by the id of their operation
         self.owners: dict[KernelRequest, MpiCall] = {}  # the calls that started them
         self.matched: dict[KernelRequest, KernelRequest] = {}  # messages and receives, both ways
         self.count = 0
@@ -193,7 +193,7 @@ class BufferingChecks(Checker):
         ]
         # A rank that waits for a rank that waits explains nothing: first those that send.
         shown = sorted(stuck, key=lambda step: not any(isinstance(n, Send) for n in step.needs))
-        groups: dict[Any, list[BufferingStep]] = {}
+        groups: dict[object, list[BufferingStep]] = {}
         for step in shown:
             groups.setdefault((step.call.site, step.call.name), []).append(step)
         places: list[Place] = []
@@ -236,7 +236,7 @@ class Play:
     def __init__(
         self,
         streams: list[list[BufferingStep]],
-        sizes: dict[Any, int],
+        sizes: dict[object, int],
         matched: dict[KernelRequest, KernelRequest],
         exact: bool,
     ) -> None:
@@ -247,10 +247,10 @@ class Play:
         self.sizes = sizes
         self.started: set[KernelRequest] = set()
         self.partner: dict[KernelRequest, KernelRequest] = {}
-        self.entered: dict[Any, int] = defaultdict(int)
-        self.waiting: dict[Any, list[int]] = {}
-        self.sends: dict[Any, list[Send | Receive]] = defaultdict(list)
-        self.receives: dict[Any, list[Send | Receive]] = defaultdict(list)
+        self.entered: dict[object, int] = defaultdict(int)
+        self.waiting: dict[object, list[int]] = {}
+        self.sends: dict[object, list[Send | Receive]] = defaultdict(list)
+        self.receives: dict[object, list[Send | Receive]] = defaultdict(list)
         self.due = deque(range(len(streams)))
 
     def run(self) -> list[BufferingStep]:

@@ -26,7 +26,7 @@ from pysmpi.mpi.point_to_point.operations import (
     SendOperation,
 )
 from pysmpi.mpi.point_to_point.requests import Request
-from pysmpi.runtime.findings import Finding, Place
+from pysmpi.runtime.reports.findings import Finding, Place
 from pysmpi.runtime.simulation import Simulation
 
 
@@ -108,7 +108,7 @@ class Owned:
         handle: Any,
         reads: list[WatchedRegion],
         writes: list[WatchedRegion],
-        sent: list[Any],
+        sent: list[object],
     ) -> None:
         self.call = call
         self.made = made  # the call that prepared it, if it is persistent
@@ -127,7 +127,7 @@ class BufferChecks(Checker):
     def __init__(self) -> None:
         self.owned: dict[int, dict[int, Owned]] = {}  # by pid, by id of the operation
         self.taken: dict[int, list[RequestOperation]] = {}
-        self.persistent: dict[int, tuple[Any, Any]] = {}  # handle, by id of the operation
+        self.persistent: dict[int, tuple[object, object]] = {}  # handle, by id of the operation
 
     def call_made(self, call: MpiCall) -> None:
         """Compare the buffers of a call with each other, and with those that are owned."""
@@ -192,7 +192,7 @@ class BufferChecks(Checker):
             )
         )
 
-    def call_returned(self, call: MpiCall, result: Any) -> None:
+    def call_returned(self, call: MpiCall, result: object) -> None:
         """Watch the buffers of new operations; release those of complete ones."""
         rank = call.rank
         operations = self.taken.pop(id(call), None)
@@ -313,7 +313,7 @@ def _checksum(messages: list[Any]) -> int:
     return total
 
 
-def _sent(operation: RequestOperation, handle: Any) -> list[Any]:
+def _sent(operation: RequestOperation, handle: Any) -> list[object]:
     """The messages whose checksum must not change until the operation is complete."""
     message = getattr(handle, "ob_buf", None)
     if isinstance(message, tuple) and isinstance(operation, PairOperation):
@@ -336,27 +336,27 @@ def _memory_of(
         out, into = getattr(handle, "ob_buf", (None, None))
         return regions_of(out), regions_of(into)
     if isinstance(operation, CollectiveOperation):
-        return _of_part(operation.part)
+        return _of_contribution(operation.contribution)
     return [], []
 
 
-def _of_part(part: Any) -> tuple[list[WatchedRegion], list[WatchedRegion]]:
-    def every(blocks: Any) -> list[WatchedRegion]:
+def _of_contribution(contribution: object) -> tuple[list[WatchedRegion], list[WatchedRegion]]:
+    def every(blocks: object) -> list[WatchedRegion]:
         if not isinstance(blocks, Blocks):
             return []
         return [piece for i in range(len(blocks)) for piece in regions_of(blocks.block(i))]
 
-    if isinstance(part, Broadcast):
-        pieces = regions_of(part.message)
-        return (pieces, []) if part.sends else ([], pieces)
-    if isinstance(part, Reduction | Prefix):
-        return _apart(regions_of(part.message), regions_of(part.target))
-    if isinstance(part, Gather | Allgather):
-        return _apart(regions_of(part.message), every(part.blocks))
-    if isinstance(part, Scatter):
-        return _apart(every(part.blocks), regions_of(part.message))
-    if isinstance(part, Alltoall):
-        return _apart(every(part.outgoing), every(part.incoming))
+    if isinstance(contribution, Broadcast):
+        pieces = regions_of(contribution.message)
+        return (pieces, []) if contribution.sends else ([], pieces)
+    if isinstance(contribution, Reduction | Prefix):
+        return _apart(regions_of(contribution.message), regions_of(contribution.target))
+    if isinstance(contribution, Gather | Allgather):
+        return _apart(regions_of(contribution.message), every(contribution.blocks))
+    if isinstance(contribution, Scatter):
+        return _apart(every(contribution.blocks), regions_of(contribution.message))
+    if isinstance(contribution, Alltoall):
+        return _apart(every(contribution.outgoing), every(contribution.incoming))
     return [], []
 
 

@@ -14,13 +14,13 @@ from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers.spellings import Blocks
 from pysmpi.mpi.calls import MpiCall, Role
+from pysmpi.mpi.collective.contribution import Contribution
 from pysmpi.mpi.collective.data import Allgather, Alltoall, Broadcast, Gather, Scatter
-from pysmpi.mpi.collective.execution import Contribution
 from pysmpi.mpi.collective.reductions import Prefix, Reduction
 from pysmpi.mpi.operators.operators import Op
-from pysmpi.runtime.findings import Finding, Place
+from pysmpi.runtime.reports.findings import Finding, Place
+from pysmpi.runtime.reports.waiting import describe_communicator
 from pysmpi.runtime.simulation import Simulation
-from pysmpi.runtime.waiting import describe_communicator
 
 
 @register
@@ -135,9 +135,9 @@ class CollectiveChecks(Checker):
     """Compares the collective calls of the ranks of every communicator."""
 
     def __init__(self) -> None:
-        self.histories: dict[Any, History] = {}
+        self.histories: dict[object, History] = {}
         self.inside: dict[int, MadeCall] = {}  # by id of the call
-        self.parts: dict[tuple[int, int, str], dict[int, EnteredCall]] = {}
+        self.contributions: dict[tuple[int, int, str], dict[int, EnteredCall]] = {}
 
     # The order of calls.
 
@@ -215,28 +215,28 @@ class CollectiveChecks(Checker):
 
     # The data of calls.
 
-    def collective_entered(self, part: Contribution, rank: Rank) -> None:
+    def collective_entered(self, contribution: Contribution, rank: Rank) -> None:
         """Compare counts and datatypes."""
         call = self.session.call_on(rank.process)
         if call is None or call.name[0].islower():
             return
-        shape = _shape(part)
+        shape = _shape(contribution)
         if shape is None:
             return
-        communicator = part.communicator
+        communicator = contribution.communicator
         if communicator.inter:
             return
-        key = communicator.coll.number, part.number, part.label
-        known = self.parts.setdefault(key, {})
-        mine = (call, part, shape)
+        key = communicator.coll.number, contribution.number, contribution.label
+        known = self.contributions.setdefault(key, {})
+        mine = (call, contribution, shape)
         for theirs in known.values():
             problem = _mismatch(mine, theirs)
             if problem is not None:
                 self._unequal(mine, theirs, problem)
                 break
-        known[part.me] = mine
+        known[contribution.me] = mine
         if len(known) == communicator.size:
-            del self.parts[key]
+            del self.contributions[key]
 
     def _unequal(
         self, one_side: EnteredCall, other_side: EnteredCall, problem: tuple[Signature, Signature]
@@ -283,7 +283,7 @@ def _different(history: History, entry: MadeCall) -> Finding:
     ordered = sorted(groups.values(), key=len)
     places = []
     for calls in ordered:
-        sites: dict[Any, list[MpiCall]] = {}
+        sites: dict[object, list[MpiCall]] = {}
         for call in calls:
             sites.setdefault(call.site, []).append(call)
         for same in sites.values():
@@ -310,7 +310,7 @@ def _different(history: History, entry: MadeCall) -> Finding:
 
 def _missing(history: History, entry: MadeCall) -> Finding:
     absent = [pid for pid in history.pids if pid not in entry.calls]
-    sites: dict[Any, list[MpiCall]] = {}
+    sites: dict[object, list[MpiCall]] = {}
     for call in entry.calls.values():
         sites.setdefault(call.site, []).append(call)
     places = [
@@ -351,23 +351,27 @@ class DataShape:
         self.takes = takes
 
 
-def _shape(part: Contribution) -> DataShape | None:
-    call = part.call
-    me, root = part.me, call.root
-    if isinstance(part, Broadcast):
-        return DataShape(me, root, signatures.of_message(part.message))
-    if isinstance(part, Reduction):
-        return DataShape(me, root, signatures.of_type(part.record, part.count))
-    if isinstance(part, Prefix):
-        return DataShape(me, root, signatures.of_message(part.target))
-    if isinstance(part, Gather):
-        return DataShape(me, root, None, signatures.of_message(part.message), part.blocks)
-    if isinstance(part, Scatter):
-        return DataShape(me, root, None, part.blocks, signatures.of_message(part.message))
-    if isinstance(part, Allgather):
-        return DataShape(me, -1, None, signatures.of_message(part.message), part.blocks)
-    if isinstance(part, Alltoall) and not call.op.startswith("neighbor"):
-        return DataShape(me, -1, None, part.outgoing or part.incoming, part.incoming)
+def _shape(contribution: Contribution) -> DataShape | None:
+    call = contribution.call
+    me, root = contribution.me, call.root
+    if isinstance(contribution, Broadcast):
+        return DataShape(me, root, signatures.of_message(contribution.message))
+    if isinstance(contribution, Reduction):
+        return DataShape(me, root, signatures.of_type(contribution.record, contribution.count))
+    if isinstance(contribution, Prefix):
+        return DataShape(me, root, signatures.of_message(contribution.target))
+    if isinstance(contribution, Gather):
+        sent = signatures.of_message(contribution.message)
+        return DataShape(me, root, None, sent, contribution.blocks)
+    if isinstance(contribution, Scatter):
+        received = signatures.of_message(contribution.message)
+        return DataShape(me, root, None, contribution.blocks, received)
+    if isinstance(contribution, Allgather):
+        sent = signatures.of_message(contribution.message)
+        return DataShape(me, -1, None, sent, contribution.blocks)
+    if isinstance(contribution, Alltoall) and not call.op.startswith("neighbor"):
+        outgoing = contribution.outgoing or contribution.incoming
+        return DataShape(me, -1, None, outgoing, contribution.incoming)
     return None
 
 

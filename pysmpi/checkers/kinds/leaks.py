@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pysmpi.checkers.describing import call_text, place
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
@@ -18,7 +16,7 @@ from pysmpi.mpi.files.files import File
 from pysmpi.mpi.groups.groups import Group
 from pysmpi.mpi.operators.operators import Op
 from pysmpi.mpi.rma.windows import Win
-from pysmpi.runtime.findings import Finding, Place
+from pysmpi.runtime.reports.findings import Finding, Place
 from pysmpi.runtime.simulation import RankState, Simulation
 
 
@@ -140,10 +138,10 @@ class LeakChecks(Checker):
 
     def __init__(self) -> None:
         # (pid, id of the object) -> the object, the calls that returned handles of it
-        self.live: dict[tuple[int, int], tuple[Any, list[MpiCall]]] = {}
-        self.ends: dict[int, tuple[Any, MpiCall]] = {}  # by id of the handle
-        self.freed: dict[tuple[int, int], tuple[Any, MpiCall]] = {}  # by pid, id of the object
-        self.releasing: dict[int, tuple[Any, MpiCall]] = {}  # by id of the call
+        self.live: dict[tuple[int, int], tuple[object, list[MpiCall]]] = {}
+        self.ends: dict[int, tuple[object, MpiCall]] = {}  # by id of the handle
+        self.freed: dict[tuple[int, int], tuple[object, MpiCall]] = {}  # by pid, id of the object
+        self.releasing: dict[int, tuple[object, MpiCall]] = {}  # by id of the call
         self.explained: list[tuple[BaseException, Finding]] = []
 
     def call_made(self, call: MpiCall) -> None:
@@ -241,7 +239,7 @@ class LeakChecks(Checker):
                 self.session.report(finding)
         if not self.session.clean:
             return
-        counts: dict[Any, tuple[MpiCall, list[int]]] = {}
+        counts: dict[object, tuple[MpiCall, list[int]]] = {}
         for (pid, _), (_, calls) in self.live.items():
             if outcomes[pid].state is not RankState.FINISHED:
                 continue

@@ -25,7 +25,7 @@ from pysmpi.mpi.calls import CallKind, MpiCall
 from pysmpi.mpi.collective.arguments import one_sided
 from pysmpi.mpi.rma.window import WindowSide
 from pysmpi.mpi.rma.windows import Win
-from pysmpi.runtime.findings import Finding, Place
+from pysmpi.runtime.reports.findings import Finding, Place
 from pysmpi.runtime.simulation import Simulation
 
 
@@ -180,9 +180,9 @@ class OneSidedChecks(Checker):
         self.accesses: dict[tuple[int, int], list[WindowUse]] = {}  # by window, pid of the target
         self.windows: dict[int, MpiCall] = {}
         self.failures: list[tuple[BaseException, Finding]] = []
-        self.told: set[Any] = set()
+        self.told: set[object] = set()
         self.number = 0
-        self.names: dict[int, Any] = {}
+        self.names: dict[int, object] = {}
 
     def _state(self, side: WindowSide) -> SideState:
         key = side.window.communicator.p2p.number, side.rank.pid

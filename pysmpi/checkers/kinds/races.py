@@ -18,7 +18,8 @@ from pysmpi.mpi.base.ranks import Universe
 from pysmpi.mpi.buffers.spellings import MessageRegion
 from pysmpi.mpi.calls import CallKind, MpiCall, Role
 from pysmpi.mpi.datatypes.status import Status
-from pysmpi.runtime.findings import Finding, OtherMatch
+from pysmpi.mpi.point_to_point.matched import Message
+from pysmpi.runtime.reports.findings import Finding, OtherMatch
 from pysmpi.runtime.simulation import Simulation
 
 
@@ -160,6 +161,8 @@ class RaceChecks(Checker):
                 box.sends.setdefault(request.source, []).append(sent)
                 self.sent[request] = sent
         elif isinstance(request, Receive):
+            if call.values and isinstance(call.values[0], Message):
+                return  # the matched probe has taken the message
             box = self._box(request)
             if box is not None and len(box.receives) < _MOST:
                 posted = Posted(len(box.receives), call, request.source, request.tag)
@@ -240,12 +243,12 @@ class RaceChecks(Checker):
 
     def finish(self, simulation: Simulation) -> None:
         """Look for other matches."""
-        told: set[Any] = set()
+        told: set[object] = set()
         for box in self.boxes.values():
             if box.wild:
                 self._look(box, told)
 
-    def _look(self, box: Box, told: set[Any]) -> None:
+    def _look(self, box: Box, told: set[object]) -> None:
         for posted in box.receives:
             taken = posted.send
             if posted.source != ANY or taken is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pysmpi.checkers.describing import call_text
 from pysmpi.checkers.registry import Checker, checker
@@ -12,7 +11,7 @@ from pysmpi.frames import CallSite
 from pysmpi.mpi.calls import MpiCall, Role
 from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.requests import Request
-from pysmpi.runtime.findings import Finding, Place
+from pysmpi.runtime.reports.findings import Finding, Place
 from pysmpi.runtime.simulation import RankState, Simulation
 
 
@@ -157,7 +156,7 @@ class RequestChecks(Checker):
     def finish(self, simulation: Simulation) -> None:
         """Report the requests that are left."""
         outcomes = simulation.outcomes
-        groups: dict[Any, tuple[Tracked, list[int]]] = {}
+        groups: dict[object, tuple[Tracked, list[int]]] = {}
         for known in self.tracked.values():
             pid = known.call.rank.pid
             if not self.session.clean or outcomes[pid].state is not RankState.FINISHED:

@@ -265,13 +265,13 @@ SCATTER = {
 
 
 def _alltoall(call: Call) -> str:
-    return "ring" if call.in_place else ALLTOALL.choose(call.size, call.nbytes)
+    return "ring" if call.in_place else ALLTOALL.by_message(call)
 
 
 def _allgather(call: Call) -> str:
     layout = call.layout
     table = ALLGATHER.get(layout.per_node, ALLGATHER_1)
-    name = table.choose(call.size, call.nbytes)
+    name = table.by_message(call)
     if name.endswith("*"):
         return "mvapich2_smp" if layout.blocked else "mpich"
     return name
@@ -286,7 +286,7 @@ def _allgatherv(call: Call) -> str:
 def _allreduce(call: Call) -> str:
     if call.count == 0:
         return "mvapich2_rs"
-    name = ALLREDUCE.choose(call.size, call.nbytes)
+    name = ALLREDUCE.by_message(call)
     if name.endswith("*"):
         return f"mvapich2_two_level:{name[:-1]},reduce" if call.commutative else "rdb"
     return name
@@ -295,18 +295,18 @@ def _allreduce(call: Call) -> str:
 def _bcast(call: Call) -> str:
     if call.count == 0:
         return "mvapich2_intra_node"
-    name = BCAST.choose(call.size, call.nbytes)
+    name = BCAST.by_message(call)
     return f"mvapich2_inter_node:{name[:-1]},mpich" if name.endswith("*") else name
 
 
 def _reduce(call: Call) -> str:
     if call.count == 0:
         return "mvapich2_knomial"
-    name = REDUCE.choose(call.size, call.nbytes)
+    name = REDUCE.by_message(call)
     if name.endswith("*"):
         if not call.commutative:
             return "binomial"
-        inside = REDUCE_INSIDE.choose(call.size, call.nbytes)
+        inside = REDUCE_INSIDE.by_message(call)
         return f"mvapich2_two_level:{name[:-1]},{inside}"
     if not call.commutative:
         return "binomial"
@@ -326,20 +326,20 @@ def _gather(call: Call) -> str:
     # SMPI takes ranks to be scattered until something made the communicator learn its nodes.
     if call.level not in call.ready or not call.layout.blocked:
         return "mpich"
-    name = GATHER.choose(call.size, call.nbytes)
+    name = GATHER.by_message(call)
     if name == "mvapich2_two_level":
-        return f"{name}:,{GATHER_INSIDE.choose(call.size, call.nbytes)}"
+        return f"{name}:,{GATHER_INSIDE.by_message(call)}"
     return name
 
 
 def _scatter(call: Call) -> str:
     layout = call.layout
     table, inside = SCATTER.get(layout.per_node, SCATTER[1])
-    name = table.choose(call.size, call.nbytes)
+    name = table.by_message(call)
     if name.startswith("mvapich2_two_level"):
         if not layout.blocked:
             return "ompi_binomial"
-        return f"{name}:,{inside.choose(call.size, call.nbytes)}"
+        return f"{name}:,{inside.by_message(call)}"
     return name
 
 

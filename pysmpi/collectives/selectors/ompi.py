@@ -11,7 +11,7 @@ from __future__ import annotations
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.registry import SELECTORS, Selector
 from pysmpi.collectives.selectors.nonblocking import SMPI
-from pysmpi.collectives.selectors.tables import SelectorTable
+from pysmpi.collectives.selectors.tables import SelectorTable, by_order
 
 _ALLREDUCE_NUMBERS = "1=redbcast 2=redbcast 3=rdb 4=lr 5=ompi_ring_segmented 6=rab_rdb"
 ALLREDUCE = SelectorTable(
@@ -222,16 +222,6 @@ SCATTER = SelectorTable(
 )
 
 
-def _allreduce(call: Call) -> str:
-    table = ALLREDUCE if call.commutative else ALLREDUCE_IN_ORDER
-    return table.choose(call.size, call.nbytes)
-
-
-def _reduce(call: Call) -> str:
-    table = REDUCE if call.commutative else REDUCE_IN_ORDER
-    return table.choose(call.size, call.nbytes)
-
-
 def _reduce_scatter(call: Call) -> str:
     counts = call.recv_counts or ()
     if not call.commutative or 0 in counts:
@@ -249,17 +239,17 @@ SELECTORS.add(
         "ompi",
         "Open MPI 4.1.2's fixed decisions, as in SMPI",
         {
-            "allreduce": _allreduce,
-            "alltoall": lambda call: ALLTOALL.choose(call.size, call.nbytes),
-            "alltoallv": lambda call: ALLTOALLV.choose(call.size, 0),
-            "barrier": lambda call: BARRIER.choose(call.size, 0),
-            "bcast": lambda call: BCAST.choose(call.size, call.nbytes),
-            "reduce": _reduce,
+            "allreduce": by_order(ALLREDUCE, ALLREDUCE_IN_ORDER),
+            "alltoall": ALLTOALL.by_message,
+            "alltoallv": ALLTOALLV.by_ranks,
+            "barrier": BARRIER.by_ranks,
+            "bcast": BCAST.by_message,
+            "reduce": by_order(REDUCE, REDUCE_IN_ORDER),
             "reduce_scatter": _reduce_scatter,
-            "allgather": lambda call: ALLGATHER.choose(call.size, call.nbytes),
+            "allgather": ALLGATHER.by_message,
             "allgatherv": _allgatherv,
-            "gather": lambda call: GATHER.choose(call.size, call.nbytes),
-            "scatter": lambda call: SCATTER.choose(call.size, call.nbytes),
+            "gather": GATHER.by_message,
+            "scatter": SCATTER.by_message,
         },
         nonblocking=SMPI,
     )

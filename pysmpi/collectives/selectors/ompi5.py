@@ -14,7 +14,7 @@ from pysmpi.collectives.call import Call
 from pysmpi.collectives.patterns import floor_power_of_two, is_power_of_two
 from pysmpi.collectives.registry import SELECTORS, Rule, Selector
 from pysmpi.collectives.selectors import ompi
-from pysmpi.collectives.selectors.tables import SelectorTable
+from pysmpi.collectives.selectors.tables import SelectorTable, by_order
 
 _ALLREDUCE = "1=linear 2=redbcast 3=rdb 4=ring 5=ring 6=rab_rdb"
 _BCAST = (
@@ -55,16 +55,6 @@ ALLGATHERV = ompi.ALLGATHERV.renamed(
 GATHER = ompi.GATHER.renamed("1=ompi_basic_linear 2=ompi_binomial 3=linear_sync")
 
 
-def _allreduce(call: Call) -> str:
-    table = ALLREDUCE if call.commutative else ALLREDUCE_IN_ORDER
-    return table.choose(call.size, call.nbytes)
-
-
-def _reduce(call: Call) -> str:
-    table = REDUCE if call.commutative else REDUCE_IN_ORDER
-    return table.choose(call.size, call.nbytes)
-
-
 def _reduce_scatter(call: Call) -> str:
     if not call.commutative:
         return "redscatterv"
@@ -78,7 +68,7 @@ def _reduce_scatter_block(call: Call) -> str:
 
 
 def _allgather(call: Call) -> str:
-    name = ALLGATHER.choose(call.size, call.nbytes)
+    name = ALLGATHER.by_message(call)
     if name == "rdb" and not is_power_of_two(call.size):
         return "bruck"
     return "NTSLR" if name == "ompi_neighborexchange" and call.size % 2 else name
@@ -122,18 +112,18 @@ SELECTORS.add(
         "ompi5",
         "Open MPI 5.0's fixed decisions, with Open MPI's own algorithms",
         {
-            "allreduce": _allreduce,
-            "alltoall": lambda call: ALLTOALL.choose(call.size, call.nbytes),
-            "alltoallv": lambda call: ALLTOALLV.choose(call.size, 0),
-            "barrier": lambda call: BARRIER.choose(call.size, 0),
-            "bcast": lambda call: BCAST.choose(call.size, call.nbytes),
-            "reduce": _reduce,
+            "allreduce": by_order(ALLREDUCE, ALLREDUCE_IN_ORDER),
+            "alltoall": ALLTOALL.by_message,
+            "alltoallv": ALLTOALLV.by_ranks,
+            "barrier": BARRIER.by_ranks,
+            "bcast": BCAST.by_message,
+            "reduce": by_order(REDUCE, REDUCE_IN_ORDER),
             "reduce_scatter": _reduce_scatter,
             "reduce_scatter_block": _reduce_scatter_block,
             "allgather": _allgather,
             "allgatherv": _allgatherv,
-            "gather": lambda call: GATHER.choose(call.size, call.nbytes),
-            "scatter": lambda call: ompi.SCATTER.choose(call.size, call.nbytes),
+            "gather": GATHER.by_message,
+            "scatter": ompi.SCATTER.by_message,
             "scan": lambda call: "linear",
             "exscan": lambda call: "linear",
         },

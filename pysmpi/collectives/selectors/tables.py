@@ -15,6 +15,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Callable
+
+from pysmpi.collectives.call import Call
 
 INFINITY = float("inf")
 _LINE = re.compile(r"(?:P\s*(==|<=|<)\s*(\w+)|(else))\s+(.+)")
@@ -92,8 +95,25 @@ class SelectorTable:
         plain = name.removesuffix("*")
         return self.legend.get(plain, plain) + name[len(plain) :]
 
+    def by_message(self, call: Call) -> str:
+        """The name for the bytes of a call's message or block."""
+        return self.choose(call.size, call.nbytes)
+
+    def by_ranks(self, call: Call) -> str:
+        """The name for the number of ranks alone."""
+        return self.choose(call.size, 0)
+
     def renamed(self, legend: str) -> SelectorTable:
         """The same decisions with another legend."""
         table = SelectorTable("", legend)
         table.exact, table.limits, table.rows = self.exact, self.limits, self.rows
         return table
+
+
+def by_order(commutative: SelectorTable, in_order: SelectorTable) -> Callable[[Call], str]:
+    """Choose by one table for operators that commute, and by another for the others."""
+
+    def choose(call: Call) -> str:
+        return (commutative if call.commutative else in_order).by_message(call)
+
+    return choose

@@ -13,7 +13,7 @@ from random import Random
 from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind
 from pysmpi.kernel.choices import Alternative
 from pysmpi.kernel.plan import Plan, Transport
-from pysmpi.runtime.timing import ConstantTimer, NoTiming
+from pysmpi.runtime.virtual_time.timing import ConstantTimer, NoTiming
 
 COMPUTE = 1e-5  # mean seconds before a call, at 100 percent
 
@@ -51,7 +51,8 @@ class NoisyTransport(Transport):
         return Plan(
             plan.latency * (1.0 + self._share * late), plan.volume, plan.bound, plan.penalty,
             plan.factor, plan.constraints, plan.weights, plan.send_cost, plan.isend_cost,
-            plan.recv_cost, plan.eager, plan.detached, plan.pricing, plan.gap,
+            plan.recv_cost, plan.eager, plan.detached, plan.pricing, plan.gap, plan.regulator,
+            plan.kind,
         )  # fmt: skip
 
 

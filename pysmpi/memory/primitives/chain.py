@@ -15,10 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pysmpi.errors import UsageError
 from pysmpi.memory.primitives.machine import Numbering, PrimitiveMachine
 from pysmpi.memory.primitives.placement import HIT, TransferType
-from pysmpi.text import count
 
 NO_LABEL = -1
 
@@ -56,28 +54,18 @@ def generate(machine: PrimitiveMachine, limit: int = 2_000_000) -> Chain:
     Raises UsageError if there are more than `limit` states.
     """
     builder = _Builder(machine)
-    state = builder.initial()
-    numbers: dict[State, int] = {state: 0}
-    order = [state]
+    states = Numbering(builder.initial())
     source, target, label = array("q"), array("q"), array("q")
     rate = array("d")
-    for number, state in enumerate(order):
+    for number, state in enumerate(states.values):
         for new, speed, begun in builder.leaving(state):
-            found = numbers.get(new)
-            if found is None:
-                found = numbers[new] = len(order)
-                if found >= limit:
-                    raise UsageError(
-                        f"program {machine.program.name}: expected at most "
-                        f"{count(limit, 'state')}, got more (--limit raises that)"
-                    )
-                order.append(new)
             source.append(number)
-            target.append(found)
+            target.append(states.of(new))
             rate.append(speed)
             label.append(begun)
+        machine.check_size(len(states), limit)
     return Chain(
-        len(order),
+        len(states),
         np.array(source, np.int64),
         np.array(target, np.int64),
         np.array(rate, np.float64),

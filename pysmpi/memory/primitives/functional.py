@@ -10,10 +10,9 @@ from collections import deque
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
-from pysmpi.errors import UsageError
 from pysmpi.memory.coherence.safety import conflict, explore
 from pysmpi.memory.primitives.bisimulation import TAU, Transitions, equivalent
-from pysmpi.memory.primitives.machine import PrimitiveMachine
+from pysmpi.memory.primitives.machine import Numbering, PrimitiveMachine
 from pysmpi.memory.primitives.operations import MARK, MARKS, START
 from pysmpi.text import count
 
@@ -52,11 +51,10 @@ def model(machine: PrimitiveMachine, limit: int = 2_000_000) -> TransitionSystem
     """All states of the functional model, breadth first. Raises UsageError above `limit`."""
     processes = len(machine.program.processes)
     first = (*(each.first.number for each in machine.locals), machine.first_memory)
-    numbers = {first: 0}
-    order = [first]
+    states = Numbering(first)
     transitions: list[list[tuple[str, int, int]]] = []
     starts: list[set[int]] = [set() for _ in range(processes)]
-    for number, state in enumerate(order):
+    for number, state in enumerate(states.values):
         leaving = []
         for process in range(processes):
             local = machine.locals[process].states[state[process]]
@@ -72,18 +70,10 @@ def model(machine: PrimitiveMachine, limit: int = 2_000_000) -> TransitionSystem
                 starts[process].add(number)
             after = machine.locals[process].next(local, answer).number
             new = (*state[:process], after, *state[process + 1 : -1], memory)
-            found = numbers.get(new)
-            if found is None:
-                found = numbers[new] = len(order)
-                if found >= limit:
-                    raise UsageError(
-                        f"program {machine.program.name}: expected at most "
-                        f"{count(limit, 'state')}, got more (--limit raises that)"
-                    )
-                order.append(new)
-            leaving.append((label, found, process))
+            leaving.append((label, states.of(new), process))
         transitions.append(leaving)
-    return TransitionSystem(order, transitions, starts)
+        machine.check_size(len(states), limit)
+    return TransitionSystem(states.values, transitions, starts)
 
 
 def check(machine: PrimitiveMachine, found: TransitionSystem) -> list[Check]:

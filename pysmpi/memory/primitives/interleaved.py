@@ -6,10 +6,8 @@ passes between them. The paper's labelled transition system has these states, in
 
 from __future__ import annotations
 
-from pysmpi.errors import UsageError
 from pysmpi.memory.primitives.machine import PrimitiveMachine
 from pysmpi.memory.primitives.placement import HIT
-from pysmpi.text import count
 
 # The next step of a process: begin an access, let (the first part of) its transfer pass, change
 # the caches, let the second part pass, end the access.
@@ -47,13 +45,9 @@ def interleaved(machine: PrimitiveMachine, limit: int = 2_000_000) -> tuple[int,
             after = state ^ (old ^ _packed(*part)) << shift
             after ^= ((memory ^ new_memory) << _NUMBER | caches ^ new_caches) << whole
             if after not in seen:
-                if len(seen) >= limit:
-                    raise UsageError(
-                        f"program {machine.program.name}: expected at most "
-                        f"{count(limit, 'state')}, got more (--limit raises that)"
-                    )
                 seen.add(after)
                 stack.append(after)
+        machine.check_size(len(seen), limit)
     return len(seen), transitions
 
 

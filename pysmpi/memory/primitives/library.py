@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.memory.primitives.operations import Program
@@ -48,7 +47,7 @@ def program(name: str | os.PathLike[str], settings: Mapping[str, str] | None = N
     return _called(make, text, settings or {})
 
 
-def parameters(name: str) -> dict[str, Any]:
+def parameters(name: str) -> dict[str, object]:
     """The parameters of a shipped program, with their defaults."""
     module, function = _SHIPPED[name]
     make = getattr(import_module(f"{_ROOM}.{module}"), function)
@@ -69,7 +68,7 @@ def _of_file(path: Path) -> Callable[..., Program]:
         line = getattr(error, "lineno", None)
         place = f"{path}:{line}" if line else str(path)
         raise UsageError(f"{place}: expected a Python program: {error}") from None
-    space: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
+    space: dict[str, object] = {"__name__": path.stem, "__file__": str(path)}
     try:
         exec(code, space)
     except Exception as error:

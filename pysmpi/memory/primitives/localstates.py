@@ -48,7 +48,7 @@ class LocalState:
         inside: frozenset[str],
         before: LocalState | None,
         answer: object,
-        live: Generator[Operation, Any, Any] | None,
+        live: Generator[Operation, object, object] | None,
         place: str,
     ) -> None:
         self.number = number
@@ -56,7 +56,7 @@ class LocalState:
         self.inside = inside
         self.before = before
         self.answer = answer
-        self.after: dict[Any, LocalState] = {}
+        self.after: dict[object, LocalState] = {}
         self.live = live
         self.place = place
 
@@ -117,7 +117,7 @@ class LocalStates:
         for state in self.states:
             self._merged[state.number] = first.setdefault(classes[state.number], state)
 
-    def _made(self) -> Generator[Operation, Any, Any]:
+    def _made(self) -> Generator[Operation, object, object]:
         made = self._guard(self.make)
         if not isinstance(made, GeneratorType):
             raise UsageError(
@@ -126,7 +126,7 @@ class LocalStates:
             )
         return made
 
-    def _again(self, state: LocalState) -> Generator[Operation, Any, Any]:
+    def _again(self, state: LocalState) -> Generator[Operation, object, object]:
         """A generator that has been brought to `state`."""
         way = [state]
         while way[-1].before is not None:

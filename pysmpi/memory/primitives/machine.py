@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from pysmpi.errors import UsageError
 from pysmpi.memory.coherence import Protocol, States
@@ -22,6 +22,7 @@ from pysmpi.memory.primitives.placement import (
     TransferType,
     type_of,
 )
+from pysmpi.text import count
 
 _T = TypeVar("_T")
 
@@ -29,9 +30,11 @@ _T = TypeVar("_T")
 class Numbering(Generic[_T]):
     """Values, numbered in the order of their first use."""
 
-    def __init__(self) -> None:
+    def __init__(self, *values: _T) -> None:
         self.values: list[_T] = []
         self._numbers: dict[_T, int] = {}
+        for value in values:
+            self.of(value)
 
     def of(self, value: _T) -> int:
         """The number of a value, a new one if it is new."""
@@ -99,7 +102,7 @@ class PrimitiveMachine:
         self.variables = list(program.variables)
         self.homes = _homes(program, homes or {})
         self._index = {variable.name: i for i, variable in enumerate(self.variables)}
-        self.memories: Numbering[tuple[Any, ...]] = Numbering()
+        self.memories: Numbering[tuple[object, ...]] = Numbering()
         self.caches: Numbering[tuple[States, ...]] = Numbering()
         self.accesses: Numbering[Access] = Numbering()
         nowhere = protocol.initial(len(program.processes))
@@ -119,6 +122,14 @@ class PrimitiveMachine:
         if key not in self._begun:
             self._begun[key] = self._begin(*key)
         return self._begun[key]
+
+    def check_size(self, states: int, limit: int) -> None:
+        """Raise UsageError if there are more states than the limit."""
+        if states > limit:
+            raise UsageError(
+                f"program {self.program.name}: expected at most {count(limit, 'state')}, got more "
+                "(--limit raises that)"
+            )
 
     def without_start(self, access: int) -> int:
         """The number of the same access, not counted as the beginning of a turn."""

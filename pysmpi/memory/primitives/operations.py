@@ -58,7 +58,7 @@ class Operation(NamedTuple):
         return self.name != LOAD
 
 
-Process = Callable[[], Generator[Operation, Any, Any]]
+Process = Callable[[], Generator[Operation, object, object]]
 
 
 def load(variable: Variable) -> Operation:
@@ -111,20 +111,20 @@ def leave(section: str) -> Operation:
     return Operation(LEAVE, None, section)
 
 
-def acquire(lock: Variable) -> Generator[Operation, Any, None]:
+def acquire(lock: Variable) -> Generator[Operation, object, None]:
     """Take a lock by test-and-set, as often as it needs: `yield from acquire(lock)`."""
     while (yield test_and_set(lock)):
         pass
     yield enter(lock.name)
 
 
-def release(lock: Variable) -> Generator[Operation, Any, None]:
+def release(lock: Variable) -> Generator[Operation, object, None]:
     """Give a lock back."""
     yield leave(lock.name)
     yield store(lock, 0)
 
 
-def outcome(operation: Operation, old: object) -> tuple[Any, Any]:
+def outcome(operation: Operation, old: object) -> tuple[object, object]:
     """The result of an access, and the variable's new value, if its value was `old`."""
     match operation.name:
         case "load":

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from pysmpi.errors import UsageError
 from pysmpi.kernel.engine import Engine
+from pysmpi.kernel.events import INFINITY
 from pysmpi.kernel.plan import Transport
-from pysmpi.kernel.sharing import INFINITY
 from pysmpi.kernel.work import Work
 from pysmpi.memory.primitives.machine import Access, PrimitiveMachine
 from pysmpi.memory.primitives.placement import HIT

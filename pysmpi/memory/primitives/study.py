@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TextIO
+from typing import TextIO
 
 from pysmpi.errors import UsageError
 from pysmpi.memory.coherence import Protocol
@@ -112,7 +112,7 @@ class Study:
         """Whether every property holds."""
         return all(each.holds for each in self.checks)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The figures as plain values: seconds, counts a message."""
         found = asdict(self)
         found["ok"] = self.ok

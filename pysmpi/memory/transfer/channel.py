@@ -4,9 +4,10 @@ from typing import Optional
 
 from mypy_extensions import mypyc_attr
 
+from pysmpi.kernel.activities import Constraint
+from pysmpi.kernel.events import INFINITY
 from pysmpi.kernel.plan import Plan
 from pysmpi.kernel.requests import Pricing, Receive, Send, Transfer
-from pysmpi.kernel.sharing import INFINITY, Constraint
 from pysmpi.memory.transfer.buffers import Buffers, Place
 from pysmpi.memory.transfer.caches import Block
 from pysmpi.memory.transfer.kinds import kind_of
@@ -59,8 +60,8 @@ class Channel(Pricing):
         overhead = library.overhead
         bound = self.room.speed(LOADED, nbytes)
         return Plan(
-            self.signal, 0.0 if eager else float(nbytes), bound, 1.0, 1.0, [], [],
-            overhead, overhead, overhead, eager, eager, self,
+            self.signal, 0.0 if eager else float(nbytes), bound, send_cost=overhead,
+            isend_cost=overhead, recv_cost=overhead, eager=eager, detached=eager, pricing=self,
         )  # fmt: skip
 
     # Called by the kernel.
@@ -202,6 +203,6 @@ class Channel(Pricing):
         overhead = self.room.overhead
         bound = nbytes / seconds if seconds > 0.0 else INFINITY
         return Plan(
-            self.signal + 2.0 * overhead, float(nbytes), bound, 1.0, 1.0,
-            list(weights), list(weights.values()), 0.0, overhead, 0.0, False, False,
+            self.signal + 2.0 * overhead, float(nbytes), bound, constraints=list(weights),
+            weights=list(weights.values()), isend_cost=overhead, detached=False,
         )  # fmt: skip

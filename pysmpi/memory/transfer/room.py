@@ -3,7 +3,7 @@
 from math import sqrt
 from typing import Any, Final, Optional
 
-from pysmpi.kernel.sharing import Constraint
+from pysmpi.kernel.activities import Constraint
 from pysmpi.memory.coherence.protocol import Protocol
 from pysmpi.memory.transfer.buffers import Buffers, Place
 from pysmpi.memory.transfer.caches import Block, Caches

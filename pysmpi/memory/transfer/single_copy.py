@@ -5,8 +5,8 @@ pipeline, and the sender's core is idle. The receiver's loads find the lines in 
 and leave them shared.
 """
 
+from pysmpi.kernel.activities import Constraint
 from pysmpi.kernel.plan import Plan
-from pysmpi.kernel.sharing import Constraint
 from pysmpi.memory.transfer.caches import Block
 from pysmpi.memory.transfer.channel import Channel
 from pysmpi.memory.transfer.room import REMEMBERED, Room

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pysmpi.kernel.plan import Plan
-from pysmpi.kernel.sharing import INFINITY
 from pysmpi.memory.transfer.channel import Channel
 from pysmpi.memory.transfer.library import seconds
 from pysmpi.memory.transfer.room import Room
@@ -35,7 +34,7 @@ class TimedChannel(Channel):
         if nbytes <= self.room.library.eager:
             first = self.part * total + self.overhead
             last = (1.0 - self.part) * total + self.overhead
-            return Plan(0.0, 0.0, INFINITY, 1.0, 1.0, [], [], first, first, last, True, True)
+            return Plan(send_cost=first, isend_cost=first, recv_cost=last, eager=True)
         cores = self.room.cores
         used = [cores[self.sender]]
         if self.sender != self.receiver:
@@ -43,8 +42,8 @@ class TimedChannel(Channel):
         # Each core is busy with it for all of the time.
         pace = nbytes / total
         return Plan(
-            2.0 * self.overhead, float(nbytes), pace, 1.0, 1.0, used, [1.0 / pace] * len(used),
-            eager=False, detached=False,
+            2.0 * self.overhead, float(nbytes), pace, constraints=used,
+            weights=[1.0 / pace] * len(used), detached=False,
         )  # fmt: skip
 
 

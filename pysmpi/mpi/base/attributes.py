@@ -79,7 +79,7 @@ class AttributeTable:
         self.keyvals: dict[str, dict[int, Keyval]] = {family: {} for family in _FIRST}
         self.next = dict(_FIRST)
         # object -> keyval -> (the key as it was when the value was set, value)
-        self.attributes: dict[Any, dict[int, tuple[Keyval, Any]]] = {}
+        self.attributes: dict[object, dict[int, tuple[Keyval, object]]] = {}
 
 
 TABLE = StateSlot(Rank, AttributeTable)
@@ -108,7 +108,7 @@ def of_rank() -> AttributeTable:
     return TABLE.of(current())
 
 
-class _Registry(dict[str, Any]):
+class _Registry(dict[str, object]):
     """The keyvals of the calling rank by family, as mpi4py stores them."""
 
     def __getitem__(self, family: str) -> dict[int, Keyval]:
@@ -139,8 +139,8 @@ PREDEFINED: dict[str, dict[int, Callable[[Any], Any]]] = {
 
 def create_keyval(
     family: type[Handle],
-    copy_fn: Callable[..., Any] | bool | None,
-    delete_fn: Callable[..., Any] | bool | None,
+    copy_fn: Callable[..., object] | bool | None,
+    delete_fn: Callable[..., object] | bool | None,
     nopython: bool,
 ) -> int:
     """The body of `Create_keyval`."""
@@ -173,7 +173,7 @@ def _key(table: AttributeTable, subject: Handle, keyval: int) -> Keyval:
     return key
 
 
-def get(subject: Handle, keyval: int) -> Any:
+def get(subject: Handle, keyval: int) -> object:
     """The body of `Get_attr`: None if the attribute is not set."""
     impl = subject._live()
     number = cint(keyval)
@@ -227,7 +227,7 @@ def copied(old: Handle, new: Handle) -> None:
     attributes = table.attributes.get(old._impl)
     if not attributes:
         return
-    copies: dict[int, tuple[Keyval, Any]] = {}
+    copies: dict[int, tuple[Keyval, object]] = {}
     for keyval, (key, value) in list(attributes.items()):
         copy_fn = key.copy_fn
         if copy_fn is None:
@@ -270,7 +270,7 @@ def _notify(subject: Handle, keyval: int, entry: tuple[Keyval, Any]) -> int:
 
 
 @touches_program
-def _called(function: Callable[..., Any], subject: Handle, keyval: int, value: Any) -> Any:
+def _called(function: Callable[..., object], subject: Handle, keyval: int, value: Any) -> Any:
     """Call a callback with a separate handle, which becomes null afterwards."""
     handle = subject._wrap(subject._impl)
     try:

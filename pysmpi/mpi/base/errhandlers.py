@@ -131,7 +131,7 @@ ERRORS_ARE_FATAL = Errhandler._define("ERRORS_ARE_FATAL", ARE_FATAL, 0x54000000)
 
 
 # None is the null file (MPI 4.1, section 14.7), the only null handle with an error handler.
-_INITIAL: dict[Any, ErrorReaction] = {None: RETURN}
+_INITIAL: dict[object, ErrorReaction] = {None: RETURN}
 _NONE_CREATED: dict[type[Handle], int] = {}
 
 

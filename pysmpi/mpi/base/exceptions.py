@@ -205,7 +205,7 @@ def named(value: object, otherwise: str = "") -> str:
     return f"{found}: " if found else ""
 
 
-def _place(value: object, known: dict[str, Any]) -> str:
+def _place(value: object, known: dict[str, object]) -> str:
     """The parameter that has the value, or a list with the value in it: `dest`, `counts[2]`."""
     known.pop("self", None)
     # None often means an omitted argument: a list that contains None is the better guess.

@@ -95,7 +95,7 @@ def address_of(memory: Any) -> int:
 # machine, stable from 3.8 to 3.11; from 3.12 on none of this is used.
 _BY_SLOT = sys.version_info < (3, 12)
 _TP_AS_BUFFER = 20 * ctypes.sizeof(ctypes.c_void_p)
-_kept: list[Any] = []
+_kept: list[object] = []
 
 
 def _buffer_slot(cls: type) -> Any:

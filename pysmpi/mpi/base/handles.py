@@ -27,7 +27,7 @@ __all__ = ["_addressof", "_handleof", "_sizeof"]
 _MASK = 0xFFFFFFFF
 
 # The C cells of the handles with a requested address, by id: (weak reference, cell).
-_cells: dict[int, tuple[Any, c_uint32]] = {}
+_cells: dict[int, tuple[object, c_uint32]] = {}
 
 
 def type_name(obj: object) -> str:
@@ -66,7 +66,7 @@ class Table:
         self.first = 0x80000000 | kind << 26
         self.given = False  # whether a rank has given out a number
         self._numbers: dict[int, int] = {id(None): null}
-        self._impls: dict[int, Any] = {null: None}
+        self._impls: dict[int, object] = {null: None}
 
     def define(self, impl: object, number: int) -> None:
         """Give a predefined object its number; a second name keeps the first number."""
@@ -119,7 +119,7 @@ class OwnNumbers:
     def __init__(self) -> None:
         self.given = 0
         self.numbers: dict[int, int] = {}
-        self.impls: dict[int, Any] = {}
+        self.impls: dict[int, object] = {}
 
 
 NUMBERS: StateSlot[Rank, dict[int, OwnNumbers]] = StateSlot(Rank, dict)  # by the first of a family
@@ -191,7 +191,7 @@ class Handle:
     # Constructors for chapters.
 
     @classmethod
-    def _define(cls, name: str, impl: object, number: int) -> Any:
+    def _define(cls, name: str, impl: object, number: int) -> Self:
         """A predefined handle; `impl` None is the null handle."""
         self = object.__new__(cls)
         self._impl = impl
@@ -290,7 +290,7 @@ class Handle:
         """Return bool(self)."""
         return self._sync() is not None
 
-    def __reduce__(self) -> str | tuple[Any, ...]:
+    def __reduce__(self) -> str | tuple[object, ...]:
         """Reduce a predefined handle to its name."""
         known = self._named.get(id(self._sync()))
         if known is None:

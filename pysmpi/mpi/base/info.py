@@ -54,7 +54,7 @@ class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):
         self._copy(info, "info")
         return self
 
-    def __reduce__(self) -> str | tuple[Any, ...]:
+    def __reduce__(self) -> str | tuple[object, ...]:
         """Reduce to a name, or to the pairs."""
         if self._is_predefined():
             return super().__reduce__()

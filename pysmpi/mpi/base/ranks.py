@@ -22,9 +22,11 @@ from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.kernel.process import Core, Process
 from pysmpi.kernel.requests import KernelRequest
+from pysmpi.mpi.base.owners import Owner
 from pysmpi.mpi.base.procedures import CallKind, Procedure, Role
 from pysmpi.mpi.base.settings import CallSettings
-from pysmpi.mpi.base.state import Owner, forget
+from pysmpi.mpi.base.state import forget
+from pysmpi.mpi.base.telling import CallTeller
 
 
 class Universe(Owner):
@@ -119,43 +121,6 @@ class Watcher(Protocol):
         """The call ends."""
 
 
-class CallTeller:
-    """Watches ranks, and tells the listeners of a run of their calls.
-
-    It also notes the requests that a call starts.
-    """
-
-    def __init__(self) -> None:
-        self.calls: dict[Process, list[MpiCall]] = {}  # those that have begun, innermost last
-
-    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
-        """A process has started a request."""
-        calls = self.calls.get(process)
-        if calls:
-            calls[-1].started.append(request)
-
-    def begun(self, rank: Rank) -> None:
-        """A call has begun, or a wait that is no call of MPI."""
-        methods = rank.engine.listeners.call_begun
-        call = rank.call
-        if call is not None:
-            self.calls.setdefault(rank.process, []).append(call)
-        if methods is not None and call is not None:
-            for method in methods:
-                method(call)
-
-    def ended(self, rank: Rank) -> None:
-        """A call ends."""
-        methods = rank.engine.listeners.call_ended
-        call = rank.call
-        calls = self.calls.get(rank.process)
-        if call is not None and calls and calls.pop() and not calls:
-            del self.calls[rank.process]
-        if methods is not None and call is not None:
-            for method in methods:
-                method(call)
-
-
 class Rank(Owner):
     """One MPI process: its identity, its kernel process and its private MPI state.
 
@@ -165,7 +130,7 @@ class Rank(Owner):
 
     __slots__ = (
         "pid", "world", "universe", "engine", "process", "timer", "host", "program",
-        "fiber", "self_communicator", "polls", "core", "in_call", "record", "watchers",
+        "fiber", "self_communicator", "polls", "core_number", "in_call", "record", "watchers",
         "__weakref__",
     )  # fmt: skip
 
@@ -178,7 +143,7 @@ class Rank(Owner):
         self.state = []
         self.timer: Any = None  # native timing of compute: `stop() -> seconds`, `start()`
         self.host: Any = None  # the platform's host that it runs on
-        self.core = 0  # and the number of its core there
+        self.core_number = 0  # of its processor core on the host
         self.program: Any = None  # its private environment
         self.fiber: Any = None  # of its main thread
         self.self_communicator: Any = None  # of COMM_SELF, after its first use
@@ -200,7 +165,8 @@ class Rank(Owner):
     @property
     def index(self) -> int:
         """The rank in `COMM_WORLD`."""
-        return self.pid - self.world.first
+        first = self.world.first
+        return self.pid - first if first else self.pid  # the same object if it can be
 
     @property
     def call(self) -> MpiCall | None:
@@ -382,7 +348,7 @@ class MpiCall:
         """The arguments by the names of their parameters."""
         return dict(zip(self.procedure.parameters, self.values))
 
-    def having(self, role: Role) -> dict[str, Any]:
+    def having(self, role: Role) -> dict[str, object]:
         """The arguments of a role, by the names of their parameters."""
         roles = self.procedure.roles
         return {
@@ -439,7 +405,7 @@ class FreeTransport(Transport):
     """Messages without cost: the transport outside a simulation."""
 
     def plan(self, source: int, destination: int, nbytes: int) -> Plan:
-        return Plan(0.0, 0.0, float("inf"), 1.0, 1.0, [], [], eager=True)
+        return Plan(eager=True)
 
 
 def _alone() -> Rank:
@@ -513,7 +479,7 @@ class WaitOfGreenlets:
         self.suspend = suspend
 
     @property
-    def plain(self) -> Any:
+    def plain(self) -> object:
         """The wait of the fiber while no event loop runs, see runtime/outside/event_loops.py."""
         return getattr(self.suspend, "plain", None)
 

@@ -8,22 +8,17 @@ A chapter declares its state once, at module level, and accesses it with its sta
 
 Lower layers therefore do not depend on the chapters above them. The state of an owner is made at
 the first use: unused state costs nothing.
+
+This module is compiled.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-
-class Owner:
-    """An object with state of chapters. Only `StateSlot` accesses `state`."""
-
-    __slots__ = ("state",)
-
-    state: list[Any]  # by the index of the slot; None if not made yet
-
+from pysmpi.mpi.base.owners import Owner
 
 O = TypeVar("O", bound=Owner)  # noqa: E741
 T = TypeVar("T")
@@ -52,10 +47,9 @@ class StateSlot(Generic[O, T]):
 
     def of(self, owner: O) -> T:
         """The state of an owner, made if necessary; LookupError if there is no `make`."""
-        try:
-            found: T | None = owner.state[self._index]
-        except IndexError:
-            found = None
+        state = owner.state
+        index = self._index
+        found: T | None = state[index] if index < len(state) else None
         if found is None:
             if self._make is None:
                 raise LookupError("the owner has no such state")
@@ -73,7 +67,8 @@ class StateSlot(Generic[O, T]):
         state = owner.state
         missing = self._index + 1 - len(state)
         if missing > 0:
-            state += [None] * missing
+            # A new list: one that grows has room for more.
+            state = owner.state = state + [None] * missing
         state[self._index] = value
 
     def clear(self, owner: O) -> None:

@@ -11,7 +11,7 @@ NOTHING: Final = memoryview(bytearray())
 
 # The predefined datatype and its size in bytes, by the format of the buffer protocol.
 # `spellings.py` fills it in.
-FORMATS: Final[dict[str, tuple[Any, int]]] = {}
+FORMATS: Final[dict[str, tuple[object, int]]] = {}
 
 _memoryview: Final[Any] = memoryview
 
@@ -114,6 +114,20 @@ def contiguous(spec: Any, writable: bool) -> Optional[MessageRegion]:
         return None
     nbytes = len(data)
     return MessageRegion(datatype, nbytes // unit, nbytes, data)
+
+
+def alike(source: Any, target: Any) -> Optional[tuple[MessageRegion, MessageRegion]]:
+    """Two contiguous arrays with equal counts of one predefined datatype; else None.
+
+    They are the buffers of a reduction, of which the second is written.
+    """
+    into = contiguous(target, True)
+    if into is None:
+        return None
+    out = contiguous(source, False)
+    if out is None or out.datatype is not into.datatype or out.count != into.count:
+        return None
+    return out, into
 
 
 def _typed(spec: Any, writable: bool) -> Optional[MessageRegion]:

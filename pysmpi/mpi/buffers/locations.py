@@ -58,7 +58,7 @@ def place_of(array: Any) -> tuple[Place, int]:
     return _within(view, view.obj, 0, view.nbytes, 1), view.nbytes
 
 
-def _owner(obj: object) -> Any:
+def _owner(obj: object) -> object:
     """The object that owns the memory of another."""
     while isinstance(obj, np.ndarray) and obj.base is not None:
         obj = obj.base

@@ -98,7 +98,7 @@ class buffer:
         return self._address
 
     @property
-    def obj(self) -> Any | None:
+    def obj(self) -> object | None:
         """Object exposing buffer."""
         return self._source
 
@@ -180,7 +180,7 @@ class buffer:
     def __len__(self) -> int:
         return self._memory.nbytes
 
-    def __getitem__(self, item: object) -> Any:
+    def __getitem__(self, item: object) -> object:
         self._check_accessible()
         where = self._bounds(item)
         if isinstance(where, int):
@@ -365,7 +365,7 @@ def Free_mem(mem: buffer) -> None:
 
 
 @mpi.local("5.1.5")
-def Get_address(location: Any) -> int:
+def Get_address(location: object) -> int:
     """Get the address of a location in memory."""
     if isinstance(location, _Special):
         return location._value

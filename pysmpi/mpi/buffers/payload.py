@@ -73,7 +73,7 @@ class Payload:
             return True
         return self._shared is not None and self._shared(address, view.nbytes)
 
-    def stays(self, source: Any, target: Any) -> bool:
+    def stays(self, source: object, target: object) -> bool:
         """Whether no data is copied from a message, or packed data, to a message."""
         if source.__class__ is MessageRegion or source.__class__ is memoryview:
             if source.nbytes > self.most:
@@ -81,7 +81,7 @@ class Payload:
             return source.nbytes >= self.least and self.folded(source) and self.folded(target)
         return False
 
-    def kept(self, source: MessageRegion) -> Any:
+    def kept(self, source: MessageRegion) -> object:
         """The data to keep if the sender continues: a copy, if a receiver needs one."""
         if source.nbytes > self.most or (source.nbytes >= self.least and self.folded(source)):
             return source

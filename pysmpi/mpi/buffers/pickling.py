@@ -55,7 +55,7 @@ class Pickle:
 
     _own: _Settings
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Pickle:
+    def __new__(cls, *args: object, **kwargs: object) -> Pickle:
         self = object.__new__(cls)
         self._own = _Settings()
         return self
@@ -63,7 +63,7 @@ class Pickle:
     def __init__(
         self,
         dumps: Callable[[Any, int], bytes] | None = None,
-        loads: Callable[[Any], Any] | None = None,
+        loads: Callable[[object], object] | None = None,
         protocol: int | None = None,
         threshold: int | None = None,
     ) -> None:

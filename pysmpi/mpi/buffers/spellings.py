@@ -37,10 +37,10 @@ __all__ = ["EMPTY", "Blocks", "MessageRegion", "check_same", "copy_message", "da
            "equal_blocks", "is_integral", "matching", "partitioned", "place", "receive",
            "reduction", "send", "vector", "vector_w"]
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
-_reading: list[Any] = []  # the specifications that are being read, the innermost last
+_reading: list[object] = []  # the specifications that are being read, the innermost last
 
 
 def _reads(function: F) -> F:
@@ -200,7 +200,7 @@ def _infer(nbytes: int, datatype: Datatype) -> int:
 class _Read(NamedTuple):
     """A parsed message without its place in memory: the arguments of `place`."""
 
-    obj: Any
+    obj: object
     memory: memoryview | None
     origin: int
     count: int  # type: ignore[assignment]  # shadows tuple.count, which nobody wants here

@@ -39,7 +39,7 @@ _capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p,
 )
 
 # The targets of capsules, and their names: both must stay alive.
-_kept: list[Any] = []
+_kept: list[object] = []
 
 
 def _status(address: int | None) -> Status:
@@ -50,7 +50,7 @@ def _status(address: int | None) -> Status:
     return made
 
 
-def _address(cls: type) -> Callable[[Any], int]:
+def _address(cls: type) -> Callable[[object], int]:
     def address(obj: object) -> int:
         if obj is None and cls is Status:
             return 0
@@ -61,7 +61,7 @@ def _address(cls: type) -> Callable[[Any], int]:
     return address
 
 
-def _capsules() -> dict[str, Any]:
+def _capsules() -> dict[str, object]:
     made = {}
 
     def add(name: str, signature: str, function: Any) -> None:

@@ -8,9 +8,9 @@ from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, KernelRequest
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, SUCCESS
 from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.collective.contribution import Contribution
 from pysmpi.mpi.collective.execution import (
     UNDECIDED,
-    Contribution,
     alone,
     decided,
     in_background,
@@ -31,41 +31,42 @@ class CollectiveOperation(RequestOperation):
     own rank.
     """
 
-    __slots__ = ("part", "finished", "error")
+    __slots__ = ("contribution", "finished", "error")
 
-    def __init__(self, rank: Rank, subject: object, part: Contribution) -> None:
+    def __init__(self, rank: Rank, subject: object, contribution: Contribution) -> None:
         super().__init__(rank, subject)
-        part.label = f"i{part.label}"
-        part.call = in_background(part.communicator, part.call)
-        self.part = part
+        contribution.label = f"i{contribution.label}"
+        contribution.call = in_background(contribution.communicator, contribution.call)
+        self.contribution = contribution
         self.finished = True
         self.error: int = SUCCESS
 
     def start(self) -> None:
         """Begin; only a persistent call begins more than once."""
-        self.begin(self.part, self.part.communicator.next_call(self.part.me))
+        contribution = self.contribution
+        self.begin(contribution, contribution.communicator.next_call(contribution.me))
 
-    def begin(self, part: Contribution, number: int) -> None:
+    def begin(self, contribution: Contribution, number: int) -> None:
         """Enter the call of this number and let its schedule run."""
         rank = self.rank
         main = rank.process
         main.finish_compute()
-        self.part = part
+        self.contribution = contribution
         self.finished = False
-        part.begin(number)
-        request = self.request = part.request = KernelRequest()
+        contribution.begin(number)
+        request = self.request = contribution.request = KernelRequest()
         engine = rank.engine
         if engine.listeners.collective_entered is not None:
-            engine.listeners.notify("collective_entered", part, rank)
-        if alone(part):
+            engine.listeners.notify("collective_entered", contribution, rank)
+        if alone(contribution):
             request.complete(engine.now)
             return
-        schedule, context, me = schedule_of(part)
+        schedule, context, me = schedule_of(contribution)
         follower = Process(engine, rank.pid, main.slot, main.core)
         follower.purpose = request
-        tag = tag_of(abs(number), part.label)
+        tag = tag_of(abs(number), contribution.label)
         if schedule is UNDECIDED:
-            pieces = decided(part, context, me, tag)
+            pieces = decided(contribution, context, me, tag)
             schedule = next(pieces)
 
             def resume() -> None:
@@ -86,13 +87,14 @@ class CollectiveOperation(RequestOperation):
         """Take the data, the first time; describe the call in `status`."""
         if not self.finished:
             self.finished = True
-            part = self.part
-            self.error = (
-                part.finish() if not part.communicator.revoked else part.interrupted(self.rank)
-            )
+            contribution = self.contribution
+            if contribution.communicator.revoked:
+                self.error = contribution.interrupted(self.rank)
+            else:
+                self.error = contribution.finish()
             listeners = self.rank.engine.listeners
             if listeners.collective_left is not None:
-                listeners.notify("collective_left", part, self.rank)
+                listeners.notify("collective_left", contribution, self.rank)
         if status is not None:
             status._fill(ANY_SOURCE, ANY_TAG, 0)
             status.error = self.error
@@ -110,12 +112,12 @@ class PersistentCollective(CollectiveOperation):
 
     persistent = True
 
-    def __init__(self, rank: Rank, subject: object, part: Contribution) -> None:
-        super().__init__(rank, subject, part)
-        communicator = part.communicator
-        self.identity = communicator.next_call(part.me)
-        part.context = _private_context(communicator, self.identity)
-        self.template = part
+    def __init__(self, rank: Rank, subject: object, contribution: Contribution) -> None:
+        super().__init__(rank, subject, contribution)
+        communicator = contribution.communicator
+        self.identity = communicator.next_call(contribution.me)
+        contribution.context = _private_context(communicator, self.identity)
+        self.template = contribution
         self.starts = 0
 
     def start(self) -> None:

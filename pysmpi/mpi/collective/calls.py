@@ -1,8 +1,8 @@
 """The collective calls of communicators (MPI 4.1, chapter 6), as mixins of `Comm` and `Intracomm`.
 
-Every operation has its rank's part made in `collective_parts`; the blocking form does it, here,
+`contribution_arguments` makes the contribution of the calling rank. The blocking forms run it here,
 the non-blocking and persistent forms in `nonblocking` start it, and the lower-case forms are in
-`collective_objects`.
+`objects`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective import contribution_arguments as parts
+from pysmpi.mpi.collective import contribution_arguments as contributions
 from pysmpi.mpi.collective.execution import run
 from pysmpi.mpi.collective.nonblocking import NonblockingCollectives, NonblockingScans
 from pysmpi.mpi.collective.objects import ObjectCollectives, ObjectScans
@@ -32,17 +31,17 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
     @mpi.collective("6.3")
     def Barrier(self) -> None:
         """Barrier synchronization."""
-        run(current(), self, parts.barrier(self))
+        run(self, contributions.barrier(self))
 
     @mpi.collective("6.4")
     def Bcast(self, buf: BufSpec, root: int = 0) -> None:
         """Broadcast data from one process to all other processes."""
-        run(current(), self, parts.bcast(self, buf, root))
+        run(self, contributions.bcast(self, buf, root))
 
     @mpi.collective("6.5")
     def Gather(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB | None, root: int = 0) -> None:
         """Gather data to one process from all other processes."""
-        run(current(), self, parts.gather(self, False, sendbuf, recvbuf, root))
+        run(self, contributions.gather(self, False, sendbuf, recvbuf, root))
 
     @mpi.collective("6.5")
     def Gatherv(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV | None, root: int = 0) -> None:
@@ -51,12 +50,12 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         Gather data to one process from all other processes
         providing different amounts of data and displacements.
         """
-        run(current(), self, parts.gather(self, True, sendbuf, recvbuf, root))
+        run(self, contributions.gather(self, True, sendbuf, recvbuf, root))
 
     @mpi.collective("6.6")
     def Scatter(self, sendbuf: BufSpecB | None, recvbuf: BufSpec | InPlace, root: int = 0) -> None:
         """Scatter data from one process to all other processes."""
-        run(current(), self, parts.scatter(self, False, sendbuf, recvbuf, root))
+        run(self, contributions.scatter(self, False, sendbuf, recvbuf, root))
 
     @mpi.collective("6.6")
     def Scatterv(self, sendbuf: BufSpecV | None, recvbuf: BufSpec | InPlace, root: int = 0) -> None:
@@ -65,7 +64,7 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         Scatter data from one process to all other processes
         providing different amounts of data and displacements.
         """
-        run(current(), self, parts.scatter(self, True, sendbuf, recvbuf, root))
+        run(self, contributions.scatter(self, True, sendbuf, recvbuf, root))
 
     @mpi.collective("6.7")
     def Allgather(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB) -> None:
@@ -74,7 +73,7 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         Gather data from all processes and broadcast the combined data to all
         other processes.
         """
-        run(current(), self, parts.allgather(self, False, sendbuf, recvbuf))
+        run(self, contributions.allgather(self, False, sendbuf, recvbuf))
 
     @mpi.collective("6.7")
     def Allgatherv(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV) -> None:
@@ -83,7 +82,7 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         Gather data from all processes and send it to all other processes
         providing different amounts of data and displacements.
         """
-        run(current(), self, parts.allgather(self, True, sendbuf, recvbuf))
+        run(self, contributions.allgather(self, True, sendbuf, recvbuf))
 
     @mpi.collective("6.8")
     def Alltoall(self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpecB) -> None:
@@ -91,7 +90,7 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
 
         Send data to all processes and recv data from all processes.
         """
-        run(current(), self, parts.alltoall(self, False, sendbuf, recvbuf))
+        run(self, contributions.alltoall(self, False, sendbuf, recvbuf))
 
     @mpi.collective("6.8")
     def Alltoallv(self, sendbuf: BufSpecV | InPlace, recvbuf: BufSpecV) -> None:
@@ -100,7 +99,7 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         Send data to all processes and recv data from all processes
         providing different amounts of data and displacements.
         """
-        run(current(), self, parts.alltoall(self, True, sendbuf, recvbuf))
+        run(self, contributions.alltoall(self, True, sendbuf, recvbuf))
 
     @mpi.collective("6.8")
     def Alltoallw(self, sendbuf: BufSpecW | InPlace, recvbuf: BufSpecW) -> None:
@@ -109,26 +108,26 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         Send/recv data to/from all processes allowing the specification of
         different counts, displacements, and datatypes for each dest/source.
         """
-        run(current(), self, parts.alltoallw(self, sendbuf, recvbuf))
+        run(self, contributions.alltoallw(self, sendbuf, recvbuf))
 
     @mpi.collective("6.9.1")
     def Reduce(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec | None, op: Op = SUM, root: int = 0
     ) -> None:
         """Reduce to Root."""
-        run(current(), self, parts.reduce(self, sendbuf, recvbuf, op, root))
+        run(self, contributions.reduce(self, sendbuf, recvbuf, op, root))
 
     @mpi.collective("6.9.6")
     def Allreduce(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> None:
         """Reduce to All."""
-        run(current(), self, parts.allreduce(self, sendbuf, recvbuf, op))
+        run(self, contributions.allreduce(self, sendbuf, recvbuf, op))
 
     @mpi.collective("6.10.1")
     def Reduce_scatter_block(
         self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpec | BufSpecB, op: Op = SUM
     ) -> None:
         """Reduce-Scatter Block (regular, non-vector version)."""
-        run(current(), self, parts.reduce_scatter_block(self, sendbuf, recvbuf, op))
+        run(self, contributions.reduce_scatter_block(self, sendbuf, recvbuf, op))
 
     @mpi.collective("6.10.2")
     def Reduce_scatter(
@@ -139,7 +138,7 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         op: Op = SUM,
     ) -> None:
         """Reduce-Scatter (vector version)."""
-        run(current(), self, parts.reduce_scatter(self, sendbuf, recvbuf, recvcounts, op))
+        run(self, contributions.reduce_scatter(self, sendbuf, recvbuf, recvcounts, op))
 
 
 class IntracommCollectives(NonblockingScans, ObjectScans):
@@ -150,9 +149,9 @@ class IntracommCollectives(NonblockingScans, ObjectScans):
     @mpi.collective("6.11.1")
     def Scan(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> None:
         """Inclusive Scan."""
-        run(current(), self, parts.scan(self, sendbuf, recvbuf, op, False))
+        run(self, contributions.scan(self, sendbuf, recvbuf, op, False))
 
     @mpi.collective("6.11.2")
     def Exscan(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> None:
         """Exclusive Scan."""
-        run(current(), self, parts.scan(self, sendbuf, recvbuf, op, True))
+        run(self, contributions.scan(self, sendbuf, recvbuf, op, True))

@@ -1,8 +1,10 @@
-"""Conversion of the arguments of a collective call to the rank's part in it.
+"""Conversion of the arguments of a collective call to the rank's contribution.
 
-The blocking, non-blocking and persistent forms of an operation make the same part. A function here
-gets the communicator's handle and the arguments of the program. It raises the errors of MPI, and
-makes the `Call` that determines the time.
+The blocking, non-blocking and persistent forms of an operation make the same contribution. A
+function here gets the communicator's handle and the arguments of the program. It raises the errors
+of MPI, and makes the `Call` that determines the time.
+
+This module is compiled: every collective call with buffers passes through it.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ import numpy as np
 
 from pysmpi.mpi.base.constants import ERR_ROOT, PROC_NULL, ROOT
 from pysmpi.mpi.base.exceptions import cint, fail
-from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.base.running import calling_rank
+from pysmpi.mpi.buffers.contiguous import alike, contiguous
 from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, held
 from pysmpi.mpi.collective import arguments
 from pysmpi.mpi.collective.arguments import RankPosition
+from pysmpi.mpi.collective.contribution import Contribution, WithoutData
 from pysmpi.mpi.collective.data import (
     Allgather,
     Alltoall,
@@ -25,25 +29,35 @@ from pysmpi.mpi.collective.data import (
     Scatter,
     merged,
 )
-from pysmpi.mpi.collective.execution import (
-    Contribution,
-    WithoutData,
-    call_of,
-    count_of,
-    counts_of,
-    run,
-)
+from pysmpi.mpi.collective.execution import call_of, count_of, counts_of, run
 from pysmpi.mpi.collective.reductions import Prefix, Reduction
-from pysmpi.mpi.groups.communicator import Communicator
-from pysmpi.mpi.operators.operators import operator_of
+from pysmpi.mpi.datatypes.records import Type
+from pysmpi.mpi.groups.communicator import Communicator, check_intact
+from pysmpi.mpi.operators.arithmetic import Operator
+from pysmpi.mpi.operators.operators import Op, operator_of
+from pysmpi.mpi.point_to_point.envelopes import communicator_of
 
 
-def where(comm: Any) -> tuple[Communicator, int, RankPosition]:
+def located(comm: object) -> tuple[Communicator, int]:
+    """The communicator that a rank calls, and its place in it; an error if it is not intact."""
+    rank = calling_rank()
+    communicator = communicator_of(comm, rank)
+    if communicator.revoked:
+        check_intact(comm, communicator)
+    first = communicator.first
+    return communicator, rank.pid - first if first >= 0 else communicator.rank_of(rank.pid)
+
+
+def where(comm: object) -> tuple[Communicator, int, RankPosition]:
     """The calling rank's communicator and its place in it; an error if the communicator is null."""
-    communicator = comm._usable()
-    me = communicator.rank_of(current().pid)
+    communicator, me = located(comm)
     remote = communicator.remote
     return communicator, me, RankPosition(me, remote.size, remote is not communicator)
+
+
+def _is_member(communicator: Communicator, root: int) -> bool:
+    """Whether a root is a rank of an intracommunicator: then a short way may follow."""
+    return communicator.remote is communicator and 0 <= root < communicator.size
 
 
 def check_root(comm: object, communicator: Communicator, root: int) -> None:
@@ -56,19 +70,44 @@ def check_root(comm: object, communicator: Communicator, root: int) -> None:
     fail(ERR_ROOT, f"root is {root}, expected {expected}", comm)
 
 
-def units_of(part: MessageRegion | Blocks) -> tuple[int, int]:
+def units_of(region: MessageRegion | Blocks) -> tuple[int, int]:
     """(number of units, bytes of a unit) of a message or a block."""
-    return count_of(part.datatype._live(), part.count)
+    return count_of(_record(region), region.count)
+
+
+def _record(region: MessageRegion | Blocks) -> Type:
+    """The object of the datatype of a message, without a call in Python."""
+    datatype = region.datatype
+    record = datatype._impl
+    return datatype._live() if record is None else record
+
+
+def _operator(op: object, record: Type | None) -> Operator:
+    """`operator_of`, without a call in Python for an operator that is defined on the datatype."""
+    if op.__class__ is Op:
+        operator: Operator | None = op._impl
+        if operator is not None:
+            if record is None or not operator.name or record.kind in operator.kinds:
+                return operator
+    return operator_of(op, record)
 
 
 def barrier(comm: object) -> Contribution:
     """Barrier."""
-    communicator, me, _ = where(comm)
+    communicator, me = located(comm)
     return WithoutData(communicator, me, call_of(communicator, me, "barrier"))
 
 
 def bcast(comm: object, buf: object, root: object) -> Contribution:
     """Bcast."""
+    if isinstance(root, int):
+        communicator, me = located(comm)
+        if _is_member(communicator, root):
+            found = contiguous(buf, root != me)
+            if found is not None:
+                count, unit = units_of(found)
+                call = call_of(communicator, me, "bcast", count, unit, root)
+                return Broadcast(communicator, me, call, found, root == me)
     communicator, me, place = where(comm)
     root = cint(root)
     message = arguments.broadcast(buf, root, place)
@@ -81,6 +120,14 @@ def bcast(comm: object, buf: object, root: object) -> Contribution:
 
 def gather(comm: object, v: bool, sendbuf: object, recvbuf: object, root: object) -> Contribution:
     """Gather and Gatherv."""
+    if isinstance(root, int):
+        communicator, me = located(comm)
+        if root != me and _is_member(communicator, root):
+            found = contiguous(sendbuf, False)
+            if found is not None:
+                count, unit = units_of(found)
+                call = call_of(communicator, me, "gatherv" if v else "gather", count, unit, root)
+                return Gather(communicator, me, call, found, None)
     communicator, me, place = where(comm)
     root = cint(root)
     send, blocks, in_place = arguments.gather(v, sendbuf, recvbuf, root, place)
@@ -111,6 +158,14 @@ def gather(comm: object, v: bool, sendbuf: object, recvbuf: object, root: object
 
 def scatter(comm: object, v: bool, sendbuf: object, recvbuf: object, root: object) -> Contribution:
     """Scatter and Scatterv."""
+    if isinstance(root, int):
+        communicator, me = located(comm)
+        if root != me and _is_member(communicator, root):
+            found = contiguous(recvbuf, True)
+            if found is not None:
+                count, unit = units_of(found)
+                call = call_of(communicator, me, "scatterv" if v else "scatter", count, unit, root)
+                return Scatter(communicator, me, call, None, found)
     communicator, me, place = where(comm)
     root = cint(root)
     blocks, receive, in_place = arguments.scatter(v, sendbuf, recvbuf, root, place)
@@ -198,6 +253,22 @@ def reduce(
     comm: object, sendbuf: object, recvbuf: object, op: object, root: object
 ) -> Contribution:
     """Reduce."""
+    if isinstance(root, int):
+        communicator, me = located(comm)
+        if _is_member(communicator, root):
+            if root != me:
+                found = contiguous(sendbuf, False)
+                if found is not None:
+                    return _reduction(
+                        comm, communicator, me, "reduce", op, found, None, found, root, False
+                    )
+            else:
+                both = alike(sendbuf, recvbuf)
+                if both is not None:
+                    out, into = both
+                    return _reduction(
+                        comm, communicator, me, "reduce", op, out, into, into, root, False
+                    )
     communicator, me, place = where(comm)
     root = cint(root)
     send, receive, in_place = arguments.reduce(sendbuf, recvbuf, root, place)
@@ -216,12 +287,19 @@ def reduce(
 
 def allreduce(comm: object, sendbuf: object, recvbuf: object, op: object) -> Contribution:
     """Allreduce."""
+    both = alike(sendbuf, recvbuf)
+    if both is not None:
+        communicator, me = located(comm)
+        send, receive = both
+        return _reduction(
+            comm, communicator, me, "allreduce", op, send, receive, receive, 0, False
+        )
     communicator, me, place = where(comm)
-    send, receive, in_place = arguments.allreduce(sendbuf, recvbuf, place)
-    assert isinstance(send, MessageRegion) and isinstance(receive, MessageRegion)
-    message = receive if in_place else send
+    source, target, in_place = arguments.allreduce(sendbuf, recvbuf, place)
+    assert isinstance(source, MessageRegion) and isinstance(target, MessageRegion)
+    message = target if in_place else source
     return _reduction(
-        comm, communicator, me, "allreduce", op, message, receive, receive, 0, in_place
+        comm, communicator, me, "allreduce", op, message, target, target, 0, in_place
     )
 
 
@@ -239,17 +317,17 @@ def _reduction(
     blocks: int = 1,
     counts: list[int] | None = None,
 ) -> Reduction:
-    """The part of a rank; its call counts one of `blocks` equal blocks, or has their `counts`."""
+    """A rank's contribution; its call counts one of `blocks` equal blocks, or has `counts`."""
     # Idle ranks of an intercommunicator give no datatype that could fit the operation.
     idle = message is None and target is None
-    record = whole.datatype._live()
-    operator = operator_of(op, None if idle or root == PROC_NULL else record)
+    record = _record(whole)
+    operator = _operator(op, None if idle or root == PROC_NULL else record)
     count, unit = count_of(record, whole.count)
     call = call_of(
         communicator, me, name, count // blocks, unit, root, operator.commutative, in_place,
         recv_counts=None if counts is None else counts_of(record, counts),
     )  # fmt: skip
-    return Reduction(communicator, me, call, operator, message, target, whole)
+    return Reduction(communicator, me, call, operator, message, target, whole, record)
 
 
 def reduce_scatter_block(
@@ -265,7 +343,7 @@ def reduce_scatter_block(
     assert whole is not None
     target = whole if in_place else receive
     assert isinstance(target, MessageRegion)
-    part = _reduction(
+    contribution = _reduction(
         comm,
         communicator,
         me,
@@ -279,9 +357,9 @@ def reduce_scatter_block(
         communicator.size,
     )
     nbytes = whole.nbytes // communicator.size
-    part.start = me * nbytes
-    part.stop = part.start + nbytes
-    return part
+    contribution.start = me * nbytes
+    contribution.stop = contribution.start + nbytes
+    return contribution
 
 
 def reduce_scatter(
@@ -297,7 +375,7 @@ def reduce_scatter(
         recvcounts = all_counts(comm, target.count)
     counts = arguments.reduce_scatter_counts(buffers, recvcounts, place)
     whole = target if in_place else send
-    part = _reduction(
+    contribution = _reduction(
         comm,
         communicator,
         me,
@@ -311,18 +389,18 @@ def reduce_scatter(
         counts=counts,
     )
     size = whole.datatype._live().layout.size
-    part.start = sum(counts[:me]) * size
-    part.stop = part.start + counts[me] * size
-    return part
+    contribution.start = sum(counts[:me]) * size
+    contribution.stop = contribution.start + counts[me] * size
+    return contribution
 
 
 def all_counts(comm: Any, count: int) -> list[int]:
     """The `count` of every rank, by an Allgather, as in mpi4py without counts."""
     size = comm.Get_size()
     counts = np.empty(size, np.int64)
-    part: Any = allgather(comm, False, np.array([count], np.int64), counts)
-    part.exempt = True
-    run(current(), comm, part)
+    contribution: Any = allgather(comm, False, np.array([count], np.int64), counts)
+    contribution.exempt = True
+    run(comm, contribution)
     return [int(count) for count in counts]
 
 

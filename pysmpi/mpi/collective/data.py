@@ -12,53 +12,21 @@ from itertools import accumulate
 from typing import Any
 
 from pysmpi.collectives.call import Call
-from pysmpi.mpi.base.constants import ERR_TRUNCATE, SUCCESS
-from pysmpi.mpi.buffers.payload import PAYLOAD, move, snapshot
+from pysmpi.mpi.base.constants import ERR_INTERN
+from pysmpi.mpi.buffers.payload import PAYLOAD
 from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, place
-from pysmpi.mpi.collective.execution import Contribution
+from pysmpi.mpi.collective.contribution import Contribution
+from pysmpi.mpi.collective.moving import copied, packed, saved, transfer
 from pysmpi.mpi.groups.communicator import Communicator
 
 # Blocks up to this many bytes are joined before they are stored.
 JOINED = 16384
-_NOTHING: list[Any] = []
+_NOTHING: list[object] = []
 # Replaces the contributions of all ranks if they are folded, so that no rank needs them.
 FOLDED: object = ("folded",)
 
 
-def transfer(source: Any, target: MessageRegion) -> int:
-    """Copy a message, or packed data, to a message; the error class."""
-    if source.__class__ is MessageRegion:
-        move(source, target)
-        nbytes = source.nbytes
-    else:
-        target.unpack(source)
-        nbytes = len(source)
-    return ERR_TRUNCATE if nbytes > target.nbytes else SUCCESS
-
-
-def copied(source: memoryview | None, target: memoryview | None) -> bool:
-    """Copy from memory to memory; return False if more is needed."""
-    if source is None or target is None or source.nbytes != target.nbytes:
-        return False
-    if not (PAYLOAD.active and PAYLOAD.stays(source, target)):
-        target[:] = source
-    return True
-
-
-def packed(source: Any) -> Any:
-    """The packed data of a message, or the packed data that it already is."""
-    return source.pack() if source.__class__ is MessageRegion else source
-
-
-def saved(source: Any) -> object:
-    """A copy of the packed data of a message, or its packed data itself.
-
-    The message itself if its data is not copied.
-    """
-    return snapshot(source) if source.__class__ is MessageRegion else source
-
-
-def _folded(source: Any) -> bool:
+def _folded(source: object) -> bool:
     """Whether a rank's contribution is in memory that all ranks share."""
     return source.__class__ is MessageRegion and PAYLOAD.folded(source)
 
@@ -101,16 +69,15 @@ class Broadcast(Contribution):
         """Copy the root's message."""
         if self.sends or self.call.root < 0 or self.message.nbytes == 0:
             return
-        origin = self.source(self.call.root)
-        if origin is not None:
-            self.error = transfer(origin.message, self.message)
+        origin = self.values.get(self.call.root)
+        self.error = ERR_INTERN if origin is None else transfer(origin.message, self.message)
 
     def release(self) -> None:
         """Deliver to all, or save a copy for ranks that have not entered."""
         if self.sends and self.message.nbytes:
             if self.complete():
-                for part in self.values.values():
-                    part.deliver()
+                for contribution in self.values.values():
+                    contribution.deliver()
             else:
                 self.message = saved(self.message)
 
@@ -133,18 +100,18 @@ class Gather(Contribution):
         blocks = self.blocks
         if blocks is None:
             return
-        parts = self.values
-        fresh = not any(part.delivered for part in parts.values())
+        contributions = self.values
+        fresh = not any(contribution.delivered for contribution in contributions.values())
         small = self.call.nbytes <= JOINED and not PAYLOAD.active
         if fresh and small and self.complete() and self._join(blocks):
             return
-        for rank, part in parts.items():
-            self.take(rank, part)
+        for rank, contribution in contributions.items():
+            self.take(rank, contribution)
 
     def _join(self, blocks: Blocks) -> bool:
         """Store all blocks in one copy; False if they do not fit this form."""
-        parts = self.values
-        sent = [parts[rank].message for rank in range(len(parts))]
+        contributions = self.values
+        sent = [contributions[rank].message for rank in range(len(contributions))]
         sizes = [len(m) if m.__class__ is not MessageRegion else m.nbytes for m in sent]
         if sizes != blocks.sizes():
             return False
@@ -154,11 +121,11 @@ class Gather(Contribution):
         whole.unpack(b"".join([packed(message) for message in sent]))
         return True
 
-    def take(self, rank: int, part: Any) -> None:
+    def take(self, rank: int, contribution: Any) -> None:
         """At the root: take the block of one rank."""
-        blocks, message = self.blocks, part.message
-        if not part.delivered and blocks is not None:
-            part.delivered = True
+        blocks, message = self.blocks, contribution.message
+        if not contribution.delivered and blocks is not None:
+            contribution.delivered = True
             whole = message.data if message.__class__ is MessageRegion else None
             if not copied(whole, blocks.view(rank)):
                 self.error = transfer(message, blocks.block(rank)) or self.error
@@ -190,7 +157,7 @@ class Scatter(Contribution):
         super().__init__(communicator, me, call)
         self.blocks = blocks  # at the root
         self.message = message
-        self.kept: dict[int, Any] = {}
+        self.kept: dict[int, object] = {}
 
     def collect(self) -> None:
         """Copy the own block."""
@@ -214,14 +181,14 @@ class Scatter(Contribution):
         blocks = self.blocks
         if blocks is None:
             return
-        parts = self.values
+        contributions = self.values
         kept = {}
         for rank in range(len(blocks)):
-            part = parts.get(rank)
-            if part is None:
+            contribution = contributions.get(rank)
+            if contribution is None:
                 kept[rank] = saved(blocks.block(rank))
             else:
-                part.deliver()
+                contribution.deliver()
         self.kept = kept
 
 
@@ -235,7 +202,7 @@ class Allgather(Contribution):
     __slots__ = ("blocks", "exempt", "message")
 
     def __init__(
-        self, communicator: Communicator, me: int, call: Call, message: Any, blocks: Blocks
+        self, communicator: Communicator, me: int, call: Call, message: object, blocks: Blocks
     ) -> None:
         super().__init__(communicator, me, call)
         self.message = message
@@ -251,14 +218,15 @@ class Allgather(Contribution):
             # Ranks without data may not have entered.
             for rank, nbytes in enumerate(blocks.sizes()):
                 if nbytes:
-                    part = self.source(rank)
-                    if part is not None:
-                        self.error = transfer(part.message, blocks.block(rank)) or self.error
+                    contribution = self.source(rank)
+                    if contribution is not None:
+                        error = transfer(contribution.message, blocks.block(rank))
+                        self.error = error or self.error
             return
         other = self.other
         if other.result is None or other.result is FOLDED:
-            parts = self.values
-            sent = [packed(parts[rank].message) for rank in range(len(parts))]
+            contributions = self.values
+            sent = [packed(contributions[rank].message) for rank in range(len(contributions))]
             sizes = [len(data) for data in sent]
             equal = sizes[0] if sizes.count(sizes[0]) == len(sizes) else -1
             other.result = (sizes, equal, b"".join(sent))
@@ -282,7 +250,7 @@ class Allgather(Contribution):
         if not self.complete() or not PAYLOAD.folded(blocks):
             return False
         known = self.other.result
-        if known is None and all(_folded(part.message) for part in self.values.values()):
+        if known is None and all(_folded(each.message) for each in self.values.values()):
             known = self.other.result = FOLDED
         return known is FOLDED
 
@@ -308,7 +276,7 @@ class Alltoall(Contribution):
         super().__init__(communicator, me, call)
         self.outgoing = outgoing  # None: in place
         self.incoming = incoming
-        self.kept: list[Any] | None = None
+        self.kept: list[object] | None = None
         self.folded = False  # its contribution
 
     def begin(self, number: int) -> None:
@@ -322,7 +290,7 @@ class Alltoall(Contribution):
             self.folded = PAYLOAD.active and PAYLOAD.folded(outgoing)
         super().begin(number)
 
-    def block_for(self, rank: int) -> Any:
+    def block_for(self, rank: int) -> object:
         """The data of this rank for another."""
         if self.kept is not None:
             return self.kept[rank]
@@ -344,10 +312,12 @@ class Alltoall(Contribution):
             return
         for rank in range(len(incoming)):
             if incoming.counts[rank]:
-                part = self.source(rank)
-                if part is not None and not copied(part.view_for(me), incoming.view(rank)):
+                contribution = self.source(rank)
+                if contribution is not None and not copied(
+                    contribution.view_for(me), incoming.view(rank)
+                ):
                     block = incoming.block(rank)
-                    self.error = transfer(part.block_for(me), block) or self.error
+                    self.error = transfer(contribution.block_for(me), block) or self.error
 
     def _stays(self) -> bool:
         """Whether all data stays where it is."""
@@ -357,7 +327,7 @@ class Alltoall(Contribution):
             return True
         return (
             self.complete()
-            and all(part.folded for part in self.values.values())
+            and all(contribution.folded for contribution in self.values.values())
             and PAYLOAD.folded(incoming)
         )
 
@@ -371,7 +341,7 @@ class Alltoall(Contribution):
             return False
         other = self.other
         if other.result is None:
-            found = [part.area() for _, part in sorted(self.values.items())]
+            found = [contribution.area() for _, contribution in sorted(self.values.items())]
             lengths = {-1 if area is None else len(area) for area in found}
             other.result = (found, lengths.pop() if len(lengths) == 1 else -1)
         areas, length = other.result
@@ -384,7 +354,7 @@ class Alltoall(Contribution):
         whole.unpack(b"".join([area[first:last] for area in areas]))
         return True
 
-    def area(self) -> Any:
+    def area(self) -> object:
         """All blocks of this rank as contiguous memory, or None."""
         if self.kept is not None:
             return b"".join(map(packed, self.kept))
@@ -396,18 +366,18 @@ class Alltoall(Contribution):
         """Deliver to those that have entered, leave copies for the others."""
         if self.kept is not None or self.folded:
             return
-        parts = self.values
+        contributions = self.values
         if self.complete():
             # From now on no rank needs the contributions.
-            for part in parts.values():
-                part.deliver()
-            for part in self.shared.values.values():
-                part.kept = _NOTHING
+            for contribution in contributions.values():
+                contribution.deliver()
+            for contribution in self.shared.values.values():
+                contribution.kept = _NOTHING
             return
-        kept: list[Any] = []
+        kept: list[object] = []
         for rank in range(self.communicator.remote.size):
-            part = parts.get(rank)
-            if part is not None and part.collected:
+            contribution = contributions.get(rank)
+            if contribution is not None and contribution.collected:
                 kept.append(b"")
             else:
                 kept.append(saved(self.block_for(rank)))

@@ -1,37 +1,36 @@
 """The time of a collective call: its `Call`, its schedule, and the execution.
 
-A `Contribution` is one rank's share of one collective call. It holds the `Call` from which
-algorithms build the rank's schedule, and the rank's data. Time and data are separate: the kernel
-executes the schedule. At its end, every rank on which this one depends has entered the call, so the
-part copies its data directly from the other parts.
+This module is compiled: every collective call passes through it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pysmpi.collectives.cache import schedule_with_ready
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
 from pysmpi.collectives.running import Lookout, Patience, find_live
-from pysmpi.kernel.requests import Context, KernelRequest
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import Context
 from pysmpi.kernel.schedule import REDUCE, Schedule
 from pysmpi.mpi.base.constants import (
     ERR_INTERN,
     ERR_PROC_FAILED,
     ERR_REVOKED,
     ERR_TRUNCATE,
-    SUCCESS,
 )
 from pysmpi.mpi.base.exceptions import fail
-from pysmpi.mpi.base.ranks import Rank, Universe
+from pysmpi.mpi.base.ranks import Universe
+from pysmpi.mpi.base.running import calling_rank
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.mpi.collective.contribution import Contribution
 from pysmpi.mpi.datatypes.layouts import leaves
 from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.between_groups import joint, schedule_between
-from pysmpi.mpi.groups.communicator import CollectiveState, Communicator
+from pysmpi.mpi.groups.communicator import Communicator
 
 _NO_LEVELS: frozenset[str] = frozenset()
 
@@ -42,18 +41,21 @@ class Schedules:
     """The state of a communicator for the schedules of its calls.
 
     `calls` has its latest calls, by their arguments and by rank, `background` the non-blocking
-    forms of these, and `latest` their schedules. `levels` has the node-level communicators that
-    exist since a call, by its number. `arrivals` is the shared information of algorithms that
-    decide while they run.
+    forms of these, and `latest` their schedules; `after_levels` has those of calls after which
+    node-level communicators exist. `levels` has the node-level communicators that exist since a
+    call, by its number. `arrivals` is the shared information of algorithms that decide while they
+    run.
     """
 
-    __slots__ = ("arrivals", "background", "calls", "latest", "levels", "slots")
+    __slots__ = ("after_levels", "arrivals", "background", "calls", "latest", "levels", "slots")
 
     def __init__(self) -> None:
         self.slots: Nodes | None = None  # the place of each rank on the machine
         self.calls: dict[CallKey, dict[int, Call]] = {}
         self.background: dict[Call, Call] = {}
-        self.latest: dict[object, Schedule] = {}
+        # Keys are the identities of calls, which the values keep alive.
+        self.latest: dict[int, tuple[Call, Schedule]] = {}
+        self.after_levels: dict[tuple[Call, frozenset[str]], Schedule] = {}
         self.levels: list[tuple[int, frozenset[str]]] = []
         self.arrivals: dict[Any, Any] = {}
 
@@ -76,106 +78,6 @@ _DETAILS = {
     ERR_REVOKED: "the communicator was revoked during the call",
     ERR_INTERN: "the algorithm let a rank go on before the data that it needs was there",
 }
-
-
-class Contribution:
-    """One rank's contribution to a collective call, and its results.
-
-    `collect` fills the receive buffer after the end of the schedule. `release` saves data that
-    others still have to read, because the program may then change its buffer. `values` are the
-    parts of the ranks that have entered; for an intercommunicator, those of the other side.
-    """
-
-    __slots__ = ("shared", "call", "collected", "context", "communicator", "error", "label", "me",
-                 "number", "other", "request", "values")  # fmt: skip
-
-    shared: CollectiveState
-    other: CollectiveState
-    values: dict[int, Any]
-    number: int
-
-    def __init__(self, communicator: Communicator, me: int, call: Call) -> None:
-        self.communicator = communicator
-        self.me = me
-        self.call = call
-        # Calls of different labels never match: blocking calls match only blocking ones (MPI 4.1,
-        # 6.12).
-        self.label = call.op
-        self.context: Context | None = None
-        self.request: KernelRequest | None = None  # of a non-blocking call
-        self.collected = False
-        self.error: int = SUCCESS
-
-    def begin(self, number: int) -> None:
-        """Enter the call of this number."""
-        self.number = number
-        shared = self.shared = self.communicator.enter(number, self.label, self.me, self)
-        other = self.other = shared.remote or shared
-        self.values = other.values
-
-    def finish(self) -> int:
-        """The schedule has ended: copy the data, and leave. Returns the error class."""
-        if not self.collected:
-            self.collected = True
-            self.collect()
-        other = self.other
-        if other.left + (other is self.shared) < self.communicator.remote.size:
-            self.release()  # a rank may still have to read this rank's data
-        self.communicator.exit(self.number, self.shared)
-        self.forget()
-        return self.error
-
-    def forget(self) -> None:
-        """Release the shared state, which refers to the part: both are freed at once."""
-        del self.shared, self.other, self.values
-
-    def interrupted(self, rank: Rank) -> int:
-        """The schedule has ended as it should, or because of a revocation or a failure."""
-        if rank.pid in self.communicator.revoked:
-            return ERR_REVOKED
-        lost = self.communicator.p2p.lost or self.communicator.remote.p2p.lost
-        return self.finish() if lost is None else ERR_PROC_FAILED
-
-    def deliver(self) -> None:
-        """Take the data before the own schedule has ended, because its source is leaving."""
-        if not self.collected:
-            self.collected = True
-            self.collect()
-
-    def collect(self) -> None:
-        """Copy the data of this rank from the others."""
-
-    def release(self) -> None:
-        """Save data that others still have to read."""
-
-    def complete(self) -> bool:
-        """Whether all ranks have entered."""
-        communicator = self.communicator
-        return (
-            len(self.values) == communicator.remote.size
-            and len(self.shared.values) == communicator.size
-        )
-
-    def source(self, rank: int) -> Any:
-        """The part of a sending rank; None, and an error, if it has not entered."""
-        found = self.values.get(rank)
-        if found is None:
-            self.error = ERR_INTERN
-        return found
-
-
-class WithoutData(Contribution):
-    """A collective call without data, such as a barrier."""
-
-    __slots__ = ()
-
-    def begin(self, number: int) -> None:
-        """No contribution."""
-        self.number = number
-
-    def finish(self) -> int:
-        """No result."""
-        return SUCCESS
 
 
 def units(record: Type) -> tuple[int, int]:
@@ -223,10 +125,11 @@ def call_of(
     key = (op, count, type_size, root, commutative, in_place)
     same = kept.calls.get(key)
     if same is None:
-        if len(kept.calls) >= min(LATEST, 1 + KEPT // communicator.size):
+        if len(kept.calls) >= max(1, min(LATEST, KEPT // communicator.size)):
             kept.calls.clear()
             kept.background.clear()
             kept.latest.clear()
+            kept.after_levels.clear()
         same = kept.calls[key] = {}
     call = same.get(me)
     if call is None:
@@ -267,7 +170,7 @@ def count_of(record: Type, count: int) -> tuple[int, int]:
     return count * per, unit
 
 
-def counts_of(record: Type, counts: Any) -> tuple[int, ...]:
+def counts_of(record: Type, counts: Sequence[int]) -> tuple[int, ...]:
     """Counts of elements as counts of units."""
     per, _ = units(record)
     return tuple(counts) if per == 1 else tuple(n * per for n in counts)
@@ -298,41 +201,67 @@ def slots_of(communicator: Communicator) -> Nodes:
     return kept.slots
 
 
-def schedule_of(part: Contribution) -> tuple[Schedule, Context, int]:
+def schedule_of(contribution: Contribution) -> tuple[Schedule, Context, int]:
     """The schedule of a rank, its context, and its rank in the context.
 
     The communicator caches the schedules of its latest calls: all its ranks will need them.
     """
-    communicator, call = part.communicator, part.call
+    communicator, call = contribution.communicator, contribution.call
     if communicator.remote is not communicator:
         context, first, _ = joint(communicator)
         schedule = schedule_between(communicator, call)
-        return schedule, part.context or context, first + call.rank
+        return schedule, contribution.context or context, first + call.rank
     schedules = SCHEDULES.of(communicator)
-    # A persistent call counts at its creation.
-    order = part.number if part.number >= 0 else -part.number >> 32
-    before = ready_before(communicator, order) if schedules.levels else _NO_LEVELS
-    key: object = (call, before) if before else call
-    known = schedules.latest.get(key)
+    if len(schedules.levels) > 0:
+        schedule = _schedule_on_levels(contribution, schedules)
+        return schedule, contribution.context or communicator.coll, call.rank
+    latest = schedules.latest.get(id(call))
+    if latest is not None:
+        return latest[1], contribution.context or communicator.coll, call.rank
+    known, ready = _built(call, _NO_LEVELS)
+    if ready != _NO_LEVELS:
+        schedules.levels.append((_order(contribution), ready))
+    elif _recurs(call):
+        schedules.latest[id(call)] = (call, known)
+    return known, contribution.context or communicator.coll, call.rank
+
+
+def _schedule_on_levels(contribution: Contribution, schedules: Schedules) -> Schedule:
+    """The schedule of a rank on a communicator with node-level communicators."""
+    call = contribution.call
+    order = _order(contribution)
+    before = ready_before(contribution.communicator, order)
+    known = schedules.after_levels.get((call, before))
     if known is None:
-        if before:
-            call = call._replace(ready=before)
-        if find_live(call) is not None:
-            known, after = UNDECIDED, before
-        else:
-            known, after = schedule_with_ready(call)
-        if after != before:
-            history = schedules.levels
-            if not history or history[-1][0] < order:
-                history.append((order, after))
-        elif call.send_counts is None and call.recv_counts is None and not call.destinations:
-            schedules.latest[key] = known
-    return known, part.context or communicator.coll, call.rank
+        known, ready = _built(call._replace(ready=before) if before else call, before)
+        if ready != before:
+            if schedules.levels[-1][0] < order:
+                schedules.levels.append((order, ready))
+        elif _recurs(call):
+            schedules.after_levels[call, before] = known
+    return known
 
 
-def reduced(part: Contribution) -> list[float]:
+def _order(contribution: Contribution) -> int:
+    """The number of a call among those of its communicator: its creation, if it is persistent."""
+    return contribution.number if contribution.number >= 0 else -contribution.number >> 32
+
+
+def _built(call: Call, ready: frozenset[str]) -> tuple[Schedule, frozenset[str]]:
+    """A schedule, and the node-level communicators that exist after it; `ready` exist before."""
+    if find_live(call) is not None:
+        return UNDECIDED, ready
+    return schedule_with_ready(call)
+
+
+def _recurs(call: Call) -> bool:
+    """Whether the communicator has the same object for the next equal call."""
+    return call.send_counts is None and call.recv_counts is None and not call.destinations
+
+
+def reduced(contribution: Contribution) -> list[float]:
     """The sizes (bytes) that the calling rank combines in a call, by its algorithm."""
-    schedule, _, _ = schedule_of(part)
+    schedule, _, _ = schedule_of(contribution)
     return [
         schedule.amounts[where]
         for code, where in zip(schedule.codes, schedule.peers)
@@ -340,9 +269,9 @@ def reduced(part: Contribution) -> list[float]:
     ]
 
 
-def decided(part: Contribution, context: Context, me: int, tag: int) -> Iterator[Schedule]:
+def decided(contribution: Contribution, context: Context, me: int, tag: int) -> Iterator[Schedule]:
     """The schedules of an algorithm that decides while it runs, one after another."""
-    communicator, call = part.communicator, part.call
+    communicator, call = contribution.communicator, contribution.call
     live = find_live(call)
     assert live is not None
     universe = communicator.universe
@@ -368,35 +297,36 @@ def ready_before(communicator: Communicator, order: int) -> frozenset[str]:
     return ready
 
 
-def alone(part: Contribution) -> bool:
+def alone(contribution: Contribution) -> bool:
     """Whether the call takes no messages because its rank is the only one."""
-    communicator = part.communicator
+    communicator = contribution.communicator
     return (
         communicator.size == 1
         and communicator.remote is communicator
-        and not part.call.op.startswith("neighbor")
+        and not contribution.call.op.startswith("neighbor")
     )
 
 
-def run(rank: Rank, subject: object, part: Contribution) -> None:
-    """Do a blocking call."""
-    process = rank.process
-    communicator = part.communicator
-    number = communicator.next_call(part.me)
-    part.begin(number)
+def run(subject: object, contribution: Contribution) -> None:
+    """Do a blocking call; `subject` is the handle for errors."""
+    rank = calling_rank()
+    process: Process = rank.process
+    communicator = contribution.communicator
+    number = communicator.next_call(contribution.me)
+    contribution.begin(number)
     listeners = rank.engine.listeners
     if listeners.collective_entered is not None:
-        listeners.notify("collective_entered", part, rank)
-    if communicator.size != 1 or not alone(part):
-        schedule, context, me = schedule_of(part)
-        tag = tag_of(number, part.label)
+        listeners.notify("collective_entered", contribution, rank)
+    if communicator.size != 1 or not alone(contribution):
+        schedule, context, me = schedule_of(contribution)
+        tag = tag_of(number, contribution.label)
         if schedule is not UNDECIDED:
             process.execute(schedule, context, me, tag)
         else:
-            for piece in decided(part, context, me, tag):
+            for piece in decided(contribution, context, me, tag):
                 process.execute(piece, context, me, tag)
-    error = part.finish() if not communicator.revoked else part.interrupted(rank)
+    error = contribution.finish() if not communicator.revoked else contribution.interrupted(rank)
     if listeners.collective_left is not None:
-        listeners.notify("collective_left", part, rank)
+        listeners.notify("collective_left", contribution, rank)
     if error:
         fail(error, _DETAILS.get(error, ""), subject)

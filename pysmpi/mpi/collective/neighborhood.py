@@ -12,22 +12,15 @@ from typing import TYPE_CHECKING, Any
 from pysmpi.collectives.call import Call
 from pysmpi.mpi.base.constants import CART
 from pysmpi.mpi.base.info import INFO_NULL, Info
-from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, held
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective import arguments
+from pysmpi.mpi.collective.contribution import Contribution, WithoutData
 from pysmpi.mpi.collective.contribution_arguments import where
-from pysmpi.mpi.collective.data import saved, transfer
-from pysmpi.mpi.collective.execution import (
-    Contribution,
-    WithoutData,
-    call_of,
-    count_of,
-    counts_of,
-    run,
-)
+from pysmpi.mpi.collective.execution import call_of, count_of, counts_of, run
+from pysmpi.mpi.collective.moving import saved, transfer
 from pysmpi.mpi.collective.nonblocking import begin, keep
 from pysmpi.mpi.collective.objects import SIZE_BYTES, dump_each
 from pysmpi.mpi.groups.communicator import Communicator
@@ -105,9 +98,9 @@ class Neighborhood(Contribution):
         self.outgoing = outgoing
         self.incoming = incoming
         self.objects: list[Any] = []
-        self.kept: dict[int, Any] | None = None
+        self.kept: dict[int, object] | None = None
 
-    def outgoing_at(self, position: int) -> Any:
+    def outgoing_at(self, position: int) -> object:
         """The data of this rank for the target at a position."""
         if self.kept is not None:
             return self.kept.get(position)
@@ -124,15 +117,15 @@ class Neighborhood(Contribution):
         for i in neighbors.heard:
             if incoming is not None and incoming.counts[i] == 0:
                 continue
-            part = self.source(neighbors.sources[i])
-            if part is None:
+            contribution = self.source(neighbors.sources[i])
+            if contribution is None:
                 return
             position = 0
-            if part.outgoing.__class__ in (Blocks, list):
-                position = neighbors.match(i, self.grid, self.me, part.neighbors)
+            if contribution.outgoing.__class__ in (Blocks, list):
+                position = neighbors.match(i, self.grid, self.me, contribution.neighbors)
             else:
-                position = part.neighbors.targets.index(self.me)
-            source = part.outgoing_at(position)
+                position = contribution.neighbors.targets.index(self.me)
+            source = contribution.outgoing_at(position)
             if incoming is None:
                 self.objects[i] = source
             else:
@@ -145,10 +138,10 @@ class Neighborhood(Contribution):
         kept = {}
         values = self.values
         for position in self.neighbors.told:
-            part = values.get(self.neighbors.targets[position])
-            if part is not None and not part.collected and part.ready():
-                part.deliver()
-            if part is None or not part.collected:
+            contribution = values.get(self.neighbors.targets[position])
+            if contribution is not None and not contribution.collected and contribution.ready():
+                contribution.deliver()
+            if contribution is None or not contribution.collected:
                 kept[position] = saved(self.outgoing_at(position))
         self.kept = kept
 
@@ -159,7 +152,7 @@ class Neighborhood(Contribution):
 
 
 def _part(comm: object, op: str, parse: Any) -> Neighborhood:
-    """The part of the calling rank; `parse(sources, targets)` understands its buffers."""
+    """The contribution of the calling rank; `parse(sources, targets)` understands its buffers."""
     communicator, me, _ = where(comm)
     neighbors = neighbors_of(comm, communicator, me)
     buffers = parse(len(neighbors.sources), len(neighbors.targets))
@@ -239,21 +232,21 @@ def _alltoallw(comm: object, sendbuf: object, recvbuf: object) -> Contribution:
     )
 
 
-def _objects(comm: object, op: str, dump: Any) -> list[Any]:
+def _objects(comm: object, op: str, dump: Any) -> list[object]:
     """Exchange pickled objects: their sizes, then their bytes."""
     communicator, me, _ = where(comm)
     neighbors = neighbors_of(comm, communicator, me)
     data = dump(len(neighbors.targets))
     call = _call_among(communicator, me, neighbors, op, 1, SIZE_BYTES)
-    part = Neighborhood(communicator, me, call, neighbors, data, None)
-    run(current(), comm, part)
-    sizes = list(map(len, part.objects))
+    contribution = Neighborhood(communicator, me, call, neighbors, data, None)
+    run(comm, contribution)
+    sizes = list(map(len, contribution.objects))
     if data.__class__ is list:
         call = _call_among(communicator, me, neighbors, op + "v", 0, 1, list(map(len, data)), sizes)
     else:
         call = _call_among(communicator, me, neighbors, op + "v", len(data), 1, None, sizes)
-    run(current(), comm, WithoutData(communicator, me, call))
-    return [pickle.loads(item) if item else None for item in part.objects]
+    run(comm, WithoutData(communicator, me, call))
+    return [pickle.loads(item) if item else None for item in contribution.objects]
 
 
 class NeighborhoodCollectives:
@@ -264,27 +257,27 @@ class NeighborhoodCollectives:
     @mpi.collective("8.6.1")
     def Neighbor_allgather(self, sendbuf: BufSpec, recvbuf: BufSpecB) -> None:
         """Neighbor Gather to All."""
-        run(current(), self, _allgather(self, False, sendbuf, recvbuf))
+        run(self, _allgather(self, False, sendbuf, recvbuf))
 
     @mpi.collective("8.6.1")
     def Neighbor_allgatherv(self, sendbuf: BufSpec, recvbuf: BufSpecV) -> None:
         """Neighbor Gather to All Vector."""
-        run(current(), self, _allgather(self, True, sendbuf, recvbuf))
+        run(self, _allgather(self, True, sendbuf, recvbuf))
 
     @mpi.collective("8.6.2")
     def Neighbor_alltoall(self, sendbuf: BufSpecB, recvbuf: BufSpecB) -> None:
         """Neighbor All to All."""
-        run(current(), self, _alltoall(self, False, sendbuf, recvbuf))
+        run(self, _alltoall(self, False, sendbuf, recvbuf))
 
     @mpi.collective("8.6.2")
     def Neighbor_alltoallv(self, sendbuf: BufSpecV, recvbuf: BufSpecV) -> None:
         """Neighbor All to All Vector."""
-        run(current(), self, _alltoall(self, True, sendbuf, recvbuf))
+        run(self, _alltoall(self, True, sendbuf, recvbuf))
 
     @mpi.collective("8.6.2")
     def Neighbor_alltoallw(self, sendbuf: BufSpecW, recvbuf: BufSpecW) -> None:
         """Neighbor All to All General."""
-        run(current(), self, _alltoallw(self, sendbuf, recvbuf))
+        run(self, _alltoallw(self, sendbuf, recvbuf))
 
     @mpi.collective("8.7.1")
     def Ineighbor_allgather(self, sendbuf: BufSpec, recvbuf: BufSpecB) -> Request:

@@ -20,8 +20,9 @@ from pysmpi.mpi.base.exceptions import cint, listed
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.calls import computing, mpi
+from pysmpi.mpi.collective.contribution import Contribution, WithoutData
 from pysmpi.mpi.collective.contribution_arguments import check_root, where
-from pysmpi.mpi.collective.execution import Contribution, WithoutData, call_of, run
+from pysmpi.mpi.collective.execution import call_of, run
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.between_groups import joint
 from pysmpi.mpi.groups.communicator import Communicator, check_intact
@@ -56,30 +57,29 @@ class Objects(Contribution):
 
     __slots__ = ("data",)
 
+    keeps = True
+
     def __init__(
         self, communicator: Communicator, me: int, op: str, data: object, root: int = 0
     ) -> None:
         super().__init__(communicator, me, call_of(communicator, me, op, 1, SIZE_BYTES, root))
         self.data = data
 
-    def forget(self) -> None:
-        """The contributions of the others will be read by `_carry`."""
-
 
 def _exchange(comm: object, op: str, data: object, root: int = 0) -> Objects:
-    """Execute the sizes' collective; `values` of the part then has the others' contributions."""
+    """Execute the sizes' collective; its `values` then has the others' contributions."""
     communicator, me, _ = where(comm)
-    part = Objects(communicator, me, op, data, root)
-    run(current(), comm, part)
-    return part
+    contribution = Objects(communicator, me, op, data, root)
+    run(comm, contribution)
+    return contribution
 
 
-def _carry(comm: Any, sizes: Objects, op: str, count: int, **counts: Any) -> None:
+def _carry(comm: object, sizes: Objects, op: str, count: int, **counts: Any) -> None:
     """Do the collective of the pickled bytes, as far as time is concerned, and forget the rest."""
-    Contribution.forget(sizes)
+    sizes.forget()
     first = sizes.call
     call = call_of(sizes.communicator, sizes.me, op, count, root=first.root, **counts)
-    run(current(), comm, WithoutData(sizes.communicator, sizes.me, call))
+    run(comm, WithoutData(sizes.communicator, sizes.me, call))
 
 
 def _load(data: bytes) -> Any:
@@ -109,12 +109,12 @@ def gathered(comm: object, sendobj: object, root: int) -> list[bytes] | None:
     data = pickle.dumps(sendobj) if sends else b""
     communicator, _, _ = where(comm)
     check_root(comm, communicator, root)
-    part = _exchange(comm, "gather", data, root)
+    contribution = _exchange(comm, "gather", data, root)
     if not receives:
-        _carry(comm, part, "gatherv", len(data))
+        _carry(comm, contribution, "gatherv", len(data))
         return None
-    found = [part.values[rank].data for rank in range(len(part.values))]
-    _carry(comm, part, "gatherv", len(data), recv_counts=tuple(map(len, found)))
+    found = [contribution.values[rank].data for rank in range(len(contribution.values))]
+    _carry(comm, contribution, "gatherv", len(data), recv_counts=tuple(map(len, found)))
     return found
 
 
@@ -124,10 +124,10 @@ def scattered(comm: object, items: list[bytes] | None, root: int) -> bytes:
     _, receives = _roles(comm, root)
     communicator, me, _ = where(comm)
     check_root(comm, communicator, root)
-    part = _exchange(comm, "scatter", items, root)
-    data = part.values[root].data[me] if receives else b""
+    contribution = _exchange(comm, "scatter", items, root)
+    data = contribution.values[root].data[me] if receives else b""
     counts = None if items is None else tuple(map(len, items))
-    _carry(comm, part, "scatterv", len(data), send_counts=counts)
+    _carry(comm, contribution, "scatterv", len(data), send_counts=counts)
     return data
 
 
@@ -137,10 +137,10 @@ def spread(comm: object, data: bytes, root: int) -> bytes:
     _, receives = _roles(comm, root)
     communicator, _, _ = where(comm)
     check_root(comm, communicator, root)
-    part = _exchange(comm, "bcast", data, root)
+    contribution = _exchange(comm, "bcast", data, root)
     if receives:
-        data = part.values[root].data
-    _carry(comm, part, "bcast", len(data))
+        data = contribution.values[root].data
+    _carry(comm, contribution, "bcast", len(data))
     return data if receives else b""
 
 
@@ -148,13 +148,13 @@ def spread(comm: object, data: bytes, root: int) -> bytes:
 def allgathered(comm: object, sendobj: object) -> list[bytes]:
     """The pickled objects of all ranks."""
     data = pickle.dumps(sendobj)
-    part = _exchange(comm, "allgather", data)
-    other = part.other
+    contribution = _exchange(comm, "allgather", data)
+    other = contribution.other
     if other.result is None:
-        found = [part.values[rank].data for rank in range(len(part.values))]
+        found = [contribution.values[rank].data for rank in range(len(contribution.values))]
         other.result = (found, tuple(map(len, found)))
     found, counts = other.result
-    _carry(comm, part, "allgatherv", len(data), recv_counts=counts)
+    _carry(comm, contribution, "allgatherv", len(data), recv_counts=counts)
     return list(found)
 
 
@@ -162,10 +162,10 @@ def allgathered(comm: object, sendobj: object) -> list[bytes]:
 def traded(comm: object, items: list[bytes]) -> list[bytes]:
     """The bytes that each rank has for this one, for those that this one has for each."""
     _, me, _ = where(comm)
-    part = _exchange(comm, "alltoall", items)
-    found = [part.values[rank].data[me] for rank in range(len(part.values))]
+    contribution = _exchange(comm, "alltoall", items)
+    found = [contribution.values[rank].data[me] for rank in range(len(contribution.values))]
     _carry(
-        comm, part, "alltoallv", 0,
+        comm, contribution, "alltoallv", 0,
         send_counts=tuple(map(len, items)), recv_counts=tuple(map(len, found)),
     )  # fmt: skip
     return found
@@ -213,7 +213,7 @@ class Tree:
         _, shared = self._side(remote)
         return _load(shared.values[source].pop((remote, self.me)))
 
-    def send(self, obj: Any, target: int, remote: bool = False) -> None:
+    def send(self, obj: object, target: int, remote: bool = False) -> None:
         """Send an object: its size, then its bytes."""
         first, _ = self._side(remote)
         nbytes = self._leave_for(obj, target, remote)
@@ -222,7 +222,7 @@ class Tree:
         schedule.send(first + target, nbytes)
         self._execute(schedule)
 
-    def receive(self, source: int, remote: bool = False) -> Any:
+    def receive(self, source: int, remote: bool = False) -> object:
         """Receive an object."""
         first, _ = self._side(remote)
         schedule = Schedule()
@@ -231,7 +231,7 @@ class Tree:
         self._execute(schedule)
         return self._arrived(source, remote)
 
-    def swap(self, obj: object, peer: int, remote: bool = False) -> Any:
+    def swap(self, obj: object, peer: int, remote: bool = False) -> object:
         """Send an object to a rank and receive one from it."""
         first, _ = self._side(remote)
         nbytes = self._leave_for(obj, peer, remote)
@@ -243,7 +243,7 @@ class Tree:
         return self._arrived(peer, remote)
 
     @touches_program
-    def reduce(self, obj: Any, op: Callable[[Any, Any], Any], root: int) -> Any:
+    def reduce(self, obj: object, op: Callable[[object, object], object], root: int) -> object:
         """Combine along a binomial tree to rank 0, in the order of ranks; then to the root.
 
         As in mpi4py, ranks that have sent their object still take part in later rounds.
@@ -267,7 +267,7 @@ class Tree:
         return result if me == root else None
 
     @touches_program
-    def scan(self, obj: object, op: Callable[[Any, Any], object], exclusive: bool) -> Any:
+    def scan(self, obj: object, op: Callable[[object, object], object], exclusive: bool) -> object:
         """Combine by recursive doubling; `partial` holds the result of a block of ranks."""
         me = self.me
         result = _load(pickle.dumps(obj))
@@ -299,15 +299,15 @@ def _fast() -> bool:
 
 
 @touches_program
-def _folded(items: Sequence[object], op: Callable[[Any, Any], object]) -> Any:
+def _folded(items: Sequence[object], op: Callable[[object, object], object]) -> object:
     with computing():
         *_, result = accumulate(items, op)
     return result
 
 
 def _prefixes(
-    comm: object, sendobj: object, op: Callable[[Any, Any], object], exclusive: bool
-) -> Any:
+    comm: object, sendobj: object, op: Callable[[object, object], object], exclusive: bool
+) -> object:
     """A scan without trees: rank 0 does all the work."""
     data = gathered(comm, sendobj, 0)
     items = None
@@ -331,10 +331,10 @@ class ObjectCollectives:
         .. note:: This method is equivalent to `Comm.Barrier`.
         """
         communicator, me, _ = where(self)
-        run(current(), self, WithoutData(communicator, me, call_of(communicator, me, "barrier")))
+        run(self, WithoutData(communicator, me, call_of(communicator, me, "barrier")))
 
     @mpi.collective("6.4")
-    def bcast(self, obj: Any, root: int = 0) -> Any:
+    def bcast(self, obj: object, root: int = 0) -> Any:
         """Broadcast."""
         root = cint(root)
         sends, receives = _roles(self, root)
@@ -345,7 +345,7 @@ class ObjectCollectives:
         return _load(data) if receives else None
 
     @mpi.collective("6.5")
-    def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
+    def gather(self, sendobj: object, root: int = 0) -> list[Any] | None:
         """Gather."""
         data = gathered(self, sendobj, cint(root))
         return None if data is None else [_load(item) for item in data]
@@ -361,7 +361,7 @@ class ObjectCollectives:
         return _load(data) if receives else None
 
     @mpi.collective("6.7")
-    def allgather(self, sendobj: Any) -> list[Any]:
+    def allgather(self, sendobj: object) -> list[Any]:
         """Gather to All."""
         return [_load(item) for item in allgathered(self, sendobj)]
 
@@ -373,7 +373,7 @@ class ObjectCollectives:
 
     @mpi.collective("6.9.1")
     def reduce(
-        self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM, root: int = 0
+        self, sendobj: object, op: Op | Callable[[Any, Any], Any] = SUM, root: int = 0
     ) -> Any | None:
         """Reduce to Root."""
         root = cint(root)
@@ -398,7 +398,7 @@ class ObjectCollectives:
         return result
 
     @mpi.collective("6.9.6")
-    def allreduce(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
+    def allreduce(self, sendobj: object, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """Reduce to All."""
         if not _fast():
             return _folded([_load(item) for item in allgathered(self, sendobj)], op)
@@ -421,18 +421,18 @@ class ObjectScans:
     __slots__ = ()
 
     @mpi.collective("6.11.1")
-    def scan(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
+    def scan(self, sendobj: object, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """Inclusive Scan."""
         return _scanned(self, sendobj, op, False)
 
     @mpi.collective("6.11.2")
-    def exscan(self, sendobj: Any, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
+    def exscan(self, sendobj: object, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """Exclusive Scan."""
         return _scanned(self, sendobj, op, True)
 
 
 def _scanned(
-    comm: object, sendobj: object, op: Callable[[Any, Any], object], exclusive: bool
+    comm: object, sendobj: object, op: Callable[[object, object], object], exclusive: bool
 ) -> object:
     if not _fast():
         return _prefixes(comm, sendobj, op, exclusive)
@@ -446,7 +446,7 @@ def _is_intra(comm: Any) -> bool:
     return not comm._communicator().inter
 
 
-def _spread_locally(tree: Tree, obj: object) -> Any:
+def _spread_locally(tree: Tree, obj: object) -> object:
     """Rank 0's object, at all ranks of the own group of an intercommunicator."""
     me = tree.me
     mask = 1

@@ -14,8 +14,9 @@ from pysmpi.mpi.base.constants import ERR_INTERN, ERR_TRUNCATE, SUCCESS
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.payload import PAYLOAD, snapshot
 from pysmpi.mpi.buffers.spellings import MessageRegion
-from pysmpi.mpi.collective.data import packed, saved, transfer
-from pysmpi.mpi.collective.execution import Contribution, reduced
+from pysmpi.mpi.collective.contribution import Contribution
+from pysmpi.mpi.collective.execution import reduced
+from pysmpi.mpi.collective.moving import packed, saved, transfer
 from pysmpi.mpi.collective.order import Evaluation, by_algorithm, order_for
 from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.groups.communicator import CollectiveState, Communicator
@@ -33,7 +34,7 @@ class Combining(Contribution):
     operator: Operator
 
     def finish(self) -> int:
-        error = super().finish()
+        error = Contribution.finish(self)
         meter = self.operator.meter
         if meter is not None and current().timer is not None:
             meter.charge(current().process, reduced(self))
@@ -59,15 +60,16 @@ class Reduction(Combining):
         message: object,
         target: MessageRegion | None,
         whole: MessageRegion,
+        record: Type,
         start: int = 0,
         stop: int | None = None,
     ) -> None:
-        super().__init__(communicator, me, call)
+        Contribution.__init__(self, communicator, me, call)
         self.operator = operator
         self.message = message
         self.target = target
         self.count = whole.count
-        self.record: Type = whole.datatype._live()
+        self.record = record
         self.start = start
         self.stop = whole.nbytes if stop is None else stop
         self.whole = whole
@@ -77,10 +79,10 @@ class Reduction(Combining):
 
         In the order of an algorithm, a result for each rank; else a result for all.
         """
-        found: tuple[int, Any] | None = shared.result
+        found: tuple[int, object] | None = shared.result
         if found is None:
-            parts = shared.values
-            streams = [packed(parts[rank].message) for rank in range(len(parts))]
+            contributions = shared.values
+            streams = [packed(contributions[rank].message) for rank in range(len(contributions))]
             nbytes = len(streams[0])
             if any(len(stream) != nbytes for stream in streams):
                 found = (ERR_TRUNCATE, b"")
@@ -105,13 +107,13 @@ class Reduction(Combining):
         if other.result is None and len(other.values) < self.communicator.remote.size:
             self.error = ERR_INTERN
             return
-        error, result = self.combined(other)
+        error, result = other.result or self.combined(other)
         if error:
             self.error = error
         elif result.__class__ is list:
             self.error = transfer(result[self.me], target)
-        elif len(result) == self.stop - self.start:
-            self.error = transfer(result, target)
+        elif len(result) == self.stop - self.start == target.nbytes:
+            target.unpack(result)
         else:
             self.error = transfer(memoryview(result)[self.start : self.stop], target)
 
@@ -159,7 +161,7 @@ class Prefix(Combining):
         target: MessageRegion,
         exclusive: bool,
     ) -> None:
-        super().__init__(communicator, me, call)
+        Contribution.__init__(self, communicator, me, call)
         self.operator = operator
         self.message = message
         self.record: Type = message.datatype._live()
@@ -175,13 +177,13 @@ class Prefix(Combining):
 
     def combine_as_algorithm(self, order: Order) -> None:
         """The result of this rank in the order of its algorithm."""
-        parts = self.shared.values
+        contributions = self.shared.values
         streams = []
         for rank in range(self.me + (not self.exclusive)):
-            if rank not in parts:
+            if rank not in contributions:
                 self.error = ERR_INTERN
                 return
-            streams.append(packed(parts[rank].kept))
+            streams.append(packed(contributions[rank].kept))
         if any(len(stream) != self.message.nbytes for stream in streams):
             self.error = ERR_TRUNCATE
         elif streams:
@@ -204,15 +206,15 @@ class Prefix(Combining):
         if shared.result is not None:
             following, last = shared.result
         most = max(1, CHUNK // nbytes)
-        parts = shared.values
+        contributions = shared.values
         while following <= self.me:
             chunk: list[Any] = []
-            while len(chunk) < most and following + len(chunk) in parts:
-                chunk.append(parts[following + len(chunk)])
+            while len(chunk) < most and following + len(chunk) in contributions:
+                chunk.append(contributions[following + len(chunk)])
             if not chunk:
                 self.error = ERR_INTERN
                 return
-            streams = [part.message.pack() for part in chunk]
+            streams = [contribution.message.pack() for contribution in chunk]
             if any(len(stream) != nbytes for stream in streams):
                 self.error = ERR_TRUNCATE
                 return
@@ -220,9 +222,9 @@ class Prefix(Combining):
                 streams.insert(0, last)
             results = prefixes(self.operator, streams, message.count, self.record)
             before = [last, *results] if last is None else results
-            for part, inclusive, exclusive in zip(chunk, results[-len(chunk) :], before):
-                part.collected = True
-                part.store(exclusive if part.exclusive else inclusive)
+            for contribution, inclusive, exclusive in zip(chunk, results[-len(chunk) :], before):
+                contribution.collected = True
+                contribution.store(exclusive if contribution.exclusive else inclusive)
             last = results[-1]
             following += len(chunk)
             shared.result = (following, last)

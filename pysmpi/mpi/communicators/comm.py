@@ -420,7 +420,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         return attributes.get(self, keyval)
 
     @mpi.local("7.7.2")
-    def Set_attr(self, keyval: int, attrval: Any) -> None:
+    def Set_attr(self, keyval: int, attrval: object) -> None:
         """Store attribute value associated with a key."""
         attributes.set(self, keyval, attrval)
 

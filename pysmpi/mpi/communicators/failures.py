@@ -42,10 +42,10 @@ class Aware(set[int]):
 class Agreement:
     """One call in which all living members of a communicator take part."""
 
-    def __init__(self, members: Sequence[int], make: Callable[[dict[int, Any]], object]) -> None:
+    def __init__(self, members: Sequence[int], make: Callable[[dict[int, object]], object]) -> None:
         self.members = members
         self.make = make
-        self.values: dict[int, Any] = {}  # by pid
+        self.values: dict[int, object] = {}  # by pid
         self.requests: list[KernelRequest] = []
         self.result: Any = None
         self.over = False
@@ -85,7 +85,7 @@ def meet(
     communicator: Communicator,
     operation: str,
     value: object,
-    make: Callable[[dict[int, Any]], object],
+    make: Callable[[dict[int, object]], object],
 ) -> tuple[Agreement, KernelRequest]:
     """Take part in the next agreement: its request completes when all living members do.
 

@@ -55,7 +55,7 @@ class Intracomm(
         if number < 0:
             fail(ERR_TAG, f"tag is {number}, expected one that is not negative", self)
         new = _gather(rank, (communicator, number), members)
-        made: Any = self._derived(rank, new)
+        made: object = self._derived(rank, new)
         return cast(Intracomm, made)
 
     @classmethod

@@ -36,7 +36,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         self._copy(datatype, "datatype")
         return self
 
-    def __reduce__(self) -> str | tuple[Any, ...]:
+    def __reduce__(self) -> str | tuple[object, ...]:
         """Reduce a predefined datatype to its name, another to its decoded form."""
         record = self._sync()
         if record is None or record.combiner == c.COMBINER_NAMED:
@@ -335,7 +335,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         """Convenience method for decoding a datatype."""
         return self._decoded()
 
-    def _decoded(self, mark: bool = False) -> tuple[Datatype, str, dict[str, Any]]:
+    def _decoded(self, mark: bool = False) -> tuple[Datatype, str, dict[str, object]]:
         record = self._impl or self._live()
         number = record.combiner
         if number == c.COMBINER_NAMED:
@@ -365,17 +365,17 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
     # Packing.
 
     @mpi.local("5.2")
-    def Pack(self, inbuf: BufSpec, outbuf: BufSpec, position: int, comm: Any) -> int:
+    def Pack(self, inbuf: BufSpec, outbuf: BufSpec, position: int, comm: object) -> int:
         """Pack into contiguous memory according to datatype."""
         return packing.pack(self._live(), inbuf, outbuf, whole(position), _live_comm(comm))
 
     @mpi.local("5.2")
-    def Unpack(self, inbuf: BufSpec, position: int, outbuf: BufSpec, comm: Any) -> int:
+    def Unpack(self, inbuf: BufSpec, position: int, outbuf: BufSpec, comm: object) -> int:
         """Unpack from contiguous memory according to datatype."""
         return packing.unpack(self._live(), inbuf, whole(position), outbuf, _live_comm(comm))
 
     @mpi.local("5.2")
-    def Pack_size(self, count: int, comm: Any) -> int:
+    def Pack_size(self, count: int, comm: object) -> int:
         """Determine the amount of space needed to pack a message.
 
         .. note:: Returns an upper bound measured in bytes.
@@ -420,7 +420,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         return _attributes.get(self, keyval)
 
     @mpi.local("7.7.4")
-    def Set_attr(self, keyval: int, attrval: Any) -> None:
+    def Set_attr(self, keyval: int, attrval: object) -> None:
         """Store attribute value associated with a key."""
         self._live().marked = True
         _attributes.set(self, keyval, attrval)
@@ -549,7 +549,7 @@ def _reference(record: Type) -> Datatype:
     return made
 
 
-def _live_comm(comm: Any) -> Any:
+def _live_comm(comm: Any) -> object:
     """The communicator argument of Pack and its like, which only has to be one."""
     check_comm(comm)
     comm._live()
@@ -576,7 +576,7 @@ def _datatype_create(
 
 def _datatype_decode(
     datatype: Datatype, mark: bool = False
-) -> tuple[Datatype, str, dict[str, Any]]:
+) -> tuple[Datatype, str, dict[str, object]]:
     """Decode datatype to base datatype, combiner name, and parameters."""
     return checked(datatype, "datatype")._decoded(mark)
 

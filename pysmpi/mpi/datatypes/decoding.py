@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.datatypes.records import Type
@@ -13,7 +12,7 @@ COMBINERS = {value: name.removeprefix("COMBINER_")
               for name, value in vars(c).items() if name.startswith("COMBINER_")}
 
 
-def parameters(record: Type, types: Sequence[object]) -> dict[str, Any]:
+def parameters(record: Type, types: Sequence[object]) -> dict[str, object]:
     """The arguments that made a datatype, by name; `types` are handles of its parts."""
     read = _ARGUMENTS.get(record.combiner)
     if read is not None:
@@ -39,21 +38,21 @@ def parameters(record: Type, types: Sequence[object]) -> dict[str, Any]:
     return {}
 
 
-def _strided(counts: tuple[int, ...]) -> dict[str, Any]:
+def _strided(counts: tuple[int, ...]) -> dict[str, object]:
     return {"count": counts[0], "blocklength": counts[1], "stride": counts[2]}
 
 
-def _lists(counts: tuple[int, ...]) -> dict[str, Any]:
+def _lists(counts: tuple[int, ...]) -> dict[str, object]:
     n = counts[0]
     return {"blocklengths": list(counts[1:n + 1]), "displacements": list(counts[n + 1:])}
 
 
-def _block_lists(counts: tuple[int, ...]) -> dict[str, Any]:
+def _block_lists(counts: tuple[int, ...]) -> dict[str, object]:
     return {"blocklength": counts[1], "displacements": list(counts[2:])}
 
 
 # Readers of the arguments from the counts, if the counts hold all of them.
-_ARGUMENTS: dict[int, Callable[[tuple[int, ...]], dict[str, Any]]] = {
+_ARGUMENTS: dict[int, Callable[[tuple[int, ...]], dict[str, object]]] = {
     c.COMBINER_CONTIGUOUS: lambda counts: {"count": counts[0]},
     c.COMBINER_VECTOR: _strided,
     c.COMBINER_HVECTOR: _strided,

@@ -130,7 +130,7 @@ def join(items: Iterable[tuple[int, Layout]]) -> Layout:
         ((displacement, layout),) = items
         return layout if displacement == 0 else _moved(layout, displacement)
     parts: list[RunOrBlocks] = []
-    signature: list[tuple[int, Any]] = []
+    signature: list[tuple[int, object]] = []
     size = 0
     for displacement, layout in items:
         for part in layout.parts:
@@ -206,7 +206,7 @@ def _times(count: int, signature: Signature) -> Signature:
     return ((count, signature),)
 
 
-def _extend(signature: list[tuple[int, Any]], more: Signature) -> None:
+def _extend(signature: list[tuple[int, object]], more: Signature) -> None:
     """Append to a signature, adding up equal neighbours."""
     for n, what in more:
         if signature and signature[-1][1] is what:

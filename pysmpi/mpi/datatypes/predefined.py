@@ -13,7 +13,7 @@ import numpy as np
 NULL = 0x0C000000
 
 
-class Named(NamedTuple):
+class NamedType(NamedTuple):
     """A predefined datatype.
 
     `kind` determines the reductions that are defined on it; `code` is the result of `tocode` and
@@ -30,15 +30,16 @@ class Named(NamedTuple):
     numpy: str
 
 
-def _named(table: str) -> tuple[Named, ...]:
+def _named(table: str) -> tuple[NamedType, ...]:
     rows = []
     for line in table.strip().splitlines():
         name, mpi_name, handle, kind, code, char, dtype = line.split()
         number = int(handle, 16)
         # The second byte of a predefined handle is the size, in this ABI.
         size = number >> 8 & 0xFF
-        rows.append(Named(name, "MPI_" + mpi_name if mpi_name[:3] != "MPI" else mpi_name, number,
-                          size, kind, code, char, "" if dtype == "-" else dtype))
+        standard = mpi_name if mpi_name[:3] == "MPI" else "MPI_" + mpi_name
+        known = "" if dtype == "-" else dtype
+        rows.append(NamedType(name, standard, number, size, kind, code, char, known))
     return tuple(rows)
 
 
@@ -212,7 +213,7 @@ def typestr(char: str, size: int) -> str:
     return f"{kind}1" if kind in "SU" else f"{kind}{size}"
 
 
-def alignment(named: Named) -> int:
+def alignment(named: NamedType) -> int:
     """Bytes to which the C compiler aligns the type."""
     if named.numpy:
         return np.dtype(named.numpy).alignment

@@ -27,16 +27,16 @@ from pysmpi.mpi.datatypes.layouts import Layout
 LAYOUTS_KEPT = 512
 LONGEST_SHARED = 64
 
-_layouts: dict[tuple[Any, ...], Layout] = {}
+_layouts: dict[tuple[object, ...], Layout] = {}
 
 
 class Type:
     """A datatype.
 
     `combiner`, `integers`, `counts` and `types` describe its constructor. `kind`, `dtype`, `code`
-    and `char` are those of the predefined types and of equivalent ones (see typetable.Named), None
-    for others. `references` is the number of handles that a program must free; `committed` tells
-    whether it may be used in communication.
+    and `char` are those of the predefined types and of equivalent ones (see typetable.NamedType),
+    None for others. `references` is the number of handles that a program must free; `committed`
+    tells whether it may be used in communication.
     """
 
     __slots__ = ("_build", "_layout", "char", "code", "combiner", "committed", "counts", "dtype",
@@ -49,7 +49,7 @@ class Type:
         self.types = tuple(types)
         self.counts = tuple(counts)
         self.integers = tuple(integers)
-        self.named: typetable.Named | None = None
+        self.named: typetable.NamedType | None = None
         self.kind: str | None = None
         self.dtype: np.dtype[Any] | None = None
         self.code: str | None = None
@@ -100,7 +100,7 @@ _OWNED = frozenset((c.COMBINER_NAMED, c.COMBINER_F90_INTEGER, c.COMBINER_F90_REA
                     c.COMBINER_F90_COMPLEX))
 
 
-def _define(named: typetable.Named) -> Type:
+def _define(named: typetable.NamedType) -> Type:
     record = Type(c.COMBINER_NAMED, lambda: typemaps.basic(
         named.size, typetable.alignment(named), record))
     record.named = named
@@ -122,7 +122,7 @@ def _pair(name: str, value: Type, index: Type) -> Type:
         return typemaps.struct([(1, 0, value.layout), (1, offset, index.layout)], padded=True)
 
     record = Type(c.COMBINER_NAMED, build)
-    record.named = typetable.Named(name, name, 0, 0, "pair", "", "V", "")
+    record.named = typetable.NamedType(name, name, 0, 0, "pair", "", "V", "")
     record.kind, record.dtype, record.name = "pair", dtype, name
     return record
 

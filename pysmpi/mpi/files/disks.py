@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pysmpi.errors import UsageError
+from pysmpi.kernel.activities import Constraint
 from pysmpi.kernel.engine import Engine
-from pysmpi.kernel.sharing import Constraint
 from pysmpi.kernel.work import Work
 from pysmpi.mpi.base.ranks import Rank, Universe
 from pysmpi.mpi.base.state import StateSlot
@@ -99,7 +99,7 @@ class Disks:
 
     def __init__(self, options: DiskOptions | None = None) -> None:
         self.options = DiskOptions() if options is None else options
-        self.disks: dict[Any, Disk] = {}
+        self.disks: dict[object, Disk] = {}
 
     def of(self, rank: Rank) -> Disk:
         """The disk that a rank uses."""

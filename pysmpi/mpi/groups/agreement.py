@@ -10,7 +10,7 @@ and not with its square as in some allgathers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from pysmpi.collectives.building import build
 from pysmpi.collectives.cache import schedule_for
@@ -21,6 +21,8 @@ from pysmpi.kernel.schedule import MOST_TAGS, Schedule
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.groups.between_groups import Sides, joint
 from pysmpi.mpi.groups.communicator import CollectiveState, Communicator, check_intact
+
+T = TypeVar("T")
 
 # Tags of collective messages: the number of the call, its operation, and the algorithm's own tag.
 _CALLS = 1 << 14
@@ -52,10 +54,10 @@ def agree(
     operation: str,
     value: object,
     nbytes: int,
-    make: Callable[..., object],
+    make: Callable[..., T],
     subject: object = None,
     gathers: bool = False,
-) -> Any:
+) -> T:
     """Wait until every rank has contributed its `value`; return the result of `make`.
 
     `make` gets the values by rank and runs once for all; for an intercommunicator it gets those of
@@ -73,8 +75,8 @@ def agree(
 
 
 def share_later(
-    rank: Rank, communicator: Communicator, operation: str, nbytes: int, make: Callable[[], object]
-) -> tuple[Any, KernelRequest]:
+    rank: Rank, communicator: Communicator, operation: str, nbytes: int, make: Callable[[], T]
+) -> tuple[T, KernelRequest]:
     """The result of `make`, the same for all ranks, and a request that completes for each rank
     once all have asked.
 
@@ -98,8 +100,8 @@ def agree_later(
     operation: str,
     value: object,
     nbytes: int,
-    make: Callable[..., object],
-    done: Callable[[Any], None],
+    make: Callable[..., T],
+    done: Callable[[T], object],
 ) -> KernelRequest:
     """Agree in the background; `done` gets the result before the request completes."""
     me = communicator.rank_of(rank.pid)
@@ -162,15 +164,16 @@ def _steps(
 
 
 def _leave(
-    communicator: Communicator, number: int, shared: CollectiveState, make: Callable[..., object]
-) -> object:
+    communicator: Communicator, number: int, shared: CollectiveState, make: Callable[..., T]
+) -> T:
     if shared.result is None:
         other = shared.remote
         _set_result(
             shared, make(shared.values) if other is None else make(shared.values, other.values)
         )
     communicator.exit(number, shared)
-    return shared.result[0]
+    result: T = shared.result[0]
+    return result
 
 
 def _set_result(shared: CollectiveState, made: object) -> None:

@@ -15,8 +15,9 @@ from pysmpi import text
 from pysmpi.kernel.requests import AbstractProcess, Context
 from pysmpi.mpi.base.constants import ERR_PROC_FAILED, ERR_REVOKED
 from pysmpi.mpi.base.exceptions import fail
+from pysmpi.mpi.base.owners import Owner
 from pysmpi.mpi.base.ranks import Rank, Universe, World, current
-from pysmpi.mpi.base.state import Owner, StateSlot
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.groups.groups import Members
 
 NOBODY: frozenset[int] = frozenset()
@@ -93,9 +94,10 @@ class Communicator(Owner):
 
     def rank_of(self, pid: int) -> int:
         """The rank of a process, which must be a member."""
-        if self.first >= 0:
-            return pid - self.first
-        return self.group.rank_of(pid)
+        first = self.first
+        if first == 0:
+            return pid  # the same object, which the tables of all calls then share
+        return pid - first if first > 0 else self.group.rank_of(pid)
 
     def next_call(self, me: int) -> int:
         """The number of the collective call that rank `me` begins."""

@@ -37,7 +37,7 @@ def resources(rank: Rank) -> dict[str, int]:
     host = rank.host
     if host is None:
         return {MACHINE: 0, CORE: 0}
-    core, node = rank.core, host.node
+    core, node = rank.core_number, host.node
     found = {PACKAGE: core * host.sockets // host.cores}
     if node is not None:
         found[NUMA] = node.numa_of(core)

@@ -76,14 +76,15 @@ class OperatorMeter:
 class Operator:
     """The object of an `Op`: a predefined operation, or a user's function.
 
-    `kinds` are the kinds of datatype (typetable.Named) for which a predefined operation is defined.
+    `kinds` are the kinds of datatype (typetable.NamedType) for which a predefined operation is
+    defined.
     """
 
     __slots__ = ("commutative", "freed", "function", "kinds", "meter", "name", "ufunc")
 
     def __init__(self, name: str, kinds: frozenset[str] = frozenset(), ufunc: Any = None,
                  commutative: bool = True,
-                 function: Callable[[Any, Any, Any], Any] | None = None) -> None:
+                 function: Callable[[object, object, object], object] | None = None) -> None:
         self.name = name
         self.kinds = kinds
         self.ufunc = ufunc
@@ -172,7 +173,7 @@ def _packed(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype([(name, fields[name][0]) for name in ("value", "index")])
 
 
-def _locate(operator: Operator, dtype: np.dtype[Any], invec: Any, inoutvec: Any,
+def _locate(operator: Operator, dtype: np.dtype[Any], invec: object, inoutvec: object,
             count: int) -> None:
     """MAXLOC and MINLOC: of equal values, the one with the lower index."""
     # The gap after the last element may be beyond the buffer.
@@ -218,12 +219,14 @@ def _call(operator: Operator, invec: Any, inoutvec: Any, count: int, record: Typ
         datatype._set(None)
 
 
-def reduce(operator: Operator, streams: Sequence[Any], count: int, record: Type) -> bytes:
+def reduce(operator: Operator, streams: Sequence[object], count: int, record: Type) -> bytes:
     """x0 op x1 op ... of packed contributions of `count` elements, packed."""
     return _fold(operator, streams, count, record, False)[-1]
 
 
-def prefixes(operator: Operator, streams: Sequence[Any], count: int, record: Type) -> list[bytes]:
+def prefixes(
+    operator: Operator, streams: Sequence[object], count: int, record: Type
+) -> list[bytes]:
     """The running results x0, x0 op x1, ... of packed contributions, packed."""
     return _fold(operator, streams, count, record, True)
 
@@ -276,7 +279,7 @@ def _stacked(operator: Operator, streams: Sequence[Any], count: int, dtype: np.d
     return found
 
 
-def _fold_in_memory(operator: Operator, streams: Sequence[Any], count: int, record: Type,
+def _fold_in_memory(operator: Operator, streams: Sequence[object], count: int, record: Type,
                     keep: bool) -> list[bytes]:
     """For a user's function on a datatype with gaps: lay the elements out as in memory."""
     layout = record.layout
@@ -284,7 +287,7 @@ def _fold_in_memory(operator: Operator, streams: Sequence[Any], count: int, reco
     origin = max(0, -plan.low)
     span = count * layout.extent
 
-    def spread(stream: Any) -> bytearray:
+    def spread(stream: object) -> bytearray:
         memory = bytearray(origin + max(span, plan.high))
         plan.unpack(memory, origin, stream)
         return memory

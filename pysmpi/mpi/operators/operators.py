@@ -62,7 +62,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
         self._user = getattr(op, "_user", None)
         return self
 
-    def __reduce__(self) -> str | tuple[Any, ...]:
+    def __reduce__(self) -> str | tuple[object, ...]:
         """Reduce a predefined operation to its name, another to its function."""
         operator = self._sync()
         if operator is None or operator.predefined:
@@ -163,7 +163,7 @@ def operator_of(op: object, record: Any = None) -> Operator:
 
 def _best(better: Callable[[Any, Any], bool]) -> Callable[[Any, Any], object]:
     """MAXLOC and MINLOC on (value, index) pairs: of equal values the lower index wins."""
-    def choose(x: Any, y: Any) -> Any:
+    def choose(x: Any, y: Any) -> object:
         (u, i), (v, j) = x, y
         if better(u, v):
             return u, i

@@ -53,10 +53,10 @@ class Attached:
         return self.sends
 
 
-ATTACHED: StateSlot[Rank, dict[Any, Attached]] = StateSlot(Rank, dict)  # by owner
+ATTACHED: StateSlot[Rank, dict[object, Attached]] = StateSlot(Rank, dict)  # by owner
 
 
-def _table(rank: Rank) -> dict[Any, Attached]:
+def _table(rank: Rank) -> dict[object, Attached]:
     return ATTACHED.of(rank)
 
 
@@ -158,7 +158,7 @@ class BufferedSends:
         return request
 
     @mpi.point_to_point("3.4")
-    def bsend(self, obj: Any, dest: int, tag: int = 0) -> None:
+    def bsend(self, obj: object, dest: int, tag: int = 0) -> None:
         """Send in buffered mode."""
         self._bsend(pickle.dumps(obj), dest, tag, False)
 

@@ -32,6 +32,7 @@ from pysmpi.mpi.point_to_point.envelopes import (
     unpickle,
     withdrawn,
 )
+from pysmpi.mpi.point_to_point.immediate import receive_later, send_later
 from pysmpi.mpi.point_to_point.matched import Message
 from pysmpi.mpi.point_to_point.operations import (
     NoOperation,
@@ -181,36 +182,25 @@ class PointToPoint:
 
     # Non-blocking and persistent, with buffers.
 
-    def _isend(self, buf: object, dest: int, tag: int, mode: int) -> Request:
-        rank = current()
-        message = send_message(buf, dest)
-        request = self._started(rank, message, message.nbytes, dest, tag, mode)
-        request.ob_buf = message
-        return request
-
     @mpi.point_to_point("3.7.2")
     def Isend(self, buf: BufSpec, dest: int, tag: int = 0) -> Request:
         """Non-blocking send."""
-        return self._isend(buf, dest, tag, STANDARD)
+        return send_later(self, buf, dest, tag, STANDARD, Request)
 
     @mpi.point_to_point("3.7.2")
     def Issend(self, buf: BufSpec, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in synchronous mode."""
-        return self._isend(buf, dest, tag, SYNCHRONOUS)
+        return send_later(self, buf, dest, tag, SYNCHRONOUS, Request)
 
     @mpi.point_to_point("3.7.2")
     def Irsend(self, buf: BufSpec, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in ready mode."""
-        return self._isend(buf, dest, tag, STANDARD)
+        return send_later(self, buf, dest, tag, STANDARD, Request)
 
     @mpi.point_to_point("3.7.2")
     def Irecv(self, buf: BufSpec, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
         """Non-blocking receive."""
-        rank = current()
-        message = receive_message(buf, source)
-        request = self._irecv(rank, message, message.nbytes, source, tag, None)
-        request.ob_buf = message
-        return request
+        return receive_later(self, buf, source, tag, Request)
 
     def _irecv(
         self, rank: Rank, payload: object, nbytes: int, source: int, tag: int, unpickle: Any
@@ -366,14 +356,14 @@ class PointToPoint:
     # Lower-case: any Python object, pickled.
 
     @mpi.point_to_point("3.2.1")
-    def send(self, obj: Any, dest: int, tag: int = 0) -> None:
+    def send(self, obj: object, dest: int, tag: int = 0) -> None:
         """Send in standard mode."""
         data = _dumps(obj, dest)
         rank = current()
         self._blocking(rank, data, len(data), dest, tag, STANDARD)
 
     @mpi.point_to_point("3.4")
-    def ssend(self, obj: Any, dest: int, tag: int = 0) -> None:
+    def ssend(self, obj: object, dest: int, tag: int = 0) -> None:
         """Send in synchronous mode."""
         data = _dumps(obj, dest)
         rank = current()
@@ -428,14 +418,14 @@ class PointToPoint:
         return unpickle(buffer)
 
     @mpi.point_to_point("3.7.2")
-    def isend(self, obj: Any, dest: int, tag: int = 0) -> Request:
+    def isend(self, obj: object, dest: int, tag: int = 0) -> Request:
         """Non-blocking send."""
         data = _dumps(obj, dest)
         rank = current()
         return self._started(rank, data, len(data), dest, tag, STANDARD)
 
     @mpi.point_to_point("3.7.2")
-    def issend(self, obj: Any, dest: int, tag: int = 0) -> Request:
+    def issend(self, obj: object, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in synchronous mode."""
         data = _dumps(obj, dest)
         rank = current()

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import Any, Final, Optional
 
-from greenlet import getcurrent
-
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
@@ -31,11 +29,17 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.running import calling_rank
 from pysmpi.mpi.buffers import spellings
 from pysmpi.mpi.buffers.contiguous import MessageRegion, contiguous, copy_message
 from pysmpi.mpi.buffers.payload import PAYLOAD, move, snapshot
 from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.groups.communicator import WORLD, Communicator, check_revoked
+
+# Constants of the compiled module, which are read without a look into a dictionary.
+_WORLD: Final[Any] = WORLD
+_Communicator: Final[Any] = Communicator
+_PAYLOAD: Final[Any] = PAYLOAD
 
 TAG_UB: Final = 0x7FFFFFFF
 # The buffer size of `irecv` without a buffer: as in mpi4py, a longer message fails.
@@ -60,7 +64,7 @@ def deliver(send: Send, receive: Receive) -> None:
         data = source.snapshot() if isinstance(source, MessageRegion) else source
         target.data = memoryview(data)[: receive.nbytes] if receive.truncated else data
     elif isinstance(source, MessageRegion):
-        if PAYLOAD.active:
+        if _PAYLOAD.active:
             move(source, target)
         else:
             copy_message(source, target)
@@ -97,7 +101,7 @@ def receive_message(spec: Any, source: Any) -> MessageRegion:
     return spellings.receive(spec, source) if found is None else found
 
 
-def check_destination(comm: Any, communicator: Communicator, dest: Any, tag: Any) -> None:
+def check_destination(comm: object, communicator: Communicator, dest: object, tag: object) -> None:
     """Refuse a destination or tag that no message can have, and a revoked communicator."""
     if communicator.revoked:
         check_revoked(comm, communicator)
@@ -113,7 +117,7 @@ def check_destination(comm: Any, communicator: Communicator, dest: Any, tag: Any
         fail(ERR_TAG, f"{name} is {tag}, expected 0 to {TAG_UB}", comm)
 
 
-def check_source(comm: Any, communicator: Communicator, source: Any, tag: Any) -> None:
+def check_source(comm: object, communicator: Communicator, source: object, tag: object) -> None:
     """Refuse a source or tag that no receive can have, and a revoked communicator."""
     if communicator.revoked:
         check_revoked(comm, communicator)
@@ -133,7 +137,7 @@ def _tag_of(direction: str) -> str:
     return name if call is not None and name in call.procedure.parameters else "tag"
 
 
-def _place(comm: Any, communicator: Communicator, rank: Rank) -> int:
+def _place(comm: object, communicator: Communicator, rank: Rank) -> int:
     """The calling rank's place in a communicator; an error if it is revoked."""
     if communicator.revoked:
         check_revoked(comm, communicator)
@@ -141,13 +145,13 @@ def _place(comm: Any, communicator: Communicator, rank: Rank) -> int:
 
 
 def new_send(
-    comm: Any,
+    comm: object,
     rank: Rank,
     communicator: Communicator,
-    payload: Any,
+    payload: object,
     nbytes: int,
-    dest: Any,
-    tag: Any,
+    dest: object,
+    tag: object,
     mode: int,
 ) -> Send | None:
     """The envelope of a message, with its payload; None for a message to PROC_NULL."""
@@ -169,13 +173,13 @@ def new_send(
 
 
 def new_receive(
-    comm: Any,
+    comm: object,
     rank: Rank,
     communicator: Communicator,
-    payload: Any,
+    payload: object,
     nbytes: int,
-    source: Any,
-    tag: Any,
+    source: object,
+    tag: object,
 ) -> Receive | None:
     """The envelope of a receive; `payload` is a message or a `ObjectBuffer`. None for PROC_NULL."""
     if isinstance(tag, int) and tag == ANY_TAG:
@@ -201,31 +205,20 @@ def new_receive(
     return receive
 
 
-def calling_rank() -> Rank:
-    """The running rank, as `current()`, without a call in Python."""
-    try:
-        fiber: Any = getcurrent()
-        rank: Rank = fiber.rank
-    except (AttributeError, RuntimeError):
-        rank = current()
-    return rank
-
-
 def communicator_of(comm: Any, rank: Rank) -> Communicator:
     """The communicator of a rank's handle, as `comm._communicator()`."""
     impl = comm._impl
-    if impl.__class__ is Communicator:
-        found: Communicator = impl
-        return found
-    if impl is WORLD:
+    found: Any = None
+    if impl is _WORLD:
         found = rank.world.communicator
-        if found is not None:
-            return found
-    found = comm._communicator()
-    return found
+    elif impl.__class__ is _Communicator:
+        found = impl
+    if found is None:
+        found = comm._communicator()
+    return found  # type: ignore[no-any-return]
 
 
-def send_buffer(comm: Any, spec: Any, dest: Any, tag: Any, mode: int) -> None:
+def send_buffer(comm: object, spec: object, dest: object, tag: object, mode: int) -> None:
     """The body of a blocking send of memory."""
     rank = calling_rank()
     message = send_message(spec, dest)
@@ -238,7 +231,7 @@ def send_buffer(comm: Any, spec: Any, dest: Any, tag: Any, mode: int) -> None:
             interrupted(comm, send)
 
 
-def receive_buffer(comm: Any, spec: Any, source: Any, tag: Any) -> Receive | None:
+def receive_buffer(comm: object, spec: object, source: object, tag: object) -> Receive | None:
     """The body of a blocking receive into memory: the receive, None for PROC_NULL."""
     rank = calling_rank()
     message = receive_message(spec, source)
@@ -251,7 +244,13 @@ def receive_buffer(comm: Any, spec: Any, source: Any, tag: Any) -> Receive | Non
 
 
 def exchange_buffers(
-    comm: Any, sent: Any, dest: Any, send_tag: Any, received: Any, source: Any, receive_tag: Any
+    comm: object,
+    sent: object,
+    dest: object,
+    send_tag: object,
+    received: object,
+    source: object,
+    receive_tag: object,
 ) -> tuple[Send | None, Receive | None, bool]:
     """The body of a send and a receive of memory: both, and whether they arrived in full."""
     rank = calling_rank()
@@ -299,7 +298,7 @@ def unpickle(buffer: ObjectBuffer) -> Any:
     return pickle.loads(data)
 
 
-def object_buffer(buf: Any, source: Any) -> tuple[ObjectBuffer, int]:
+def object_buffer(buf: object, source: object) -> tuple[ObjectBuffer, int]:
     """The buffer of a lower-case receive, and its size.
 
     A program may pass the memory, or an integer for the size.
@@ -323,7 +322,7 @@ def interruption(request: Envelope) -> int:
     return ERR_PROC_FAILED
 
 
-def interrupted(comm: Any, request: Envelope) -> None:
+def interrupted(comm: object, request: Envelope) -> None:
     """Report a call that a revocation or a failure has ended."""
     error = interruption(request)
     if error == ERR_REVOKED:
@@ -341,7 +340,7 @@ def _who(request: Envelope) -> str:
     return f"rank {peer} of the communicator has failed"
 
 
-def truncated(comm: Any, receive: Receive) -> None:
+def truncated(comm: object, receive: Receive) -> None:
     """Report a message that was longer than its receive, or a receive without a message."""
     send = receive.message
     if send is None:

@@ -33,7 +33,7 @@ class GeneralizedOperation(RequestOperation):
             self.kwargs = dict(kwargs) if kwargs is not None else {}
         except (TypeError, ValueError) as error:
             raise type(error)(f"kwargs: {error}") from None
-        self.value: Any = None
+        self.value: object = None
         self.request = KernelRequest()
 
     def fill(self, status: Status | None) -> int:
@@ -44,7 +44,7 @@ class GeneralizedOperation(RequestOperation):
             error = self._call(self.free_function)
         return error
 
-    def result(self) -> Any:
+    def result(self) -> object:
         return self.value
 
     def cancel(self) -> None:
@@ -103,7 +103,7 @@ class Grequest(Request):
         operation.request.complete(rank.engine.now)
 
     @mpi.point_to_point("13.2")
-    def complete(self, obj: Any = None) -> None:
+    def complete(self, obj: object = None) -> None:
         """Notify that a user-defined request is complete."""
         self._live().value = obj
         self.Complete()

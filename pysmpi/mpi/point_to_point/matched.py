@@ -162,7 +162,8 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         assert receive is not None
         operation = ReceiveOperation(rank, comm, None, unpickle)
         operation.request = receive
-        rank.engine.join(send, receive)
+        process.announce(receive)
+        rank.engine.claim(send, receive)
         self._retire()
         return Request._of(operation)
 

@@ -33,7 +33,7 @@ class RequestOperation:
 
     persistent = False
 
-    def __init__(self, rank: Rank, subject: Any) -> None:
+    def __init__(self, rank: Rank, subject: object) -> None:
         self.rank = rank
         self.subject = subject
         self.request: KernelRequest | None = None
@@ -42,7 +42,7 @@ class RequestOperation:
         """Begin, again for a persistent operation."""
         fail(ERR_REQUEST, "only a persistent request can be started", self.subject)
 
-    def messages(self) -> list[Any]:
+    def messages(self) -> list[object]:
         """The kernel's requests that the operation is made of, if it is active."""
         return [] if self.request is None else [self.request]
 
@@ -56,7 +56,7 @@ class RequestOperation:
             status._fill(ANY_SOURCE, ANY_TAG, 0)
         return SUCCESS
 
-    def result(self) -> Any:
+    def result(self) -> object:
         """The Python object that a lower-case call returns."""
         return None
 
@@ -72,7 +72,9 @@ class NoOperation(RequestOperation):
 
     __slots__ = ("receives", "_persistent")
 
-    def __init__(self, rank: Rank, subject: Any, receives: bool, persistent: bool = False) -> None:
+    def __init__(
+        self, rank: Rank, subject: object, receives: bool, persistent: bool = False
+    ) -> None:
         super().__init__(rank, subject)
         self.receives = receives
         self._persistent = persistent
@@ -101,7 +103,9 @@ class SendOperation(RequestOperation):
 
     __slots__ = ("make", "cancelled")
 
-    def __init__(self, rank: Rank, subject: Any, make: Callable[[], KernelRequest] | None) -> None:
+    def __init__(
+        self, rank: Rank, subject: object, make: Callable[[], KernelRequest] | None
+    ) -> None:
         self.rank = rank
         self.subject = subject
         self.request: KernelRequest | None = None
@@ -142,9 +146,9 @@ class ReceiveOperation(RequestOperation):
     def __init__(
         self,
         rank: Rank,
-        subject: Any,
+        subject: object,
         make: Callable[[], KernelRequest] | None,
-        unpickle: Callable[[Any], Any] | None = None,
+        unpickle: Callable[[object], object] | None = None,
     ) -> None:
         self.rank = rank
         self.subject = subject
@@ -163,7 +167,7 @@ class ReceiveOperation(RequestOperation):
     def fill(self, status: Status | None) -> int:
         return describe(self.request, status, self.cancelled)
 
-    def result(self) -> Any:
+    def result(self) -> object:
         request = self.request
         if self.unpickle is None or self.cancelled or request is None:
             return None
@@ -198,14 +202,14 @@ class PairOperation(RequestOperation):
 
     __slots__ = ("receive", "send")
 
-    def __init__(self, rank: Rank, subject: Any, send: Any, receive: Receive | None) -> None:
+    def __init__(self, rank: Rank, subject: object, send: Any, receive: Receive | None) -> None:
         super().__init__(rank, subject)
         self.send = send
         self.receive = receive
         both = [half for half in (send, receive) if half is not None]
         self.request = joint(rank, both)
 
-    def messages(self) -> list[Any]:
+    def messages(self) -> list[object]:
         return [half for half in (self.send, self.receive) if half is not None]
 
     def fill(self, status: Status | None) -> int:

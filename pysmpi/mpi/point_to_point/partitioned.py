@@ -124,7 +124,7 @@ class Partitioned(RequestOperation):
         follower.resume = lambda: whole.complete(rank.engine.now)
         follower.follow(self.pieces)
 
-    def messages(self) -> list[Any]:
+    def messages(self) -> list[object]:
         return [] if self.request is None else list(self.pieces)
 
     def interruption(self) -> int:
@@ -229,9 +229,10 @@ class PartitionedSend(Partitioned):
                 self.rank.process.start(self.pieces[i])
             else:
                 # The receiver is late, and the sender has continued.
-                send = self.pieces[i]
-                send.expect(self.rank.process)
-                send.post(self.rank.process)
+                process, send = self.rank.process, self.pieces[i]
+                send.expect(process)
+                process.announce(send)
+                send.post(process)
 
     def fill(self, status: Status | None) -> int:
         if status is not None:
@@ -251,6 +252,7 @@ class PartitionedReceive(Partitioned):
             channel.context, channel.source, channel.destination, i, message.nbytes
         )
         receive.payload = message
+        self.rank.process.announce(receive)
         self.rank.engine.post_receive(receive)
         return receive
 
@@ -322,7 +324,7 @@ class PartitionedCommunication:
 
 
 def _init(
-    comm: Any, buf: Any, partitions: int, peer: int, tag: int, info: Info, sends: bool
+    comm: Any, buf: object, partitions: int, peer: int, tag: int, info: Info, sends: bool
 ) -> Prequest:
     rank = current()
     communicator = comm._usable()
@@ -341,7 +343,7 @@ def _init(
         )
     if tag < 0 and peer != PROC_NULL:
         fail(ERR_TAG, f"tag is {tag}: partitioned communication has no wildcards", comm)
-    operation: Any
+    operation: object
     if peer == PROC_NULL:
         operation = PartitionedNothing(rank, comm, not sends, count)
     else:
@@ -377,7 +379,7 @@ def _meet(operation: Partitioned) -> None:
     if queue is None or type(queue[0]) is type(operation):
         waiting.setdefault(key, deque()).append(operation)
         return
-    other: Any = queue.popleft()
+    other: object = queue.popleft()
     if not queue:
         del waiting[key]
     pair: Any = (other, operation) if isinstance(other, PartitionedSend) else (operation, other)

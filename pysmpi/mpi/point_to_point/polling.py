@@ -64,26 +64,25 @@ class Watch:
     def _certain(self, rank: Rank) -> bool:
         """Whether the only activity is the tests of these ranks, which do nothing else."""
         engine = rank.engine
-        if engine.before is not None or engine.left > 0:
+        if engine.before is not None or engine.more_now():
             return False  # a rank waits for the world outside, or more happens at this instant
         for pid, (compute, date) in self.seen.items():
             computed = rank.universe.ranks[pid].process.compute_seconds - compute
             if computed > COMPUTE * (engine.now - date):
                 return False
-        processes = [process for process in engine.ready[engine.head :]]
-        for events in engine.queue.events.values():
-            for event in events:
-                if isinstance(event, Alarm):
-                    waiter = event.request.waiter
-                    if event.request.done:
-                        continue
-                    if waiter is None:
-                        return False
-                    processes.append(waiter)
-                elif isinstance(event, Process):
-                    processes.append(event)
-                else:
+        processes = engine.processes_ready()
+        for _, event in engine.queue.all():
+            if isinstance(event, Alarm):
+                waiter = event.request.waiter
+                if event.request.done:
+                    continue
+                if waiter is None:
                     return False
+                processes.append(waiter)
+            elif isinstance(event, Process):
+                processes.append(event)
+            else:
+                return False
         return all(process.pid in self.seen for process in processes)
 
 

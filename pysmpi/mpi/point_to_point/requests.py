@@ -23,6 +23,7 @@ from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.status import Status, check_status
+from pysmpi.mpi.point_to_point.immediate import wait_for, wait_for_all
 from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.polling import charge, choose, poll
 
@@ -43,7 +44,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         return self
 
     @classmethod
-    def _wrap(cls, impl: object) -> Any:
+    def _wrap(cls, impl: object) -> object:
         return cls._of(impl)
 
     def _retire(self) -> None:
@@ -57,15 +58,12 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
     @mpi.point_to_point("3.7.3")
     def Wait(self, status: Status | None = None) -> bool:
         """Wait for a non-blocking operation to complete."""
-        rank = current()
-        process = rank.process
-        if status is not None:
-            check_status(status)
-        operation = self._sync()
-        if operation is None or operation.request is None:
-            _empty(status)
+        if status is None and wait_for(self):
             return True
-        process.wait([operation.request])
+        operation = self._active(status)
+        if operation is None:
+            return True
+        current().process.wait([operation.request])
         self._end(operation, status)
         return True
 
@@ -170,6 +168,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
     @mpi.point_to_point("3.7.5")
     def Waitall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:
         """Wait for all previously initiated requests to complete."""
+        if statuses is None and wait_for_all(requests, Request):
+            return True
         rank = current()
         process = rank.process
         items = _listed(requests)
@@ -551,7 +551,7 @@ def _done(
     return done, entries
 
 
-def _test_some(rank: Rank, active: list[tuple[int, Any]]) -> list[tuple[int, Any]]:
+def _test_some(rank: Rank, active: list[tuple[int, Any]]) -> list[tuple[int, object]]:
     """The operations of which a test of several reports those that are complete."""
     if rank.engine.control is not None:
         return _chosen_some(rank, TEST, active)
@@ -571,7 +571,7 @@ def _chosen(rank: Rank, kind: str, active: list[tuple[int, Any]]) -> int:
 
 def _chosen_some(
     rank: Rank, kind: str, active: list[tuple[int, Any]]
-) -> list[tuple[int, Any]]:
+) -> list[tuple[int, object]]:
     """The complete operations that a strategy chooses: all of them, or one."""
 
     def answers() -> list[str]:
@@ -627,9 +627,6 @@ def _extend(statuses: Sequence[Status] | None, count: int) -> list[Status] | Non
 
 def _finish_all(items: list[Request], statuses: list[Status] | None) -> None:
     entries = _extend(statuses, len(items))
-    if entries is None and not Request._table.given:
-        _finish_plain(items)
-        return
     errors = []
     subject = None
     for i, item in enumerate(items):
@@ -647,27 +644,6 @@ def _finish_all(items: list[Request], statuses: list[Status] | None) -> None:
         if entries is not None:
             for status, error in zip(entries, errors):
                 status.error = error
-        fail(ERR_IN_STATUS, f"requests ended with the error classes {errors}", subject)
-
-
-def _finish_plain(items: list[Request]) -> None:
-    """Finish requests without statuses whose handles have no integers."""
-    errors: list[int] = []
-    subject = None
-    for i, item in enumerate(items):
-        operation = item._impl
-        if operation is None or operation.request is None:
-            continue
-        error = operation.fill(None)
-        if operation.persistent:
-            operation.request = None
-        else:
-            item._impl = None
-        if error:
-            errors = errors or [SUCCESS] * len(items)
-            errors[i] = error
-            subject = operation.subject
-    if errors:
         fail(ERR_IN_STATUS, f"requests ended with the error classes {errors}", subject)
 
 

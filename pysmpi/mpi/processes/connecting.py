@@ -162,7 +162,7 @@ def _talk(me: Caller) -> Communicator:
 
 # The pairs of callers that wait for each other, by the common key of both ends of a socket.
 Callers = tuple[deque[Caller], deque[Caller]]
-JOINS: StateSlot[Universe, dict[Any, Callers]] = StateSlot(Universe, dict)
+JOINS: StateSlot[Universe, dict[object, Callers]] = StateSlot(Universe, dict)
 
 
 def join(fd: int) -> Communicator:
@@ -178,7 +178,7 @@ def join(fd: int) -> Communicator:
     return _meet(rank, half, ours, theirs)
 
 
-def _pairing(fd: int, meetings: Mapping[Any, object]) -> tuple[object, bool]:
+def _pairing(fd: int, meetings: Mapping[object, object]) -> tuple[object, bool]:
     """The common key of both ends of a socket, and whether this end is the first of them."""
     try:
         end = socket.socket(fileno=os.dup(fd))
@@ -195,7 +195,7 @@ def _pairing(fd: int, meetings: Mapping[Any, object]) -> tuple[object, bool]:
         return _token(end, meetings)
 
 
-def _token(end: socket.socket, meetings: Mapping[Any, object]) -> tuple[object, bool]:
+def _token(end: socket.socket, meetings: Mapping[object, object]) -> tuple[object, bool]:
     size = len(_TOKEN) + 8
     try:
         seen = end.recv(size, socket.MSG_DONTWAIT | socket.MSG_PEEK)
@@ -226,7 +226,7 @@ class Origin:
 class Parent:
     """The handle of a rank to its parents' communicator, and whether the rank has freed it."""
 
-    handle: Any = None
+    handle: object = None
     freed: bool = False
 
 

@@ -126,7 +126,7 @@ class Spawning:
         self, communicator: Communicator, root: int, commands: list[Command] | None
     ) -> Intercomm:
         rank = current()
-        found: tuple[int, Any] | None = None
+        found: tuple[int, object] | None = None
         if commands is not None:
             rank.process.finish_compute()
             found = _started(rank, communicator, commands)

@@ -272,7 +272,7 @@ class OneSided:
             self._bad_type("Fetch_and_op takes predefined datatypes only")
         self._begin(self._fetch(side, other, memory, exposed, data, into, operator))
 
-    @mpi.local("12.3.4")
+    @mpi.one_sided("12.3.4")
     def Compare_and_swap(
         self,
         origin: BufSpec,

@@ -21,7 +21,8 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers.spellings import MessageRegion, place
-from pysmpi.mpi.collective.execution import WithoutData, alone, call_of, schedule_of
+from pysmpi.mpi.collective.contribution import WithoutData
+from pysmpi.mpi.collective.execution import alone, call_of, schedule_of
 from pysmpi.mpi.datatypes.datatypes import Datatype
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.communicator import Communicator

@@ -135,7 +135,7 @@ class TopologyCreation:
         tails = [node for node, count in zip(nodes, counts) for _ in range(count)]
         declared = (list(zip(tails, peers, known or [1] * len(peers))), known is not None)
 
-        def make(values: dict[int, Any]) -> tuple[Communicator, Traffic]:
+        def make(values: dict[int, object]) -> tuple[Communicator, Traffic]:
             graph, traffic = _gathered(communicator.size, values)
             return _equip(communicator, graph, bool(reorder)), traffic
 
@@ -274,7 +274,7 @@ def _order(communicator: Communicator, topology: object) -> list[int]:
     """The reordering of a topology's ranks, the same in every call."""
     orders = ORDERS.of(communicator)
     if isinstance(topology, Grid):
-        key: Any = (topology.kind, topology.dims, topology.periods)
+        key: object = (topology.kind, topology.dims, topology.periods)
     elif isinstance(topology, Graph):
         key = (topology.kind, topology.index, topology.edges)
     else:

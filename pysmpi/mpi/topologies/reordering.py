@@ -37,7 +37,7 @@ class Places:
         self.engine = communicator.universe.engine
         self.host: list[int] = []  # of each rank, numbered in order
         self.ranks: list[list[int]] = []  # of each host
-        numbers: dict[Any, int] = {}
+        numbers: dict[object, int] = {}
         for rank in range(size):
             place = ranks[communicator.group[rank]].host
             number = numbers.setdefault(place, len(numbers))

@@ -21,8 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pysmpi.kernel.activities import Activity
 from pysmpi.kernel.plan import Plan, Regulator, Transport
-from pysmpi.kernel.sharing import Activity, System
+from pysmpi.kernel.sharing import System
 from pysmpi.network.kinds.fluid import FLOW, LINKS, hybrid
 from pysmpi.network.models import Explanation, model
 from pysmpi.platform.config import Settings

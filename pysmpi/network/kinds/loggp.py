@@ -75,8 +75,8 @@ class DelayTransport(Transport):
             found.answer, found.late,
         )  # fmt: skip
         return Plan(
-            found.latency, 0.0, 1.0, 1.0, 1.0, [], [], found.send, found.isend, found.receive,
-            found.eager, found.eager, None, gap,
+            found.latency, send_cost=found.send, isend_cost=found.isend, recv_cost=found.receive,
+            eager=found.eager, detached=found.eager, gap=gap,
         )  # fmt: skip
 
     def place(self, slot: int) -> int:

@@ -24,7 +24,7 @@ from pysmpi.runtime.folding.faults import Faults
 from pysmpi.runtime.folding.handler import AllocationHandlers
 from pysmpi.runtime.folding.ledger import PAGE, Ledger, MemoryOwner, Tally
 from pysmpi.runtime.folding.partial import Partial, array_at, runs_of
-from pysmpi.runtime.stopwatch import Stopwatch
+from pysmpi.runtime.virtual_time.stopwatch import Stopwatch
 
 # Smaller arrays (bytes) of a named function are not worth an inspection of the stack.
 LEAST = 1 << 16

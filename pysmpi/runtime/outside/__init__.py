@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
 
-from pysmpi.runtime import alarms
 from pysmpi.runtime.outside import (
     children,
     descriptors,
@@ -20,16 +18,17 @@ from pysmpi.runtime.outside import (
     streams,
     zeromq,
 )
-from pysmpi.runtime.outside.replacing import Replacements
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process import descriptors as standard
 from pysmpi.runtime.process.exchange import Exchange
-from pysmpi.runtime.stopwatch import Stopwatch
+from pysmpi.runtime.replacing import Replacements
+from pysmpi.runtime.virtual_time import alarms
+from pysmpi.runtime.virtual_time.stopwatch import Stopwatch
 
 
 def install(
     patches: Patches, exchange: Exchange, stopwatch: Stopwatch | None = None
-) -> dict[str, Callable[[Patches, ModuleType], Any]]:
+) -> dict[str, Callable[[Patches, ModuleType], object]]:
     """Let other ranks continue during waits outside MPI, until the patches are undone.
 
     Returns the functions to call with loaded modules.

@@ -18,11 +18,11 @@ from typing import Any
 
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.outside.descriptors import changing
-from pysmpi.runtime.outside.forks import fork
 from pysmpi.runtime.outside.peers import PeerSide
 from pysmpi.runtime.outside.reactor import READ, Reactor, reactor
-from pysmpi.runtime.outside.replacing import Replacements
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.process.forks import fork
+from pysmpi.runtime.replacing import Replacements
 
 _close = os.close
 _waitpid = getattr(os, "waitpid", None)
@@ -69,7 +69,7 @@ class Children:
             begin, computed = monotonic(), thread_time()
             answer = fork(real, *args, **kwargs) if forks else real(*args, **kwargs)
             pid = answer[0] if isinstance(answer, tuple) else answer
-            if pid:
+            if isinstance(pid, int) and pid:
                 # The time of the operating system is not on the clock of this thread.
                 waited = monotonic() - begin - (thread_time() - computed)
                 self.born(found, pid)

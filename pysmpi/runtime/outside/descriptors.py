@@ -17,9 +17,9 @@ from typing import Any
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.outside.peers import PeerSide
 from pysmpi.runtime.outside.reactor import READ, WRITE, Reactor, reactor
-from pysmpi.runtime.outside.replacing import Replacements, methods
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.descriptors import Descriptors, make_room
+from pysmpi.runtime.replacing import Replacements, methods
 
 # Bytes that a pipe takes without blocking if it takes any.
 _AT_ONCE = getattr(select, "PIPE_BUF", 512)

@@ -14,9 +14,9 @@ from types import ModuleType
 from greenlet import getcurrent
 
 from pysmpi.mpi.base.ranks import Fiber, fiber_of
-from pysmpi.runtime import thread_locals
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.threads import thread_locals
 
 
 def patch_events(patches: Patches, module: ModuleType) -> None:

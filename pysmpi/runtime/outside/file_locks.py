@@ -16,8 +16,8 @@ from typing import Any
 from pysmpi.runtime.outside.descriptors import changing
 from pysmpi.runtime.outside.peers import PeerSide
 from pysmpi.runtime.outside.reactor import Reactor, reactor
-from pysmpi.runtime.outside.replacing import Replacements
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.replacing import Replacements
 
 # struct flock of 64-bit Linux: type, whence, start, length, process.
 _LOCK = struct.Struct("@hhqqi4x")

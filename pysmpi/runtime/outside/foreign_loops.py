@@ -12,7 +12,7 @@ from pysmpi.errors import UsageError
 from pysmpi.frames import import_site
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.rank_environment import here
+from pysmpi.runtime.process.rank_environment import here
 
 _INSTEAD = {
     "gevent": "use threads or asyncio, which wait in simulated time",
@@ -29,7 +29,7 @@ def install(patches: Patches) -> None:
     machinery: Any = importlib.import_module("_imp")
     real = machinery.create_dynamic
 
-    def create_dynamic(spec: Any, file: object = None, /) -> Any:
+    def create_dynamic(spec: Any, file: object = None, /) -> object:
         package = spec.name.partition(".")[0]
         if package in _INSTEAD and here() is not None:
             site = import_site(package)

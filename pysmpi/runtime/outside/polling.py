@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import Any
 
 from pysmpi.runtime.outside.reactor import READ, URGENT, WRITE, Reactor, reactor
-from pysmpi.runtime.outside.replacing import Replacements, methods
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.replacing import Replacements, methods
 
 
 def _patiently(

@@ -27,12 +27,12 @@ from pysmpi.kernel.requests import KernelRequest
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.ranks import Fiber, fiber_of
 from pysmpi.mpi.base.state import StateSlot
-from pysmpi.runtime import alarms
 from pysmpi.runtime.collection import CollectingRank
-from pysmpi.runtime.locks import give_way
 from pysmpi.runtime.outside.notes import describe
 from pysmpi.runtime.outside.peers import PeerSide, has_children, is_pipe, leaves, side_of
 from pysmpi.runtime.process.descriptors import duplicate
+from pysmpi.runtime.threads.locks import give_way
+from pysmpi.runtime.virtual_time import alarms
 
 READ, WRITE, URGENT = select.POLLIN, select.POLLOUT, select.POLLPRI
 _ALWAYS = select.POLLHUP | select.POLLERR | select.POLLNVAL

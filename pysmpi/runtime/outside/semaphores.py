@@ -11,13 +11,13 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from pysmpi.runtime.locks import running
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.outside.descriptors import changing
 from pysmpi.runtime.outside.peers import PeerSide, has_children
 from pysmpi.runtime.outside.reactor import reactor
-from pysmpi.runtime.outside.replacing import methods
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.replacing import methods
+from pysmpi.runtime.threads.locks import running
 
 _RECURSIVE = 0
 

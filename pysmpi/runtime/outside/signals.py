@@ -9,7 +9,7 @@ from typing import Any
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.outside.peers import PeerSide
 from pysmpi.runtime.outside.reactor import Reactor, reactor
-from pysmpi.runtime.outside.replacing import Replacements
+from pysmpi.runtime.replacing import Replacements
 
 _take = getattr(signal, "sigtimedwait", None)
 

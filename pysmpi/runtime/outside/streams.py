@@ -17,7 +17,7 @@ from greenlet import getcurrent, greenlet
 
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.stopwatch import Stopwatch
+from pysmpi.runtime.virtual_time.stopwatch import Stopwatch
 
 _METHODS = ("write", "writelines", "flush", "close")
 

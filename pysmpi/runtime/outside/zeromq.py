@@ -21,7 +21,7 @@ from pysmpi.runtime.outside.reactor import READ, URGENT, WRITE, Reactor, reactor
 from pysmpi.runtime.patches import Patches
 
 _POLLIN, _POLLOUT = 1, 2  # zmq.POLLIN, zmq.POLLOUT
-_ending: WeakSet[Any] = WeakSet()  # contexts
+_ending: WeakSet[object] = WeakSet()  # contexts
 
 
 def _side(sockets: Iterable[object]) -> PeerSide:
@@ -93,7 +93,7 @@ def patch_sockets(patches: Patches, module: ModuleType) -> None:
 
         return patiently(self, call, int(flags), "RCVTIMEO")
 
-    methods: dict[str, Callable[..., Any]] = {"send": send, "recv": recv, "recv_into": recv_into}
+    methods: dict[str, Callable[..., object]] = {"send": send, "recv": recv, "recv_into": recv_into}
     for name, new in methods.items():
         patches.set(kind, name, like(getattr(kind, name), new))
 

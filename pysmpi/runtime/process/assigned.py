@@ -50,7 +50,7 @@ class Assigned:
             exchange.base[number] = exchange.now[number] = value
             exchange.shown.values.pop(number, None)
 
-    def _changed(self) -> list[tuple[int, Any]]:
+    def _changed(self) -> list[tuple[int, object]]:
         exchange = self.exchange
         found = []
         for number in self.numbers:

@@ -69,7 +69,7 @@ class Contents:
             if state is self.exchange.outside:
                 self.base = self.shown
             else:
-                state.facets[self.name] = self.shown
+                state.keep(self.name, self.shown)
 
     def show(self, last: State, state: State) -> None:
         """Exchange the contents when the rank of `state` continues."""
@@ -94,7 +94,7 @@ class Contents:
             return
         before = self.shown
         self.note(self.exchange.shown)
-        others = [state.facets for state in self.exchange.live.values()]
+        others = [state.facets for state in self.exchange.live]
         for facets in others:
             mine = facets.get(self.name)
             if mine is not None and mine is not self.shown:
@@ -182,7 +182,7 @@ class ThreadSettings:
         if last is self.exchange.outside:
             self.base = value
         else:
-            last.facets[self.name] = value
+            last.keep(self.name, value)
         wanted = state.facets.get(self.name, self.base)
         if wanted is not value:
             self.put(wanted)
@@ -248,7 +248,9 @@ def watch_torch(exchange: Exchange, module: Any) -> None:
 
 
 def install(
-    exchange: Exchange, imports: object, also: Callable[[str, Callable[[ModuleType], Any]], object]
+    exchange: Exchange,
+    imports: object,
+    also: Callable[[str, Callable[[ModuleType], object]], object],
 ) -> None:
     """Watch the containers of modules that are loaded, and of others when they are.
 

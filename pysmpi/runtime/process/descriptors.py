@@ -19,7 +19,7 @@ from typing import Any
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange, State
 from pysmpi.runtime.process.facets import Facet
-from pysmpi.runtime.tools import outside_of_ranks
+from pysmpi.runtime.process.tools import outside_of_ranks
 
 try:
     import fcntl
@@ -100,7 +100,7 @@ class Descriptors(Facet):
 
     def changing(
         self, which: Iterable[Any], function: Callable[..., Any], *args: object, **kwargs: object
-    ) -> Any:
+    ) -> object:
         """Call a function that changes some descriptors of the rank that is running."""
         exchange = self.exchange
         state = exchange.shown
@@ -157,7 +157,7 @@ class Descriptors(Facet):
             self.actual = self.base
             state.facets.pop(self.name, None)
         else:
-            state.facets[self.name] = new
+            state.keep(self.name, new)
         self._let_go(old, new)
 
     def _let_go(self, old: Kepts, new: Kepts) -> None:

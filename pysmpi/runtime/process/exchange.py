@@ -18,7 +18,10 @@ This module is compiled: it runs at every switch of ranks.
 from types import ModuleType
 from typing import Any, Final, Optional
 
-MISSING: Final[Any] = object()
+MISSING: Final[object] = object()
+# Of the states that differ in nothing: most ranks of a large job never change any.
+NO_VALUES: Final[dict[int, Any]] = {}
+NO_FACETS: Final[dict[str, Any]] = {}
 
 
 class State:
@@ -31,27 +34,39 @@ class State:
 
     __slots__ = ("owner", "first", "values", "modules", "facets", "begun")
 
-    def __init__(self, owner: Any = None) -> None:
+    def __init__(self, owner: object = None) -> None:
         self.owner: Any = owner
         self.first: list[Any] = []
-        self.values: dict[int, Any] = {}
+        self.values: dict[int, Any] = NO_VALUES
         self.modules: dict[str, Any] = {}
-        self.facets: dict[str, Any] = {}
+        self.facets: dict[str, Any] = NO_FACETS
         self.begun: bool = False
+
+    def differ(self, number: int, value: object) -> None:
+        """Let a name have another value than the common one."""
+        if self.values is NO_VALUES:
+            self.values = {}
+        self.values[number] = value
+
+    def keep(self, facet: str, value: object) -> None:
+        """Let a facet have another value than the common one."""
+        if self.facets is NO_FACETS:
+            self.facets = {}
+        self.facets[facet] = value
 
 
 class NameGroup:
     """The names of one dictionary."""
 
-    def __init__(self, space: dict[str, Any], view: Any) -> None:
-        self.space: dict[str, Any] = space
+    def __init__(self, space: dict[str, object], view: Any) -> None:
+        self.space: dict[str, object] = space
         self.view: Any = view  # of the version of the dictionary, None if it has none
         self.seen: int = -1  # the version when its names were last known to be as noted
         self.put: bool = False  # whether a value was put there since
         self.numbers: list[int] = []
 
 
-def _no_version(space: dict[str, Any]) -> Any:
+def _no_version(space: dict[str, object]) -> object:
     return None
 
 
@@ -63,7 +78,7 @@ class Exchange:
     """
 
     def __init__(
-        self, table: dict[str, Any], outer: dict[str, Any], version_of: Any = None
+        self, table: dict[str, Any], outer: dict[str, object], version_of: Any = None
     ) -> None:
         self.table: dict[str, Any] = table
         self.version_of: Any = _no_version if version_of is None else version_of
@@ -82,13 +97,13 @@ class Exchange:
         self.partial: dict[str, State] = {}
         self.hidden: dict[str, Any] = {}  # by name, while another state is shown
         self.others: int = len(self.shared)  # entries of the table that are not the shown rank's
-        self.spaces: list[dict[str, Any]] = []
+        self.spaces: list[dict[str, object]] = []
         self.names: list[str] = []
         self.base: list[Any] = []  # the common value of each name
         self.now: list[Any] = []  # the value that was put there, or seen there last
         self.groups: list[NameGroup] = []  # of names, a dictionary each
         self.homes: list[NameGroup] = []  # of each name
-        self.growing: list[dict[str, Any]] = []  # where names that are added are exchanged
+        self.growing: list[dict[str, object]] = []  # where names that are added are exchanged
         self.sizes: list[int] = []  # number of names at the last exchange
         self.contents: list[dict[str, Any]] = []  # known entries
         self.first: list[Any] = []  # makes the values that are separate from the start
@@ -97,7 +112,7 @@ class Exchange:
         self.lists: list[int] = []  # names of lists that may be changed in place
         self.contents_of_lists: list[list[Any]] = []
         self.facets: dict[str, Any] = {}
-        self.live: dict[int, State] = {}  # of ranks that have begun and not ended
+        self.live: dict[State, None] = {}  # of ranks that have begun and not ended
 
     # Names
 
@@ -129,7 +144,7 @@ class Exchange:
             self.places[number] = len(self.first)
             self.first.append(first)
             self.numbers.append(number)
-            for state in self.live.values():
+            for state in self.live:
                 state.first.append(value)
                 self.give(state, number, first(state.owner, value))
         return number
@@ -144,7 +159,7 @@ class Exchange:
         self.contents_of_lists.append(list(space[name]))
         return number
 
-    def watch_new(self, space: dict[str, Any]) -> None:
+    def watch_new(self, space: dict[str, object]) -> None:
         """Exchange the names that ranks add to `space`."""
         self.growing.append(space)
         self.sizes.append(len(space))
@@ -190,7 +205,7 @@ class Exchange:
         elif value is self.base[number]:
             state.values.pop(number, None)
         else:
-            state.values[number] = value
+            state.differ(number, value)
 
     def _note_lists(self, state: State) -> None:
         """See whether the state that is shown has changed a list that others have as well."""
@@ -206,7 +221,7 @@ class Exchange:
                 self.base[number] = content
                 self.contents_of_lists[i] = list(content)
                 if self.now[number] is shared:
-                    state.values[number] = shared
+                    state.differ(number, shared)
 
     def _grown(self, state: State, which: int) -> None:
         """Find the names that were added to a dictionary, or taken from it."""
@@ -233,7 +248,7 @@ class Exchange:
         elif self.places[number] >= 0:
             state.first[self.places[number]] = value
         else:
-            state.values[number] = value
+            state.differ(number, value)
         if state is self.shown:
             self._put(number, value)
 
@@ -431,7 +446,7 @@ class Exchange:
     def begin(self, state: State) -> None:
         """Make the values that are separate for a rank from the start."""
         state.begun = True
-        self.live[id(state)] = state
+        self.live[state] = None
         state.first = [
             self.first[i](state.owner, self.base[self.numbers[i]]) for i in range(len(self.first))
         ]
@@ -484,13 +499,13 @@ class Exchange:
         """Release the state of a rank that has ended."""
         if self.shown is state:
             self.show(self.outside)
-        self.live.pop(id(state), None)
+        self.live.pop(state, None)
         for name in state.facets:
             self.facets[name].forget(state)
         state.first = []
-        state.values = {}
+        state.values = NO_VALUES
         state.modules = {}
-        state.facets = {}
+        state.facets = NO_FACETS
 
 
 class Door:
@@ -499,7 +514,7 @@ class Door:
     `to_hub()` switches to the greenlet of the engine; `current()` is the running greenlet.
     """
 
-    def __init__(self, to_hub: Any, current: Any) -> None:
+    def __init__(self, to_hub: object, current: Any) -> None:
         self.to_hub: Any = to_hub
         self.current: Any = current
         self.exchange: Optional[Exchange] = None

@@ -65,7 +65,7 @@ class Facet:
             if state is exchange.outside:
                 self.base = self.actual
             else:
-                state.facets[self.name] = self.actual
+                state.keep(self.name, self.actual)
 
     def show(self, last: State, state: State) -> None:
         """Exchange the value when the rank of `state` continues."""
@@ -218,7 +218,10 @@ class Parts(Facet):
         state = exchange.shown
         exchange.facets[self.name] = self
         self.base.setdefault(key, common)
-        own = state.facets.setdefault(self.name, {})
+        own = state.facets.get(self.name)
+        if own is None:
+            own = {}
+            state.keep(self.name, own)
         if value == self.base[key]:
             own.pop(key, None)
         else:

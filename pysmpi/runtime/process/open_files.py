@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import Any
 
 from pysmpi.runtime.process.descriptors import OWN, is_open
 from pysmpi.runtime.process.exchange import Exchange
@@ -28,10 +27,10 @@ class OpenFiles:
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
-        self._owners: dict[int, Any] = {}
+        self._owners: dict[int, object] = {}
         self._known: set[int] | None = None
         self._first = 0  # the number of those that were open before
-        self._closed: Counter[Any] = Counter()  # of these, how many each state has closed
+        self._closed: Counter[object] = Counter()  # of these, how many each state has closed
 
     def look(self, state: object) -> None:
         """Note what is open; what is new belongs to a state."""

@@ -49,7 +49,7 @@ class Restoring:
         self._classes: list[tuple[type, dict[str, Any]]] = []
         self._registries: list[tuple[Any, Any]] = []
         self._known: set[str] = set()
-        self._lists = [(name, vars(sys)[name]) for name in ("meta_path", "path_hooks")]
+        self._lists = [(name, vars(sys)[name]) for name in ("meta_path", "path_hooks", "orig_argv")]
         streams: list[Any] = [sys.__stdin__, sys.__stdout__, sys.__stderr__]
         self._streams = [(stream, _settings(stream)) for stream in dict.fromkeys(streams)]
         self._undo = list(_of_process())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 # The place of the number in an object: after its reference count, its type and its length.
 _OFFSET = 2 * ctypes.sizeof(ctypes.c_void_p) + ctypes.sizeof(ctypes.c_ssize_t)
@@ -29,7 +28,7 @@ def _try() -> bool:
     """Whether dictionaries of this interpreter have such numbers."""
     if sys.implementation.name != "cpython" or sys.version_info >= (3, 13):
         return False
-    space: dict[str, Any] = {"one": 1}
+    space: dict[str, object] = {"one": 1}
     view = _view(space)
     seen = [view[0]]
     for value in ("one", "two"):

@@ -21,7 +21,7 @@ class Annotations:
     def __init__(self, shadow: Shadow, check: Callable[[str, str], None]) -> None:
         self.shadow = shadow
         self._check = check  # refuses scopes that the run cannot have
-        self._points: dict[Any, Point] = {}
+        self._points: dict[object, Point] = {}
         self._open: dict[tuple[int, int], list[tuple[Point, Entry, Meter] | None]] = {}
 
     def install(self, patches: Patches) -> None:

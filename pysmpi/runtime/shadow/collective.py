@@ -14,7 +14,7 @@ from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.shadow.entry import Entry
 from pysmpi.runtime.shadow.estimate import StoppingRule
 from pysmpi.runtime.shadow.teams import Links
-from pysmpi.runtime.stopwatch import Stopwatch
+from pysmpi.runtime.virtual_time.stopwatch import Stopwatch
 
 
 class Sampling(Protocol):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 from pysmpi.runtime.shadow.estimate import Estimate
 from pysmpi.runtime.shadow.outputs import Outputs
@@ -23,7 +22,7 @@ class Entry:
         self.done = False  # whether the next pass can be skipped
         self.left = 0  # passes to skip before one is measured again; negative: all
         self.outputs: Outputs | None = None
-        self.written: list[Any] | None = None  # places of arrays that a pass writes to
+        self.written: list[object] | None = None  # places of arrays that a pass writes to
         self.host = 0  # ns of this machine that the passes took
         self.random: Random | None = None
         # Of collective passes: simulated seconds of compute, communication and overhead in those

@@ -16,13 +16,13 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.runtime.imports import ImportSystem
+from pysmpi.runtime.loading.imports import ImportSystem
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange
 from pysmpi.runtime.shadow import source as sources
 
 # Makes the replacement of a function; `constructor` is true for an `__init__`.
-Replace = Callable[[Callable[..., Any], bool], Callable[..., Any]]
+Replace = Callable[[Callable[..., object], bool], Callable[..., object]]
 
 _OURS = ("mpi4py", "pysmpi", "builtins", "sys", "time", "importlib")
 
@@ -114,7 +114,7 @@ class Installer:
 
             imports.loaded[name] = loaded
 
-    def _decorator(self, place: str) -> Callable[[Any], object]:
+    def _decorator(self, place: str) -> Callable[[object], object]:
         replace = self._by_name[place].replace
 
         def decorate(function: Any) -> object:

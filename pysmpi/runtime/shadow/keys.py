@@ -18,7 +18,7 @@ _ELEMENTS = 8
 _CONSTANTS = (bool, int, str, bytes, type(None), type, slice)
 
 
-def key_function(by: str) -> Callable[[tuple[Any, ...], Mapping[str, Any]], Hashable]:
+def key_function(by: str) -> Callable[[tuple[object, ...], Mapping[str, object]], Hashable]:
     """The key of a call's arguments."""
     if by == "none":
         return lambda args, kwargs: None

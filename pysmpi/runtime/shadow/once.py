@@ -36,7 +36,7 @@ class SharedResult:
     def __init__(self, result: object, writable: bool) -> None:
         self.alone = False  # whether it could not be pickled, and is one object for all
         self._writable = writable
-        self._buffers: list[Any] = []
+        self._buffers: list[object] = []
         self._files: list[int] = []
         buffers: list[pickle.PickleBuffer] = []
         try:
@@ -65,7 +65,7 @@ class SharedResult:
             return self._result
         return pickle.loads(self._pickle, buffers=[self._own(kept) for kept in self._buffers])
 
-    def _own(self, kept: Any) -> Any:
+    def _own(self, kept: Any) -> object:
         if isinstance(kept, tuple):
             file, nbytes = kept
             return mmap.mmap(file, nbytes, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)

@@ -66,7 +66,7 @@ class ArrayWatch:
             if array.flags.writeable
         ]
 
-    def written(self) -> list[Any]:
+    def written(self) -> list[object]:
         """The places of those that changed since."""
         return [place for place, array, sum in self._before if _sum(array) != sum]
 

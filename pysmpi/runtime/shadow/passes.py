@@ -24,7 +24,7 @@ from pysmpi.runtime.shadow.estimate import StoppingRule
 from pysmpi.runtime.shadow.keys import key_function
 from pysmpi.runtime.shadow.outputs import ArrayWatch, Outputs
 from pysmpi.runtime.shadow.teams import Links, Team
-from pysmpi.runtime.stopwatch import Stopwatch
+from pysmpi.runtime.virtual_time.stopwatch import Stopwatch
 
 
 class CommunicationError(UsageError):

@@ -9,7 +9,7 @@ from typing import Any
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.figures import ShadowFigures
-from pysmpi.runtime.imports import ImportSystem
+from pysmpi.runtime.loading.imports import ImportSystem
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange
 from pysmpi.runtime.shadow import source as sources
@@ -19,8 +19,8 @@ from pysmpi.runtime.shadow.install import Installer, Replacement, like, put_back
 from pysmpi.runtime.shadow.once import READERS, Once, names_file
 from pysmpi.runtime.shadow.passes import Point, Shadow, running
 from pysmpi.runtime.shadow.targets import OnceTarget, Target, parse_once, parse_sample
-from pysmpi.runtime.stopwatch import Stopwatch
-from pysmpi.runtime.timing import ComputeTiming, NativeTiming
+from pysmpi.runtime.virtual_time.stopwatch import Stopwatch
+from pysmpi.runtime.virtual_time.timing import ComputeTiming, NativeTiming
 
 # A call of a replaced function by a rank.
 Call = Callable[[Rank, tuple[Any, ...], Mapping[str, Any]], Any]

@@ -1,0 +1,245 @@
+"""Activities share constraints; those that always have equal rates form a bundle.
+
+A `Constraint` is a resource with a capacity (bytes/s of a link, flop/s of a core). An `Activity` is
+an amount of work that uses some constraints, each with a weight. `kernel.sharing` gives them their
+rates.
+"""
+
+from heapq import heappush
+from typing import Final, Optional
+
+from pysmpi.kernel.events import INFINITY, Event, EventQueue
+
+# The goals of a bundle with one member.
+NO_GOALS: Final["list[tuple[float, int, Activity]]"] = []
+
+
+class Constraint:
+    """A shared resource. `capacity` is in units of work a second."""
+
+    def __init__(self, capacity: float, name: str = "") -> None:
+        self.capacity: float = capacity
+        self.name: str = name
+        # Those that use it, in the order in which they came; some of the list may have ended.
+        self.members: list[Activity] = []
+        self.count: int = 0  # of the members that have not ended
+        self.demand: float = 0.0  # sum of weight * bound over the members
+        self.contended: bool = False
+        self.exceeded: bool = False  # whether demand was above capacity since it was last idle
+        self.heat: int = 0  # how often this happened recently, up to HOT
+        self.cooling: bool = False  # whether it may have ceased to be contended
+        # The uses by bundles, once contended: a list through `BundleUse.after`, in the order in
+        # which the bundles came.
+        self.first: Optional[BundleUse] = None
+        self.last: Optional[BundleUse] = None
+        self.uses: int = 0
+        self.usage: float = 0.0  # sum of weight * rate over their members
+        self.dirty: bool = False
+        # Scratch of one solution.
+        self.stamp: int = 0
+        self.remaining: float = 0.0
+        self.load: float = 0.0
+        self.held: float = 0.0  # earlier rates of the solved bundles
+        self.open: int = 0
+        self.whole: bool = False  # whether all its bundles are being solved
+        self.level: float = 0.0  # rate * penalty of those that it limits
+        self.top: float = 0.0  # the largest rate * penalty of those that were solved
+        self.moved: bool = False
+
+
+class AbstractSystem:
+    """The part of `kernel.sharing.System` that activities and bundles use."""
+
+    def __init__(self, queue: EventQueue) -> None:
+        self.queue: EventQueue = queue
+
+    def remove(self, activity: "Activity") -> None:
+        """Remove an activity and release its resources."""
+        raise RuntimeError("a system must let activities end")
+
+    def expire(self, bundle: "Bundle") -> None:
+        """End the members of a bundle that have reached their goals by now."""
+        raise RuntimeError("a system must end the members of bundles")
+
+
+class ActivityKind:
+    """The activities of one kind use the very same lists of constraints and weights.
+
+    If all constraints are contended, their bundle is kept here: it stays when its last member
+    leaves, for the next message of the same pair of hosts.
+    """
+
+    def __init__(self) -> None:
+        self.bundle: Optional[Bundle] = None
+
+
+class Activity(Event):
+    """An amount of work that consumes constraints at a common rate.
+
+    `penalty` is the inverse of its priority (for a flow: its round-trip weight), `bound` its own
+    rate limit. `weights[i]` is the use of `constraints[i]` for one unit of rate. A subclass defines
+    `finish`, which is called at the end. Without a `kind`, activities with the very same lists are
+    of one kind, too; it takes longer to find this.
+    """
+
+    def __init__(
+        self,
+        work: float,
+        penalty: float,
+        bound: float,
+        constraints: "list[Constraint]",
+        weights: "list[float]",
+        kind: Optional[ActivityKind] = None,
+    ) -> None:
+        self.work: float = work
+        self.penalty: float = penalty
+        self.bound: float = bound
+        self.limit: float = bound  # the rate that it has without contention
+        self.constraints: list[Constraint] = constraints
+        self.weights: list[float] = weights
+        self.kind: Optional[ActivityKind] = kind
+        self.system: Optional[AbstractSystem] = None
+        self.gone: bool = False  # after it has been removed
+        self.begun: float = 0.0  # date (s) since when it is free
+        self.bundle: Optional[Bundle] = None
+        self.goal: float = 0.0  # the progress of its bundle at which it ends
+        self.turn: int = 0  # of joining it, over the whole simulation
+
+    def finish(self) -> None:
+        """Called at the end, when the activity has released its resources."""
+
+    def fire(self) -> None:
+        """End a free activity; if it has joined a bundle, it ends with the bundle."""
+        system = self.system
+        if system is not None and self.bundle is None:
+            if self.begun + self.work / self.limit > system.queue.now:
+                return  # a lower bound has put off its end
+            system.remove(self)
+            self.finish()
+
+
+class BundleUse:
+    """The use of a constraint by a bundle, for one unit of its rate."""
+
+    def __init__(self, bundle: "Bundle", constraint: Constraint, weight: float) -> None:
+        self.bundle: Bundle = bundle
+        self.constraint: Constraint = constraint
+        self.weight: float = weight
+        self.before: Optional[BundleUse] = None
+        self.after: Optional[BundleUse] = None
+
+    def begin(self) -> None:
+        """Add it to the uses of its constraint."""
+        constraint = self.constraint
+        last = constraint.last
+        self.before = last
+        if last is None:
+            constraint.first = self
+        else:
+            last.after = self
+        constraint.last = self
+        constraint.uses += 1
+
+    def end(self) -> None:
+        """Take it out of the uses of its constraint."""
+        constraint = self.constraint
+        before = self.before
+        after = self.after
+        if before is None:
+            constraint.first = after
+        else:
+            before.after = after
+        if after is None:
+            constraint.last = before
+        else:
+            after.before = before
+        self.before = self.after = None
+        constraint.uses -= 1
+
+
+class Bundle(Event):
+    """Activities with equal shares; as event, the end of the first of them."""
+
+    def __init__(
+        self,
+        system: AbstractSystem,
+        penalty: float,
+        limit: float,
+        constraints: "list[Constraint]",
+        weights: "list[float]",
+    ) -> None:
+        self.system: AbstractSystem = system
+        self.penalty: float = penalty
+        self.limit: float = limit
+        self.constraints: list[Constraint] = constraints
+        self.weights: list[float] = weights
+        self.uses: list[BundleUse] = [
+            BundleUse(self, constraint, weight) for constraint, weight in zip(constraints, weights)
+        ]
+        self.key: object = None
+        self.kept: bool = False  # without members, for the next activity of its kind
+        self.count: int = 0
+        # The member, if it has never had another since it was empty; else a heap of its members.
+        self.sole: Optional[Activity] = None
+        self.goals: list[tuple[float, int, Activity]] = NO_GOALS
+        self.rate: float = 0.0
+        self.bottleneck: Optional[Constraint] = None  # the shared limit of the rate, if any
+        self.progress: float = 0.0  # work of each member since the bundle began, at `updated`
+        self.updated: float = 0.0  # date (s)
+        self.queued: float = INFINITY  # date (s) of the event in the queue
+        self.stamp: int = 0
+        self.share: float = -1.0  # the rate being solved; negative while open
+
+    def advance(self, now: float) -> None:
+        """Bring the progress up to a date (s)."""
+        self.progress += self.rate * (now - self.updated)
+        self.updated = now
+
+    def moves(self) -> bool:
+        """Whether the share just solved is another rate; if not, it becomes the rate."""
+        difference = self.share - self.rate
+        if difference > 1e-12 * self.rate or difference < -1e-12 * self.rate:
+            return True
+        self.share = self.rate
+        return False
+
+    def line_up(self, activity: Activity) -> None:
+        """Note the goal of another member."""
+        if self.count == 0:
+            self.sole = activity
+            return
+        sole = self.sole
+        if sole is not None:
+            self.sole = None
+            self.goals = [(sole.goal, sole.turn, sole)]
+        heappush(self.goals, (activity.goal, activity.turn, activity))
+
+    def drop(self) -> None:
+        """Let go of the uses, which refer to the bundle, when it is no longer needed."""
+        self.kept = False
+        if self.count == 0:
+            self.uses = []
+
+    def end(self) -> float:
+        """The date (s) at which the first member ends at the present rate."""
+        if self.count == 0 or self.rate <= 0.0:
+            return INFINITY
+        sole = self.sole
+        left = (self.goals[0][0] if sole is None else sole.goal) - self.progress
+        return self.updated + (left / self.rate if left > 0.0 else 0.0)
+
+    def fire(self) -> None:
+        """End the members that have reached their goals."""
+        self.system.expire(self)
+
+
+def present(constraint: Constraint) -> "list[Activity]":
+    """The members of a constraint that have not ended, in the order in which they came."""
+    return [member for member in constraint.members if member.system is not None]
+
+
+def demand_of(weight: float, bound: float, constraint: Constraint) -> float:
+    """The largest use of a constraint by an activity; without a bound, more than its capacity."""
+    if bound == INFINITY:
+        return 2.0 * constraint.capacity
+    return weight * bound

@@ -1,0 +1,321 @@
+"""The solver: max-min fair rates of bundles, solved again only where they changed.
+
+A set of rates is max-min fair exactly if each rate has a reason: its bound, or its bottleneck, a
+saturated constraint on which no rate * penalty is larger. So the bundles of the changed constraints
+are solved among the others, which keep their rates; the others that lose their reason then take
+part, until all have one.
+
+The cost of a solution does not depend on the size of the saturated region. Let k be the number of
+bundles on changed constraints or with changed rates, each with up to m constraints, and d the
+number of bundles on such a constraint. A round costs O(k m d), and O(k m log k) for the levels
+after the first few. The number of rounds is at most `ROUNDS` plus the logarithm of the number of
+constraints through which a change spreads. Cross-traffic passes on 5 % of a change, so a change is
+below rounding after about ten constraints.
+"""
+
+from heapq import heapify, heappop, heapreplace
+from typing import Final, Optional
+
+from pysmpi.kernel.activities import Bundle, Constraint
+from pysmpi.kernel.events import INFINITY
+
+# Relative slack under which a constraint counts as saturated: well above rounding,
+# well below anything that a prediction could show.
+SLACK: Final = 1e-9
+# Relative difference under which two levels are the same: the rounding of a few sums.
+TIE: Final = 1e-11
+# Scans of a region for the next saturated constraint, after which a heap is quicker.
+SCANS: Final = 6
+# Different limits in one solution after which the bundles are sorted by their limits.
+PASSES: Final = 8
+# Rounds of one solution after which it reaches out farther each time; their number would else grow
+# with the length of a chain of bundles whose rates change.
+ROUNDS: Final = 8
+# Number of contended constraints with a single member, in one solution, above which they are left
+# out again.
+LONELY: Final = 32
+NO_REGION: Final[list[Constraint]] = []
+
+
+class Lowest:
+    """The constraint of a region that reaches its capacity first, while rates rise together.
+
+    The level at which a constraint reaches it never falls when bundles stop below it. So a few
+    scans of all constraints are followed by a heap, in which levels are updated only at the top.
+    """
+
+    def __init__(self) -> None:
+        self.region: list[Constraint] = NO_REGION
+        self.light: list[Constraint] = NO_REGION  # those in the heap
+        self.next: int = 0
+        self.scans: int = 0
+        self.heap: list[tuple[float, int]] = []
+
+    def begin(self, region: "list[Constraint]") -> None:
+        """Rates begin to rise in a region."""
+        self.region = region
+        self.scans = 0
+
+    def level(self) -> float:
+        """The lowest level at which a constraint is saturated; infinite if none is left."""
+        if self.scans < SCANS:
+            self.scans += 1
+            self.next = 0
+            level = INFINITY
+            for constraint in self.region:
+                if constraint.open > 0:
+                    ratio = constraint.remaining / constraint.load
+                    if ratio < level:
+                        level = ratio
+            if self.scans == SCANS:
+                self.light = light = [one for one in self.region if one.open > 0]
+                self.heap = [(light[i].remaining / light[i].load, i) for i in range(len(light))]
+                heapify(self.heap)
+        else:
+            level = self._first()
+        return level if level > 0.0 else 0.0
+
+    def take(self, level: float) -> Optional[Constraint]:
+        """One more constraint that is saturated at a level that `level` has returned, if any."""
+        limit = level * (1.0 + 1e-12)
+        if self.scans < SCANS:
+            while self.next < len(self.region):
+                constraint = self.region[self.next]
+                self.next += 1
+                if constraint.open > 0 and constraint.remaining <= limit * constraint.load:
+                    return constraint
+        elif self._first() <= limit:
+            return self.light[heappop(self.heap)[1]]
+        return None
+
+    def _first(self) -> float:
+        """Bring the top of the heap up to date, and return its level."""
+        while len(self.heap) > 0:
+            level, i = self.heap[0]
+            constraint = self.light[i]
+            if constraint.open == 0:
+                heappop(self.heap)
+                continue
+            ratio = constraint.remaining / constraint.load
+            if ratio <= level:
+                return level
+            heapreplace(self.heap, (ratio, i))
+        return INFINITY
+
+
+class Solver:
+    """Solves the rates of bundles, and remembers its latest solution."""
+
+    def __init__(self) -> None:
+        self.lonely: list[Constraint] = NO_REGION  # contended, with a single member; if many
+        self.lowest: Lowest = Lowest()
+        self.stamp: int = 0
+        self.open: int = 0  # bundles that have no share yet
+        self.partial: bool = False  # whether some constraints have other bundles, too
+        self.solved: int = 0  # bundles, over all solutions
+
+    def solve(self, fresh: "list[Bundle]", dirty: "list[Constraint]") -> "list[Bundle]":
+        """Solve the bundles that are fresh or on dirty constraints, which are dirty no more.
+
+        Return the bundles whose rate must become `share`. At first, only the bundles of changed
+        constraints are solved, with the capacity that the others leave. Then other bundles that
+        have lost the reason for their rates are added, until there are none: the rates are then the
+        fair ones.
+        """
+        self.stamp += 1
+        bundles: list[Bundle] = []
+        region: list[Constraint] = []
+        for bundle in fresh:
+            if bundle.count > 0:
+                self._enter(bundle, bundles)
+        for constraint in dirty:
+            use = constraint.first
+            while use is not None:
+                self._enter(use.bundle, bundles)
+                use = use.after
+            constraint.dirty = False
+        if len(bundles) == 0:
+            return bundles
+        known = 0
+        rounds = 0
+        while True:
+            for i in range(known, len(bundles)):
+                for part in bundles[i].uses:
+                    constraint = part.constraint
+                    if constraint.stamp != self.stamp:
+                        constraint.stamp = self.stamp
+                        region.append(constraint)
+            known = len(bundles)
+            self._fill(bundles, region)
+            changed = [bundle for bundle in bundles if bundle.moves()]
+            if self.partial:
+                self._challenge(changed, bundles, region)
+            if len(bundles) == known:
+                break
+            rounds += 1
+            if rounds > ROUNDS:
+                self._widen(bundles, known, 1 << min(rounds - ROUNDS, 30))
+        self._account(bundles, region)
+        self.solved += len(bundles)
+        return changed
+
+    def _enter(self, bundle: Bundle, bundles: "list[Bundle]") -> None:
+        if bundle.stamp != self.stamp:
+            bundle.stamp = self.stamp
+            bundles.append(bundle)
+
+    def _fill(self, bundles: "list[Bundle]", region: "list[Constraint]") -> None:
+        """Raise the common level of rate * penalty until each bundle meets its limit.
+
+        The other bundles keep their share of the region.
+        """
+        for constraint in region:
+            constraint.load = 0.0
+            constraint.held = 0.0
+            constraint.open = 0
+            constraint.level = INFINITY
+        lowest = INFINITY
+        for bundle in bundles:
+            bundle.share = -1.0
+            inverse = bundle.count / bundle.penalty
+            total = bundle.count * bundle.rate
+            level = bundle.limit * bundle.penalty
+            if level < lowest:
+                lowest = level
+            for use in bundle.uses:
+                constraint = use.constraint
+                constraint.load += use.weight * inverse
+                constraint.held += use.weight * total
+                constraint.open += 1
+        self.open = len(bundles)
+        self.partial = False
+        for constraint in region:
+            constraint.whole = constraint.open == constraint.uses
+            constraint.remaining = constraint.capacity
+            if not constraint.whole:
+                self.partial = True
+                constraint.remaining -= constraint.usage - constraint.held
+        light = self.lowest
+        light.begin(region)
+        bounded: list[tuple[float, int]] = []
+        upto = 0
+        passes = 0
+        while self.open > 0:
+            level = light.level()
+            if lowest == INFINITY and level == INFINITY:
+                break
+            if lowest <= level:
+                while lowest <= level and passes < PASSES:
+                    passes += 1
+                    lowest = self._fix_limited(bundles, lowest)
+                if lowest > level:
+                    continue
+                if len(bounded) == 0:
+                    bounded = [
+                        (bundles[i].limit * bundles[i].penalty, i) for i in range(len(bundles))
+                    ]
+                    bounded.sort()
+                while upto < len(bounded) and bounded[upto][0] <= level:
+                    bundle = bundles[bounded[upto][1]]
+                    if bundle.share < 0.0:
+                        self._fix(bundle, bundle.limit, bounded[upto][0], None)
+                    upto += 1
+                lowest = bounded[upto][0] if upto < len(bounded) else INFINITY
+            else:
+                full = light.take(level)
+                while full is not None:
+                    full.level = level
+                    other = full.first
+                    while other is not None:
+                        bundle = other.bundle
+                        if bundle.stamp == self.stamp and bundle.share < 0.0:
+                            self._fix(bundle, level / bundle.penalty, level, full)
+                        other = other.after
+                    full = light.take(level)
+
+    def _fix_limited(self, bundles: "list[Bundle]", level: float) -> float:
+        """Fix the bundles that meet their limits at a level; the lowest level of the others."""
+        lowest = INFINITY
+        for bundle in bundles:
+            if bundle.share < 0.0:
+                bound = bundle.limit * bundle.penalty
+                if bound == level:
+                    self._fix(bundle, bundle.limit, bound, None)
+                elif bound < lowest:
+                    lowest = bound
+        return lowest
+
+    def _fix(
+        self, bundle: Bundle, share: float, level: float, bottleneck: Optional[Constraint]
+    ) -> None:
+        self.open -= 1
+        bundle.share = share
+        bundle.bottleneck = bottleneck
+        total = share * bundle.count
+        inverse = bundle.count / bundle.penalty
+        for use in bundle.uses:
+            constraint = use.constraint
+            constraint.remaining -= use.weight * total
+            constraint.load -= use.weight * inverse
+            constraint.open -= 1
+            constraint.top = level
+
+    def _challenge(
+        self, changed: "list[Bundle]", bundles: "list[Bundle]", region: "list[Constraint]"
+    ) -> None:
+        """Add the bundles that cannot keep their rates beside those just solved.
+
+        If no rate changed, and no bundle is limited, all keep the reasons of their rates.
+        """
+        for bundle in changed:
+            for part in bundle.uses:
+                part.constraint.moved = True
+        for constraint in region:
+            if not constraint.whole and (constraint.moved or constraint.level < INFINITY):
+                slack = constraint.remaining > constraint.capacity * TIE
+                use = constraint.first
+                while use is not None:
+                    bundle = use.bundle
+                    use = use.after
+                    if bundle.stamp == self.stamp:
+                        continue
+                    level = bundle.rate * bundle.penalty
+                    if constraint.level < level * (1.0 - TIE) or (
+                        bundle.bottleneck is constraint
+                        and (slack or constraint.top > level * (1.0 + TIE))
+                    ):
+                        self._enter(bundle, bundles)
+            constraint.moved = False
+
+    def _widen(self, bundles: "list[Bundle]", known: int, steps: int) -> None:
+        """Add the bundles that saturated constraints connect with the latest ones."""
+        while steps > 0 and known < len(bundles):
+            end = len(bundles)
+            for i in range(known, end):
+                for part in bundles[i].uses:
+                    constraint = part.constraint
+                    if constraint.usage >= constraint.capacity * (1.0 - SLACK):
+                        use = constraint.first
+                        while use is not None:
+                            self._enter(use.bundle, bundles)
+                            use = use.after
+            known = end
+            steps -= 1
+
+    def _account(self, bundles: "list[Bundle]", region: "list[Constraint]") -> None:
+        """Bring `usage` up to date with the shares."""
+        lonely = 0
+        for constraint in region:
+            if constraint.count == 1:
+                lonely += 1
+            if constraint.whole:
+                constraint.usage = 0.0
+            else:
+                constraint.usage -= constraint.held
+        for bundle in bundles:
+            total = bundle.share * bundle.count
+            for use in bundle.uses:
+                use.constraint.usage += use.weight * total
+        self.lonely = NO_REGION
+        if lonely >= LONELY:
+            self.lonely = [constraint for constraint in region if constraint.count == 1]

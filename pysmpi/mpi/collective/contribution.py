@@ -1,0 +1,120 @@
+"""The contribution of one rank to a collective call.
+
+A `Contribution` holds the `Call` from which algorithms build the rank's schedule, and the rank's
+data. Time and data are separate: the kernel executes the schedule. At its end, every rank on which
+this one depends has entered the call, so the contribution copies its data directly from the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pysmpi.collectives.call import Call
+from pysmpi.kernel.requests import Context, KernelRequest
+from pysmpi.mpi.base.constants import ERR_INTERN, ERR_PROC_FAILED, ERR_REVOKED, SUCCESS
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.groups.communicator import CollectiveState, Communicator
+
+
+class Contribution:
+    """One rank's contribution to a collective call, and its results.
+
+    `collect` fills the receive buffer after the end of the schedule. `release` saves data that
+    others still have to read, because the program may then change its buffer. `values` are the
+    contributions of the ranks that have entered; for an intercommunicator, those of the other side.
+    """
+
+    __slots__ = ("shared", "call", "collected", "context", "communicator", "error", "label", "me",
+                 "number", "other", "request", "values")  # fmt: skip
+
+    # Whether the contributions of the others are read after the end of the call, until `forget`.
+    keeps = False
+
+    shared: CollectiveState
+    other: CollectiveState
+    values: dict[int, Any]
+    number: int
+
+    def __init__(self, communicator: Communicator, me: int, call: Call) -> None:
+        self.communicator = communicator
+        self.me = me
+        self.call = call
+        # Calls of different labels never match: blocking calls match only blocking ones (MPI 4.1,
+        # 6.12).
+        self.label = call.op
+        self.context: Context | None = None
+        self.request: KernelRequest | None = None  # of a non-blocking call
+        self.collected = False
+        self.error: int = SUCCESS
+
+    def begin(self, number: int) -> None:
+        """Enter the call of this number."""
+        self.number = number
+        shared = self.shared = self.communicator.enter(number, self.label, self.me, self)
+        other = self.other = shared.remote or shared
+        self.values = other.values
+
+    def finish(self) -> int:
+        """The schedule has ended: copy the data, and leave. Returns the error class."""
+        if not self.collected:
+            self.collected = True
+            self.collect()
+        other = self.other
+        if other.left + (other is self.shared) < self.communicator.remote.size:
+            self.release()  # a rank may still have to read this rank's data
+        self.communicator.exit(self.number, self.shared)
+        if not self.keeps:
+            del self.shared, self.other, self.values
+        return self.error
+
+    def forget(self) -> None:
+        """Release the shared state, which refers to the contribution: both are freed at once."""
+        del self.shared, self.other, self.values
+
+    def interrupted(self, rank: Rank) -> int:
+        """The schedule has ended as it should, or because of a revocation or a failure."""
+        if rank.pid in self.communicator.revoked:
+            return ERR_REVOKED
+        lost = self.communicator.p2p.lost or self.communicator.remote.p2p.lost
+        return self.finish() if lost is None else ERR_PROC_FAILED
+
+    def deliver(self) -> None:
+        """Take the data before the own schedule has ended, because its source is leaving."""
+        if not self.collected:
+            self.collected = True
+            self.collect()
+
+    def collect(self) -> None:
+        """Copy the data of this rank from the others."""
+
+    def release(self) -> None:
+        """Save data that others still have to read."""
+
+    def complete(self) -> bool:
+        """Whether all ranks have entered."""
+        communicator = self.communicator
+        return (
+            len(self.values) == communicator.remote.size
+            and len(self.shared.values) == communicator.size
+        )
+
+    def source(self, rank: int) -> Any:
+        """The contribution of a sending rank; None, and an error, if it has not entered."""
+        found = self.values.get(rank)
+        if found is None:
+            self.error = ERR_INTERN
+        return found
+
+
+class WithoutData(Contribution):
+    """A collective call without data, such as a barrier."""
+
+    __slots__ = ()
+
+    def begin(self, number: int) -> None:
+        """No contribution."""
+        self.number = number
+
+    def finish(self) -> int:
+        """No result."""
+        return SUCCESS

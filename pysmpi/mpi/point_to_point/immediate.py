@@ -1,0 +1,155 @@
+"""The short way of non-blocking sends and receives of memory, from start to completion.
+
+It is for handles without an integer in C code, operations that are not persistent, and calls
+without a status. The functions for completion return False, without an effect, in all other cases.
+
+This module is compiled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import KernelRequest, Receive, Send
+from pysmpi.mpi.base.constants import ERR_IN_STATUS, SUCCESS
+from pysmpi.mpi.base.exceptions import fail
+from pysmpi.mpi.base.handles import Handle, _cells
+from pysmpi.mpi.base.running import calling_rank
+from pysmpi.mpi.buffers.contiguous import MessageRegion
+from pysmpi.mpi.point_to_point.envelopes import (
+    communicator_of,
+    new_receive,
+    new_send,
+    receive_message,
+    send_message,
+    withdrawn,
+)
+from pysmpi.mpi.point_to_point.operations import NoOperation, ReceiveOperation, SendOperation
+
+if TYPE_CHECKING:
+    from pysmpi.mpi.point_to_point.operations import RequestOperation
+
+H = TypeVar("H", bound=Handle)
+
+_new: Final[Any] = object.__new__
+# Constants of the compiled module, which are read without a look into a dictionary.
+_SEND: Final[Any] = SendOperation
+_RECEIVE: Final[Any] = ReceiveOperation
+_written: Final[Any] = _cells
+
+
+def send_later(
+    comm: object, spec: object, dest: object, tag: object, mode: int, kind: type[H]
+) -> H:
+    """Start a send of memory; return a handle of class `kind`."""
+    rank = calling_rank()
+    message = send_message(spec, dest)
+    communicator = communicator_of(comm, rank)
+    send = new_send(comm, rank, communicator, message, message.nbytes, dest, tag, mode)
+    operation: RequestOperation
+    if send is None:
+        operation = NoOperation(rank, comm, False)
+    else:
+        send.immediate = True
+        operation = _SEND(rank, comm, None)
+        operation.request = send
+        process: Process = rank.process
+        process.start(send)
+    return _handle(kind, operation, message)
+
+
+def receive_later(
+    comm: object, spec: object, source: object, tag: object, kind: type[H]
+) -> H:
+    """Start a receive into memory; return a handle of class `kind`."""
+    rank = calling_rank()
+    message = receive_message(spec, source)
+    communicator = communicator_of(comm, rank)
+    receive = new_receive(comm, rank, communicator, message, message.nbytes, source, tag)
+    operation: RequestOperation
+    if receive is None:
+        operation = NoOperation(rank, comm, True)
+    else:
+        operation = _RECEIVE(rank, comm, None)
+        operation.request = receive
+        process: Process = rank.process
+        process.start(receive)
+    return _handle(kind, operation, message)
+
+
+def _handle(kind: type[H], operation: RequestOperation, message: MessageRegion) -> H:
+    made = _new(kind)
+    made._impl = operation
+    made.ob_buf = message
+    return made  # type: ignore[no-any-return]
+
+
+def wait_for(handle: Any) -> bool:
+    """Wait for one operation."""
+    operation = handle._impl
+    if not _is_plain(operation) or _written or handle._table.given:
+        return False
+    process: Process = calling_rank().process
+    process.wait([operation.request])
+    if _ended_well(operation):
+        handle._impl = None
+    else:
+        handle._end(operation, None)
+    return True
+
+
+def wait_for_all(handles: object, family: type[Handle]) -> bool:
+    """Wait for the operations of a list of handles of a family."""
+    if handles.__class__ is not list and handles.__class__ is not tuple:
+        return False
+    if _written or family._table.given:
+        return False
+    items: list[Any] = list(handles)
+    waits: list[KernelRequest] = []
+    for handle in items:
+        if not isinstance(handle, family):
+            return False
+        operation = handle._impl
+        if operation is not None:
+            if not _is_plain(operation):
+                return False
+            waits.append(operation.request)
+    if len(waits) == 0:
+        return True
+    process: Process = calling_rank().process
+    process.wait(waits)
+    errors: list[int] = []
+    subject = None
+    for i in range(len(items)):
+        handle = items[i]
+        operation = handle._impl
+        if operation is None:
+            continue
+        handle._impl = None
+        if not _ended_well(operation):
+            error: int = operation.fill(None)
+            if error != SUCCESS:
+                if len(errors) == 0:
+                    errors = [SUCCESS] * len(items)
+                errors[i] = error
+                subject = operation.subject
+    if len(errors) > 0:
+        fail(ERR_IN_STATUS, f"requests ended with the error classes {errors}", subject)
+    return True
+
+
+def _is_plain(operation: object) -> bool:
+    """Whether it is an active send or receive that is not persistent."""
+    kind = operation.__class__
+    if kind is not _RECEIVE and kind is not _SEND:
+        return False
+    return operation.request is not None  # type: ignore[attr-defined]
+
+
+def _ended_well(operation: RequestOperation) -> bool:
+    """Whether a plain operation was complete and without error; else `fill` tells its error."""
+    request = operation.request
+    if isinstance(request, Receive):
+        return request.message is not None and not request.truncated
+    return isinstance(request, Send) and not withdrawn(request)

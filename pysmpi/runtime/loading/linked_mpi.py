@@ -1,0 +1,279 @@
+"""Compiled code that calls an MPI library itself; it cannot be simulated.
+
+Such code (h5py built with MPI, petsc4py, a user's own extension) would start a real MPI with a
+single process. It is detected before it is loaded, from the libraries that its file needs, directly
+or through other libraries. Only ELF files are read (Linux and most Unix). Packages that look for
+the loaded MPI library at run time, and then call it from compiled functions, are known by name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import mmap
+import os
+import re
+import struct
+import sys
+from collections.abc import Callable
+from functools import cache
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from pysmpi.errors import UsageError
+from pysmpi.frames import current_site
+from pysmpi.runtime.loading.imports import ImportSystem
+from pysmpi.runtime.lookalike import like
+from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.process.rank_environment import here
+
+# libmpi.so.40, libmpi_cxx.so, libmpi_mpifh.so.40, libmpich.so.12, libmpifort.so.12, libmpi_gnu.so
+_MPI = re.compile(r"lib(mpi|mpi_\w+|mpich\w*|mpifort\w*|mpicxx\w*|pmpi\w*|mpi_abi)\.(so|dylib)\b")
+_NEEDED, _STRTAB, _SYMTAB, _STRSZ, _RPATH, _RUNPATH = 1, 5, 6, 10, 15, 29
+_LOAD, _DYNAMIC = 1, 2
+_DEEPEST = 8  # libraries in a chain
+# Packages that call the MPI library which mpi4py has loaded, and what to use instead.
+_CALLERS = {
+    "numba_mpi": "call mpi4py outside of compiled functions",
+}
+_USUAL = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib")
+
+
+class ImportsMPI(UsageError, ImportError):
+    """A program imports compiled code that calls an MPI library."""
+
+
+class LoadsMPI(UsageError, OSError):
+    """A program loads a library that calls an MPI library, or is one."""
+
+
+class _File(NamedTuple):
+    """The header of a shared library."""
+
+    needed: tuple[str, ...]
+    paths: tuple[str, ...]  # the directories that it searches first
+    lacks_mpi: bool  # whether it calls functions of MPI that it does not define
+    defines_mpi: bool  # whether it defines some, as serial stubs of MPI do
+
+
+@cache
+def _read(path: str, symbols: bool) -> _File | None:
+    """Read a file, optionally with its symbols; None if it is not a suitable shared library."""
+    try:
+        with open(path, "rb") as stream, mmap.mmap(
+            stream.fileno(), 0, access=mmap.ACCESS_READ
+        ) as data:
+            return _parse(data, symbols)
+    except (OSError, ValueError, struct.error, IndexError):
+        return None
+
+
+def _parse(data: Any, symbols: bool) -> _File | None:
+    if data[:5] != b"\x7fELF\x02":
+        return None
+    order = "<" if data[5] == 1 else ">"
+    (offset,) = struct.unpack_from(order + "Q", data, 32)
+    size, count = struct.unpack_from(order + "HH", data, 54)
+    segments = [
+        struct.unpack_from(order + "IIQQQQQQ", data, offset + i * size) for i in range(count)
+    ]
+
+    def place(address: int) -> int:
+        for kind, _, start, virtual, _, length, _, _ in segments:
+            if kind == _LOAD and virtual <= address < virtual + length:
+                return int(start + address - virtual)
+        raise ValueError(address)
+
+    needed: list[int] = []
+    paths: list[int] = []
+    tables: dict[int, int] = {}
+    for kind, _, start, _, _, length, _, _ in segments:
+        if kind != _DYNAMIC:
+            continue
+        for tag, value in struct.iter_unpack(order + "QQ", data[start : start + length]):
+            if tag == 0:
+                break
+            if tag == _NEEDED:
+                needed.append(value)
+            elif tag in (_RPATH, _RUNPATH):
+                paths.append(value)
+            else:
+                tables[tag] = value
+    if _STRTAB not in tables:
+        return None
+    begin = place(tables[_STRTAB])
+    end = begin + tables.get(_STRSZ, 0)
+
+    def text(index: int) -> str:
+        return os.fsdecode(data[begin + index : data.find(b"\0", begin + index)])
+
+    lacks = defines = False
+    if symbols and _SYMTAB in tables and data.find(b"\0MPI_", begin, end) >= 0:
+        # The table of symbols ends at the beginning of their names.
+        first = place(tables[_SYMTAB])
+        for name, _, _, section, _, _ in struct.iter_unpack(
+            order + "IBBHQQ", data[first : first + (begin - first) // 24 * 24]
+        ):
+            if data[begin + name : begin + name + 4] == b"MPI_":
+                lacks = lacks or section == 0
+                defines = defines or section != 0
+    found = [part for index in paths for part in text(index).split(":") if part]
+    return _File(tuple(map(text, needed)), tuple(found), lacks, defines)
+
+
+def _located(name: str, paths: tuple[str, ...], origin: str) -> str | None:
+    """The file of a library that one in the directory `origin` needs."""
+    multiarch = getattr(sys.implementation, "_multiarch", "")
+    places = [path.replace("$ORIGIN", origin).replace("${ORIGIN}", origin) for path in paths]
+    places += os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    places += [os.path.join(sys.prefix, "lib"), f"/lib/{multiarch}", f"/usr/lib/{multiarch}"]
+    for place in (*places, *_USUAL):
+        path = os.path.join(place, name)
+        if place and os.path.isfile(path):
+            return os.path.realpath(path)
+    return None
+
+
+def chain_to_mpi(path: str) -> tuple[str, ...] | None:
+    """The libraries through which a compiled file needs MPI, MPI's own last; None if it does not.
+
+    The chain is empty for a file that calls functions of MPI without naming a library.
+    """
+    return _chain(os.path.realpath(path))
+
+
+@cache
+def _chain(path: str) -> tuple[str, ...] | None:
+    first = _read(path, True)
+    if first is None:
+        return None
+    seen = {path}
+    pending: list[tuple[_File, str, tuple[str, ...], tuple[str, ...]]]
+    pending = [(first, os.path.dirname(path), (), first.paths)]
+    defined = False
+    while pending:
+        file, origin, chain, inherited = pending.pop(0)
+        for name in file.needed:
+            if _MPI.match(os.path.basename(name)):
+                return (*chain, name)
+            found = _located(name, inherited, origin)
+            if found is None or found in seen or len(chain) == _DEEPEST:
+                continue
+            seen.add(found)
+            further = _read(found, first.lacks_mpi)
+            if further is not None:
+                defined = defined or further.defines_mpi
+                paths = (*further.paths, *inherited)
+                pending.append((further, os.path.dirname(found), (*chain, name), paths))
+    return () if first.lacks_mpi and not defined else None
+
+
+def refuse(path: str, what: str, kind: type[UsageError]) -> None:
+    """Raise an error of a kind if a rank is about to load a file that needs an MPI library."""
+    if here() is None:
+        return
+    if _MPI.match(os.path.basename(path)):
+        chain: tuple[str, ...] | None = (os.path.basename(path),)
+    else:
+        chain = chain_to_mpi(path)
+    if chain is None:
+        return
+    site = current_site()
+    where = f" at {site}" if site is not None else ""
+    if not chain:
+        why = "it calls functions of MPI"
+    elif chain[0] == os.path.basename(path):
+        why = "it is an MPI library"
+    else:
+        why = f"it is linked with {' -> '.join(chain)}"
+    raise kind(
+        f"{what}{where}, cannot be simulated: {why}, and a real MPI knows nothing of simulated "
+        f"ranks; use a build without MPI, or leave it out under pysmpi ({path})"
+    )
+
+
+def refuse_caller(name: str) -> None:
+    """Raise an error if a rank is about to import a package that calls mpi4py's MPI library."""
+    if name not in _CALLERS or here() is None:
+        return
+    site = current_site()
+    where = f" at {site}" if site is not None else ""
+    raise ImportsMPI(
+        f"package {name}, imported{where}, cannot be simulated: its compiled functions call the "
+        f"MPI library of mpi4py, and a real MPI knows nothing of simulated ranks; "
+        f"{_CALLERS[name]}, or leave it out under pysmpi"
+    )
+
+
+def install(
+    patches: Patches, imports: ImportSystem
+) -> dict[str, Callable[[Patches, ModuleType], object]]:
+    """Refuse compiled code that calls MPI in ranks until the patches are undone.
+
+    Returns the functions to call with loaded modules.
+    """
+    imports.announce.append(refuse_caller)
+    machinery: Any = importlib.import_module("_imp")
+    real = machinery.create_dynamic
+
+    def create_dynamic(spec: Any, file: Any = None, /) -> object:
+        if spec.origin is not None:
+            refuse(spec.origin, f"module {spec.name}, imported", ImportsMPI)
+        return real(spec) if file is None else real(spec, file)
+
+    patches.set(machinery, "create_dynamic", like(real, create_dynamic))
+    return {
+        "ctypes": _patch_ctypes,
+        "cffi.api": _patch_cffi,
+        "mpi4py._mpiabi": _patch_mpiabi,
+    }
+
+
+_searches: list[None] = []  # of mpi4py for the library of its compiled module; it calls none
+
+
+def _patch_mpiabi(patches: Patches, module: ModuleType) -> None:
+    real = module._dlopen_libmpi
+
+    def _dlopen_libmpi(libmpi: object = None) -> object:
+        _searches.append(None)
+        try:
+            return real(libmpi)
+        finally:
+            _searches.pop()
+
+    patches.set(module, "_dlopen_libmpi", like(real, _dlopen_libmpi))
+
+
+def _patch_ctypes(patches: Patches, module: ModuleType) -> None:
+    real = module._dlopen
+
+    def dlopen(name: object, mode: int = 0) -> object:
+        if not _searches:
+            _look(name, mode, module.RTLD_GLOBAL, "ctypes")
+        return real(name, mode)
+
+    patches.set(module, "_dlopen", like(real, dlopen))
+
+
+def _patch_cffi(patches: Patches, module: ModuleType) -> None:
+    real = module._load_backend_lib
+
+    def _load_backend_lib(backend: object, name: Any, flags: Any) -> object:
+        _look(name, flags or 0, getattr(os, "RTLD_GLOBAL", 0), "cffi")
+        return real(backend, name, flags)
+
+    patches.set(module, "_load_backend_lib", like(real, _load_backend_lib))
+
+
+def _look(name: object, mode: int, everybody: int, how: str) -> None:
+    """Look at a library that a program loads by its name."""
+    if here() is None or not isinstance(name, (str, bytes, os.PathLike)):
+        return
+    path = os.fsdecode(name)
+    if _MPI.match(os.path.basename(path)):
+        # A library with global symbols helps other libraries; their callers are detected then.
+        if everybody and mode & everybody:
+            return
+    elif os.sep not in path:
+        path = _located(path, (), "") or path
+    refuse(path, f"library {os.path.basename(path)}, loaded by {how}", LoadsMPI)

@@ -1,0 +1,95 @@
+"""The state of one rank, besides its MPI state.
+
+Everything except its place in the world is made at its first use. A rank that never reads its
+environment or draws a random number pays nothing for them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pysmpi.mpi.base import ranks
+from pysmpi.runtime.process.exchange import State
+
+AtExit = tuple[Callable[..., object], tuple[object, ...], dict[str, object]]
+
+
+class RankEnvironment:
+    """The private environment of one rank; `Rank.program` holds them.
+
+    `rank` of `size` is the place in the world; `local_rank` of `local_size` that among the ranks
+    of the same host. `number` distinguishes all ranks of a run, spawned ones included.
+    """
+
+    __slots__ = (
+        "number",
+        "rank",
+        "size",
+        "local_rank",
+        "local_size",
+        "host",
+        "seed",
+        "arguments",
+        "path_entry",
+        "state",
+        "environ",
+        "variables",
+        "random",
+        "numpy_random",
+        "generators",
+        "at_exit",
+        "finalizes",
+        "logging",
+        "main_thread",
+        "threaded",
+        "importing",
+    )
+
+    def __init__(
+        self,
+        rank: int = 0,
+        size: int = 1,
+        *,
+        number: int | None = None,
+        local_rank: int | None = None,
+        local_size: int | None = None,
+        host: str = "localhost",
+        seed: int = 0,
+        arguments: list[str] | None = None,
+        path_entry: str | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self.number = rank if number is None else number
+        self.rank = rank
+        self.size = size
+        self.local_rank = rank if local_rank is None else local_rank
+        self.local_size = size if local_size is None else local_size
+        self.host = host
+        self.seed = seed
+        self.arguments = arguments  # sys.argv to begin with; None is the interpreter's own
+        self.path_entry = path_entry  # the first entry of its sys.path
+        self.variables = variables  # environment variables that only this rank has
+        self.state = State(self)  # exchanged when it continues
+        self.environ: dict[Any, Any] | None = None
+        self.random: object = None
+        self.numpy_random: object = None
+        self.generators = 0  # unseeded numpy generators made so far
+        self.at_exit: list[AtExit] | None = None
+        self.finalizes = False  # whether its exit functions call its finalizers (weakref)
+        self.logging: dict[Any, dict[str, Any]] | None = None
+        self.main_thread: threading.Thread | None = None
+        self.threaded = False  # whether it has started threads
+        self.importing = 0  # shared modules that it is in the middle of importing
+
+    @property
+    def distinct_seed(self) -> int:
+        """A seed for this rank's random numbers, from the seed of the run and its number."""
+        # An odd multiplier keeps the seeds of different ranks of one run different.
+        return (self.seed * 0x9E3779B1 + self.number * 0x85EBCA6B + 0x5851F42D) % 2**32
+
+
+def here() -> RankEnvironment | None:
+    """The environment of the rank that is running; None outside a run."""
+    return ranks.current().program  # type: ignore[no-any-return]

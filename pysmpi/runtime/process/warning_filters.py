@@ -1,0 +1,153 @@
+"""Warnings: the filters, output functions and shown warnings of each rank.
+
+Module `warnings` has the filters in its globals, and C code reads them there: they are exchanged at
+switches. A list that a rank is about to change in place is copied for the rank first.
+
+Python records shown warnings in the registry of a module. After any change of a filter, it clears
+all registries, by a version number that C code increments. With many ranks this would show every
+warning repeatedly. A change of filters therefore clears the registries of the rank's own modules
+only. A shared module has a registry for each rank with warnings in it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from pysmpi.runtime.lookalike import like
+from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.process.exchange import Exchange
+
+_NAMES = ("onceregistry", "showwarning", "formatwarning", "_showwarnmsg", "_showwarnmsg_impl",
+          "_defaultaction")
+_REGISTRY = "__warningregistry__"
+
+
+class _Filters:
+    """The filters of all ranks."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        space = vars(warnings)
+        self.number = exchange.watch(space, "filters")
+        for name in _NAMES:
+            if name in space:
+                exchange.watch(space, name)
+        self.registries: dict[str, int] = {}  # of shared modules, by number
+        # Of ranks that are importing a shared module: their filters, and the common ones before;
+        # several if a shared module imports a private one that imports another
+        self._importing: dict[int, list[tuple[object, list[object]]]] = {}
+
+    def own(self) -> None:
+        """The rank that is running is about to change its list: let it have one."""
+        exchange = self.exchange
+        state = exchange.shown
+        if state is exchange.outside or id(state) in self._importing:
+            return
+        space: dict[str, Any] = vars(warnings)
+        if space["filters"] is exchange.base[self.number]:
+            space["filters"] = list(space["filters"])
+            space["onceregistry"] = dict(space["onceregistry"])
+
+    def forget(self) -> None:
+        """Forget the shown warnings of the running rank."""
+        exchange = self.exchange
+        modules: list[Any] = list(exchange.shown.modules.values())
+        modules += [exchange.table.get(name) for name in self.registries]
+        for module in modules:
+            if isinstance(module, ModuleType):
+                registry = vars(module).get(_REGISTRY)
+                if registry:
+                    registry.clear()
+
+    def shown(self) -> None:
+        """A warning is shown: registries in shared modules become those of a rank."""
+        exchange = self.exchange
+        if exchange.shown is exchange.outside:
+            return
+        for name, module in list(exchange.shared.items()):
+            if name in self.registries or not isinstance(module, ModuleType):
+                continue
+            space = vars(module)
+            registry = space.get(_REGISTRY)
+            if registry is not None:
+                number = exchange.watch(space, _REGISTRY, lambda owner, common: {})
+                exchange.give(exchange.shown, number, registry)
+                self.registries[name] = number
+
+    # While a shared module is imported, which happens once, the filters that it adds are for all.
+
+    def begin_shared(self) -> None:
+        exchange = self.exchange
+        space: dict[str, Any] = vars(warnings)
+        own = space["filters"]
+        begun = self._importing.setdefault(id(exchange.shown), [])
+        begun.append((own, list(own)))
+        if own is not exchange.base[self.number]:
+            space["filters"] = list(own)
+
+    def end_shared(self) -> None:
+        exchange = self.exchange
+        space: dict[str, Any] = vars(warnings)
+        begun = self._importing[id(exchange.shown)]
+        own, before = begun.pop()
+        if not begun:
+            del self._importing[id(exchange.shown)]
+        old = exchange.base[self.number]
+        changed = space["filters"]
+        known = list(map(id, before))
+        new = [entry for entry in changed if id(entry) not in known]
+        if changed is not old and new:
+            old[0:0] = [entry for entry in new if entry not in old]
+        space["filters"] = own
+        if new:
+            for mine in self._lists_of_ranks(own):
+                mine[0:0] = [entry for entry in new if entry not in mine]
+
+    def _lists_of_ranks(self, own: Any) -> list[list[Any]]:
+        base = self.exchange.base[self.number]
+        found = [own] if own is not base else []
+        for state in self.exchange.live:
+            mine = state.values.get(self.number)
+            if mine is not None and mine is not own and mine is not base:
+                found.append(mine)
+        return found
+
+
+def install(patches: Patches, exchange: Exchange, imports: Any) -> None:
+    """Give every rank its own state of warnings until the patches are undone."""
+    filters = _Filters(exchange)
+    module: Any = warnings
+    for name in ("_add_filter", "resetwarnings"):
+        real = vars(module).get(name)
+        if real is not None:
+            patches.set(module, name, like(real, _announcing(real, filters)))
+    forgets = vars(module).get("_filters_mutated")
+    if forgets is not None:
+
+        def mutated() -> None:
+            if exchange.shown is exchange.outside:
+                forgets()
+            else:
+                filters.forget()
+
+        patches.set(module, "_filters_mutated", like(forgets, mutated))
+    shows = module._showwarnmsg
+
+    def _showwarnmsg(msg: object) -> None:
+        filters.shown()
+        shows(msg)
+
+    patches.set(module, "_showwarnmsg", like(shows, _showwarnmsg))
+    imports.begin_shared.append(filters.begin_shared)
+    imports.end_shared.append(filters.end_shared)
+
+
+def _announcing(real: Any, filters: _Filters) -> Callable[..., object]:
+    def change(*args: Any, **kwargs: Any) -> object:
+        filters.own()
+        return real(*args, **kwargs)
+
+    return change

@@ -1,0 +1,1 @@
+"""Reports of a run: its result, its problems, the waits of its ranks."""

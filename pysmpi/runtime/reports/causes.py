@@ -1,0 +1,518 @@
+"""Causes of deadlocks: near misses in the mailboxes, unequal collectives, cycles.
+
+The causes follow MPI's rules: a receive matches a message with its source, its tag and its
+communicator; a collective call needs every rank of its communicator, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from pysmpi import text
+from pysmpi.frames import shorten
+from pysmpi.kernel.matching import ANY
+from pysmpi.kernel.requests import Receive, Send
+from pysmpi.mpi.groups.agreement import tag_of
+from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.mpi.rma.accesses import LATE
+from pysmpi.mpi.rma.locks import LockClaim
+from pysmpi.runtime.reports.waiting import (
+    Collective,
+    Piece,
+    Wait,
+    WaitFinder,
+    accepts,
+    decode,
+    describe_communicator,
+    posted_receives,
+    unmatched_sends,
+)
+
+_REASONS = 4  # lines at most
+
+
+class Causes:
+    """The reasons of a deadlock, from the waits of ranks and the ranks that have finished."""
+
+    def __init__(self, finder: WaitFinder, waits: Sequence[Wait], finished: set[int]) -> None:
+        self.finder = finder
+        self.waits = list(waits)
+        self.finished = finished
+        self.of: dict[int, Wait] = {}  # waits of the main thread of a rank
+        self.every: dict[int, list[Wait]] = {}
+        for wait in waits:
+            self.of.setdefault(wait.pid, wait)
+            self.every.setdefault(wait.pid, []).append(wait)
+        self._missing: dict[tuple[int, int, str], frozenset[int]] = {}
+
+    # Lines of explanation.
+
+    def reasons(self, chosen: Iterable[Wait]) -> list[str]:
+        """The reasons of some of the waits, the most informative first."""
+        found: dict[str, int] = {}
+        for wait in chosen:
+            for weight, line in self._explain(wait):
+                found.setdefault(line, weight)
+        ordered = sorted(found, key=lambda line: found[line])
+        # If there is a definite error, lines that only repeat the wait are noise.
+        if ordered and found[ordered[0]] < 5:
+            ordered = [line for line in ordered if found[line] < 8]
+        return ordered[:_REASONS]
+
+    def _explain(self, wait: Wait) -> list[tuple[int, str]]:
+        if wait.collective is not None:
+            return self._explain_collective(wait, wait.collective)
+        if wait.own:
+            who = text.ranks([wait.pid])
+            return [(9, f"{who} waits in {wait.call} for another of its own threads")]
+        lines = []
+        for piece in wait.pieces[:3]:
+            request = piece.request
+            if isinstance(request, Receive):
+                lines += self._explain_receive(wait, piece, request)
+            elif isinstance(request, Send):
+                lines += self._explain_send(wait, piece, request)
+            elif request is not None and isinstance(request.payload, LockClaim):
+                lines += self._explain_lock(wait, piece, request.payload)
+        return lines
+
+    def _explain_lock(self, wait: Wait, piece: Piece, claim: LockClaim) -> list[tuple[int, str]]:
+        """The ranks that keep a rank from the lock of a window."""
+        group = claim.locks.group
+        what = "a lock" if claim.target < 0 else f"the lock of rank {group[claim.target]}"
+        lines = []
+        for pid in sorted(piece.pids):
+            peer = self.of.get(pid)
+            if peer is None:
+                lines.append((2, f"rank {pid} has finished and still holds {what}"))
+            else:
+                lines.append((3, (
+                    f"rank {wait.pid} waits for {what} behind rank {pid}, "
+                    f"which is in {peer.call}{_place(peer)}"
+                )))  # fmt: skip
+        return lines
+
+    def _explain_receive(
+        self, wait: Wait, piece: Piece, receive: Receive
+    ) -> list[tuple[int, str]]:
+        me = wait.pid
+        lines: list[tuple[int, str]] = []
+        sources = self.finder.sources(receive.context)
+        for send in unmatched_sends(receive.context):
+            if receive.source not in (ANY, send.source):
+                if send.destination == receive.destination and receive.tag in (ANY, send.tag):
+                    sender = sources[send.source]
+                    lines.append((3, (
+                        f"rank {sender} has sent a message to rank {me} with this tag "
+                        f"({send.tag}){self._sent(send)}, but rank {me} receives from "
+                        f"{self._source(receive, sources)}: sources differ"
+                    )))  # fmt: skip
+                continue
+            sender = sources[send.source]
+            if send.destination == receive.destination and not accepts(receive, send):
+                lines.append((1, (
+                    f"rank {sender}'s unmatched message to rank {me} is "
+                    f"{self._message(send, sender)}: tags differ "
+                    f"({send.tag} sent, {receive.tag} expected)"
+                )))  # fmt: skip
+            elif send.destination != receive.destination and receive.tag in (ANY, send.tag):
+                target = send.context.members[send.destination].pid
+                if receive.source != ANY:
+                    lines.append((4, (
+                        f"rank {sender}'s unmatched message with this tag goes to rank {target}, "
+                        f"not to rank {me}: {self._message(send, sender)}"
+                    )))  # fmt: skip
+        lines += self._elsewhere(wait, receive, sources)
+        lines += self._about_peer(wait, piece, "send")
+        return lines
+
+    def _elsewhere(
+        self, wait: Wait, receive: Receive, sources: list[int]
+    ) -> list[tuple[int, str]]:
+        """Messages that would fit, in other communicators."""
+        me = wait.pid
+        here = self.finder.communicator_of(receive.context)
+        lines = []
+        for communicator in self.finder.communicators:
+            context = communicator.p2p
+            if context.number == receive.context.number or me not in communicator.group:
+                continue
+            senders = communicator.remote.group
+            for send in unmatched_sends(context):
+                sender = senders[send.source]
+                if context.members[send.destination].pid != me:
+                    continue
+                if receive.tag not in (ANY, send.tag):
+                    continue
+                if receive.source != ANY and sources[receive.source] != sender:
+                    continue
+                sent = describe_communicator(wait.rank, communicator)
+                expected = "another" if here is None else describe_communicator(wait.rank, here)
+                lines.append((2, (
+                    f"rank {sender}'s unmatched message to rank {me} with this tag"
+                    f"{self._sent(send)} is in {sent}, "
+                    f"the receive in {expected}: communicators differ"
+                )))  # fmt: skip
+        return lines
+
+    def _explain_send(self, wait: Wait, piece: Piece, send: Send) -> list[tuple[int, str]]:
+        me = wait.pid
+        target = send.context.members[send.destination].pid
+        lines: list[tuple[int, str]] = []
+        if target == me:
+            return [(1, (
+                f"rank {me} sends to itself and has posted no receive that fits: the call waits "
+                "for one that comes after it"
+            ))]  # fmt: skip
+        sources = self.finder.sources(send.context)
+        for receive in posted_receives(send.context, send.destination):
+            if receive.source in (ANY, send.source):
+                lines.append((1, (
+                    f"rank {target} waits for rank {me} with tag {receive.tag}, rank {me} sends "
+                    f"with tag {send.tag}: tags differ"
+                )))  # fmt: skip
+            elif receive.tag in (ANY, send.tag):
+                lines.append((3, (
+                    f"rank {target} waits for this tag ({send.tag}) from "
+                    f"{self._source(receive, sources)}, not from rank {me}: sources differ"
+                )))  # fmt: skip
+        peer = self.of.get(target)
+        if peer is not None and not lines:
+            sends = [p for p in peer.pieces if isinstance(p.request, Send) and me in p.pids]
+            if sends:
+                low, high = sorted((me, target))
+                size = text.count(send.nbytes, "byte")
+                lines.append((2, (
+                    f"ranks {low} and {high} send to each other first and receive later: "
+                    f"MPI does not promise to buffer ({size} each way)"
+                )))  # fmt: skip
+        lines += self._about_peer(wait, piece, "receive")
+        return lines
+
+    def _about_peer(self, wait: Wait, piece: Piece, verb: str) -> list[tuple[int, str]]:
+        """The state of the rank at the other end, if there is one such rank."""
+        me = wait.pid
+        if piece.any:
+            dead = [pid for pid in piece.pids if pid in self.finished]
+            if len(dead) >= len(piece.pids - {me}) > 0:
+                return [(5, "every other rank has finished: no rank is left to send")]
+            return [(9, f"no rank has a message left to send to rank {me}")]
+        lines = []
+        for pid in sorted(piece.pids):
+            if pid == me:
+                lines.append((1, f"rank {me} waits for a message from itself"))
+            elif pid in self.finished:
+                lines.append((5, (
+                    f"rank {pid} has finished: it will not {verb} any more, and "
+                    f"rank {me} still expects it"
+                )))  # fmt: skip
+            else:
+                peer = self.of.get(pid)
+                if peer is not None:
+                    lines.append((8, (
+                        f"rank {pid} would have to {verb}, but is in {peer.call}{_place(peer)}"
+                    )))  # fmt: skip
+        return lines
+
+    def _explain_collective(
+        self, wait: Wait, collective: Collective
+    ) -> list[tuple[int, str]]:
+        communicator = collective.communicator
+        name = describe_communicator(wait.rank, communicator)
+        lines: list[tuple[int, str]] = []
+        call = _collective_name(wait)
+        here = f"{call} of {name}"
+        same = self._same(collective)
+        roots: dict[object, list[int]] = {}
+        for pid in same:
+            root = self.of[pid].arguments.get("root")
+            if root is not None:
+                roots.setdefault(root, []).append(pid)
+        if len(roots) > 1:
+            said = ", ".join(
+                f"root={root} in {text.ranks(pids)}" for root, pids in sorted(roots.items())
+            )
+            lines.append((1, f"roots differ in {call}: {said}"))
+        others: dict[str, list[int]] = {}
+        for pid in communicator.group:
+            peer = self.of.get(pid)
+            if peer is None or peer.collective is None or pid in same:
+                continue
+            if (
+                peer.collective.communicator is communicator
+                and peer.collective.number == collective.number
+            ):
+                others.setdefault(_collective_name(peer), []).append(pid)
+        for other, pids in sorted(others.items()):
+            if pids[0] < same[0] and other != call:
+                continue  # said from the other side
+            lines.append((1, (
+                f"{text.ranks(same)} {_is(same)} in {call}, {text.ranks(pids)} in {other}, "
+                f"as call number {_ordinal(communicator, wait)} of {name}: every rank must make "
+                "the same collective calls in the same order"
+            )))  # fmt: skip
+        missing = self.missing(collective)
+        gone = sorted(pid for pid in missing if pid in self.finished)
+        if gone:
+            lines.append((2, (
+                f"{text.ranks(gone)} {_has(gone)} finished without entering {here}"
+            )))  # fmt: skip
+        away = sorted(missing - self.finished - {p for ps in others.values() for p in ps})
+        if away:
+            lines.append((6, (
+                f"{text.ranks(away)} {_has(away)} not entered {here}"
+                + (f": {_is(away)} in {_calls(self.of, away)}" if self.of.get(away[0]) else "")
+            )))  # fmt: skip
+        lines += self._other_communicator(wait, collective, away)
+        if not lines:
+            stray = self._stray(wait, collective)
+            lines += stray
+        return lines
+
+    def _other_communicator(
+        self, wait: Wait, collective: Collective, away: Sequence[int]
+    ) -> list[tuple[int, str]]:
+        """Ranks that make the same call on another communicator."""
+        communicator = collective.communicator
+        lines = []
+        for pid in away:
+            peer = self.of.get(pid)
+            if peer is None or peer.collective is None or pid < wait.pid:
+                continue
+            other = peer.collective.communicator
+            if other not in (communicator, communicator.remote) and wait.pid in other.group:
+                lines.append((1, (
+                    f"rank {wait.pid} is in {_collective_name(wait)} of "
+                    f"{describe_communicator(wait.rank, communicator)}{_place(wait)}, rank {pid} "
+                    f"in {_collective_name(peer)} of {describe_communicator(peer.rank, other)}"
+                    f"{_place(peer)}: communicators differ"
+                )))  # fmt: skip
+        return lines
+
+    def _stray(self, wait: Wait, collective: Collective) -> list[tuple[int, str]]:
+        """Messages of another collective call that arrived instead of this one."""
+        communicator = collective.communicator
+        lines = []
+        for send in unmatched_sends(communicator.coll):
+            number, operation = decode(send.tag)
+            target = communicator.coll.members[send.destination].pid
+            if target == wait.pid and operation != collective.operation and (
+                number == decode(tag_of(collective.number, operation))[0]
+            ):
+                sender = communicator.group[send.source]
+                peer = self.of.get(sender)
+                there = "" if peer is None else _place(peer)
+                lines.append((1, (
+                    f"rank {sender} called {_public(operation)}{there} where rank {wait.pid} "
+                    f"called {_collective_name(wait)}{_place(wait)}: every rank must make "
+                    "the same collective calls in the same order"
+                )))  # fmt: skip
+        return lines
+
+    # The graph of waiting ranks.
+
+    def missing(self, collective: Collective) -> frozenset[int]:
+        """The ranks that a collective call waits for, by pid."""
+        key = (collective.communicator.coll.number, collective.number, collective.operation)
+        known = self._missing.get(key)
+        if known is None:
+            communicator = collective.communicator
+            same = set(self._same(collective))
+            found = set()
+            for side in {
+                id(communicator): communicator,
+                id(communicator.remote): communicator.remote,
+            }.values():
+                for rank, pid in enumerate(side.group):
+                    if pid in same:
+                        continue
+                    begun = side.calls.get(rank, 0)
+                    behind = begun <= collective.number
+                    peer = self.of.get(pid)
+                    other = (
+                        peer is not None
+                        and peer.collective is not None
+                        and peer.collective.communicator in (communicator, communicator.remote)
+                        and peer.collective.number == collective.number
+                    )
+                    if behind or other:
+                        found.add(pid)
+            known = self._missing[key] = frozenset(found)
+        return known
+
+    def _same(self, collective: Collective) -> list[int]:
+        """The ranks that wait in this very call."""
+        return [
+            pid
+            for pid, wait in self.of.items()
+            if wait.collective is not None
+            and wait.collective.communicator
+            in (collective.communicator, collective.communicator.remote)
+            and wait.collective.number == collective.number
+            and wait.collective.operation == collective.operation
+        ]
+
+    def awaited(self, pid: int) -> frozenset[int]:
+        """The ranks that could end the waits of a rank."""
+        found: frozenset[int] = frozenset()
+        for wait in self.every[pid]:
+            if wait.collective is not None:
+                found |= self.missing(wait.collective) or wait.collective.peers
+            for piece in wait.pieces:
+                found |= piece.pids - {pid} if piece.any else piece.pids
+        return found
+
+    def cycle(self) -> list[tuple[int, str]]:
+        """A short cycle of ranks that wait for each other, with their calls; or an empty list."""
+        best = self._some_circle()
+        for start in best[:16]:
+            shorter = self._circle(start, len(best))
+            if shorter:
+                best = shorter
+        if best:
+            first = best.index(min(best))
+            best = best[first:] + best[:first]
+        return [(pid, self.of[pid].call) for pid in best]
+
+    def _some_circle(self) -> list[int]:
+        """A circle, found by following the waits in depth."""
+        seen: set[int] = set()
+        for start in self.of:
+            if start in seen:
+                continue
+            path = [start]
+            position = {start: 0}
+            seen.add(start)
+            while path:
+                awaited = self.awaited(path[-1])
+                back = awaited & position.keys()
+                if back:
+                    return path[max(position[pid] for pid in back) :]
+                following = next((pid for pid in awaited if pid in self.of and pid not in seen), -1)
+                if following < 0:
+                    del position[path.pop()]
+                else:
+                    position[following] = len(path)
+                    path.append(following)
+                    seen.add(following)
+        return []
+
+    def _circle(self, start: int, limit: int) -> list[int]:
+        """The shortest circle through a rank, if it is shorter than `limit`."""
+        before: dict[int, int] = {}
+        queue = deque([(start, 1)])
+        seen = {start}
+        while queue:
+            pid, depth = queue.popleft()
+            awaited = self.awaited(pid)
+            if start in awaited:
+                way = [pid]
+                while way[-1] != start:
+                    way.append(before[way[-1]])
+                return way[::-1] if len(way) < limit else []
+            if depth + 1 >= limit:
+                continue
+            for following in sorted(awaited - seen):
+                if following in self.of:
+                    seen.add(following)
+                    before[following] = pid
+                    queue.append((following, depth + 1))
+        return []
+
+    def outlook(self) -> str:
+        """The behaviour of a real MPI library."""
+        sends = [
+            piece.request.nbytes
+            for wait in self.waits
+            for piece in wait.pieces
+            if isinstance(piece.request, Send)
+        ]
+        standard = [
+            piece
+            for wait in self.waits
+            for piece in wait.pieces
+            if isinstance(piece.request, Send) and piece.request.mode == 0
+        ]
+        if standard and len(standard) == len(sends):
+            most = text.count(min(sends), "byte")
+            return f"hangs, unless it buffers messages of {most} (most do so up to some kB)."
+        late = LATE.peek(self.finder.universe)
+        if late:
+            return (
+                f"hangs, unless it depends on what {text.ranks(sorted(late))} read under a lock "
+                "(Get, Fetch_and_op, ...) before Flush or Unlock: MPI leaves the time open."
+            )
+        return "hangs for ever."
+
+    # Words.
+
+    def _message(self, send: Send, sender: int) -> str:
+        """A message of the program, with the line at which its sender still waits for it."""
+        call, place = "", ""
+        for wait in self.every.get(sender, ()):
+            for piece in wait.pieces:
+                if piece.request is send:
+                    call, place = piece.name, _place(wait)
+        made = self.finder.started_by(send)
+        if made is not None:
+            call = made.name
+            if made.site is not None:
+                place = f" at {shorten(made.site.file)}:{made.site.line}"
+        said = f"dest={send.destination}, tag={send.tag}, {text.count(send.nbytes, 'byte')}"
+        return f"{call}({said}){place}" if call else f"one with {said}"
+
+    def _sent(self, send: Send) -> str:
+        """The call that sent a message, if it is known."""
+        made = self.finder.started_by(send)
+        if made is None or made.site is None:
+            return ""
+        return f" by {made.name} at {shorten(made.site.file)}:{made.site.line}"
+
+    def _source(self, receive: Receive, sources: list[int]) -> str:
+        if receive.source == ANY:
+            return "any rank"
+        return f"rank {sources[receive.source]}"
+
+
+def _collective_name(wait: Wait) -> str:
+    """The collective call that a rank is in; in `Wait`, the one that it has started."""
+    named = [piece.name for piece in wait.pieces if piece.name]
+    return named[0] if named else wait.call
+
+
+_NONBLOCKING = frozenset(
+    "ibarrier ibcast igather igatherv iscatter iscatterv iallgather iallgatherv ialltoall "
+    "ialltoallv ialltoallw ireduce iallreduce ireduce_scatter ireduce_scatter_block iscan "
+    "iexscan".split()
+)
+
+
+def _public(operation: str) -> str:
+    """The name of the call of mpi4py for an operation, if there is one only: `Iscan`."""
+    return f"I{operation[1:]}" if operation in _NONBLOCKING else operation
+
+
+def _ordinal(communicator: Communicator, wait: Wait) -> int:
+    if wait.pid in communicator.group:
+        return communicator.calls.get(communicator.rank_of(wait.pid), 1)
+    return 1
+
+
+def _place(wait: Wait) -> str:
+    if wait.site is None:
+        return ""
+    return f" at {shorten(wait.site.file)}:{wait.site.line}"
+
+
+def _calls(of: dict[int, Wait], pids: Iterable[int]) -> str:
+    names = sorted({of[pid].call for pid in pids if pid in of})
+    return " and ".join(names[:3])
+
+
+def _is(pids: Sequence[int]) -> str:
+    return "is" if len(pids) == 1 else "are"
+
+
+def _has(pids: Sequence[int]) -> str:
+    return "has" if len(pids) == 1 else "have"

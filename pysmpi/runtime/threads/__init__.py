@@ -1,0 +1,1 @@
+"""Threads of ranks: fibers, their locks and their local data."""

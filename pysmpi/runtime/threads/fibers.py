@@ -1,0 +1,483 @@
+"""Threads of ranks: fibers for module `threading` and the modules that use it.
+
+Inside a rank, starting a thread starts a fiber of the rank, and locks wait in virtual time. The
+same holds for conditions, events, queues, timers, barriers and
+`concurrent.futures.ThreadPoolExecutor`, which Python builds from them. The modules are not
+replaced: the functions that they import from `_thread` are exchanged, and check the caller. Outside
+of ranks threads are real.
+
+Switches between threads happen when they wait, sleep or communicate. A loop that waits for a plain
+variable to change therefore never ends; one that tests an event, a future or a queue ends.
+"""
+
+from __future__ import annotations
+
+import _thread
+import itertools
+import mmap
+import sys
+import threading
+import traceback
+import weakref
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import _bootstrap
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+from greenlet import GreenletExit
+
+from pysmpi.mpi.base import ranks
+from pysmpi.runtime.lookalike import like
+from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.process import forks
+from pysmpi.runtime.process.rank_environment import RankEnvironment, here
+from pysmpi.runtime.simulator import simulates
+from pysmpi.runtime.threads import thread_locals
+from pysmpi.runtime.threads.locks import (
+    RankLock,
+    RankRLock,
+    ThreadLock,
+    begin_turns,
+    give_way,
+    running,
+)
+
+StartThread = Callable[[Any, Callable[[], Any]], Any]
+
+_SPACE = 1 << 30  # bytes of addresses for the numbers of threads
+
+
+@cache
+def _zeros() -> Any:
+    """Zeros at the addresses that are numbers of threads; None where there are none.
+
+    Pages that are only read take no memory.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    return np.frombuffer(mmap.mmap(-1, _SPACE, flags, mmap.PROT_READ), np.uint8)
+
+
+def _numbers() -> Iterator[int]:
+    """Numbers for threads, the same in each run: addresses, like the numbers of real threads.
+
+    Libraries pass them to C functions such as `pthread_setname_np`, which read the memory there.
+    They find zeros, and report that the thread does not exist.
+    """
+    zeros = _zeros()
+    if zeros is not None:
+        first = int(zeros.ctypes.data)
+        yield from range(first, first + _SPACE - (1 << 16), 16)
+    # Beyond the addresses that Python uses for real threads.
+    yield from itertools.count(1 << 62)
+
+
+_idents = _numbers()
+
+
+def _identify(fiber: Any) -> int:
+    """The number of a fiber as a thread."""
+    number: int | None = getattr(fiber, "thread_number", None)
+    if number is None:
+        number = fiber.thread_number = next(_idents)
+    return number
+
+
+class _MainThread(threading.Thread):
+    """The main thread of a rank's program."""
+
+    def __init__(self) -> None:
+        super().__init__(name="MainThread", daemon=False)
+        self._started.set()  # type: ignore[attr-defined]
+
+    def is_alive(self) -> bool:
+        return True
+
+    def join(self, timeout: float | None = None) -> None:
+        if threading.current_thread() is self:
+            raise RuntimeError("cannot join current thread")
+        raise RuntimeError("cannot join the main thread of a rank")
+
+
+class _Handle:
+    """The handle of a thread from Python 3.13 on (`_thread._ThreadHandle`)."""
+
+    def __init__(self) -> None:
+        self.ident: int | None = None
+        self._running = RankLock()
+        self._begun = False
+
+    def begin(self) -> None:
+        self._begun = True
+        self._running.acquire()
+
+    def is_done(self) -> bool:
+        if self._begun and not self._running.locked():
+            return True
+        give_way()  # a program may be polling `is_alive`
+        return False
+
+    def join(self, timeout: float | None = None) -> None:
+        if not self._begun:
+            raise RuntimeError("thread not started")
+        if self._running.acquire(True, -1 if timeout is None or timeout < 0 else timeout):
+            self._running.release()
+
+    def _set_done(self) -> None:
+        if self._running.locked():
+            self._running.release()
+
+
+class Threads:
+    """The threads of all ranks; `start_fiber(rank, body)` starts a fiber of a rank."""
+
+    def __init__(self, start_fiber: StartThread) -> None:
+        self.start_fiber = start_fiber
+        self.members: weakref.WeakKeyDictionary[threading.Thread, Any]
+        self.members = weakref.WeakKeyDictionary()  # thread -> environment of its rank
+        self.executors: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self.sentinels: weakref.WeakSet[RankLock] = weakref.WeakSet()
+
+    # Functions of `_thread`
+
+    def start_new_thread(self, real: Callable[..., int]) -> Callable[..., int]:
+        def start_new_thread(function: Callable[..., Any], args: Any, kwargs: Any = None, /) -> int:
+            rank = ranks.current()
+            if rank.program is None:
+                return real(function, args, kwargs or {})
+            return self._start(rank, lambda: function(*args, **(kwargs or {})), None)
+
+        return like(real, start_new_thread)
+
+    def start_joinable_thread(self, real: Callable[..., Any]) -> Callable[..., object]:
+        def start_joinable_thread(
+            function: Callable[[], Any], handle: Any = None, daemon: bool = True
+        ) -> object:
+            rank = ranks.current()
+            if rank.program is None:
+                return real(function, handle=handle, daemon=daemon)
+            if handle is None:
+                handle = _Handle()
+            handle.begin()
+            handle.ident = self._start(rank, function, handle)
+            return handle
+
+        return like(real, start_joinable_thread)
+
+    def _start(self, rank: ranks.Rank, body: Callable[[], Any], handle: _Handle | None) -> int:
+        environment = rank.program
+        environment.threaded = True
+
+        def live() -> None:
+            try:
+                body()
+            except SystemExit:
+                pass
+            except (GreenletExit, KeyboardInterrupt):
+                raise
+            except BaseException:
+                print(f"Exception ignored in thread started by: {body!r}", file=sys.stderr)
+                traceback.print_exc()
+            finally:
+                if not simulates():
+                    forks.leave(environment)
+                if handle is not None:
+                    handle._set_done()
+                sentinel = getattr(running(), "sentinel", None)
+                if sentinel is not None and sentinel.locked():
+                    sentinel.release()
+
+        fiber = self.start_fiber(rank, live)
+        fiber.is_thread = True
+        return _identify(fiber)
+
+    def set_sentinel(self, real: Callable[[], Any]) -> Callable[[], object]:
+        def set_sentinel() -> object:
+            if here() is None:
+                return real()
+            # `threading` holds this lock while the thread lives, until 3.12.
+            lock = ThreadLock()
+            fiber: Any = running()
+            fiber.sentinel = lock
+            self.sentinels.add(lock)
+            return lock
+
+        return like(real, set_sentinel)
+
+    @staticmethod
+    def get_ident(real: Callable[[], int]) -> Callable[[], int]:
+        def get_ident() -> int:
+            if here() is None:
+                return real()
+            return _identify(running())
+
+        return like(real, get_ident)
+
+    # Functions of `threading`
+
+    def main_of(self, environment: RankEnvironment) -> threading.Thread:
+        """The main thread of a rank."""
+        thread = environment.main_thread
+        if thread is None:
+            thread = environment.main_thread = _MainThread()
+            fiber = getattr(ranks.current(), "fiber", None)
+            if fiber is not None:
+                vars(thread)["_ident"] = _identify(fiber)
+        return thread
+
+    def unknown_thread(self, real: Callable[[], Any]) -> Callable[[], object]:
+        """Called by `current_thread` for a thread that `threading` has not started."""
+
+        def unknown_thread() -> object:
+            environment = here()
+            if environment is None or getattr(running(), "is_thread", False):
+                return real()
+            thread = self.main_of(environment)
+            thread._set_ident()  # type: ignore[attr-defined]
+            threading._active[thread.ident] = thread  # type: ignore[attr-defined]
+            return thread
+
+        return unknown_thread
+
+    def bootstrap(self, real: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def _bootstrap(thread: Any) -> None:
+            environment = here()
+            if environment is not None:
+                self.members[thread] = environment
+                thread._invoke_excepthook = _passing_exits(thread._invoke_excepthook)
+            real(thread)
+
+        return _bootstrap
+
+    def main_thread(self, real: Callable[[], object]) -> Callable[[], object]:
+        def main_thread() -> object:
+            environment = here()
+            return real() if environment is None else self.main_of(environment)
+
+        return like(real, main_thread)
+
+    def enumerate(self, real: Callable[[], list[Any]]) -> Callable[[], list[Any]]:
+        def enumerate() -> list[Any]:
+            environment = here()
+            if environment is None:
+                return [thread for thread in real() if thread not in self.members]
+            mine = [thread for thread in real() if self.members.get(thread) is environment]
+            return [self.main_of(environment), *mine]
+
+        return like(real, enumerate)
+
+    # The end of a rank
+
+    def finish(self, environment: RankEnvironment) -> None:
+        """Wait for the threads of the rank that is running, except for daemons.
+
+        As Python does at the end of a process; executors are shut down first.
+        """
+        for executor, owner in list(self.executors.items()):
+            if owner is environment:
+                executor.shutdown(wait=True)
+        for thread, owner in list(self.members.items()):
+            if owner is environment and not thread.daemon and thread.is_alive():
+                thread.join()
+        main = environment.main_thread
+        if main is not None:
+            threading._active.pop(main.ident, None)  # type: ignore[attr-defined]
+
+    def close(self) -> None:
+        """Forget the threads that are left at the end of a run."""
+        active: dict[int, Any] = threading._active  # type: ignore[attr-defined]
+        for ident, thread in list(active.items()):
+            if thread in self.members or isinstance(thread, _MainThread):
+                del active[ident]
+        locks = getattr(threading, "_shutdown_locks", None)
+        if locks is not None:
+            locks.difference_update(self.sentinels)
+
+
+
+def _passing_exits(hook: Callable[[Any], Any]) -> Callable[[Any], object]:
+    """Shows the exception that ends a thread, except at the end of its rank."""
+
+    def invoke_excepthook(thread: Any) -> None:
+        if isinstance(sys.exc_info()[1], (GreenletExit, KeyboardInterrupt)):
+            raise
+        hook(thread)
+
+    return invoke_excepthook
+
+
+def _chooser(real: Callable[..., object], own: Callable[[], object]) -> Callable[..., object]:
+    """Makes the rank's own kind of object inside a rank."""
+
+    def make(*args: object, **kwargs: object) -> object:
+        return real(*args, **kwargs) if here() is None else own()
+
+    return like(real, make)
+
+
+def install(patches: Patches, start_fiber: StartThread) -> Threads:
+    """Let ranks have threads until the patches are undone."""
+    global _idents
+    _idents = _numbers()
+    threads = Threads(start_fiber)
+    patches.call_back(threads.close)
+    begin_turns()
+    # The import system distinguishes real threads: ranks may be switched during an import.
+    patches.set(_bootstrap, "_thread", SimpleNamespace(**vars(_thread)))
+    low: dict[str, Callable[..., Any]] = {
+        "allocate_lock": _chooser(_thread.allocate_lock, RankLock),
+        "RLock": _chooser(_thread.RLock, RankRLock),
+        "start_new_thread": threads.start_new_thread(_thread.start_new_thread),
+        "get_ident": threads.get_ident(_thread.get_ident),
+    }
+    if hasattr(_thread, "_set_sentinel"):
+        low["_set_sentinel"] = threads.set_sentinel(_thread._set_sentinel)
+    if hasattr(_thread, "start_joinable_thread"):
+        real = _thread.start_joinable_thread
+        low["start_joinable_thread"] = threads.start_joinable_thread(real)
+        low["_ThreadHandle"] = _chooser(vars(_thread)["_ThreadHandle"], _Handle)
+    low["allocate"] = low["allocate_lock"]
+    low["start_new"] = low["start_new_thread"]
+    for name, function in low.items():
+        if hasattr(_thread, name):
+            patches.set(_thread, name, function)
+    high: dict[str, Any] = {
+        "Lock": low["allocate_lock"],
+        "_allocate_lock": low["allocate_lock"],
+        "_CRLock": low["RLock"],
+        "_start_new_thread": low["start_new_thread"],
+        "_set_sentinel": low.get("_set_sentinel"),
+        "_start_joinable_thread": low.get("start_joinable_thread"),
+        "_ThreadHandle": low.get("_ThreadHandle"),
+        "get_ident": low["get_ident"],
+        "local": thread_locals.local,
+        "_DummyThread": threads.unknown_thread(threading._DummyThread),
+        "main_thread": threads.main_thread(threading.main_thread),
+        "enumerate": threads.enumerate(threading.enumerate),
+    }
+    for name, value in high.items():
+        if value is not None and hasattr(threading, name):
+            patches.set(threading, name, value)
+    count = like(threading.active_count, lambda: len(threading.enumerate()))
+    patches.set(threading, "active_count", count)
+    kind: Any = threading.Thread
+    patches.set(kind, "_bootstrap", threads.bootstrap(kind._bootstrap))
+    patches.set(threading.Event, "is_set", _polling(threading.Event.is_set, False))
+    _replace_locks(patches)
+    return threads
+
+
+def _replace_locks(patches: Patches) -> None:
+    """Replace the locks that modules and their classes have already made by locks of ranks.
+
+    Threads of ranks are one thread of the operating system: if one waited for a real lock that
+    another holds, neither could continue to release it.
+    """
+    kind = type(_thread.allocate_lock())
+    new: dict[int, tuple[Any, RankLock]] = {}
+
+    def replacement(lock: Any) -> RankLock:
+        return new.setdefault(id(lock), (lock, RankLock()))[1]
+
+    for name, module in list(sys.modules.items()):
+        if type(module) is not ModuleType or name.partition(".")[0] == "pysmpi":
+            continue
+        space = vars(module)
+        for key, value in list(space.items()):
+            if type(value) is kind:
+                if not value.locked():
+                    patches.entry(space, key, replacement(value))
+            elif type(value) is type and value.__module__ == name:
+                for attribute, inner in list(vars(value).items()):
+                    if type(inner) is kind and not inner.locked():
+                        patches.set(value, attribute, replacement(inner))
+
+
+def _polling(real: Callable[..., Any], idle: bool) -> Callable[..., Any]:
+    """A test that lets a little time pass if it returns `idle`."""
+
+    def test(self: Any) -> Any:
+        answer = real(self)
+        if answer is idle:
+            give_way()
+        return answer
+
+    return like(real, test)
+
+
+def patch_queue(patches: Patches, module: ModuleType) -> None:
+    """Let the queues of module `queue` wait in virtual time."""
+    patches.set(module, "SimpleQueue", _chooser(module.SimpleQueue, module._PySimpleQueue))
+    kind = module.Queue
+    patches.set(kind, "empty", _polling(kind.empty, True))
+    real_get = kind.get
+
+    def get(self: Any, block: bool = True, timeout: float | None = None) -> Any:
+        if not block and not self._qsize():
+            give_way()
+        return real_get(self, block, timeout)
+
+    patches.set(kind, "get", like(real_get, get))
+
+
+def patch_futures(patches: Patches, module: ModuleType) -> None:
+    """Let a program that polls a future (`concurrent.futures`) get on.
+
+    And let the workers of pools not complain that they are ended with their rank.
+    """
+    patches.set(module, "LOGGER", _Complaints(module.LOGGER))
+    kind = module.Future
+    patches.set(kind, "done", _polling(kind.done, False))
+    real_wait = module.wait
+
+    def wait(fs: Any, timeout: Any = None, return_when: Any = module.ALL_COMPLETED) -> Any:
+        if here() is not None:
+            give_way()  # a program may wait again for a finished thread
+        return real_wait(fs, timeout, return_when)
+
+    new = like(real_wait, wait)
+    patches.set(module, "wait", new)
+    holder = sys.modules.get("concurrent.futures")
+    if holder is not None and hasattr(holder, "wait"):
+        patches.set(holder, "wait", new)
+
+
+class _Complaints:
+    """A logger that does not report the end of a rank."""
+
+    def __init__(self, logger: Any) -> None:
+        self._logger = logger
+
+    def critical(self, *args: object, **kwargs: object) -> None:
+        if not isinstance(sys.exc_info()[1], GreenletExit):
+            self._logger.critical(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._logger, name)
+
+
+def patch_process_executor(patches: Patches, module: ModuleType, threads: Threads) -> None:
+    """Record the rank of each process pool, and end the pools with its threads."""
+    _note_owners(patches, module.ProcessPoolExecutor, threads)
+
+
+def _note_owners(patches: Patches, kind: Any, threads: Threads) -> None:
+    real_init = kind.__init__
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        real_init(self, *args, **kwargs)
+        environment = here()
+        if environment is not None:
+            threads.executors[self] = environment
+
+    patches.set(kind, "__init__", like(real_init, __init__))
+
+
+def patch_executor(patches: Patches, module: ModuleType, threads: Threads) -> None:
+    """Record the rank of each executor of `concurrent.futures.thread`."""
+    _note_owners(patches, module.ThreadPoolExecutor, threads)
+    # Held while a thread starts, which is where ranks may be switched.
+    patches.set(module, "_global_shutdown_lock", RankLock())

@@ -1,0 +1,66 @@
+"""Waitall by its short way, for plain operations, and by the general one."""
+
+import numpy as np
+import pytest
+from simulated import simulate
+
+from pysmpi.mpi import MPI
+from pysmpi.mpi.base.exceptions import Exception as MPIException
+
+
+def lists(requests):
+    """Requests as arguments: the first two take the short way."""
+    return {
+        "list": requests,
+        "tuple": tuple(requests),
+        "iterator": iter(requests),
+        "persistent": [*requests, MPI.COMM_WORLD.Recv_init(np.zeros(1), 0)],
+    }
+
+
+@pytest.mark.parametrize("kind", ["list", "tuple", "iterator", "persistent"])
+def test_waitall_of_null_handles(kind):
+    def main(rank):
+        comm = MPI.COMM_WORLD
+        into = [np.zeros(3), np.zeros(2000)]
+        sends = [comm.Isend(np.full(len(data), comm.rank + 1.0), 1 - comm.rank) for data in into]
+        receives = [comm.Irecv(data, 1 - comm.rank) for data in into]
+        requests = [*sends, MPI.REQUEST_NULL, *receives]
+        MPI.Request.Waitall(lists(requests)[kind])
+        assert all(request == MPI.REQUEST_NULL for request in requests)
+        return [set(data) for data in into]
+
+    assert simulate(2, main) == [[{2.0}, {2.0}], [{1.0}, {1.0}]]
+
+
+@pytest.mark.parametrize("kind", ["list", "tuple", "iterator", "persistent"])
+def test_waitall_names_the_request_with_an_error(kind):
+    def main(rank):
+        comm = MPI.COMM_WORLD
+        comm.Set_errhandler(MPI.ERRORS_RETURN)
+        requests = [comm.Isend(np.ones(5), 1 - comm.rank, tag) for tag in (0, 1)]
+        requests += [comm.Irecv(np.zeros(5 - tag), 1 - comm.rank, tag) for tag in (0, 1)]
+        with pytest.raises(MPIException) as caught:
+            MPI.Request.Waitall(lists(requests)[kind])
+        assert caught.value.Get_error_class() == MPI.ERR_IN_STATUS
+        classes = [0, 0, 0, MPI.ERR_TRUNCATE] + [0] * (kind == "persistent")
+        assert str(classes) in str(caught.value) + " ".join(getattr(caught.value, "__notes__", []))
+        return True
+
+    assert simulate(2, main) == [True, True]
+
+
+@pytest.mark.parametrize("status", [None, "status"])
+def test_wait_for_a_message_that_is_too_long(status):
+    def main(rank):
+        comm = MPI.COMM_WORLD
+        send = comm.Isend(np.ones(5), 1 - comm.rank)
+        receive = comm.Irecv(np.zeros(4), 1 - comm.rank)
+        with pytest.raises(MPIException) as caught:
+            receive.Wait(MPI.Status() if status else None)
+        assert caught.value.Get_error_class() == MPI.ERR_TRUNCATE
+        assert receive == MPI.REQUEST_NULL
+        send.Wait()
+        return True
+
+    assert simulate(2, main) == [True, True]
