@@ -1,4 +1,4 @@
-"""The frames of the interpreter: the one module that reads them.
+"""The frames and objects of the interpreter: the one module that looks for them.
 
 It finds the line of the program that makes a call, and the functions that led there. All others
 get names and numbers from here. Importing it imports nothing that a plain Python program has not
@@ -7,9 +7,10 @@ loaded anyway.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -22,6 +23,8 @@ _MACHINERY = ("<frozen importlib", "<frozen runpy", "<frozen zipimport")
 _PROGRAM, _LIBRARY, _OURS = 0, 1, 2  # whose code a file has; the last is passed over
 _FILES = 10_000  # of which this is remembered
 _origins: dict[str, int] = {}
+_SITES = 10_000  # of which this is remembered
+_sites: dict[tuple[int, int], tuple[CallSite, CodeType]] = {}  # by code and instruction
 # The code of calls of functions in the place of built-in functions: the local variable `self` has
 # the name of the built-in function as its `__dict__["replaces"]`.
 stands: set[CodeType] = set()
@@ -220,7 +223,7 @@ def skip_body(depth: int = 1) -> None:
     names = dis.opname
     code = frame.f_code.co_code
 
-    def leave(traced: FrameType, event: str, arg: object) -> Any:
+    def leave(traced: FrameType, event: str, arg: object) -> object:
         if event != "opcode":
             return leave
         name = names[code[traced.f_lasti]]
@@ -243,7 +246,20 @@ def _root(frame: FrameType) -> str:
 
 def _site(frame: FrameType) -> CallSite:
     code = frame.f_code
-    return CallSite(code.co_filename, frame.f_lineno, code.co_qualname)
+    # By identity: a code object is compared by all of its constants.
+    key = id(code), frame.f_lasti
+    known = _sites.get(key)
+    if known is None:
+        if len(_sites) >= _SITES:
+            _sites.clear()
+        site = CallSite(code.co_filename, frame.f_lineno, code.co_qualname)
+        known = _sites[key] = site, code
+    return known[0]
+
+
+def forget_sites() -> None:
+    """Release the code of a program that has ended."""
+    _sites.clear()
 
 
 def line_outside(skipped: Callable[[str], bool]) -> tuple[str, int] | None:
@@ -299,7 +315,7 @@ def trace_callers(function: Any, wanted: Callable[[FrameType], bool]) -> None:
         frame = frame.f_back
 
 
-def variable(frame: FrameType, name: str) -> Any:
+def variable(frame: FrameType, name: str) -> object:
     """The value of a variable of a function, or of its module; KeyError if there is none."""
     found = frame.f_locals
     return found[name] if name in found else frame.f_globals[name]
@@ -314,3 +330,12 @@ def name_of_caller(function: str) -> str:
     while frame is not None and frame.f_code.co_qualname == function:
         frame = frame.f_back
     return "" if frame is None else frame.f_code.co_name
+
+
+def instances(kinds: Collection[type]) -> list[object]:
+    """The objects of some classes that the garbage collector knows, the youngest first."""
+    found: list[object] = [
+        one for age in (2, 1, 0) for one in gc.get_objects(age) if type(one) in kinds
+    ]
+    found.reverse()
+    return found

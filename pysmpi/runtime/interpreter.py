@@ -12,6 +12,7 @@ from typing import Any
 from greenlet import GreenletExit
 
 from pysmpi.errors import UsageError
+from pysmpi.frames import forget_sites
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime import finalizers, outside, simulator, teardown
 from pysmpi.runtime.loading import linked_mpi, mpi4py_package
@@ -194,6 +195,7 @@ class Interpreter:
         try:
             self.patches.undo()
         finally:
+            forget_sites()
             _running.remove(self)
 
     def live(self, rank_environment: RankEnvironment, program: RankProgram | None = None) -> Any:

@@ -199,12 +199,13 @@ print("as before", result.exit_status)
 
 
 BLOCKS = """
-import contextlib, io, json, sys
+import contextlib, gc, io, json, sys
 import pysmpi
 
 def run():
     with contextlib.redirect_stdout(io.StringIO()):
         pysmpi.run(sys.argv[1], 4, compute="none")
+    gc.collect()
     return sys.getallocatedblocks()
 
 print(json.dumps([run() for _ in range(30)]))
@@ -218,9 +219,8 @@ def test_memory_does_not_grow_with_the_number_of_runs(write: Callable[..., str])
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     blocks = json.loads(done.stdout)
-    # Python's own free lists grow by a few blocks a run until its next full collection.
-    growth = [(count - blocks[9]) / runs for runs, count in enumerate(blocks[10:], 1)]
-    assert max(growth) < 50, blocks
+    growth = (blocks[-1] - blocks[9]) / len(blocks[10:])
+    assert growth < 10, blocks
 
 
 ENDED = """
