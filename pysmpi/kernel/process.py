@@ -426,7 +426,7 @@ class Process(AbstractProcess):
                 if not self.all:
                     return True
                 self._pay(request)
-            else:
+            elif request.waiter is not self:  # it is, if the request is listed twice
                 request.waiter = self
                 outstanding += 1
         return self._awaited(outstanding)

@@ -64,3 +64,39 @@ def test_wait_for_a_message_that_is_too_long(status):
         return True
 
     assert simulate(2, main) == [True, True]
+
+
+@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize("kind", ["list", "tuple", "iterator", "persistent"])
+def test_waitall_of_a_request_that_is_listed_twice(kind, copied):
+    """MPICH completes the operation once; MPI 4.1 leaves it open."""
+
+    def main(rank):
+        comm = MPI.COMM_WORLD
+        into = np.zeros(2000)
+        send = comm.Isend(np.full(2000, comm.rank + 1.0), 1 - comm.rank)
+        receive = comm.Irecv(into, 1 - comm.rank)
+        again = MPI.Request(receive) if copied else receive
+        MPI.Request.Waitall(lists([send, receive, again])[kind])
+        assert again == receive == MPI.REQUEST_NULL or copied
+        return set(into)
+
+    assert simulate(2, main) == [{2.0}, {1.0}]
+
+
+def test_waitall_of_a_started_request_that_is_listed_twice():
+    def main(rank):
+        comm = MPI.COMM_WORLD
+        into = np.zeros(3)
+        send = comm.Send_init(np.full(3, comm.rank + 1.0), 1 - comm.rank)
+        receive = comm.Recv_init(into, 1 - comm.rank)
+        for _ in range(2):
+            into[:] = 0.0
+            MPI.Prequest.Startall([send, receive])
+            statuses = [MPI.Status(), MPI.Status(), MPI.Status()]
+            MPI.Request.Waitall([receive, send, receive], statuses)
+            assert set(into) == {2.0 - comm.rank}
+            assert statuses[0].Get_count(MPI.DOUBLE) == 3
+        return True
+
+    assert simulate(2, main) == [True, True]
