@@ -10,7 +10,7 @@ from typing import NoReturn
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    # An exception could come out of any import as another one, or not at all.
+    # An import may turn an exception into another one, or suppress it.
     try:
         os.write(2, b"pysmpi: error: interrupted\n")
     except OSError:

@@ -126,7 +126,7 @@ def run(
 
     Returns a `Result`. Raises UsageError for wrong arguments, and ProgramError when the program
     fails, unless `check` is False. `check` may also name checkers ("all", "leaks,types"), which
-    look for errors of the program while it runs; `Result.findings` has what they found. One program
+    look for errors of the program while it runs; `Result.findings` has their findings. One program
     runs at a time: calls in other threads wait.
     """
     given = dict(locals())

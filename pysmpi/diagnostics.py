@@ -264,10 +264,10 @@ class OrderDependence(Diagnostic):
 
 
 class PartFailed(Diagnostic):
-    """A rank, a host or a link of the simulated machine has failed, as `--fault` says.
+    """A rank, a host or a link of the simulated machine has failed, because of `--fault`.
 
-    The job ends, as a launcher ends a job when one of its processes dies. The report shows what
-    failed and when, and the lines at which the ranks were.
+    The job ends, as a launcher ends a job when one of its processes dies. The report names the
+    failed part and the date, and the lines at which the ranks were.
 
     ## Why it is bad
 

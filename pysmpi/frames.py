@@ -20,10 +20,10 @@ _COMPILED = "pysmpi" + os.sep  # prefix of the file names of compiled functions
 BOUNDARY = "<pysmpi boundary>"  # the file name of generated code; no source is looked for
 _OWN = (os.path.join(HOME, ""), _COMPILED, BOUNDARY)
 _MACHINERY = ("<frozen importlib", "<frozen runpy", "<frozen zipimport")
-_PROGRAM, _LIBRARY, _OURS = 0, 1, 2  # whose code a file has; the last is passed over
-_FILES = 10_000  # of which this is remembered
+_PROGRAM, _LIBRARY, _OURS = 0, 1, 2  # owners of the code of a file; the search skips the last
+_FILES = 10_000  # files whose owner is kept
 _origins: dict[str, int] = {}
-_SITES = 10_000  # of which this is remembered
+_SITES = 10_000  # call sites that are kept
 _sites: dict[tuple[int, int], tuple[CallSite, CodeType]] = {}  # by code and instruction
 # The code of calls of functions in the place of built-in functions: the local variable `self` has
 # the name of the built-in function as its `__dict__["replaces"]`.

@@ -34,10 +34,10 @@ class SampleHandler(Protocol):
         """The elements of a loop whose passes are executed."""
 
     def enter_block(self, sample: sample[Any]) -> bool:
-        """Begin a block; whether it is skipped."""
+        """Begin a block; return whether it is skipped."""
 
     def leave_block(self, sample: sample[Any], error: BaseException | None) -> bool:
-        """End a block; whether its exception is handled."""
+        """End a block; return whether its exception is handled."""
 
     def call(
         self,

@@ -19,7 +19,7 @@ from pysmpi.platform.loader import DEFAULT, load
 from pysmpi.platform.model import Host, Platform
 from pysmpi.platform.placement import Slot, place
 
-# The default selectors: smpirun's on SimGrid's files.
+# The default selectors: that of smpirun on SimGrid's files, ompi on others.
 SELECTOR = "ompi5"
 SMPIRUN_SELECTOR = "default"
 # Speed of cores without a speed in the platform (flop/s): a unit for shared cores.

@@ -112,7 +112,7 @@ class Registry(Generic[P]):
         self._load = LazyLoad(self._import)
 
     def add(self, plugin: P) -> P:
-        """Register one; ValueError if its name is taken by another."""
+        """Register a plug-in; ValueError if its name is taken by another."""
         name = plugin.name
         if name in self._known:
             raise ValueError(f"{self.kind} {name!r} is registered twice")
@@ -143,13 +143,13 @@ class Registry(Generic[P]):
         return self._one_of(self._known, name, "")
 
     def known(self) -> dict[str, P]:
-        """All of them by name."""
+        """All plug-ins by name."""
         if not self._load.done:
             self._load()
         return self._known
 
     def names(self) -> list[str]:
-        """Their names."""
+        """The names of all plug-ins."""
         return list(self.known())
 
     def __iter__(self) -> Iterator[P]:

@@ -1,8 +1,8 @@
 """The price of collective calls at other numbers of ranks: their schedules, replayed there.
 
 A library chooses algorithms by the number of ranks, so times of fewer ranks do not tell those of
-more. What a call moves is known, or follows from how it grows with the number of ranks; then the
-machine says what it takes.
+more. The bytes of a call are known, or follow from their growth with the number of ranks; the
+machine gives their time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ACTIONS: Final = {
     "scan": "scan {c} 0 {t}",
     "exscan": "exscan {c} 0 {t}",
 }
-_POWERS: Final = (0, -1, 1, -2, 2)  # of the number of ranks, that counts may grow with
+_POWERS: Final = (0, -1, 1, -2, 2)  # powers of the number of ranks in which counts may grow
 _SAME: Final = 0.02  # relative difference of counts that is rounding
 
 

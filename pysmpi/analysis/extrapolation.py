@@ -6,10 +6,10 @@ c0 + c1 * p^i * log2(p)^j, the performance model normal form of Calotoiu, Hoefle
 from a least-squares fit and i, j from leave-one-out cross-validation. The sum of the causes is the
 predicted time.
 
-The time of a collective call in the path is taken to be a multiple of what its schedule takes when
-all ranks enter at once. That is replayed for each number of ranks, the predicted one included, so a
-change of algorithm is foreseen; the multiple is such a function of p. Calls whose arguments differ
-count with the other causes; if their algorithms change, the runs are refused.
+The time of a collective call in the path is taken to be a multiple of the time of its schedule if
+all ranks enter at once. This time is replayed for each number of ranks, the predicted one included,
+so a change of algorithm is foreseen; the multiple is such a function of p. Calls whose arguments
+differ count with the other causes; if their algorithms change, the runs are refused.
 
 Runs of different programs, machines or modes of compute do not extrapolate, nor do runs whose calls
 change with the number of ranks, or whose times follow no such function.
@@ -137,7 +137,7 @@ def extrapolate(graphs: Sequence[EventGraph], ranks: int) -> Extrapolation:
 def _terms(
     graphs: Sequence[EventGraph], ranks: int
 ) -> tuple[list[dict[str, float]], dict[str, list[float]]]:
-    """The seconds of each cause in each run, and the prices of those that have some.
+    """The seconds of each cause in each run, and the prices of collective calls.
 
     The collective calls of a site are a cause of their own if they have a price.
     """

@@ -16,7 +16,7 @@ COLOURS: Final = {
 }  # fmt: skip
 PATH: Final = "#d6225a"
 MOST_BARS: Final = 200_000
-MOST_HOPS: Final = 200  # of the critical path between ranks, to be drawn
+MOST_HOPS: Final = 200  # hops of the critical path between ranks that are drawn
 
 
 def write_figure(path: str, kind: str, analysis: Analysis) -> None:

@@ -3,9 +3,9 @@
 Its nodes are the events of a recording, in the order in which they happened, which is a topological
 order. A node depends on the one before it in its process, and on other nodes: a transfer on the
 posting of its message (and on its receive, unless it is eager), the end of a wait on the completion
-of what was awaited. `binding` is for each node the dependency that it had to wait for: following it
-from the last node of the run gives the critical path. `evaluate` computes the dates of all nodes
-again with other durations.
+of the awaited operation. `binding` is for each node the dependency that it had to wait for:
+following it from the last node of the run gives the critical path. `evaluate` computes the dates of
+all nodes again with other durations.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ NONE: Final = -1
 class Scales:
     """Factors of durations; 1 is the run as it was.
 
-    `compute` is of the program's compute, `latency` of latencies, `transfer` of the time that bytes
-    take, `overhead` of the processor time of messages, `contention` of the part of transfers that
-    other messages cause (None: that of `transfer`). `ranks` are further factors of the compute of
-    single ranks, `lines` of that before calls of a site (by its number).
+    `compute` scales the program's compute, `latency` latencies, `transfer` the time of bytes,
+    `overhead` the processor time of messages, `contention` the part of transfers that other
+    messages cause (None: as `transfer`). `ranks` are further factors of the compute of single
+    ranks, `lines` of the compute before calls of a site (by its number).
     """
 
     compute: float = 1.0
@@ -133,7 +133,7 @@ class EventGraph:
                 previous = before[i] = last[process]
                 last[process] = i
                 binding[i] = previous
-                # The compute before a call that shares a core may end later than it says.
+                # Compute on a shared core may end later than the date of the call after it.
                 if date[i] < date[previous]:
                     date[i] = date[previous]
                 since[i] = latest[process]
@@ -344,7 +344,7 @@ class EventGraph:
                     lasted *= overhead
                 new[i] = start + lasted
                 if what == events.START_WAIT:
-                    # For one of several, only the one that came counts.
+                    # A wait for one of several requests depends only on the request that ended it.
                     awaited[mine] = []
                     if a[i] == 0:
                         awaited[mine] = _Forgetful()
@@ -407,7 +407,7 @@ def graph_of(recording: Recording) -> EventGraph:
 
 
 def read(path: str) -> EventGraph:
-    """The graph of the recording in a file; raises UsageError if it has no sense."""
+    """The graph of the recording in a file; raises UsageError if it is not consistent."""
     activity = read_activity(path)
     try:
         return EventGraph(activity)

@@ -48,7 +48,7 @@ def observation(job: Job) -> Iterator[Observation]:
         page = None
         if job.options.view is not None:
             page = stack.enter_context(OutputFile("--view", os.fspath(job.options.view)))
-        # An analysis needs events, and what the calls were, but not what they did.
+        # An analysis needs events and calls, but not the operations of the calls.
         kept = Recording(operations=False)
         recorder = stack.enter_context(attached(Recorder(kept), job))
         yield Observation(recorder, kept, page)

@@ -19,7 +19,7 @@ OVERHEAD: Final = "overhead"  # work of the MPI library for messages
 COMBINE: Final = "combine"  # arithmetic and copies inside calls
 LATENCY: Final = "latency"  # of messages
 TRANSFER: Final = "transfer"  # bytes at the speed of an idle network
-CONTENTION: Final = "contention"  # the further time, because messages share links
+CONTENTION: Final = "contention"  # further time because messages share links
 SLEEP: Final = "sleep"  # sleeps, timers and files
 
 OUTSIDE: Final = "outside of calls"  # the place of a sleep
@@ -31,9 +31,9 @@ CAUSES: Final = (COMPUTE, OVERHEAD, COMBINE, LATENCY, TRANSFER, CONTENTION, SLEE
 class PathPiece:
     """A part of the critical path, from `begin` to `end` (s).
 
-    `rank` has the work, or has sent the message. `receiver` is the rank that it is for, -1 without
-    a message. `site` is the call in which it is, or, of compute, the call that follows it, with
-    `since` as the call before it; -1 for the begin or the end of the program.
+    `rank` does the work or sends the message. `receiver` is the receiving rank, -1 without a
+    message. `site` is the call of the piece. For compute it is the following call, and `since` the
+    call before; -1 is the begin or the end of the program.
     """
 
     begin: float
@@ -101,7 +101,7 @@ class CriticalPath:
 
 
 def span(sites: list[TracedSite], since: int, site: int) -> str:
-    """The lines between two calls, of which either may be the begin or the end: `cg.py:310-318`."""
+    """The lines between two calls, or the begin or end of the program: `cg.py:310-318`."""
     first = sites[since] if since != NONE else None
     last = sites[site] if site != NONE else None
     if last is None or not last[1]:
@@ -135,7 +135,7 @@ def critical_path(graph: EventGraph) -> CriticalPath:
 
 
 def _pieces(graph: EventGraph, row: int, before: int, begin: float, waits: int) -> list[PathPiece]:
-    """The pieces of the path between a row and the one that it depends on."""
+    """The pieces of the path between a row and the row that it depends on."""
     end = graph.date[row]
     what = graph.kind[row]
     if what == ARRIVE or (what == COMPLETE and before != NONE):

@@ -10,7 +10,7 @@ from pysmpi.analysis.graph import NONE, EventGraph
 from pysmpi.analysis.path import span
 from pysmpi.trace.events import CALL, END, MAIN, RESUME, RETURN, START_SEND
 
-LATE: Final = 1e-12  # (s) an earlier arrival than this is no wait
+LATE: Final = 1e-12  # (s) a rank that arrives earlier by less does not wait
 
 
 @dataclass

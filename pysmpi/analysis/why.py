@@ -59,9 +59,9 @@ class Efficiencies:
 class Analysis:
     """The analysis of a run. Times are simulated seconds.
 
-    `sensitivity` is by how much the makespan changes, relative to a small relative change of all
-    latencies, of the time that bytes take, of compute, of overheads: the derivative of its
-    logarithm. `what_if` are makespans of changed runs.
+    `sensitivity` is the relative change of the makespan by a small relative change of all
+    latencies, of the time of bytes, of compute, of overheads: a derivative of logarithms. `what_if`
+    are makespans of changed runs.
     """
 
     graph: EventGraph
@@ -188,7 +188,7 @@ def analyse(graph: EventGraph) -> Analysis:
 
 
 def read_analysis(path: str) -> Analysis:
-    """The analysis of the record in a file; raises UsageError if it has no sense."""
+    """The analysis of the record in a file; raises UsageError if it is not consistent."""
     graph = read(path)
     try:
         return analyse(graph)

@@ -24,7 +24,7 @@ class CLibrary:
     """The functions of the C library that touch memory."""
 
     def __init__(self) -> None:
-        libc = ctypes.PyDLL(None)  # without letting go of the interpreter lock: quicker
+        libc = ctypes.PyDLL(None)  # keeps the interpreter lock: quicker
         try:
             self.memchr, self.memset = libc.memchr, libc.memset
             self.memmove, self.tfind = libc.memmove, libc.tfind
@@ -109,7 +109,7 @@ class PointerChain:
 
 
 def calls(function: object, arguments: Sequence[object], times: int = 1) -> float:
-    """Seconds that one call of a function takes, of `times` in a row."""
+    """Seconds of one call of a function, from `times` calls in a row."""
     run = range(times)
     begin = perf_counter_ns()
     for _ in run:

@@ -1,4 +1,4 @@
-"""Non-temporal stores and flushes of cache lines, which the C library has no functions for.
+"""Non-temporal stores and flushes of cache lines, for which the C library has no functions.
 
 A fragment of C with the intrinsics of SSE2 is compiled when a computer is measured. Other
 architectures have other instructions for this, and some of them none for programs.

@@ -9,7 +9,7 @@ from pathlib import Path
 from pysmpi.calibrate.library import POOL
 from pysmpi.calibrate.pingpong import OPERATIONS, PATTERNS, Case, Times, really, simulated
 
-# None of them is a size that was measured or fitted to.
+# No size that was measured or used for the fit.
 SIZES = (100, 700, 3000, 10_000, 20_000, 48_000, 100_000, 200_000, 400_000, 700_000, 1_500_000,
          3_000_000)  # fmt: skip
 

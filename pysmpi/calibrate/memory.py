@@ -22,7 +22,7 @@ from pysmpi.errors import PysmpiError, UsageError
 SIZES = tuple(1 << k for k in range(12, 24))  # 4 KiB to 8 MiB
 ROUNDS = 40  # for buffers that are in some cache
 FEW = 12  # where each round first empties all caches
-# By the process that sets the state of the lines. SHS has a distance, as the other holder has.
+# By the process that sets the state of the lines. SHS has the distance of the other holder.
 OWN = ("LHM", "SHM", "LHS", "LHE", "SHE")
 WITH_PARTNER = ("SHS", "LMM", "SMM", "LME", "LMS", "SMS")
 DISPLACED = ("LMS", "SMS")  # the own copy of a shared line is pushed out
@@ -95,7 +95,7 @@ class Bench:
         self.target = self.arena.take(largest)
         self.water = self.arena.take(self.flood)
         private = [cache.size for cache in topology.caches if cache.cores == 1]
-        # Reading twice the size of the private caches evicts what only they hold.
+        # Reading twice the size of the private caches evicts the lines that only they hold.
         self.puddle = min(self.flood, 2 * max(private, default=first))
         self.library.store(self.water, self.flood)
         self.library.store(self.buffer, largest)
@@ -161,7 +161,7 @@ class Bench:
             function, byte = library.memchr, 1
         elif self.control is not None and access in CONTROLLED:
             function = self.control.store_past if access == "SNT" else self.control.flush
-        # To empty the caches takes long, and next to a large buffer a call takes little.
+        # Emptying the caches takes long, and a call takes little next to a large buffer.
         often = 4 if access in EMPTIED and nbytes >= LONG else 1
         found = self.timed(
             prepare, function, (address, byte, nbytes), (address, byte, 0), rounds, often

@@ -28,14 +28,14 @@ Samples = dict[tuple[str, int], list[float]]
 
 HELD_OUT = 0.2  # part of the sizes that is predicted, not fitted
 CHECKED = ("pingpong", "exchange")
-ROUNDS = 2  # of more sizes about where pieces meet
+ROUNDS = 2  # rounds of more sizes near the borders of pieces
 CLOSER = 6  # sizes of each
 SAME = 3  # lowest times of a size that have to agree
 SAME_DISTURBED = 5  # the same if a typical time is longer than DISTURBED times the lowest
 DISTURBED = 1.25
 AGREEING = 1.06  # within this factor
 MORE = 60  # repeats until they do
-LEAST_NOISE = 2e-3  # relative: what is below comes from the clock
+LEAST_NOISE = 2e-3  # relative; smaller noise comes from the clock
 # Variables of launchers, which would make a simulated run believe that it is a real rank.
 LAUNCHERS = ("PMI", "PMIX", "OMPI", "MPI_", "MPICH", "HYDRA", "HYDI", "SLURM", "PRTE")
 PATIENCE = 600.0  # seconds for the simulation that checks
@@ -78,7 +78,7 @@ def measure(
 ) -> NetworkMeasurement:
     """Measure between the two ranks of `comm`; collective, and the same on both.
 
-    After `repeats`, those sizes are measured again, up to MORE times, whose lowest times differ:
+    After `repeats`, the sizes whose lowest times differ are measured again, up to MORE times:
     something else ran on the computers. After `seconds`, each size has been measured at least once,
     and no further repeats are made.
     """
@@ -218,7 +218,7 @@ def check(path: Path, found: NetworkMeasurement, held: set[int]) -> dict[str, tu
 
 
 def write_raw(path: Path, found: NetworkMeasurement, held: set[int]) -> None:
-    """All that was measured, one line a time."""
+    """Write all measured times, one a line."""
     with open(path, "w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(("experiment", "bytes", "seconds", "held_out"))

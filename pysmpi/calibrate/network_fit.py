@@ -28,7 +28,7 @@ NETWORK_PART = 0.1
 # A slope smaller than that of large messages by this factor means no dependence on the size.
 FLATTEST = 1e-3
 OFF = 0.05  # an exchange that is predicted worse than this shows another cost of its sends
-LIMITED = 1.03  # a message each way takes so much longer a byte than one where a limiter is
+LIMITED = 1.03  # factor of time a byte with a message each way: more than this is a limiter
 
 
 @dataclass
@@ -234,7 +234,7 @@ def _starting(piece: FittedPiece, result: Fit, exchange: Times) -> Line:
 
 
 def _left(whole: float, send: float, receive: float) -> tuple[float, float, float]:
-    """Overheads that leave the network its part of a whole, and that part."""
+    """The overheads, scaled so that the network keeps its part of the whole, and this part."""
     overheads = send + receive
     most = (1.0 - NETWORK_PART) * whole
     scale = most / overheads if overheads > most else 1.0

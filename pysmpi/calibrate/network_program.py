@@ -28,7 +28,7 @@ class NetworkBench:
     """Two ends of a communicator that measure; collective over both."""
 
     def __init__(self, comm: Any, largest: int) -> None:
-        # Whichever MPI the ranks have: importing starts it.
+        # Importing starts the MPI of the ranks.
         from mpi4py import MPI
 
         self.mpi = MPI

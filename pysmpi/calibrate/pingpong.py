@@ -19,7 +19,7 @@ PROGRAM = Path(__file__).with_name("pingpong_program.py")
 PATTERNS = ("reuse", "fresh-send", "fresh-receive", "fresh")
 OPERATIONS = ("pingpong", "exchange")
 ATTEMPTS = 5  # for each requested run
-PAUSE = 1.0  # seconds after which a computer that has changed is looked at again
+PAUSE = 1.0  # seconds until the next look at a computer that has changed
 PATIENCE = 300.0  # seconds for a run of the real MPI
 
 Case = tuple[str, str, int]  # pattern, operation, bytes

@@ -22,7 +22,7 @@ class CacheLevel:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A distance: `cores` cores are this far from each other or nearer; `cpu` is one so far away.
+    """A distance: `cores` cores are at most this far from each other.
 
     `cpu` is the number that Linux gives a core at this distance from the first one.
     """
@@ -34,7 +34,7 @@ class Near:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A computer: one CPU number a core, those that share most next to each other."""
+    """A computer: one CPU number a core, cores that share most are next to each other."""
 
     cpus: tuple[int, ...]
     sockets: int

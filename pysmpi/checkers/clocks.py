@@ -64,7 +64,7 @@ class Clock:
         return Stamp(self.pid, self.count, self.known)
 
     def learn(self, stamp: Stamp) -> None:
-        """Know what was known at a moment of another rank."""
+        """Learn the counts that another rank knew at a moment."""
         pid = stamp.pid
         if pid == self.pid or 0 < stamp.count <= self.known.get(pid, 0):
             return
@@ -74,7 +74,7 @@ class Clock:
             self._own()[pid] = stamp.count
 
     def learn_all(self, known: dict[int, int]) -> None:
-        """Know the counts of several ranks."""
+        """Learn the counts of several ranks."""
         mine = self.known
         news = [item for item in known.items() if mine.get(item[0], 0) < item[1]]
         if news:
@@ -113,7 +113,7 @@ class ClockMeeting:
 
 
 class Clocks:
-    """The clock of each rank; told of the run before the checkers that ask."""
+    """The clock of each rank; hears of each event before the checkers that ask."""
 
     def __init__(self, session: Any) -> None:
         self.session = session

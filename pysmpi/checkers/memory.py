@@ -1,4 +1,4 @@
-"""Memory of ranks that the program must not touch: who touches it, and at which line.
+"""Memory of ranks that the program must not touch, and the lines that touch it.
 
 While a rank has such memory, a tracing function follows the lines of its program. Before each line
 it compares the memory that the line uses (`accesses.py`) with the watched pieces. Libraries and
@@ -83,7 +83,7 @@ class WatchedRegion:
         return bool(np.any(other.starts[where[inside]] < self.stops[inside]))
 
 
-# `told(rank, writes, memory, site)` when a line is about to use memory that overlaps.
+# Called as `told(rank, writes, memory, site)` before a line uses memory that overlaps.
 Told = Callable[[Rank, bool, WatchedRegion, CallSite], None]
 
 
@@ -120,7 +120,7 @@ def overlap(some: Sequence[WatchedRegion], others: Sequence[WatchedRegion]) -> b
 
 
 class Watched:
-    """Some memory of one rank, and whom to tell of its uses."""
+    """Some memory of one rank, and the function that hears of its uses."""
 
     __slots__ = ("regions", "told")
 
@@ -139,7 +139,7 @@ class MemoryWatch:
         self._program: dict[int, tuple[CodeType, bool]] = {}
 
     def watch(self, rank: Rank, key: object, regions: Sequence[WatchedRegion], told: Told) -> None:
-        """Tell of the uses of some memory of the running rank, until `forget(rank, key)`."""
+        """Report the uses of some memory of the running rank, until `forget(rank, key)`."""
         if regions:
             self.watched.setdefault(rank.pid, {})[key] = Watched(regions, told)
             if rank.pid not in self.tracing:
@@ -156,14 +156,14 @@ class MemoryWatch:
                     sys.settrace(None)
 
     def pause(self) -> bool:
-        """Trace no functions until `proceed`: those of MPI are no uses. Whether it did."""
+        """Stop tracing until `proceed`, as MPI's functions do not count; return whether it ran."""
         paused = bool(self.tracing) and sys.gettrace() == self._called
         if paused:
             sys.settrace(None)
         return paused
 
     def proceed(self, rank: Rank, paused: bool) -> None:
-        """A call of MPI is over, at whose beginning the tracing of its rank was paused or not."""
+        """Trace again after an MPI call; `paused` is the value that `pause` returned."""
         if rank.pid in self.tracing and (paused or sys.gettrace() is None):
             sys.settrace(self._called)
 

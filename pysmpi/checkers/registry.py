@@ -35,11 +35,11 @@ class CheckContext(Protocol):
 
 
 class Checker:
-    """Base of checkers: what a run tells them.
+    """The base class of checkers.
 
     A checker is a listener (`kernel/listeners.py`): it is told of the events for which it has a
-    method. It may also have these methods, which every call of MPI by the program reaches, local
-    calls included:
+    method. It may also have these methods. Every MPI call of the program reaches them, local calls
+    included:
 
     - `call_made(call)`: the call begins
     - `call_returned(call, result)`: it has returned its result
@@ -49,7 +49,7 @@ class Checker:
     """
 
     session: CheckContext
-    needs_clocks = False  # whether it asks `session.clocks` what happened before what
+    needs_clocks = False  # whether it asks `session.clocks` for the order of events
 
     def begin(self, simulation: Simulation) -> None:
         """The run begins."""

@@ -1,4 +1,4 @@
-"""A session: the checkers of one run, what they share, and their findings."""
+"""A session: the checkers of one run, their shared state, and their findings."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class CheckSession:
     """The checkers of one run.
 
     `call_of(request)` is the call that started a request of the kernel, while it is under way.
-    `clean` is true if every rank came to the end of its program; then what is left is an error.
-    `deadlocked` is true if the run ended by a deadlock.
+    `clean` is true if every rank came to the end of its program; then anything that is left is an
+    error. `deadlocked` is true if the run ended by a deadlock.
     """
 
     def __init__(self, checkers: Sequence[Checker]) -> None:
@@ -87,7 +87,7 @@ class CheckSession:
                 self.simulation.universe.ignore(one)
 
     def finish(self, deadlocked: bool = False) -> list[Finding]:
-        """The findings of a run that is over; what several ranks did at one line is one finding."""
+        """The findings of a run; a problem of several ranks at one line is one finding."""
         simulation = self.simulation
         self.deadlocked = deadlocked
         if simulation is not None:
@@ -251,7 +251,7 @@ def add_findings(
 ) -> None:
     """Add the findings of a run to its result: the report, and the exit status.
 
-    `judged` decides about those that are doubtful; without it they are dropped.
+    `judged` decides about doubtful findings; without it they are dropped.
     """
     found = session.finish(result.deadlock is not None)
     if judged is not None and any(one.match is not None for one in found):

@@ -1,4 +1,4 @@
-"""Type signatures: what a message is made of, by the rules for matching data (MPI 4.1, 3.3.1)."""
+"""Type signatures: the basic types of a message, by the rules of type matching (MPI 4.1, 3.3.1)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def width() -> int:
 
 
 def print_glossary(entries: Iterable[tuple[str, str]], indent: str = "") -> None:
-    """Print names and what they mean, the meanings side by side and wrapped."""
+    """Print names and their meanings; the meanings are aligned and wrapped."""
     entries = list(entries)
     widest = max((len(name) for name, _ in entries), default=0)
     for name, meaning in entries:

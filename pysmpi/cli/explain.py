@@ -15,7 +15,7 @@ def command(code: str | None) -> None:
     """Explain the diagnostic CODE, such as PSM101; without CODE, list them."""
     from pysmpi.checkers import CHECKERS
 
-    CHECKERS.names()  # they register their diagnostics
+    CHECKERS.names()  # loads the checkers, which register their diagnostics
     if code is None:
         for kind in diagnostics.DIAGNOSTICS.values():
             click.echo(f"{kind.code}  {kind.title}")

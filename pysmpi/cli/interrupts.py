@@ -1,4 +1,4 @@
-"""Ctrl-C and signals that end a process: the first one records the ranks' lines, ends the run."""
+"""Ctrl-C and signals that end a process: the first records the ranks' lines and ends the run."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def _open_streams() -> None:
 
 
 def _write_rest() -> None:
-    """Write what standard output still holds, while an error of it can be told."""
+    """Write the rest of standard output while an error can still be reported."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -155,8 +155,8 @@ def status_of(args: Sequence[str]) -> int:
         complain("interrupted")
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):
-        # Click turns the one into the other. The reader has closed the output, as `head` does; do
-        # not fail again at the exit.
+        # Click turns a broken pipe into an exit. The reader has closed the output, as `head` does;
+        # do not fail again at the exit.
         sys.stdout = None
         return 0
     except OSError as error:

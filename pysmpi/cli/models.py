@@ -37,7 +37,7 @@ def command(explain: str | None) -> None:
 
 
 def _explain_preset(name: str, preset: Preset) -> None:
-    """Print the values of a preset of hybrid, and where they come from."""
+    """Print the values of a preset of hybrid, and their source."""
     from pysmpi.network.presets import options
 
     click.echo(f"{name}: {preset.line}\n")

@@ -26,7 +26,8 @@ class Screen(io.TextIOWrapper):
 
     def write(self, text: str, /) -> int:
         drawing = self.progress.drawing
-        # In the child of a fork, nobody releases what the other thread of the parent has taken.
+        # In the child of a fork, nobody releases a lock that the other thread of the parent has
+        # taken.
         taken = drawing.acquire(timeout=AGAIN)
         try:
             if self.progress.shown:

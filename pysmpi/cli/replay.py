@@ -39,7 +39,7 @@ def command(
     TRACE is a recording of pysmpi (--trace FILE.jsonl), or a time-independent trace of SMPI: an
     index that names a file for each rank, as smpirun -trace-ti writes it, or one
     file in which each line begins with its rank. The ranks of several traces share the machine.
-    Without options of a machine, a recording is replayed on the one that it was made on.
+    Without options of a machine, a recording is replayed on the machine that it was made on.
     """  # fmt: skip
     from pysmpi.output import OutputFile
     from pysmpi.platform.config import parse

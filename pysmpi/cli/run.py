@@ -226,7 +226,7 @@ def _simulate(job: Job, again: str, quiet: bool, session: DebugSession | None = 
         _note(interrupts.report)
         return interrupts.status
     except SyntaxError as error:
-        # Those of modules that ranks import are errors of the ranks; this is the program.
+        # Errors of modules that ranks import are errors of the ranks; this one is of the program.
         from pysmpi.runtime.program_errors import format_error
 
         if error.filename is None:
@@ -241,7 +241,7 @@ def _simulate(job: Job, again: str, quiet: bool, session: DebugSession | None = 
     _conclude(result, quiet)
     job.platform.forget_routes()
     # Cycles with the frozen job cannot be collected: each search at Python's exit would look at all
-    # that the run has made.
+    # objects of the run.
     vars(job).clear()
     return result.exit_status
 

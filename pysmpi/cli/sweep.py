@@ -88,7 +88,7 @@ def _list(study: SweepStudy, directory: str) -> None:
 
 
 def _write(table: SweepTable, directory: str) -> list[str]:
-    """Write the table and its pictures; return what to say about them."""
+    """Write the table and its pictures; return a message about them."""
     from dataclasses import replace
 
     written = ["results.csv"]

@@ -1,4 +1,4 @@
-"""Clients of Dask distributed: of a scheduler with an address, or of one in this process."""
+"""Clients of Dask distributed, for a scheduler with an address or one in this process."""
 
 from __future__ import annotations
 

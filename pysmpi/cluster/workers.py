@@ -1,6 +1,7 @@
 """Processes of a worker: each thread of the worker has one, which answers requests.
 
-A process of one thread can fork. So work can neither change other work nor end the worker.
+A process of one thread can fork, so that one piece of work can neither change another nor end the
+worker.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Server:
         _servers.add(self)
 
     def close(self) -> None:
-        """End the process; it ends the work that it does."""
+        """End the process and its current work."""
         _servers.discard(self)
         self.connection.close()
         self.process.wait()

@@ -13,7 +13,7 @@ _FORM = "rank=RANK,call=NAME,count=N, all of them optional"
 
 @dataclass
 class Breakpoint:
-    """Stops before the `count`-th call, from 1, of a name in a rank; None is any."""
+    """Stops before the `count`-th call (from 1) of a name in a rank; None stands for any."""
 
     rank: int | None = None
     call: str | None = None
@@ -21,7 +21,7 @@ class Breakpoint:
     seen: int = 0
 
     def hit(self, call: MpiCall) -> bool:
-        """Count a call that begins; whether to stop before it."""
+        """Count a call that begins; return whether to stop before it."""
         if self.rank is not None and call.rank.pid != self.rank:
             return False
         if self.call is not None and call.name != self.call:

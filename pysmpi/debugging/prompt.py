@@ -29,7 +29,7 @@ _MOST_MESSAGES = 50  # lines of `queue`
 class Prompt(pdb.Pdb):
     """The debugger of all ranks of a simulation; `here` is the rank in which it stopped.
 
-    After `interaction`, `wish` is how to go on: "continue", "message", "message all", "quit", or
+    After `interaction`, `wish` is the next action: "continue", "message", "message all", "quit", or
     "line" if a command of pdb such as `next` wants to follow lines. `back` is a number of calls.
     """
 
@@ -240,7 +240,7 @@ class Prompt(pdb.Pdb):
         self.interaction(frame, trace)
 
     def interaction(self, frame: Any, tb_or_exc: Any) -> None:
-        """Take commands, then go on as they say."""
+        """Take commands, then go on as they ask."""
         self.origin = frame, tb_or_exc
         self.shown = self.here if self.here is not None else self.shown
         self._name()
@@ -252,7 +252,7 @@ class Prompt(pdb.Pdb):
         self.go_on(self)
 
     def _follow(self, frame: FrameType | None) -> None:
-        """Trace the lines of the running rank, as a command of pdb wants it."""
+        """Trace the lines of the running rank, for a command of pdb."""
         outermost = trace_stack(frame, self.trace_dispatch)
         if outermost is not None:
             self.botframe = outermost

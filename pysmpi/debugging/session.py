@@ -1,4 +1,4 @@
-"""Debugging a job: where to stop, and running it again to go back."""
+"""Debugging a job: its stops, and further runs to go back."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class DebugSession:
                 rank.abort(1)
 
     def _say(self, what: str) -> None:
-        """Print on the terminal, whatever the rank has done to its streams."""
+        """Print on the terminal, even if the rank has replaced its streams."""
         stream = sys.__stdout__ or sys.stdout
         with suppress(OSError, ValueError):
             sys.stdout.flush()

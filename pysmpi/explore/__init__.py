@@ -1,1 +1,1 @@
-"""Interleavings: strategies that decide what MPI leaves open, and the search for failures."""
+"""Interleavings: strategies for the choices that MPI leaves open, and the search for failures."""

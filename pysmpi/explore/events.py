@@ -63,7 +63,7 @@ def dependent(first: Decision, second: Decision) -> bool:
 
     Events at one place depend on each other, unless their effects can be exchanged. Two matches in
     one mailbox do so only if the first receive could take the second message, or the reverse. An
-    answer to a process depends on what completes its requests.
+    answer to a process depends on the events that complete its requests.
     """
     if first.place == second.place:
         if first.kind == second.kind == MATCH or first.kind == second.kind == PROBE:

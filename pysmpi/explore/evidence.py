@@ -118,7 +118,7 @@ def _execute(job: Job, match: OtherMatch, source: int, limit: float) -> Trial | 
     pid = _fork()
     if not pid:
         try:
-            gc.freeze()  # a search for cycles would copy all that was there before
+            gc.freeze()  # a search for cycles would copy all older objects
             os.close(mine)
             simulator.begin()
             calls.observe_no_more()

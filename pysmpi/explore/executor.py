@@ -66,7 +66,7 @@ class Decider(Protocol):
 
 @dataclass
 class Trial:
-    """The outcome of one execution; `trace` is what its decider recorded."""
+    """The outcome of one execution; `trace` is the record of its decider."""
 
     status: int = 0
     error: str | None = None
@@ -120,7 +120,7 @@ class ExecutionsLost(Exception):
 
 
 class Executions(Protocol):
-    """Executes a job under one decider after the other, some at the same time."""
+    """Executes a job under many deciders, some at the same time."""
 
     def serve(self, work: Callable[[Executions], T]) -> T:
         """Return `work(self)`, which calls the other methods."""
@@ -131,7 +131,7 @@ class Executions(Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether as many executions run as may."""
+        """Whether the largest number of executions runs."""
         ...
 
     @property
@@ -156,7 +156,7 @@ class LimitedExecutions:
 
     @property
     def busy(self) -> bool:
-        """Whether as many executions run as may."""
+        """Whether the largest number of executions runs."""
         return len(self._running) >= self.jobs
 
     @property
@@ -187,7 +187,7 @@ class _Child:
 
 
 class Executor(LimitedExecutions):
-    """Executes a job under one decider after the other, `jobs` at a time.
+    """Executes a job under many deciders, `jobs` at a time.
 
     An execution that takes longer than `timeout` seconds is killed.
     """
@@ -218,7 +218,7 @@ class Executor(LimitedExecutions):
             try:
                 found.append(work(self))
             except _InChild:
-                return  # all that was there before stays frozen: a search in it would copy it
+                return  # older objects stay frozen: a search among them would copy them
             except BaseException:
                 gc.unfreeze()
                 self.stop()
@@ -364,7 +364,8 @@ class Executor(LimitedExecutions):
 def _load(modules: Sequence[str]) -> None:
     """Load modules that executions need, so that each of them finds them.
 
-    Only those that start no threads and tell no rank that another one has loaded them.
+    Only modules that start no threads and by which no rank can tell that another one has loaded
+    them.
     """
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         for name in modules:

@@ -1,4 +1,4 @@
-"""An exploration: many executions of one program, and what they show."""
+"""An exploration: many executions of one program, and their results."""
 
 from __future__ import annotations
 
@@ -54,11 +54,12 @@ class SearchLimits:
 
 @dataclass
 class FailingOrder:
-    """A failure: its cause, the report of the execution, and what repeats it.
+    """A failure: its cause, the report of the execution, and the schedule that repeats it.
 
     `events` are the names of its decisions, `sites` describe them with lines of the program.
     `inevitable` is the number of the decision after which the failure cannot be avoided any more
-    (0: it never could, None: unknown). `deviations` is how many decisions differ from the default.
+    (0: from the start, None: unknown). `deviations` is the number of decisions that differ from the
+    default.
     """
 
     cause: str
@@ -79,10 +80,10 @@ class FailingOrder:
 class SearchResult:
     """The outcome of an exploration.
 
-    `executions` are complete ones, `redundant` those that were given up because another one is
-    equivalent. `complete` says that nothing is left to explore. `results` has a schedule for each
-    different result of executions that did not fail, and how many executions had it. `lost` is
-    why the executions ended early, for a reason outside of the program.
+    `executions` counts complete executions, `redundant` those given up because another one is
+    equivalent. `complete` says that nothing is left to explore. `results` has, for each different
+    result of executions that did not fail, a schedule and the number of executions. `lost` is a
+    reason outside of the program for which the executions ended early.
     """
 
     executions: int = 0
@@ -112,7 +113,7 @@ class StrategyDecider:
         return self.record.pick(kind, options)
 
     def attach(self, control: Control) -> None:
-        """Nothing to prepare: `Strategy.begin` was called before."""
+        """Do nothing: `Strategy.begin` was called before."""
 
     def summary(self) -> list[int]:
         """The ranks of the options that were taken, for `Strategy.end`."""

@@ -1,4 +1,4 @@
-"""Files that ranks share outside of MPI: what one rank writes, another one reads or writes.
+"""Files that ranks share outside of MPI: one rank writes them, another one reads or writes them.
 
 The order of ranks between decisions matters only for these. An execution finds them with an audit
 hook of Python; it is a process of its own, so the hook needs no end.
@@ -28,7 +28,8 @@ class FileWatch:
     def __init__(self) -> None:
         self._readers: dict[str, set[int]] = {}
         self._writers: dict[str, set[int]] = {}
-        # Directories: who looked at their entries, and who may have changed these.
+        # Directories: the ranks that looked at their entries, and the ranks that may have changed
+        # these.
         self._listers: dict[str, set[int]] = {}
         self._entries: dict[str, set[int]] = {}
         self._on = True
@@ -69,7 +70,7 @@ class FileWatch:
         rank = current()
         if rank.program is None or rank.in_call or not isinstance(path, (str, bytes, os.PathLike)):
             return  # outside of ranks, a call of MPI, or a descriptor
-        self._on = False  # what this does is not the program's
+        self._on = False  # the calls below are not the program's
         try:
             name = os.path.abspath(os.fsdecode(path))
             self._add(users, name, rank.pid)
@@ -84,7 +85,7 @@ class FileWatch:
 
 
 def _meet(writers: dict[str, set[int]], readers: dict[str, set[int]], among: bool) -> bool:
-    """Whether a rank read what another one wrote; or wrote it, too, if `among` is true."""
+    """Whether a rank read (or, if `among` is true, wrote) something that another rank wrote."""
     for path, pids in writers.items():
         users = readers.get(path, set())
         if len(pids | users) > 1 and (users or (among and len(pids) > 1)):

@@ -1,4 +1,4 @@
-"""Guides of runs: they let a strategy decide the choices of a job, and say how to repeat it."""
+"""Guides of runs: they let a strategy make the choices of a job, and tell how to repeat it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Guide(Protocol):
 
 
 class StrategyGuide:
-    """Lets a strategy decide; `record` is what it decided in the last run."""
+    """Lets a strategy decide; `record` holds its decisions in the last run."""
 
     def __init__(self, strategy: Strategy) -> None:
         self.strategy = strategy
@@ -76,7 +76,7 @@ class StrategyGuide:
         )
 
     def _diverged(self, strategy: Replayed) -> str | None:
-        """Why a replay is not the recorded run; None if it is."""
+        """The reason why a replay is not the recorded run; None if it is."""
         what = self.difference
         if what is None and strategy.impossible is not None:
             number, wanted, count = strategy.impossible

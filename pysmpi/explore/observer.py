@@ -1,4 +1,4 @@
-"""The observer of an execution: what happened before what.
+"""The observer of an execution: the order of its events.
 
 A *past* is the set of events that had to happen before, as the bits of an integer. Messages, waits
 and places carry it from process to process. Where the order is not known, an event is left out:
@@ -23,9 +23,9 @@ class Observer:
 
     `prefix` has the names of the events to begin with. `sleep` are events that need no exploration
     after them: the first option that is not among these is taken; if there is none, the execution
-    is redundant. `buffered` says what all standard sends do. With a `strategy`, it decides sends,
-    and what follows the prefix. `located` says whether to record lines of the program. `order` is
-    that of ranks between decisions.
+    is redundant. `buffered` tells whether standard sends are buffered. A `strategy` decides sends
+    and all events after the prefix. `located` says whether to record lines of the program. `order`
+    is the order of ranks between decisions.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class Observer:
         self.arrivals.append(Offer(gate.place, -1, -1, -1, past))
 
     def matched(self, send: Send, receive: Receive) -> None:
-        """A message and a receive match, by a decision or because they must."""
+        """A message and a receive match, by a decision or as the only possibility."""
         sender = self._of.get(send, 0)
         receiver = receive.context.members[receive.destination]
         mine = self._of.get(receive, 0)

@@ -17,7 +17,7 @@ from pysmpi.explore.exploration import (
 from pysmpi.explore.systematic import SearchTree
 
 SMALLER = 150  # executions with fewer ranks or smaller arguments, each
-MOST_RANKS = 8  # from which on fewer ranks are not tried one by one
+MOST_RANKS = 8  # with more ranks, not every smaller number is tried
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Campaign:
     resumed: int = field(default=0, init=False)  # executions of earlier explorations
 
     def run(self) -> SearchResult:
-        """Explore, and keep what was found."""
+        """Explore, and keep the failures."""
         database, settings = self.database, self.settings
         key = Database.key(self.name, self.arguments)
         state_key = f"{key}-{self.ranks}"
@@ -103,7 +103,7 @@ class Campaign:
     def _again(
         self, ranks: int, arguments: Sequence[str], failure: FailingOrder
     ) -> FailingOrder | None:
-        """The failure with other ranks or arguments; None if a short exploration has it not."""
+        """The failure with other ranks or arguments; None if a short exploration finds none."""
         settings = replace(self.settings, runs=SMALLER, keep_going=True, seconds=10.0)
         found = Explorer(self.executors(ranks, arguments, settings), ranks, settings).run()
         for other in found.failures:

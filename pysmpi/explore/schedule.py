@@ -1,4 +1,4 @@
-"""Schedules: what was decided in a run, as a short text that repeats it.
+"""Schedules: the decisions of a run, as a short text that repeats it.
 
 A text such as `o3,s1.4,12=2,40=1:9f3a` has, in this order and all optional:
 
@@ -76,7 +76,7 @@ class Replayed:
     """The strategy that repeats a schedule.
 
     `impossible` is the first choice that did not have the option of the schedule: its number, the
-    wanted option and how many options there were.
+    wanted option and the number of options.
     """
 
     def __init__(self, schedule: Decisions) -> None:
@@ -106,12 +106,12 @@ class Replayed:
         return i
 
     def end(self, pids: Sequence[int]) -> str:
-        """Nothing to note."""
+        """Note nothing."""
         return ""
 
 
 class ChoiceRecord:
-    """Passes the choices of a run to a strategy, and records what was decided.
+    """Passes the choices of a run to a strategy, and records the decisions.
 
     `names` are the names of the options that were taken, `choices` the number of options and the
     taken one of every step with several options, `pids` the ranks of these. `differs(number, name,

@@ -1,4 +1,4 @@
-"""Executes what one worker thread gets: a prepared job for each program, and its forks.
+"""Executes the requests of one worker thread: a prepared job for each program, and its forks.
 
 Requests and answers are objects on a connection, whose number is the only argument of the process.
 A request is a job, a decider, and the longest time (s) of its execution; the answer is a `Trial`,

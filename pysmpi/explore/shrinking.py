@@ -1,4 +1,4 @@
-"""Shrinking a failure: fewer deviations from the default order; and when it became inevitable."""
+"""Shrinking a failure: fewer deviations from the default order, and the point of no return."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _size(decisions: Decisions) -> tuple[int, int]:
 
 
 def _simpler(decisions: Decisions) -> Sequence[Decisions]:
-    """Schedules with less deviations, those with the fewest first."""
+    """Schedules with fewer deviations, the fewest first."""
     steps = sorted(decisions.steps)
     found = [Decisions()]
     if decisions.order:
@@ -86,14 +86,14 @@ def _with(decisions: Decisions, steps: dict[int, int]) -> Decisions:
 
 
 class _Continued:
-    """Decides sends and the order of ranks as a schedule does, and all else by chance."""
+    """Decides sends and the order of ranks by a schedule, and all other choices at random."""
 
     def __init__(self, decisions: Decisions, seed: int) -> None:
         self._replayed = Replayed(decisions)
         self._random = Random(seed)
 
     def begin(self, run: int, ranks: int) -> None:
-        """Nothing to prepare."""
+        """Prepare nothing."""
 
     def pick(self, kind: str, options: Sequence[Alternative]) -> int:
         """Decide."""
@@ -102,12 +102,12 @@ class _Continued:
         return self._random.randrange(len(options))
 
     def end(self, pids: Sequence[int]) -> str:
-        """Nothing to note."""
+        """Note nothing."""
         return ""
 
 
 def inevitable(executor: Executions, decisions: Decisions, trace: Trace) -> int | None:
-    """After how many events every tried continuation of a failing execution fails."""
+    """The number of events after which every tried continuation of a failing execution fails."""
     names = [event.name for event in trace.events]
     low, high = 0, len(names)
     while low < high:

@@ -80,7 +80,7 @@ def no_argument(argument: str | None, name: str) -> None:
 
 
 def depth(argument: str | None, name: str, default: int) -> int:
-    """The number after the colon."""
+    """The number after the colon; `default` without a colon."""
     if argument is None:
         return default
     if not argument.isdigit() or int(argument) < 1:
@@ -124,5 +124,5 @@ class Seeded(ABC):
         """Decide what happens next."""
 
     def end(self, pids: Sequence[int]) -> str:
-        """Nothing to note."""
+        """Note nothing."""
         return ""

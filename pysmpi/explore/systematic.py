@@ -7,8 +7,8 @@ that follows the path to it. An execution shows which other branches matter:
 - without reduction (`none`) all options of each node;
 - with sleep sets (`sleep`) all options, but no order that only exchanges independent events of an
   explored one;
-- with source sets (`source`) only options that depend on the taken one, and first events of what
-  would let another option appear (Abdulla and others, Optimal Dynamic Partial Order Reduction, POPL
+- with source sets (`source`) only options that depend on the taken one, and first events of a path
+to a further option (Abdulla and others, Optimal Dynamic Partial Order Reduction, POPL
   2014). A message that is sent later, and could have been sent earlier, is such an option.
 """
 
@@ -59,7 +59,7 @@ class SearchState:
 
 @dataclass(frozen=True)
 class Task:
-    """A branch to explore: the path to it, and what is asleep after it."""
+    """A branch to explore: the path to it, and the events that are asleep after it."""
 
     node: SearchState  # after the branch
     sleep: tuple[Decision, ...]
@@ -92,7 +92,7 @@ class SearchTree:
 
     def _add(self, task: Task) -> None:
         self._count += 1
-        # Few deviations first: most failures need few, and are easy to understand then.
+        # Few deviations come first: most failures need few, and are then easy to understand.
         heapq.heappush(self._tasks, (task.deviations, self._count, task))
 
     @property
@@ -247,7 +247,7 @@ class SearchTree:
 
 
 def predictions(trace: Trace) -> list[tuple[int, Decision]]:
-    """The other options that one execution shows: number of the event, and what else could happen.
+    """The other options that one execution shows: numbers of events, and events in their place.
 
     Nothing is executed for this.
     """

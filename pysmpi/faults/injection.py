@@ -1,7 +1,7 @@
 """Lets the faults of a job happen in simulated time.
 
-As under a launcher, the failure of a rank ends the job. The report says what failed and when, where
-the rank was, and where the others waited.
+As under a launcher, the failure of a rank ends the job. The report names the failed part, the date,
+the line of the rank, and the lines at which others waited.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class Injection:
             if not simulation.running or self.report is not None:
                 return
             self._change(one, date, value)
-            # Changes alone wake nobody: if nothing else is due, the ranks are in a deadlock.
+            # Changes alone wake no rank: if nothing else is due, the ranks are in a deadlock.
             if self._others():
                 self._next(one, events)
 
@@ -290,7 +290,7 @@ class Injection:
         self._replan()
 
     def _link(self, fault: Fault) -> None:
-        """A link is slower from now on, or carries nothing any more."""
+        """A link becomes slower, or stops carrying anything."""
         for link in self.job.platform.links:
             if link.name == fault.name and fault.slow is not None:
                 bandwidth = self._flows().resource_of(link).bandwidth
@@ -299,7 +299,7 @@ class Injection:
             self._kill_link(fault.name, fault)
 
     def _kill_link(self, name: str, fault: Fault) -> None:
-        """From now on, messages fail that start on this link."""
+        """Messages that start on this link fail from here on."""
         self.dead_links[name] = fault
         if not self._listens:
             self._listens = True

@@ -110,8 +110,8 @@ def explore(
 ) -> tuple[ItemOutcome | None, pytest.ExceptionInfo[BaseException] | None]:
     """Let Hypothesis draw examples, each of which `run(example)` runs in ranks.
 
-    Returns the outcome of the last example, which is the smallest one that fails if one does, and
-    what Hypothesis has raised.
+    Returns the outcome of the last example, which is the smallest failing one if any fails, and the
+    exception of Hypothesis.
     """
     test = item.obj
     fixtures = tuple(item._fixtureinfo.argnames)

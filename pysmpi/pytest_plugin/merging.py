@@ -26,7 +26,7 @@ class Failure(TerminalRepr):
     """Shows the failures of ranks: one in full for each line of the program that failed."""
 
     def __init__(self) -> None:
-        self.parts: list[tuple[str, object]] = []  # a heading and what to show
+        self.parts: list[tuple[str, object]] = []  # a heading and its content
         self.reprcrash: Crash | None = None
 
     def toterminal(self, tw: Any) -> None:

@@ -33,7 +33,7 @@ class ItemOutcome:
     findings: list[Finding] = field(default_factory=list)
     schedule: str = ""  # how to repeat the order of events
     errors: dict[int, BaseException] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)  # what Hypothesis says
+    notes: list[str] = field(default_factory=list)  # of Hypothesis
 
     @property
     def spoiled(self) -> bool:

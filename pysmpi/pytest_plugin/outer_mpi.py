@@ -21,7 +21,7 @@ _STAND_INS = (*_SUBMODULES, *_SUBMODULES.values())
 
 
 class _Loader:
-    """Gives a module that has another name."""
+    """Loads a module that has another name already."""
 
     def __init__(self, name: str) -> None:
         self.name = name

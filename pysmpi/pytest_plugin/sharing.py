@@ -13,7 +13,7 @@ _TOOLS = ("pytest", "_pytest", "pluggy", "hypothesis", "_hypothesis_globals",
           "_hypothesis_pytestplugin", "_hypothesis_ftz_detector", "coverage", "pytest_cov", "xdist",
           "execnet", "iniconfig", "py")  # fmt: skip
 
-# They write files, run other processes, or report what the user's session reports.
+# They write files, run other processes, or repeat the report of the user's session.
 _BLOCKED = (
     "terminal", "terminalprogress", "xdist", "xdist.looponfail", "pytest_cov", "_cov", "lfplugin",
     "nfplugin", "stepwiseplugin", "junitxml", "pastebin", "faulthandler", "unraisableexception",

@@ -1,4 +1,4 @@
-"""The session of pytest in a rank: collects the files of tests, and runs tests when told to."""
+"""The session of pytest in a rank: collects the files of tests, and runs tests on request."""
 
 from __future__ import annotations
 

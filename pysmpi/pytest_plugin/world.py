@@ -1,8 +1,8 @@
 """A world of ranks that live from test to test, each with a session of pytest.
 
 The simulation runs in a greenlet of its own. While ranks wait for the next test, nothing can
-happen in the simulation, and it gives the control back to pytest's greenlet. If some ranks wait
-for that while others wait for messages, the test is stuck: the latter get an exception.
+happen in the simulation, and it gives the control back to pytest's greenlet. If some ranks wait for
+the next test while others wait for messages, the test is stuck: the latter get an exception.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class LivingWorld:
             self.error = error
 
     def at_rest(self, simulation: Simulation) -> bool:
-        """No rank can go on: those that wait for the others, do so or get an exception."""
+        """No rank can go on: let the next phase begin, or raise an exception in stuck ranks."""
         waiting = {rank.pid for rank in simulation.waiting()}
         stuck = waiting - set(self.idle)
         if stuck:

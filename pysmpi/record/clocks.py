@@ -1,4 +1,4 @@
-"""The clocks of the ranks: their distance from that of rank 0, at the begin and at the end."""
+"""The clocks of the ranks: their distance from the clock of rank 0, at the begin and at the end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROUNDS = 100
 def offset(comm: Any) -> float:
     """The seconds to add to this rank's clock for the date on rank 0; all ranks call it.
 
-    Of some round trips with rank 0 the quickest counts: rank 0 has read its clock in the middle.
+    The quickest of some round trips with rank 0 counts: rank 0 reads its clock in the middle of it.
     """
     best, found = float("inf"), 0.0
     for rank in range(1, comm.size):

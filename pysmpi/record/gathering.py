@@ -11,9 +11,10 @@ from typing import IO, Any
 from pysmpi.record.clocks import RealClock
 from pysmpi.record.notes import Notes
 
-# The notes of a rank come in pieces of so many records.
+# The number of records in one piece of the notes of a rank.
 PIECE = 1000
-# Between the tags of two collective calls of a communicator, and before they repeat.
+# The distance between the tags of two collective calls of a communicator, and the number of calls
+# before they repeat.
 TAGS, CALLS = 1 << 10, 1 << 20
 
 

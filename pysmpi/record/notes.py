@@ -19,12 +19,12 @@ if sys.platform == "linux":
     from resource import RUSAGE_THREAD, getrusage
 
     def waits() -> int:
-        """How often the calling thread has given its core away, to wait; -1 if unknown."""
+        """The number of times that the calling thread gave its core away to wait; -1 if unknown."""
         return getrusage(RUSAGE_THREAD).ru_nvcsw
 else:
 
     def waits() -> int:
-        """How often the calling thread has given its core away, to wait; -1 if unknown."""
+        """The number of times that the calling thread gave its core away to wait; -1 if unknown."""
         return -1
 
 
@@ -48,7 +48,7 @@ class KnownComm:
 
 
 class Pending:
-    """A request: its number, and what it completes."""
+    """A request: its number, and the operation that it completes."""
 
     __slots__ = ("request", "number", "receives", "wild", "persistent", "operation", "active")
 
@@ -65,7 +65,7 @@ class Pending:
 class Notes:
     """The actions of this rank so far.
 
-    `operations` are those of the call that is open. Dates are those of `time.perf_counter`.
+    `operations` belong to the open call. Dates are values of `time.perf_counter`.
     """
 
     def __init__(self) -> None:
@@ -98,8 +98,8 @@ class Notes:
     def elapsed(self, date: float) -> list[list[Any]]:
         """Return the operations of the program up to a date; called at this date.
 
-        While it did not wait, it computed for as long as it had a core: a busy computer takes the
-        core from it. If it waited, the rest of the time passed.
+        While it did not wait, it computed as long as it had a core, which a busy computer may take
+        from it. If it waited, the rest of the time passed.
         """
         seconds = date - self.left
         if self._waits < 0 or threading.get_ident() != self._thread:

@@ -469,7 +469,7 @@ def passes(notes: Notes, name: str, given: Given) -> After:
 
 
 def nothing(notes: Notes, name: str, given: Given) -> After:
-    """A call that waits for what another call receives."""
+    """A call that waits for the message of another call."""
     return None
 
 

@@ -1,4 +1,4 @@
-"""Players: they read the actions of one rank for its process, and record what it does.
+"""Players: they read the actions of one rank for its process, and record its calls.
 
 `executor` executes the actions, without returning to Python for lines that are known. A player
 reads lines that are new, builds the schedules of collective calls, and is called for each action
@@ -147,14 +147,14 @@ class Player:
 
     @property
     def date(self) -> float:
-        """When the rank has ended (s)."""
+        """The date of the end of the rank (s)."""
         return self.process.date
 
     def where(self) -> str:
         """The file and line of the rank's current action."""
         return f"{self.source.name}, line {self.process.line()}"
 
-    # What the process tells if the replay is recorded.
+    # Calls of the process if the replay is recorded.
 
     def begin(self, action: Action) -> None:
         """An action begins."""
@@ -205,7 +205,7 @@ class Player:
             self._sent = self._received = 0
 
     def conclude(self, recorder: ReplayRecorder) -> None:
-        """Record what the rank has done after its last call."""
+        """Record the work of the rank after its last call."""
         recorder.between(self.process, 0, self._began, self._before)
 
     def _done(self, action: Action, requests: list[KernelRequest]) -> list[Operation]:

@@ -1,8 +1,8 @@
 """Replay of recordings of pysmpi (docs/traces.md): the kernel executes the operations of threads.
 
-A recording holds what each call did in terms of the kernel, so that a replay on the machine of the
+A recording holds the kernel operations of each call, so that a replay on the machine of the
 recording takes the same time. On another machine, compute takes as many flops, collective calls use
-the algorithms that are selected there, and other time passes as it did.
+the algorithms that are selected there, and other time passes unchanged.
 
 The file is read once, from its begin to its end. It is in the order of time, so the calls of a
 thread are needed soon after they are read; those that are needed later wait in a queue.
@@ -71,7 +71,7 @@ class RecordedTrace:
         self._lines = enumerate(whole_lines(name), 1)
         next(self._lines)
         # Ranks come first; those that a program starts later come when they are started.
-        # The speeds of their cores, before their lines are read; 0.0 if unknown.
+        # `_rank_speeds` has the speeds of their cores before their lines are read; 0.0 if unknown.
         self.core_speeds = self._rank_speeds()
         self.nprocs = len(self.core_speeds)
 
@@ -83,7 +83,7 @@ class RecordedTrace:
                 try:
                     found.append(float(json.loads(line)[4]))
                 except (ValueError, TypeError, IndexError, KeyError, RecursionError):
-                    found.append(0.0)  # an error where the line is read
+                    found.append(0.0)  # the error comes when the line is read
         if not found:
             raise UsageError(f"{self.name}: expected a recording of pysmpi, got no rank")
         return found
@@ -264,7 +264,7 @@ class RecordedPlayer:
         self._left: list[Any] = []  # operations of the current call
         self._next = 0
         self._skip = 0.0  # seconds of the first time that passes, before the thread was started
-        self._open: dict[int, KernelRequest] = {}  # requests that nobody has waited for, by number
+        self._open: dict[int, KernelRequest] = {}  # requests without a wait so far, by number
         # The schedule that is being built, the context of its messages, the rank in it, and the
         # slots of open requests by number.
         self._schedule = Schedule()
@@ -352,7 +352,7 @@ class RecordedPlayer:
                 if not step(self, operation):
                     if len(self._schedule):
                         self._load()
-                    # Otherwise the operation has loaded the process itself.
+                    # Other operations have loaded the process themselves.
                     return True
                 self._next += 1
             if len(self._schedule) >= ENOUGH:
@@ -707,4 +707,4 @@ _AMOUNTS = frozenset((SLEEP, REDUCE, COPY, COMPUTE_STEP))
 
 
 def _landed(transfer: Transfer) -> None:
-    """Nobody needs the bytes."""
+    """Do nothing: a replay needs no bytes."""

@@ -1,4 +1,4 @@
-"""The recorder of a replay: its calls, and what happened when, as that of a run."""
+"""The recorder of a replay: its calls and events, in the form of the recorder of a run."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 class ReplayRecorder:
     """Listens to a replay, and passes calls and events on to a format.
 
-    Players tell it of their calls; while there is a recorder, a player gives the kernel the actions
-    of one call at a time.
+    Players report their calls to it; while there is a recorder, a player gives the kernel the
+    actions of one call at a time.
     """
 
     def __init__(self, format: Format) -> None:
@@ -140,11 +140,11 @@ class ReplayRecorder:
             self._between(call)
 
     def posts(self, process: Process, number: int) -> None:
-        """A process posts messages of a collective call, 0 for one without a number."""
+        """A process posts messages of a collective call; 0 is a call without a number."""
         self._collectives[process] = number
 
     def executed(self, process: Process) -> None:
-        """It has executed what it was given."""
+        """A process has executed its steps."""
         self._collectives.pop(process, None)
         if process in self._asleep:
             self._asleep.discard(process)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class ReplayResult:
-    """The result of a replay: `seconds` is the makespan, `end_seconds` when each rank ends (s)."""
+    """The result of a replay: `seconds` is the makespan, `end_seconds` the end of each rank (s)."""
 
     nprocs: int
     seconds: float
@@ -71,7 +71,7 @@ class Replay:
     `options` are those of `Machine`, which has a place for the ranks of all traces, in the order of
     the traces; without options, a recording is replayed on the machine that it was made on.
     `core_speed` (flop/s) replaces the speeds of the hosts. On a host without a speed, compute takes
-    as long as it took in a recording.
+    its recorded time.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class Replay:
     def _core(
         self, place: Slot, cores: dict[tuple[Host, int], Core], recorded: float = 0.0
     ) -> Core:
-        """The core at a place, which one more process uses; `recorded` is the speed of another."""
+        """The core at a place, for one more process; `recorded` is its speed if it has no other."""
         core = cores.get((place.host, place.core))
         if core is None:
             speed = self.core_speed or place.host.speed or recorded or UNKNOWN_SPEED

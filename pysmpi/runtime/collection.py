@@ -21,18 +21,18 @@ _WAITING = frozenset({"enter", "process", "sleep"})
 
 
 class CollectingRank:
-    """Replaces a rank while it collects cycles: all of it except calls that take simulated time."""
+    """Replaces a rank while it collects cycles: refuses calls that take simulated time."""
 
     __slots__ = ("rank",)
 
     rank: Rank
-    in_call = True  # the time of a finalizer is not billed: only calls that wait look further
+    in_call = True  # as in a call, so that the time of a finalizer is not billed
 
     def __init__(self, rank: Rank) -> None:
         object.__setattr__(self, "rank", rank)
 
     def poll(self, seconds: float) -> None:
-        """A look at the clock while cycles are collected is not the program's."""
+        """Do nothing: a look at the clock during a collection is not the program's."""
 
     def __getattr__(self, name: str) -> object:
         if name in _WAITING:
@@ -62,7 +62,7 @@ def rarely(ranks: int) -> Iterator[None]:
 
 
 def let_go() -> None:
-    """Collect the cycles of a run that has ended and that nothing refers to.
+    """Collect the unreachable cycles of a run that has ended.
 
     Python looked at the objects of the run while the run still used them, so it would look again
     only after some ten runs. Old objects are left out, so a large caller costs nothing here.
@@ -75,7 +75,7 @@ def let_go() -> None:
 def announced(finalizers: Finalizers) -> Iterator[None]:
     """Inside it, the running rank is `CollectingRank` while Python collects cycles.
 
-    Callbacks of `gc` that were there before see it too: they are not the program's.
+    Older callbacks of `gc` see it too: they are not the program's.
     """
 
     def begin(phase: str, details: object) -> None:

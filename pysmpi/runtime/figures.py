@@ -43,7 +43,7 @@ class OnceFigures(TypedDict):
 
 
 class NotSampledFigures(TypedDict):
-    """A place that automatic sampling has left alone."""
+    """A place that automatic sampling does not sample."""
 
     place: str
     reason: str

@@ -100,7 +100,7 @@ class Interpreter:
         self.shadowing = shadowing
         self.threads: threads.Threads | None = None
         self.patches = Patches()
-        # A notebook's, for example: it gets the error of the run, not those of ranks.
+        # The hook of a notebook, for example, gets the error of the run, not those of ranks.
         self.callers_hook: object = sys.excepthook
         simulator.begin()
         self.exchange: Exchange | None = None
@@ -121,7 +121,7 @@ class Interpreter:
     def _install(self) -> None:
         patches = self.patches
         restoring = Restoring()
-        patches.call_back(restoring.restore)  # the last thing, when nothing is replaced any more
+        patches.call_back(restoring.restore)  # last, when all replacements are undone
         if self.shadowing is not None:
             self.program.rewriter = self.shadowing.rewriter
         self.program.prepare()
@@ -286,7 +286,7 @@ def _patch_socket(patches: Patches, module: ModuleType, exchange: Exchange) -> N
 
 
 def _also(imports: ImportSystem, name: str, call: Callable[[ModuleType], object]) -> None:
-    """Have one more thing called when a module is loaded."""
+    """Have one more function called when a module is loaded."""
     before = imports.loaded.get(name)
 
     def loaded(module: ModuleType) -> None:

@@ -131,7 +131,7 @@ class Job:
     def untimed(self, control: Callable[[Engine], Control], most_polls: int) -> None:
         """Have a control decide the order of events, and no clock.
 
-        So many failed tests in a row are a livelock.
+        `most_polls` failed tests in a row are a livelock.
         """
         self._control = control
         self._most_polls = most_polls

@@ -275,7 +275,7 @@ class Options:
         }
 
 
-OUTPUTS = ("trace", "view", "explain", "report", "record_compute")  # what a run writes
+OUTPUTS = ("trace", "view", "explain", "report", "record_compute")  # files that a run writes
 FIELDS = {one.name: one for one in fields(Options)}
 DEFAULTS: dict[str, Any] = {
     name: {} if one.default is MISSING else one.default for name, one in FIELDS.items()

@@ -35,7 +35,7 @@ class Patches:
         return None if old is _MISSING else old
 
     def entry(self, mapping: dict[str, object], name: str, value: object) -> None:
-        """Make `mapping[name]` be `value`."""
+        """Set `mapping[name]` to `value`."""
         old = mapping.get(name, _MISSING)
         if old is _MISSING:
             self._undo.append(lambda: mapping.pop(name, None))
@@ -48,7 +48,7 @@ class Patches:
         self._undo.append(undo)
 
     def undo(self) -> None:
-        """Put everything back as it was."""
+        """Restore everything."""
         while self._undo:
             self._undo.pop()()
 

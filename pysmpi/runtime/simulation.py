@@ -263,7 +263,7 @@ class Simulation:
         rank.forget()
 
     def _aborted(self, rank: Rank) -> None:
-        """A rank has called `MPI.Abort`: no other will run, and this one will not get far."""
+        """A rank has called `MPI.Abort`: no other will run, and this one stops soon."""
         self._silence()
         self._stop(rank)
 
@@ -305,7 +305,7 @@ class Simulation:
         stopping.leave_for_good(fiber)
 
     def survive(self, rank: Rank, cause: str) -> None:
-        """A rank fails, and the others go on: they learn it at the date of the failure."""
+        """A rank fails, and the others go on: they learn of it at the date of the failure."""
         self.lost.append(f"rank {rank.pid}: {cause}")
         main = rank.fiber.process if rank.fiber is not None else rank.process
         notice = Process(self.engine, rank.pid, main.slot, main.core)
@@ -486,7 +486,7 @@ class Simulation:
             fiber.process.suspend = stopping.refuse
 
     def close(self) -> None:
-        """End the ranks that are still there; their `finally` clauses run."""
+        """End the remaining ranks; their `finally` clauses run."""
         self.engine.stop()
         if self.universe.aborted is not None:
             self.abort_rank, self.aborted = self.universe.aborted

@@ -133,7 +133,7 @@ class Spawner:
     def _emptiest(
         self, order: list[Slot], wanted: int, occupied: dict[Slot, int]
     ) -> list[Slot]:
-        """Of some slots, those with the fewest ranks, each as often as it must be."""
+        """The slots with the fewest ranks, some of them repeatedly if there are too few."""
         distinct = list(dict.fromkeys(order))
         load = {slot: occupied.get(slot, 0) for slot in distinct}
         chosen: list[Slot] = []

@@ -33,7 +33,7 @@ _signal: Any = importlib.import_module("_signal")  # the interpreter's own, see 
 
 MOST = 100  # number of times that `Stop` is raised: finally clauses and finalizers may call MPI
 GRACE = 3.0  # real time (s) for the end of one fiber
-ALL = 10.0  # and all of them together
+ALL = 10.0  # for all fibers together
 LEAST = 0.2  # minimum for each fiber
 _STANDARD = (1, 2)  # the descriptors of output and errors
 
@@ -146,7 +146,7 @@ class _Limit:
                 yield
             return
         handler = _signal.signal(_signal.SIGALRM, self._late)
-        # Again and again: a signal is lost that arrives while this fiber is not the running one.
+        # Repeatedly: a signal that arrives while another fiber runs is lost.
         before = _signal.setitimer(_signal.ITIMER_REAL, seconds, LEAST)
         try:
             yield
@@ -261,7 +261,7 @@ class Silence:
         self._undo.append(lambda: setattr(sys, "unraisablehook", hook))
 
     def at_end(self, function: Callable[[], Any]) -> None:
-        """Have a function called when output is shown again."""
+        """Call a function when output is shown again."""
         self._undo.append(function)
 
     def end(self) -> None:

@@ -35,7 +35,7 @@ def _varied(rows: Rows, axes: Sequence[str]) -> list[str]:
 
 
 def draw(table: Rows, columns: Sequence[str], axes: Sequence[str], plot: SweepPlot) -> None:
-    """Write a picture of the rows of a table, of whose columns `axes` are those of axes.
+    """Write a picture of the rows of a table; `axes` are its columns of axes.
 
     UsageError where matplotlib is not installed, and for columns that are not there.
     """

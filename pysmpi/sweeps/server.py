@@ -117,7 +117,7 @@ def _execute(request: dict[str, Any], pipe: int) -> None:
 
 
 def run_case(request: dict[str, Any]) -> Row:
-    """Run a case; return its figures, its values, and how it ended."""
+    """Run a case; return its figures, its values, and its exit status and error."""
     main = request["main"]
     try:
         if "script" in main:
@@ -143,7 +143,7 @@ def run_case(request: dict[str, Any]) -> Row:
 
 
 def _first(report: str) -> str:
-    """The line of a report that says most; of a traceback also its last one."""
+    """The most telling line of a report; of a traceback also its last line."""
     lines = [line for line in report.splitlines() if line.strip()] or ["failed"]
     for number, line in enumerate(lines):
         if "Traceback (most recent call last)" in line:
@@ -216,7 +216,7 @@ def main() -> None:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     connection = Connection(int(sys.argv[1]))
-    # All that a first run loads, and the collector has looked at, children have for nothing.
+    # Children inherit everything that a first run loads, without a new search of the collector.
     run(_nothing, compute="none")
     gc.collect()
     gc.freeze()

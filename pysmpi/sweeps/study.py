@@ -155,7 +155,7 @@ def _program(main: str | Callable[..., object]) -> dict[str, object]:
 
 
 def _key(request: Mapping[str, Any], digests: dict[str, str]) -> str:
-    """A name of all that a run depends on; `digests` are those of files that were read before."""
+    """A name of everything that a run depends on; `digests` are of files that were read before."""
     main = request["main"]
     what: dict[str, Any] = {
         "args": [repr(one) for one in request["args"]],

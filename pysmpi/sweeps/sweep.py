@@ -45,8 +45,9 @@ def sweep(
     `main` is a function that each rank calls, or the path of a script, as for `pysmpi.run`. Axes
     that are not given have the default of `pysmpi.run`. `placements` are core, socket, node, or
     paths of hostfiles; `arguments` are lists of arguments. The columns beyond those of the run are
-    what rank 0 of a function returns (a number, or a dictionary of numbers and texts), or what
-    `values` finds in a script's output (a regular expression with one group for each name).
+    the return value of rank 0 of a function (a number, or a dictionary of numbers and texts), or
+    the groups that `values` finds in a script's output (a regular expression with one group for
+    each name).
 
     `options` are those of `pysmpi.run` for all runs, such as `compute="none"`. Runs that take more
     than `timeout` seconds of wall time are ended, and fail. `directory` keeps the results of cases

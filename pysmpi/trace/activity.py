@@ -45,7 +45,7 @@ class TracedSite(NamedTuple):
 
 @dataclass
 class SiteCollective:
-    """The blocking collective calls of a site, on all ranks: what one of them moves.
+    """The blocking collective calls of a site, on all ranks, and the bytes of one call.
 
     `calls` counts those of a rank. They are `alike` if all have the same arguments.
     """
@@ -87,7 +87,7 @@ class RunActivity:
 
     @property
     def seconds(self) -> float:
-        """The makespan: when the last rank ends (simulated s)."""
+        """The makespan: the date of the last rank's end (simulated s)."""
         ends = self.date[self.kind == END]
         return float(ends.max()) if len(ends) else 0.0
 
@@ -183,7 +183,7 @@ def _collectives(recording: Recording) -> dict[str, SiteCollective]:
 
 
 def read_activity(path: str) -> RunActivity:
-    """The activity of the recording in a file. Raises UsageError for a file that is none."""
+    """The activity of the recording in a file. Raises UsageError for any other file."""
     recording = read_lines(path)
     if not recording.places:
         raise UsageError(f"{path}: expected a recording of a run, got no ranks")

@@ -67,7 +67,7 @@ class ArchiveFormat:
 
     def call(self, call: TracedCall) -> None:
         """A region."""
-        # Of its work, only the collective operation is needed.
+        # Only the collective operation of its work is needed.
         call.operations = [one for one in call.operations if one[0] == COLLECTIVE]
         self.calls.append(call)
 
@@ -86,7 +86,7 @@ class ArchiveFormat:
         self.complete = True
 
     def close(self) -> None:
-        """An archive that is not complete is removed."""
+        """Remove an archive that is not complete."""
         if not self.complete:
             self._remove()
 

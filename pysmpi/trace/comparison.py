@@ -90,7 +90,7 @@ def sequences(job: Job) -> Iterator[Sequences]:
 
 @dataclass
 class Difference:
-    """The first call in which a rank's two runs differ; None: one run made no more calls."""
+    """The first call in which two runs of a rank differ; None stands for the end of a run."""
 
     rank: int
     position: int

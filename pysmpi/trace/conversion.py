@@ -95,7 +95,7 @@ def _complete(listener: object) -> None:
 def _pass_on(
     writer: Any, listener: Any, record: list[Any], sites: dict[int, str]
 ) -> tuple[int, float] | None:
-    """Pass one record on; the rank and date of its end if it is that of a rank."""
+    """Pass one record on; the rank and date of its end if it belongs to a rank."""
     kind = record[0]
     if kind == "call":
         call = made_call(record, sites)

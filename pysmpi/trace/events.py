@@ -1,10 +1,10 @@
 """The records of a run, and the interface of a format. Times are in seconds.
 
-A recording has two layers. Its calls say what each rank did, in operations that a replay executes
-again. Its events say when: they are rows of numbers, in the order in which they happened.
+A recording has two layers. Its calls hold the operations of each rank, which a replay executes
+again. Its events are rows of numbers with dates, in the order of time.
 
 Every record that has a `number` is referred to by it. Operations of calls are tuples; the first
-element says which:
+element names the operation:
 
 | operation | elements after the first |
 | --- | --- |
@@ -131,7 +131,7 @@ class TracedCall:
     `thread` is 0 for the main one. `sent` counts the bytes of the messages that the call started,
     `received` those of the messages that it completed; `peers` holds its `dest`, `source` or `root`
     as the program gave them, `site` the line of the program. `communicator` is 0 if the call used
-    none, `algorithm` the algorithm of a collective call. `operations` are what the call did, in
+    none, `algorithm` the algorithm of a collective call. `operations` are those of the call, in
     order; the first is usually the compute before the call, which ends at `start`. `details` holds
     datatypes, window epochs and accesses to files.
 
@@ -223,9 +223,9 @@ class Format(Protocol):
     A format may have further methods, called if it has them: `describe(facts)` first, with facts of
     the run as plain data; `choose(selection)` with its collective algorithms;
     `communicator(TracedCommunicator)` before the first record that refers to it;
-    `match(TracedMatch)`; `between(TracedCall)` for time between calls. What happened when comes
-    either as `add_route(TracedRoute)`, `add_messages(MessageRows)` and `add_events(EventRows)`,
-    or, if it has no `add_events`, as `transfer(TracedMessage)` and `wait(TracedWait)`.
+    `match(TracedMatch)`; `between(TracedCall)` for time between calls. Events come either as
+    `add_route(TracedRoute)`, `add_messages(MessageRows)` and `add_events(EventRows)`, or, if it has
+    no `add_events`, as `transfer(TracedMessage)` and `wait(TracedWait)`.
     """
 
     def begin(self, places: Sequence[RankPlace]) -> None:

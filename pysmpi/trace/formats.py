@@ -99,7 +99,7 @@ def is_packed(name: str) -> bool:
 
 
 def find_format(name: str, format: str | None = None) -> TraceFormat:
-    """The format of a name, or the one that the suffix of a file says."""
+    """The format of a name, or that of the suffix of a file."""
     if format is not None:
         return FORMATS.find(format, f"--trace-format {format}")
     plain = os.path.basename(name).lower().removesuffix(".gz")

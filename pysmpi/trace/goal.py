@@ -1,8 +1,8 @@
 """GOAL, the input of LogGOPSim (txt2bin): for each rank a graph of computes, sends and receives.
 
 Collective calls are written as the messages of their algorithm. Operations of a rank follow each
-other; a receive or a send that a request completes only has its start in that order, and what
-waits for the request follows both. Times of compute are nanoseconds.
+other; a receive or a send that a request completes only has its start in that order, and the wait
+for the request follows both. Times of compute are nanoseconds.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class GoalFormat(IndependentFormat):
         super().__init__(path, compressed)
         self.sections: list[list[str]] = []
         self.labels: list[int] = []
-        self.after: list[list[int]] = []  # what the next operation of a rank requires
-        # What a rank has started, by message: the label, and the requirements at that time.
+        self.after: list[list[int]] = []  # labels that the next operation of a rank requires
+        # Started operations of a rank, by message: the label, and the requirements at that time.
         self.started: list[dict[tuple[int, int, int], deque[tuple[int, list[int]]]]] = []
 
     def begin(self, places: Sequence[RankPlace]) -> None:
@@ -72,7 +72,7 @@ class GoalFormat(IndependentFormat):
             self.started[rank] = {}
 
     def _join(self, rank: int, ended: list[tuple[int, list[int]]]) -> None:
-        # What these operations require themselves is required through them.
+        # Operations that these require hold through them.
         implied = {label for _, required in ended for label in required}
         kept = [label for label in self.after[rank] if label not in implied]
         self.after[rank] = [*kept, *(label for label, _ in ended)]

@@ -162,7 +162,7 @@ class IndependentFormat:
     def end(self, ends: Sequence[float]) -> None:
         """The last action of each rank."""
         for rank in range(len(ends)):
-            # A receive that was never matched is none.
+            # A receive that was never matched is left out.
             self._ranks[rank].unknown.clear()
             self._release(rank)
             self.write(rank, "finalize")

@@ -1,8 +1,8 @@
 """The recorded form: one record a line, as JSON arrays that a program in any language can read.
 
 The first line is an object with facts of the run; `docs/traces.md` describes the records. Lines are
-written as records end, so a recording needs no memory. Whatever ends the run, the lines that are in
-the file are whole, except perhaps the last, which readers leave out.
+written as records end, so a recording needs no memory. After any end of the run, all lines in the
+file are whole, except perhaps the last, which readers leave out.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class LinesFormat:
 
 
 def read_lines(path: str | os.PathLike[str]) -> Recording:
-    """Read a recording. Raises UsageError for a file that is none, or has a wrong line."""
+    """Read a recording. Raises UsageError for any other file, and for a wrong line."""
     name = os.fspath(path)
     found = Recording()
     sites: dict[int, str] = {}

@@ -1,6 +1,6 @@
 """Events of runs under another MPI library, whose recordings hold only calls.
 
-The dates of calls are those that were measured. A message is posted when its call begins. It leaves
+The dates of calls are measured. A message is posted when its call begins. It leaves
 when it and its receive are posted, or when it is posted if its sender did not wait for the receive,
 and arrives when the call ends that waits for it. A rank waits in a collective call for the last
 rank that enters it.
@@ -16,7 +16,7 @@ from pysmpi.trace import events
 from pysmpi.trace.events import EventRows, MessageRows, TracedCall
 from pysmpi.trace.model import Recording
 
-# Events of one date: arrivals, then what ranks do, then departures.
+# The order of events of one date: arrivals, then events of ranks, then departures.
 _BEFORE, _RANK, _AFTER, _LAST = range(4)
 _Key = tuple[int, int, int, int]  # context, source, destination, tag
 
@@ -158,7 +158,7 @@ class _Measured:
         """The wait of a call: for messages, or for the last rank that enters a collective call."""
         matched = [one for one in awaited if one.partner is not None]
         if matched:
-            # That whose other end was posted last has ended the wait.
+            # The message whose other end was posted last has ended the wait.
             cause = max(matched, key=lambda one: one.partner.posted if one.partner else 0.0)
             self.add(_RANK, events.START_WAIT, process, start, 1, len(matched))
             for one in matched:

@@ -1,4 +1,4 @@
-"""A recording in memory: what analyses work on, and what every reader of traces returns."""
+"""A recording in memory: the input of analyses, and the result of every reader of traces."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ class Compute:
 
 @dataclass
 class Recording:
-    """A run in memory. As a format, it collects what a recorder passes on.
+    """A run in memory. As a format, it collects the records of a recorder.
 
     `facts` describes the run: program, platform, model, options. `calls` and `blanks` (time between
     calls) are in the order of their ends; they have operations if `operations` is set. `routes`,
-    `message_rows` and `event_rows` say what happened when; they are empty for a run that was
-    recorded under another MPI library. `ends` holds the date at which each rank ended. `matches`
-    has source, tag and bytes of the message that a non-blocking receive with a wildcard has taken,
-    by the number of the receive. A recording is `complete` if its run was recorded to the end.
+    `message_rows` and `event_rows` hold the events; they are empty for a run that was recorded
+    under another MPI library. `ends` holds the date at which each rank ended. `matches` has source,
+    tag and bytes of the message that a non-blocking receive with a wildcard has taken, by the
+    number of the receive. A recording is `complete` if its run was recorded to the end.
     """
 
     facts: dict[str, Any] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class Recording:
 
     @property
     def seconds(self) -> float:
-        """The makespan: when the last rank ended, or the last record of an incomplete one (s)."""
+        """The makespan: the end of the last rank, or the last record of an incomplete run (s)."""
         if self.ends:
             return max(self.ends)
         dates = [call.end for call in self.calls]
@@ -178,7 +178,7 @@ class Recording:
 
     @cached_property
     def message_by_number(self) -> dict[int, TracedMessage]:
-        """Messages by number: that of the request of their send."""
+        """Messages by the number of the request of their send."""
         return {message.number: message for message in self.messages}
 
     @cached_property

@@ -128,8 +128,8 @@ class PajeFormat:
         for rank, end in enumerate(ends):
             self.rows.append((end, _DESTROY, f"RANK r{rank}"))
         last = max(ends, default=0.0)
-        # A call that begins and ends at one instant is pushed first: rows keep their order, which
-        # is that of the calls of a rank.
+        # A call that begins and ends at one instant is pushed first: rows keep the order of the
+        # calls of a rank.
         order = {_PUSH: 0, _POP: 0, _START_LINK: 0, _END_LINK: 1, _DESTROY: 2}
         self.rows.sort(key=lambda row: (row[0], order[row[1]]))
         codes = {_PUSH: 6, _POP: 7, _START_LINK: 8, _END_LINK: 9, _DESTROY: 5}

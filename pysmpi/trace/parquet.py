@@ -1,9 +1,9 @@
 """Tables in Parquet, for pandas, polars, DuckDB and Arrow: needs pyarrow (`pysmpi[parquet]`).
 
 One row for each record, in the order of the recording, and one for each message and each wait.
-`kind` is the kind of the row; columns that it does not have are null. What has no column of its
-own, such as the operations of calls, is JSON in `rest`: nothing is lost, and every command that
-reads a recording reads the file.
+`kind` is the kind of the row; columns that it does not have are null. Fields without a column of
+their own, such as the operations of calls, are JSON in `rest`: nothing is lost, and every command
+that reads a recording reads the file.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ NO_RECORDING = (
 
 
 class Wrong(ValueError):
-    """A record that cannot be."""
+    """A record that is not valid."""
 
 
 def whole_lines(path: str) -> Iterator[bytes]:
@@ -57,7 +57,7 @@ def whole_lines(path: str) -> Iterator[bytes]:
 
 
 def is_recording(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as a recording does; False for one that cannot be read."""
+    """Whether a file begins like a recording; False for a file that cannot be read."""
     try:
         first = next(whole_lines(os.fspath(path)), b"")
     except OSError:
@@ -66,7 +66,7 @@ def is_recording(path: str | os.PathLike[str]) -> bool:
 
 
 def read_facts(path: str) -> dict[str, object]:
-    """The facts of a recording. Raises UsageError for a file that is none."""
+    """The facts of a recording. Raises UsageError for any other file."""
     try:
         first = next(whole_lines(path), None)
         if first is None:

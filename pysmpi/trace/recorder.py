@@ -1,4 +1,4 @@
-"""The recorder of a run: what its calls did, and what happened when."""
+"""The recorder of a run: the operations of its calls, and its events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Recorder:
     """Records one simulation in one format; a context manager.
 
     `start` attaches it to a simulation that has not run yet, `finish` completes the file. Leaving
-    the context detaches it, whatever happened. Events are recorded if the format wants them.
+    the context always detaches it. Events are recorded if the format wants them.
     """
 
     def __init__(self, format: Format) -> None:
@@ -61,7 +61,7 @@ class Recorder:
         self._calls = CallRecorder(self.format, simulation)
         simulation.universe.listen(self._calls)
         if self._sink is not None:
-            # It asks the recorder of calls, which has to hear of a call first.
+            # It asks the recorder of calls, so this one must hear of a call first.
             self._events = EventRecorder(self._sink, self._calls)
             simulation.universe.listen(self._events)
 
@@ -126,7 +126,7 @@ def recording(
 
 @contextmanager
 def in_memory(job: Job, operations: bool = True) -> Iterator[Recording]:
-    """Record a job that runs inside the context, in memory; perhaps without operations."""
+    """Record a job that runs inside the context, in memory, with or without operations."""
     kept = Recording(operations=operations)
     with attached(Recorder(kept), job) as recorder:
         yield kept

@@ -1,4 +1,4 @@
-"""Text files of timelines, compressed if their name says so, the same from run to run."""
+"""Text files of timelines, compressed if their suffix asks for it, the same from run to run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Output:
         self._size = 0
 
     def write(self, text: str) -> None:
-        """Write some text, soon."""
+        """Write some text, now or with later text."""
         self._pieces.append(text)
         self._size += len(text)
         if self._size >= BLOCK:

@@ -1,8 +1,8 @@
 """A table of events (CSV), in the columns that pandas programs such as pipit read.
 
-`Timestamp (ns)`, `Event Type` (Enter, Leave), `Name`, `Process` (the rank) and `Thread`, then what
-pysmpi adds: `Peer`, `Sent` and `Received` (bytes) in the rows where a call is left. Rows are in
-the order of time, calls of one instant nested as they were.
+`Timestamp (ns)`, `Event Type` (Enter, Leave), `Name`, `Process` (the rank) and `Thread`, then
+columns of pysmpi: `Peer`, `Sent` and `Received` (bytes) in the rows where a call is left. Rows are
+in the order of time, with calls of one instant nested as in the run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recordings as tables in Parquet: their columns, and how they are read."""
+"""Recordings as tables in Parquet: their columns, and a reader."""
 
 from __future__ import annotations
 

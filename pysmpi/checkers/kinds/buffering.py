@@ -57,7 +57,7 @@ class PotentialDeadlock(Diagnostic):
 
 
 class BufferingStep:
-    """One call of a rank: the messages that it starts, and what it waits for."""
+    """One call of a rank: the messages that it starts, and the events that it waits for."""
 
     __slots__ = ("call", "starts", "needs", "meets", "entered", "leaves")
 
@@ -191,7 +191,7 @@ class BufferingChecks(Checker):
         sends = [
             send.nbytes for step in stuck for send in step.needs if isinstance(send, Send)
         ]
-        # A rank that waits for a rank that waits explains nothing: first those that send.
+        # A rank that waits for another waiting rank explains nothing: senders come first.
         shown = sorted(stuck, key=lambda step: not any(isinstance(n, Send) for n in step.needs))
         groups: dict[object, list[BufferingStep]] = {}
         for step in shown:

@@ -231,7 +231,7 @@ class LeakChecks(Checker):
         )
 
     def finish(self, simulation: Simulation) -> None:
-        """Report what is left in ranks that came to their end."""
+        """Report the objects that are left in ranks which came to their end."""
         outcomes = simulation.outcomes
         errors = {id(outcome.error) for outcome in outcomes if outcome.error is not None}
         for error, finding in self.explained:

@@ -1,4 +1,4 @@
-"""Messages: their datatypes, their sizes, objects against buffers, and those nobody receives."""
+"""Messages: their datatypes, their sizes, objects against buffers, missing receives."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ class SideState:
         self.inner: MpiCall | None = None  # another kind of epoch since
         self.opened: dict[tuple[str, int], MpiCall] = {}
         self.pending: list[WindowUse] = []
-        # Target, key, what is read, what is written.
+        # Target, key, memory that is read, memory that is written.
         self.buffers: list[tuple[int, int, list[WatchedRegion], list[WatchedRegion]]] = []
 
 
@@ -518,7 +518,7 @@ def _side(call: MpiCall) -> WindowSide | None:
 def _memory(
     call: MpiCall, side: WindowSide, other: WindowSide
 ) -> tuple[list[WatchedRegion], list[WatchedRegion], list[WatchedRegion]]:
-    """The memory at the target, and what the call reads and writes at the origin."""
+    """The memory at the target, and the memory that the call reads and writes at the origin."""
     given = call.arguments
     rank = int(given["target_rank"])
     if "target_disp" in given:  # one element

@@ -30,10 +30,10 @@ class MessageRace(Diagnostic):
     The report names the receive, the message that it took in this run, and the one that it could
     have taken: no synchronization lets one of them arrive first. It is an error if the other order
     leaves a later receive without a message, or if two different receives would exchange data. A
-    loop that treats all messages alike is not reported. Whether the result differs is tried: the
-    program runs again with the other message, in a child process and with the time turned off. An
-    exchange of data between two receives is reported only if the output, the return values or the
-    end of the program then differ.
+    loop that treats all messages alike is not reported. A trial shows whether the result differs:
+    the program runs again with the other message, in a child process and with the time turned off.
+    An exchange of data between two receives is reported only if the output, the return values or
+    the end of the program then differ.
 
     ## Why it is bad
 
@@ -119,7 +119,7 @@ _MATCHING = frozenset("Mprobe mprobe Improbe improbe Probe Iprobe probe iprobe".
 
 @checker("races", "receives from any source that could have taken another message")
 class RaceChecks(Checker):
-    """Remembers messages and receives, and looks for others that each wildcard could have taken."""
+    """Remembers messages and receives, and looks for other possible messages of each wildcard."""
 
     needs_clocks = True
 
@@ -214,12 +214,12 @@ class RaceChecks(Checker):
                 self.awaited[id(call)] = found
 
     def call_returned(self, call: MpiCall, result: object) -> None:
-        """Receives that are complete were complete before what the rank does next."""
+        """Note the complete receives: they happened before the next events of the rank."""
         pid = call.rank.pid
         clock = self.session.clocks.now(pid).count
         for posted in self.starts.pop(id(call), ()):
             if posted.request is not None and posted.request.done:
-                # A message that the same call sends tells nothing of what it receives.
+                # A call such as Sendrecv may send its message before its receive is complete.
                 posted.done = clock + ("end" in call.name)
         if call.name in _MATCHING:
             send = getattr(getattr(result, "_impl", None), "send", None)

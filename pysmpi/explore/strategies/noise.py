@@ -19,7 +19,7 @@ COMPUTE = 1e-5  # mean seconds before a call, at 100 percent
 
 
 class Noise(Seeded):
-    """Perturbs a run by so many percent."""
+    """Perturbs a run by a percentage."""
 
     def __init__(self, seed: int, percent: float) -> None:
         super().__init__(seed)
@@ -69,7 +69,7 @@ class NoisyTiming(NoTiming):
 
 
 class NoisyTimer(ConstantTimer):
-    """Says a random time of every block."""
+    """Gives every block a random time."""
 
     __slots__ = ("_mean", "_random")
 

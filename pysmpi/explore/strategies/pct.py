@@ -57,7 +57,7 @@ class Priorities(Seeded):
         self._alone = self._alone + 1 if pid == self._last else 0
         self._last = pid
         if self._alone >= SPINS:
-            # It waits in a loop for what only others can do.
+            # It waits in a loop for something that only others can do.
             self._alone = 0
             self._lowest -= 1.0
             self._priority[pid] = self._lowest
@@ -76,7 +76,7 @@ class Priorities(Seeded):
         )
 
     def bound(self) -> float:
-        """The probability that all runs so far miss a failure of this depth, at most."""
+        """An upper bound of the probability that all runs so far miss a failure of this depth."""
         found = 1.0 / (self.ranks * max(1, self.known) ** (self.depth - 1))
         missed: float = (1.0 - found) ** self.runs
         return missed

@@ -16,7 +16,7 @@ from pysmpi.kernel.choices import Alternative
 
 
 class UniformWalk(Seeded):
-    """Picks ranks in proportion to what they still have to do."""
+    """Picks ranks in proportion to the events that they still have to do."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)

@@ -110,7 +110,7 @@ class _Numpy:
 
 
 class AllocationHandlers:
-    """Handlers of ranks, for all runs: arrays with addresses from `start` to `stop` are ours."""
+    """Handlers of ranks, for all runs: they own arrays with addresses from `start` to `stop`."""
 
     def __init__(self, start: int, stop: int) -> None:
         if hooks is None:

@@ -52,14 +52,14 @@ class Tally:
         self.arrays = self.live = self.taken = self.most_live = self.most_taken = 0
 
     def add(self, nbytes: int) -> None:
-        """One more array."""
+        """Add an array."""
         self.arrays += 1
         self.live += nbytes
         if self.live > self.most_live:
             self.most_live = self.live
 
     def grow(self, nbytes: int) -> None:
-        """One more block."""
+        """Add a block."""
         self.taken += nbytes
         if self.taken > self.most_taken:
             self.most_taken = self.taken
@@ -76,7 +76,7 @@ class AllocationSite:
 
 
 class Ordinals:
-    """The ordinals of a line that one rank has to spare: those freed, and all from `following`."""
+    """The free ordinals of a line in one rank: those freed, and all from `following`."""
 
     __slots__ = ("following", "freed")
 
@@ -85,14 +85,14 @@ class Ordinals:
         self.freed: list[int] = []
 
     def take(self) -> int:
-        """The lowest."""
+        """Take the lowest ordinal."""
         if self.freed:
             return heappop(self.freed)
         self.following += 1
         return self.following - 1
 
     def give(self, ordinal: int) -> None:
-        """One is free again."""
+        """Free an ordinal."""
         heappush(self.freed, ordinal)
 
 
@@ -138,7 +138,7 @@ class Ledger:
         return sum(owner.peak for owner in self.owners)
 
     def owner(self) -> MemoryOwner:
-        """One more rank."""
+        """Add a rank."""
         owner = MemoryOwner()
         self.owners.append(owner)
         return owner

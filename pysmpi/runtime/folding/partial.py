@@ -37,7 +37,7 @@ class MemoryFile:
         self._fallocate.argtypes = [ctypes.c_int, ctypes.c_int, long, long]
 
     def open(self, offset: int, nbytes: int) -> None:
-        """Let the file be that long."""
+        """Extend the file to the end of these bytes."""
         os.ftruncate(self.number, offset + nbytes)
 
     def empty(self, offset: int, nbytes: int) -> None:

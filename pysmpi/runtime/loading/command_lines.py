@@ -62,7 +62,7 @@ class Words(NamedTuple):
 
 
 def split_program(words: Sequence[str]) -> Words:
-    """Take the words after an interpreter apart."""
+    """Divide the words after an interpreter into flags, program and arguments."""
     rest = after_flags(words)
     flags = list(words[: len(words) - len(rest)])
     if rest and rest[0].startswith(("-m", "-c")):

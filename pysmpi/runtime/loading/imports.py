@@ -102,7 +102,7 @@ class ImportSystem:
         self._specs: dict[tuple[object, ...], ModuleSpec] = {}
         self._codes: dict[tuple[object, ...], CodeType | None] = {}
         self._extensions: dict[tuple[str, str | None], ModuleType] = {}
-        self._executed: dict[int, dict[str, ModuleType]] = {}  # and what they brought
+        self._executed: dict[int, dict[str, ModuleType]] = {}  # by extension module, its submodules
         self._finders: list[object] = []  # the usual ones
         # Import hooks of shared modules: the list in `sys`, the hook, whether it comes first.
         self._hooks: list[tuple[str, object, bool]] = []
@@ -195,7 +195,7 @@ class ImportSystem:
         parent, _, child = name.rpartition(".")
         module = exchange.table.get(parent) if parent in exchange.shared else None
         if isinstance(module, ModuleType):
-            # The shared package has it as an attribute, of each rank another.
+            # The shared package has it as an attribute, a different one for each rank.
             exchange.watch(vars(module), child)
 
     # Loading

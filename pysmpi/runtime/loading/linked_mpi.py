@@ -271,7 +271,7 @@ def _look(name: object, mode: int, everybody: int, how: str) -> None:
         return
     path = os.fsdecode(name)
     if _MPI.match(os.path.basename(path)):
-        # A library with global symbols helps other libraries; their callers are detected then.
+        # Global symbols are for other libraries; these are detected when they are loaded.
         if everybody and mode & everybody:
             return
     elif os.sep not in path:

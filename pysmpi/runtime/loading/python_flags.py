@@ -76,7 +76,7 @@ class PythonFlags:
         return min(level, 2)
 
     def begin(self) -> None:
-        """Give them to the rank that is running, before its program begins."""
+        """Set the flags of the running rank, before its program begins."""
         module: Any = sys
         module.flags = Flags(self.changes)
         module.warnoptions = [*sys.warnoptions, *self.warnings]

@@ -44,8 +44,8 @@ MPI4PY_PRIVATE = (
     "mpi4py.__main__",
 )
 
-# Large packages, and what these need: their state is hardly that of a process, or they hold much
-# compiled code that does.
+# Large packages and their dependencies: they hold hardly any state of a process, or consist mostly
+# of compiled code.
 KNOWN_SHARED = frozenset(
     """
     numpy scipy pandas matplotlib mpl_toolkits pylab torch torchvision torchaudio triton functorch
@@ -264,7 +264,7 @@ def _is_compiled(tree: str) -> bool:
 
 
 def _examine(tree: str) -> tuple[bool, set[str]]:
-    """Whether the Python code of a package calls MPI; the packages that it imports."""
+    """Whether the Python code of a package calls MPI, and the packages that it imports."""
     imports: set[str] = set()
     for path in _sources(tree):
         if path.endswith(".py"):

@@ -37,7 +37,7 @@ class Children:
 
     def __init__(self) -> None:
         self.owners: dict[int, int] = {}  # process -> pid of the rank
-        # Such as a resource tracker of multiprocessing: they are no rank's.
+        # Processes such as a resource tracker of multiprocessing, which belong to no rank.
         self.before = _all_children()
 
     def born(self, found: Reactor, pid: int) -> None:
@@ -219,7 +219,7 @@ def _all_children() -> set[int] | None:
 
 
 def _handles(pids: list[int]) -> list[int]:
-    """Descriptors that become readable when a process ends; None if one has none."""
+    """Descriptors that become readable when a process ends; None if one has no descriptor."""
     found: list[int] = []
     if _pidfd_open is None:
         return found

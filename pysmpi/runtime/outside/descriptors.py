@@ -1,7 +1,7 @@
 """Reading and writing descriptors that may block: pipes, sockets, terminals.
 
 `os.read`, `os.write` and their relatives, and the files of `io` over a descriptor. A call that
-would block lets others go on until it would not.
+would block lets other ranks run until it would not.
 """
 
 from __future__ import annotations

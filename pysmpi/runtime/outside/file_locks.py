@@ -103,7 +103,7 @@ def _take(found: Reactor, attempt: Callable[[], object], waits: bool) -> Any:
     failed: list[OSError] = []
 
     def look() -> bool:
-        # A lock cannot be looked at without taking it.
+        # A lock can only be tested by taking it.
         try:
             taken.append(attempt())
         except (BlockingIOError, PermissionError):

@@ -10,7 +10,7 @@ from pysmpi.runtime.outside.peers import PeerSide
 
 
 def describe(wait: Any, seconds: float) -> str:
-    """One line: which rank waits really, since when, where in its program."""
+    """One line about a real wait: the rank, its duration, its place in the program."""
     rank = wait.fiber.rank
     site = greenlet_site(wait.fiber)
     place = "" if site is None else f" at {shorten(site.file)}:{site.line}"

@@ -172,7 +172,7 @@ def _side_of_pipe(fd: int, status: os.stat_result) -> PeerSide:
     if mode == os.O_RDWR:
         return PeerSide.UNKNOWN
     if not name.startswith("pipe:"):
-        # A FIFO with a name, which anybody may open.
+        # Any process may open a FIFO with a name.
         other = any(_faces("self", end, mode) for end in mine[name])
         return PeerSide.INSIDE if other else PeerSide.UNKNOWN
     if _held_by_children(name, mode):
@@ -203,7 +203,7 @@ def _side_of_socket(fd: int, inode: int) -> PeerSide:
             try:
                 peer = sock.getpeername()
             except OSError:
-                return PeerSide.UNKNOWN  # it listens, or takes from anybody
+                return PeerSide.UNKNOWN  # it listens, or receives from any sender
             own = sock.getsockname()
     except OSError:
         return PeerSide.UNKNOWN

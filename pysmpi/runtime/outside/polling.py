@@ -43,7 +43,7 @@ def _select(real: Callable[..., Any]) -> Callable[..., object]:
         if found is None:
             return real(rlist, wlist, xlist, timeout)
         if timeout is not None and not timeout >= 0:
-            return real(rlist, wlist, xlist, timeout)  # complains
+            return real(rlist, wlist, xlist, timeout)  # raises the error
         lists = [list(rlist), list(wlist), list(xlist)]
 
         def fds() -> list[tuple[int, int]]:

@@ -37,7 +37,7 @@ from pysmpi.runtime.virtual_time import alarms
 READ, WRITE, URGENT = select.POLLIN, select.POLLOUT, select.POLLPRI
 _ALWAYS = select.POLLHUP | select.POLLERR | select.POLLNVAL
 _INTERVAL = 1e-3  # (s) between two looks at a condition, while really waiting
-_SYSTEM_CALL = 1e-6  # (s), the least that a look at the world outside takes
+_SYSTEM_CALL = 1e-6  # (s), the least time of a look at the world outside
 _BRIEF = 1e-3  # (s) of compute between two polls of a thread that does nothing else
 _LONG = 5.0  # (s) after which a real wait is reported
 _INFINITY = float("inf")
@@ -66,7 +66,7 @@ class OutsideWait:
         self.look = look
         self.known = side is not None
         self.side = PeerSide.UNKNOWN if side is None else side
-        self.virtual = 0.0  # when it began
+        self.virtual = 0.0  # date of its begin
         self.real = 0.0
         self.told = False
         # Descriptors 0 to 2 may be another rank's when the hub looks.
@@ -374,7 +374,7 @@ class Reactor:
         return True
 
     def _tell(self, seconds: float) -> None:
-        """Say once of each wait that it takes long."""
+        """Report each long wait once."""
         if seconds < _LONG:
             return
 

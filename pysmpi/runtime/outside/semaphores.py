@@ -32,7 +32,7 @@ def patch_semaphores(patches: Patches, module: ModuleType) -> None:
     if kind is None:
         return
     real_acquire, real_release = kind.acquire, kind.release
-    # Of recursive locks, the fibers that hold them: in C they all are one thread.
+    # The fibers that hold recursive locks: in C they all are one thread.
     holders: dict[int, Any] = {}
 
     def is_foreign(self: Any) -> bool:

@@ -179,7 +179,7 @@ def _telling(real: Callable[..., object]) -> Callable[..., object]:
 
 
 def _end(found: Reactor, sock: Any) -> float | None:
-    """The date at which the timeout of a socket is over that is used now."""
+    """The date at which a socket that is used now reaches its timeout."""
     timeout = sock.gettimeout()
     return None if not timeout else found.now() + timeout
 

@@ -43,7 +43,7 @@ def patch_sockets(patches: Patches, module: ModuleType) -> None:
     once = int(zmq.DONTWAIT)
 
     def patiently(self: Any, real: Callable[[int], Any], flags: int, option: str) -> object:
-        """The result of `real(flags)`, when it does not have to wait."""
+        """The result of `real(flags)`, once it need not wait."""
         found = reactor()
         if found is None or self.closed:
             return real(flags)

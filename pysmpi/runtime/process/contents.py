@@ -23,7 +23,7 @@ from pysmpi.runtime.process.exchange import Exchange, State
 _NUMPY = "numpy.core" if numpy.__version__.startswith("1.") else "numpy._core"
 
 # Module -> paths of dictionaries, lists and sets in it; a star matches all members. A plus marks a
-# stack: each item holds a copy of what the item below it holds, and additions.
+# stack: each item holds a copy of the item below it, and additions.
 CONTAINERS: dict[str, tuple[str, ...]] = {
     f"{_NUMPY}.arrayprint": ("_format_options",),
     "matplotlib": ("rcParams", "colormaps._cmaps", "color_sequences._color_sequences"),
@@ -147,7 +147,7 @@ def _push(mine: Any, now: Any, before: Any) -> None:
 
 
 def _joined(mine: Any, now: Any, before: Any) -> Any:
-    """A copy of a dictionary or set with what `now` has and `before` does not have."""
+    """A copy of a dictionary or set, with the entries of `now` that `before` does not have."""
     if isinstance(mine, set):
         return mine | (now - before)
     if not isinstance(mine, dict):

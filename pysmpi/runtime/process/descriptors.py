@@ -208,7 +208,7 @@ class Descriptors(Facet):
         self._let_go(state.facets[self.name], self.base)
 
     def close(self) -> None:
-        """Let go of everything, at the end of the run."""
+        """Close all duplicates, at the end of the run."""
         for kept in self.open:
             with contextlib.suppress(OSError):
                 _close(kept.number)

@@ -274,7 +274,7 @@ def _patch_proc(patches: Patches) -> None:
 
 
 def patch_psutil(patches: Patches, module: ModuleType, exchange: Exchange) -> None:
-    """Let `psutil` find the process that a rank takes itself for: it is the simulator."""
+    """Let `psutil` find a rank under its process number: the process is the simulator."""
     kind = module.Process
     real = kind._init
 

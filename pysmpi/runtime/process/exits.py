@@ -143,7 +143,7 @@ def _patch_finalize(patches: Patches, imports: ImportSystem) -> None:
                 finalize._registry.pop(finalizer, None)
 
     patches.set(finalize, "_Info", _Info)
-    # Those of ranks that have been stopped, or that have made them after their end.
+    # Finalizers of ranks that have been stopped, or made after the end of their rank.
     patches.call_back(forget)
 
 

@@ -30,7 +30,7 @@ _ENDING = {
 
 
 class _Forked(ranks.Rank):
-    """A rank in a process that it has forked: it takes part in nothing."""
+    """A rank in a process that it has forked: it takes part in no simulation."""
 
     __slots__ = ()
 

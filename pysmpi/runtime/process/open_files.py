@@ -2,7 +2,7 @@
 
 From its first use on, a descriptor that appears while a rank runs belongs to this rank. Those that
 were open before count for all ranks, except for one that closes them; those that the exchange of
-state opens belong to nobody.
+state opens belong to no rank.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class OpenFiles:
         self._closed: Counter[object] = Counter()  # of these, how many each state has closed
 
     def look(self, state: object) -> None:
-        """Note what is open; what is new belongs to a state."""
+        """Note the open descriptors; new ones belong to a state."""
         now = {fd for fd in map(int, _listdir(_DIRECTORY)) if fd not in OWN and is_open(fd)}
         if self._known is None:
             self._known, self._first = now, len(now)
@@ -72,5 +72,5 @@ class _Look:
         self._by_last = by_last
 
     def show(self, last: object, state: object) -> None:
-        """Another state follows: what is new belongs to the last one, or to nobody."""
+        """Another state follows: new descriptors belong to the last one, or to none."""
         self._files.look(last if self._by_last else _NOBODY)

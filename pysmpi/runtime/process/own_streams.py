@@ -31,7 +31,8 @@ class OwnStreams:
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
         self.made: dict[RankEnvironment, list[Any]] = {}
-        # Whether code redirects, by its address; the code is kept, so that the address stays its.
+        # Whether code redirects, by its address; the code is kept, so that its address is not
+        # reused.
         self.known: dict[int, tuple[CodeType, bool]] = {}
 
     def give(self, code: CodeType) -> None:

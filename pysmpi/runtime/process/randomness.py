@@ -31,8 +31,8 @@ def _next_seed(environment: RankEnvironment) -> int:
 class SharedGenerators:
     """Generators that shared modules make while they are imported.
 
-    Some rank imports them in the first run of a process and none in the next: what a rank draws
-    does not depend on it.
+    Some rank imports them in the first run of a process and none in the next: the numbers of a rank
+    do not depend on it.
     """
 
     def __init__(self) -> None:

@@ -86,7 +86,7 @@ class _Stdin:
 
 
 def _nothing() -> int:
-    """A descriptor that reads nothing, and none of a standard stream that a rank has closed."""
+    """A descriptor that reads nothing; its number is not that of a closed standard stream."""
     found = opened = os.open(os.devnull, os.O_RDONLY)
     if opened <= 2:
         found = duplicate(opened)

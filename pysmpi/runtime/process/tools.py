@@ -115,7 +115,7 @@ def patch_pdb(patches: Patches, module: ModuleType) -> None:
 
     patches.set(kind, "__init__", like(real_init, __init__))
     real_loop = cmd.Cmd.cmdloop
-    prompting: dict[greenlet.greenlet, list[Any]] = {}  # the interpreters that ask in each thread
+    prompting: dict[greenlet.greenlet, list[Any]] = {}  # the open prompts of each thread
 
     def cmdloop(self: Any, intro: Any = None) -> None:
         thread = getcurrent()
@@ -211,7 +211,7 @@ class Hooks:
         self.kept: dict[int, tuple[_Hook, _Hook]] = {}  # of suspended greenlets that have some
 
     def follow(self) -> None:
-        """From now on, each fiber has its own hooks."""
+        """Give each fiber its own hooks from here on."""
         if self.following:
             return
         self.following = True

@@ -1,4 +1,4 @@
-"""Seeing at a glance whether a dictionary has changed.
+"""A quick test whether a dictionary has changed.
 
 CPython gives every dictionary a number that changes whenever the dictionary does (PEP 509, until
 3.12). Reading it costs a twentieth of comparing the values of the names that are exchanged.

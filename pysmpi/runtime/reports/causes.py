@@ -78,7 +78,7 @@ class Causes:
         return lines
 
     def _explain_lock(self, wait: Wait, piece: Piece, claim: LockClaim) -> list[tuple[int, str]]:
-        """The ranks that keep a rank from the lock of a window."""
+        """The ranks that hold the lock for which a rank waits, or get it before."""
         group = claim.locks.group
         what = "a lock" if claim.target < 0 else f"the lock of rank {group[claim.target]}"
         lines = []
@@ -246,7 +246,7 @@ class Causes:
                 others.setdefault(_collective_name(peer), []).append(pid)
         for other, pids in sorted(others.items()):
             if pids[0] < same[0] and other != call:
-                continue  # said from the other side
+                continue  # reported from the other side
             lines.append((1, (
                 f"{text.ranks(same)} {_is(same)} in {call}, {text.ranks(pids)} in {other}, "
                 f"as call number {_ordinal(communicator, wait)} of {name}: every rank must make "
@@ -445,7 +445,7 @@ class Causes:
             )
         return "hangs for ever."
 
-    # Words.
+    # Texts.
 
     def _message(self, send: Send, sender: int) -> str:
         """A message of the program, with the line at which its sender still waits for it."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # A rank's call of `sys.exit`, and its line.
 Exit = tuple[str, CallSite | None]
 
-_PIECES = 3  # shown of those that one call waits for
+_PIECES = 3  # shown operations of one waiting call
 
 
 class DeadlockError(PysmpiError, MPIException):
@@ -290,7 +290,7 @@ def _piece_arguments(pieces: Sequence[Piece], members: Sequence[Wait]) -> str:
 def _merge(
     values: Sequence[Any], members: Sequence[Wait], communicator: Communicator | None
 ) -> str:
-    """One value for all, one that follows from the rank, or that they differ."""
+    """The common value, a formula of the rank, or several of the values."""
     if all(value == values[0] for value in values):
         return str(values[0])
     if communicator is not None and all(isinstance(value, int) for value in values):

@@ -1,7 +1,7 @@
 """The parts of the wall time of a run: `pysmpi run --explain-speed`.
 
-A meter is told each time that another part of the simulation begins to work, and adds up the time
-of each part. Reading the clock takes time, too; it is measured at the start and taken off.
+A meter is notified when another part of the simulation begins to work, and adds up the time of each
+part. The time for reading the clock is measured at the start and subtracted.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class WallMeter(Meter):
         self._cost = self._calibrate()
 
     def _calibrate(self) -> float:
-        """Seconds that one change takes."""
+        """Seconds of one change."""
         count = 2000
         begun = perf_counter()
         for _ in range(count):
@@ -87,7 +87,7 @@ class WallMeter(Meter):
         return [seconds / total for seconds in found]
 
     def lines(self) -> list[str]:
-        """The report: the shares, the largest first, and what would help."""
+        """The report: the shares, the largest first, and advice."""
         shares = self.shares()
         largest = sorted(range(len(PARTS)), key=lambda part: -shares[part])
         shown = [f"{PARTS[part]} {shares[part]:.0%}" for part in largest if shares[part] >= 0.005]
@@ -115,12 +115,12 @@ class WallMeter(Meter):
         return metered
 
     def timer(self, timer: Any) -> MeteredTimer:
-        """The timer of a rank, which also tells when its program works."""
+        """The timer of a rank, which also reports the work of its program."""
         return MeteredTimer(self, timer)
 
 
 class MeteredTimer:
-    """The timer of a rank, None if compute takes no time; each start and stop is told."""
+    """The timer of a rank, None if compute takes no time; reports each start and stop."""
 
     def __init__(self, meter: WallMeter, timer: Any) -> None:
         self._meter = meter

@@ -17,7 +17,7 @@ class Place:
     """A line of the program that takes part in a problem: the ranks, and the call there.
 
     `what` is the call as the program made it, such as `Isend(dest=1, tag=7)`, or another use of
-    memory. `note` tells the part that it plays, if the call alone does not.
+    memory. `note` explains its part in the problem, if the call alone does not.
     """
 
     ranks: list[int]

@@ -1,8 +1,8 @@
-"""Glances at the ranks of a run from time to time: in which calls they wait, and for whom.
+"""Glances at the ranks of a run from time to time: the calls in which they wait, and their causes.
 
-A run without a recording says in its summary what limits it. Its glances cost nothing while ranks
-run: before the clock passes one of the dates of glances, a few ranks are looked at. A glance weighs
-as much as the dates that the clock passes with it, so long waits count as much as they last. The
+The summary of a run without a recording names the limit of the run. Its glances cost nothing while
+ranks run: a few ranks are inspected before the clock passes one of the dates of glances. The weight
+of a glance is the number of dates that the clock then passes, so waits count by their length. The
 dates become sparser as the run goes on, so their number hardly grows with its length.
 """
 
@@ -26,8 +26,8 @@ OFTEN: Final = 10  # glances until the period doubles
 EVENTS: Final = 128  # fewest events between two glances
 RANKS: Final = 3  # ranks of one glance
 STRIDE: Final = 7919  # prime: glances go around all ranks
-LONGEST: Final = 64  # steps from a waiting rank to the one that all wait for
-LEAST: Final = 40  # looks at ranks below which nothing is said
+LONGEST: Final = 64  # steps from a waiting rank to the rank that all wait for
+LEAST: Final = 40  # fewest looks at ranks for a statement
 FLIGHT: Final = -1  # a message that is on its way
 
 
@@ -45,7 +45,7 @@ class Glances:
         self._next = 0
 
     def begin(self) -> None:
-        """Look from now on."""
+        """Begin to look."""
         self.engine.glance = self._look
         self.engine.glance_date = self.period
         self.engine.glance_at = EVENTS
@@ -53,7 +53,7 @@ class Glances:
     def _look(self, date: float) -> None:
         engine = self.engine
         if engine.glance_date < engine.now:
-            # Dates that passed too soon after a glance say nothing about what is now.
+            # Dates that passed too soon after a glance do not count.
             missed = math.ceil((engine.now - engine.glance_date) / self.period)
             engine.glance_date += missed * self.period
         passed = int((date - engine.glance_date) / self.period) + 1

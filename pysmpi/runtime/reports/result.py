@@ -30,7 +30,7 @@ SCHEMA = 2
 
 _SHOWN = 32  # ranks in a notebook
 
-# Attributes of a `Result` that hold objects of Python, which no report has.
+# Attributes of a `Result` that hold objects of Python; reports do not have them.
 _OBJECTS = ("returns", "deadlock", "findings")
 
 
@@ -114,7 +114,7 @@ class Result:
         )
 
     def _repr_html_(self) -> str:
-        """The result as a notebook shows it: the prediction, what limits it, its ranks."""
+        """The result as a notebook shows it: the prediction, its limit, its ranks."""
         from html import escape
 
         said = [self._ended()]

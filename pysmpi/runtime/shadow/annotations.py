@@ -95,7 +95,7 @@ class Annotations:
                 shadow.end(point, entry, meter, whole)
 
     def enter_block(self, sample: object) -> bool:
-        """The `with` statement of an annotated block begins; whether its body is skipped."""
+        """Begin the `with` statement of an annotated block; return whether its body is skipped."""
         rank = running()
         if rank is None or self._idle(sample):
             return False
@@ -112,7 +112,7 @@ class Annotations:
         return False
 
     def leave_block(self, sample: object, error: BaseException | None) -> bool:
-        """The block ends; True if it was skipped."""
+        """End the block; return True if it was skipped."""
         rank = running()
         if rank is None or self._idle(sample):
             return False

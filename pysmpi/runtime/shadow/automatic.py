@@ -28,8 +28,8 @@ from pysmpi.runtime.shadow.outputs import ArrayWatch, Outputs
 from pysmpi.runtime.shadow.passes import Guard, Point, Shadow
 
 SHORTEST = 20_000  # smallest time of a sampled call (ns)
-PART = 0.02  # of the time of this machine, that all calls together take at least
-TRIES = 8  # calls after which it is clear that calls are short
+PART = 0.02  # smallest part of this machine's time that all calls together take
+TRIES = 8  # calls after which a function is known to be short
 KINDS = 64  # kinds of calls after which calls count as hardly ever alike
 
 # The modules of expensive functions of libraries.
@@ -54,13 +54,13 @@ class Candidate:
     def __init__(self, point: Point) -> None:
         self.point = point
         self.why_not: str | None = None
-        self.host = 0  # ns that its calls took
-        self.called: set[int] = set()  # by which ranks
+        self.host = 0  # ns of its calls
+        self.called: set[int] = set()  # ranks that have called it
         self.chosen = False
 
 
 class SoftGuard(Guard):
-    """Notes that a call communicates, and lets it."""
+    """Notes that a call communicates, and does not refuse it."""
 
     __slots__ = ("candidate",)
 
@@ -169,7 +169,7 @@ class Automatic:
         args: tuple[object, ...],
         kwargs: Mapping[str, object],
     ) -> None:
-        """After a call: whether those like it are to be skipped, or the function is out."""
+        """Decide after a call whether to skip calls like it, or to exclude the function."""
         point = candidate.point
         if not _harmless(result):
             candidate.why_not = f"returns {_article(type(result).__name__)}"

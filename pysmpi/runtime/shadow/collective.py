@@ -18,7 +18,7 @@ from pysmpi.runtime.virtual_time.stopwatch import Stopwatch
 
 
 class Sampling(Protocol):
-    """The sampling of a run, as far as collective passes need it."""
+    """The part of the sampling of a run that collective passes use."""
 
     clock: Stopwatch
     links: Links
@@ -32,7 +32,7 @@ class Sampling(Protocol):
 
 
 class Sampled(Protocol):
-    """A sampled place, as far as collective passes need it."""
+    """The part of a sampled place that collective passes use."""
 
     activity: HostTime
     rule: StoppingRule
@@ -122,7 +122,7 @@ def _plays_back(rank: Rank) -> bool:
 
 
 def pass_by(shadow: Sampling, entry: Entry, rank: Rank, seconds: float, passes: int) -> None:
-    """Let the simulated time of skipped passes go by."""
+    """Let the simulated time of skipped passes pass."""
     process = rank.process
     if _plays_back(rank):
         _timer(rank).position += passes * entry.blocks

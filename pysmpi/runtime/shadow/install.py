@@ -32,7 +32,7 @@ class Replacement:
 
     def __init__(self, name: str, option: str, replace: Replace, optional: bool = False) -> None:
         self.name = name
-        self.optional = optional  # whether it may be missing
+        self.optional = optional  # whether the program may lack it
         self.option = option
         self.module, _, self.path = name.partition(":")
         self.replace = replace

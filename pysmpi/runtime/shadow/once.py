@@ -113,7 +113,7 @@ class _Call:
 
 
 class Once:
-    """One function that gives the same on every rank."""
+    """One function that has the same result on every rank."""
 
     def __init__(
         self, shadow: Shadow, target: OnceTarget, ranks: int, reader: bool = False

@@ -67,7 +67,7 @@ class ArrayWatch:
         ]
 
     def written(self) -> list[object]:
-        """The places of those that changed since."""
+        """The places of arrays that changed since."""
         return [place for place, array, sum in self._before if _sum(array) != sum]
 
 
@@ -102,7 +102,7 @@ class Outputs:
         self._result = None if self._given is not None else _copied(result)
 
     def leave(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Any:
-        """Leave the same behind after a call that is skipped; returns the result."""
+        """Produce the same outputs after a skipped call; return the result."""
         if self._state is not None:
             vars(args[0]).update(self._state)
         scale = None

@@ -112,7 +112,7 @@ class Point:
         self.entries: dict[Hashable, Entry] = {}
         self.kinds: list[dict[int, Entry]] = []  # of collective passes: by rank, for each kind
         self.teams: dict[tuple[int, int], Team] = {}  # by kind and rank
-        self.known = 0  # the version of the links that teams are of
+        self.known = 0  # the version of the links behind the teams
         self.activity = HostTime()
         self.ran = 0
         self.skipped = 0
@@ -180,7 +180,7 @@ Meter = Guard | Span
 
 
 class Shadow:
-    """All that is sampled in one run.
+    """The sampled places of one run.
 
     `factor` gives the simulated seconds on a core of some speed (flop/s, None if unknown) that a
     second of this machine is; it is None unless compute is timed natively.
@@ -200,8 +200,8 @@ class Shadow:
         self.failure: UsageError | None = None
         self.links = Links()
         self.dry = False  # whether all passes run
-        # Told of passes that may communicate: the rank, the place, and whether it begins one
-        # (+1), ends it (-1) or skips it (0).
+        # Called for passes that may communicate: the rank, the place, and +1 at the begin, -1 at
+        # the end, 0 for a skipped pass.
         self.on_pass: Callable[[int, str, int], None] | None = None
 
     def point(self, name: str, rule: StoppingRule, **options: Any) -> Point:

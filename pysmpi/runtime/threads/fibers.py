@@ -424,9 +424,9 @@ def patch_queue(patches: Patches, module: ModuleType) -> None:
 
 
 def patch_futures(patches: Patches, module: ModuleType) -> None:
-    """Let a program that polls a future (`concurrent.futures`) get on.
+    """Let time pass for a program that polls a future (`concurrent.futures`).
 
-    And let the workers of pools not complain that they are ended with their rank.
+    The workers of pools do not complain about their end with their rank.
     """
     patches.set(module, "LOGGER", _Complaints(module.LOGGER))
     kind = module.Future

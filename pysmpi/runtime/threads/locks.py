@@ -18,7 +18,7 @@ from greenlet import getcurrent
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.virtual_time import alarms
 
-# A test that fails lets this much time pass (s), so that a loop of tests gets somewhere.
+# A test that fails lets this much time pass (s), so that a loop of tests ends.
 POLL_COST = 1e-7
 _AT_EXIT = object()
 _REAL_STEP = 2e-4  # (s) between two tries of a real thread
@@ -27,7 +27,7 @@ _taken = 0
 
 
 def begin_turns() -> None:
-    """A run begins: threads have their turns the same whatever ran before in this process."""
+    """Begin a run: the turns of threads do not depend on earlier runs in this process."""
     global _taken
     _taken = 0
 

@@ -1,7 +1,7 @@
 """Timers of signals in simulated time: `signal.alarm`, `signal.setitimer`, `signal.pause`.
 
 A rank's SIGALRM is due at a date of its own clock. Sleeps and waits outside MPI end early for it,
-and continue after the handler. While the rank computes, a timer of the operating system looks at
+and continue after the handler. While the rank computes, a timer of the operating system checks at
 regular intervals of processor time whether it is due. As in C, calls of MPI are not interrupted.
 """
 
@@ -22,7 +22,7 @@ from pysmpi.mpi.base.ranks import Rank, fiber_of
 if TYPE_CHECKING:
     from pysmpi.runtime.replacing import Replacements
 
-# Python's own, for the process; those that ranks find in `signal` are for the handlers of a rank.
+# Python's own functions, for the process; those in `signal` set the handlers of a rank.
 _getsignal, _set_handler, _raise_signal = signal.getsignal, signal.signal, signal.raise_signal
 _LOOK = 0.01  # processor time (s) between two looks
 _Setitimer = Callable[..., tuple[float, float]]
@@ -81,7 +81,7 @@ def sleep(rank: Rank, seconds: float) -> None:
 
 
 def _look(number: int, frame: FrameType | None) -> None:
-    """A little processor time has passed: the running rank may be late."""
+    """A little processor time has passed: the alarm of the running rank may be due."""
     if frame is None or ranks.current().program is None:
         return
     file = frame.f_code.co_filename

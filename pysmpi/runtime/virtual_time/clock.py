@@ -26,7 +26,7 @@ from pysmpi.runtime.virtual_time import alarms
 
 EPOCH = 946684800.0  # 2000-01-01 00:00 UTC: repeatable, and late enough for zip files
 POLL_COST = 1e-8  # (s), SimGrid's smpi/wtime
-SYSTEM_CALL = 1e-6  # (s), the least that a sleep takes
+SYSTEM_CALL = 1e-6  # (s), the shortest time of a sleep
 
 _NANO = 1e9
 _CLOCKS_OF_DATE = {"CLOCK_REALTIME", "CLOCK_TAI", "CLOCK_REALTIME_COARSE"}
@@ -68,8 +68,8 @@ def _sleep(real: Callable[[float], None]) -> Callable[[float], None]:
             return real(seconds)
         if seconds < 0:
             raise ValueError("sleep length must be non-negative")
-        # A call of the operating system takes a while, even one that asks for nothing: a loop
-        # that sleeps for no time until something happens has to get on.
+        # Every call of the operating system takes time, even a sleep of zero seconds, so that a
+        # loop of such sleeps ends.
         seconds = max(float(seconds), SYSTEM_CALL)
         if alarms.next_alarm() is None:
             rank.sleep(seconds)

@@ -128,7 +128,7 @@ def host_speed(choice: str | float = "auto") -> float:
 
 
 def doubt() -> str | None:
-    """A note for the user if the computer is now far slower than its stored speed."""
+    """A note for the user if the computer is far slower than its stored speed."""
     if _known is None or _checked is None or _checked >= SLOW * _known:
         return None
     return (
@@ -166,7 +166,7 @@ def _read_cache() -> float | None:
 
 
 def _write_cache(speed: float) -> None:
-    """Keep the speed; a cache that cannot be written is done without."""
+    """Keep the speed, if the cache can be written."""
     file = cache_file()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -23,11 +23,11 @@ from pysmpi.frames import call_path
 FIRST: Final = 3  # executions of a place that take the measured time: caches warm up
 BATCH: Final = 16  # executions that are looked at together
 KEPT: Final = 8  # number of remembered low ends
-# A place varies if a quarter of a batch takes more than so many times its low end, and so much:
-# more than other work on the same core makes of a block that is always the same.
+# A place varies if a quarter of a batch takes more than `SPREAD` times its low end, and `SLACK`
+# more: other work on the same core slows a constant block down by less.
 SPREAD: Final = 3.0
 SLACK: Final = 10_000  # ns
-RARE: Final = 2.0  # times what is charged, from which on a block is counted as disturbed
+RARE: Final = 2.0  # times the charge from which on a block counts as disturbed
 
 
 class BlockTimes:
@@ -51,7 +51,7 @@ class BlockTimes:
             low = batch[1]
             self.varies = batch[3 * BATCH // 4] > SPREAD * low + SLACK
             if self.ends and low > SPREAD * min(self.ends) + SLACK:
-                self.ends.clear()  # the program does more now
+                self.ends.clear()  # the work of the program has grown
             self.ends.append(low)
             del self.ends[:-KEPT]
             from statistics import median

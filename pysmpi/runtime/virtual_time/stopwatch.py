@@ -27,7 +27,7 @@ class Stopwatch:
         return pauses
 
     def restore(self, pauses: int) -> None:
-        """Begin the pauses again that `release` ended."""
+        """Begin the pauses that `release` ended again."""
         self.pauses += pauses
 
     def elapsed(self) -> int:
@@ -35,4 +35,4 @@ class Stopwatch:
         return 0
 
     def charge(self, nanoseconds: int) -> None:
-        """Let the block take so much longer, if a clock runs."""
+        """Add this time to the block, if a clock runs."""

@@ -293,7 +293,7 @@ class _Quiet:
         self.stopwatch = Stopwatch()
 
     def __exit__(self, *exception: object) -> None:
-        """Nothing to give back."""
+        """Release nothing."""
 
 
 class NoTiming(_Quiet):
@@ -321,7 +321,7 @@ class ConstantTiming(_Quiet):
 
 
 class ConstantTimer:
-    """Says the same of every block, and that work inside calls takes nothing."""
+    """Gives every block the same time, and work inside calls none."""
 
     __slots__ = ("_seconds", "_block")
 
@@ -342,7 +342,7 @@ _HEADER = "# pysmpi compute 1, nanoseconds of blocks on a core of flop/s: "
 
 
 class PlaybackTimer:
-    """Answers with the recorded blocks of one rank, in their order."""
+    """Gives the recorded blocks of one rank, in their order."""
 
     __slots__ = ("_blocks", "position", "_factor", "_name")
 
