@@ -32,7 +32,7 @@ class Moves(Protocol):
     """The operations of a builder on data before an algorithm begins."""
 
     def move(self, nbytes: int, source: Place, dest: Place) -> None:
-        """Say that bytes are in another place from now on."""
+        """Record that bytes have moved to another place."""
 
     def scratch(self) -> int:
         """The address of a new piece of scratch memory."""

@@ -82,7 +82,7 @@ class CachedCall:
     __slots__ = ("amounts", "columns", "last", "ready", "schedules", "steps")
 
     def __init__(self) -> None:
-        """Begin without any."""
+        """Begin without schedules."""
         self.columns: dict[tuple[int, ...], list[int]] = {}
         self.amounts: dict[tuple[float, ...], list[float]] = {}
         self.schedules: dict[int, Schedule] = {}

@@ -48,7 +48,7 @@ class Call(NamedTuple):
 
     - bcast, reduce, allreduce, scan, exscan: the whole vector;
     - gather, scatter, allgather, alltoall, reduce_scatter_block and their neighbourhood forms:
-      one block, that is what one rank contributes for one other;
+      one block, the contribution of one rank for one other;
     - gatherv, scatterv, allgatherv: the block of the calling rank.
 
     `send_counts` and `recv_counts` hold one count for each rank (or neighbour, for the

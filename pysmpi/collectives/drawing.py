@@ -32,7 +32,7 @@ from pysmpi.kernel.schedule import (
 class Arrow:
     """A message in its step, counted from 1.
 
-    `sent` and `received` say which bytes it carries, and where they go.
+    `sent` and `received` are the places of its bytes at the sender and at the receiver.
     """
 
     step: int
@@ -74,7 +74,7 @@ class Picture:
         )
 
     def volumes(self) -> str:
-        """One line: the most that a rank does; empty if the schedules do not name their bytes."""
+        """One line: the largest volumes of a rank; empty if schedules do not name bytes."""
         most = self.most
         if most is None:
             return ""

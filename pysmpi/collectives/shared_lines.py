@@ -36,7 +36,7 @@ class Shared:
             self.s.sleep(seconds)
 
     def show(self, peers: Sequence[int], nbytes: int, at: int) -> None:
-        """Let each peer have bytes from now on."""
+        """Make bytes visible to each peer."""
         for peer in peers:
             if self.timed:
                 self.s.share(peer, nbytes, at)

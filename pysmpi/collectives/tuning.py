@@ -21,7 +21,7 @@ from pysmpi.kernel.schedule import Schedule
 INFINITY = float("inf")
 NOMINAL = 4096  # bytes of a block if no rank knows the blocks of all
 
-# Each rank knows only its own counts; they must not decide.
+# Each rank knows only its own counts, so they must not determine the choice.
 PRIVATE_COUNTS = frozenset({"gatherv", "scatterv", "alltoallv", "alltoallw"})
 TUNED = tuple(op for op in OPERATIONS if not op.startswith("neighbor"))
 
@@ -59,7 +59,7 @@ def calls_of_all(call: Call) -> list[Call]:
 def schedules_of(call: Call, name: str | None, named: bool = False) -> list[Schedule]:
     """The schedules of all ranks, once the node-level communicators exist.
 
-    `named`: whether they keep which bytes their steps concern.
+    `named`: whether they keep the places of the bytes of their steps.
     """
     calls = [
         one._replace(ready=build(Schedule(), one, name), parts=()) for one in calls_of_all(call)
@@ -178,7 +178,7 @@ def tune(
             known[name] = tuner.seconds(call._replace(selection=selection), name)
         theirs[library] = (name, known[name])
         if known[name] <= seconds * (1 + 1e-9):
-            # Of those that are equally fast, one that is in use.
+            # Of equally fast algorithms, one that a library chooses.
             winner = name
     return winner, seconds, theirs
 

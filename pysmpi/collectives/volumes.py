@@ -64,7 +64,7 @@ def volume_of(schedule: Schedule) -> Volume:
 
 
 def most_of(schedules: Sequence[Schedule]) -> Volume:
-    """The most that any rank sends, receives, combines and moves; not all by the same rank."""
+    """The largest of each of the volumes of all ranks, perhaps of different ranks."""
     volumes = [volume_of(schedule) for schedule in schedules]
     return Volume(
         max((one.sent for one in volumes), default=0),

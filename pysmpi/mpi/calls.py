@@ -118,7 +118,7 @@ def ended(rank: Rank) -> None:
 
 
 
-# Both boundaries are written out, since a function more would cost as much as all of the rest.
+# Both boundaries are written out: one more function would cost as much as all the rest.
 _CLOCKED = """
 def make(_procedure, _function, _getcurrent, _current, _begun, _ended, _check):
     def boundary({parameters}):
@@ -252,7 +252,7 @@ def observe(wrap: Callable[[Procedure, object], object]) -> None:
 
     For observers that need every call, local ones included, with its result. Nothing is tested at
     the boundaries, so calls cost the same when nobody observes. A call that MPI makes within
-    another call runs the same code: `rank.call` tells which of them the program made.
+    another call runs the same code: `rank.call` is the call of the program.
     """
     for boundary, procedure in _by_boundary.items():
         _inside(boundary).cell_contents = wrap(procedure, procedure.function)
@@ -274,7 +274,7 @@ class mpi:
     """The decorators that declare procedures of MPI, one for each kind.
 
     Each takes the section of MPI 4.1 that describes the procedure, and the roles of parameters
-    that are not those which mpi4py's names have. A procedure that mpi4py adds has no section.
+    whose names do not imply them. A procedure that mpi4py adds has no section.
     """
 
     @staticmethod
@@ -318,7 +318,7 @@ class mpi:
 
 
 def own(namespace: Mapping[str, object]) -> None:
-    """Tell the procedures which public classes they are methods of, once `MPI` is complete."""
+    """Note the public classes of each procedure, once `MPI` is complete."""
     for cls in list(namespace.values()):
         if isinstance(cls, type):
             for name in dir(cls):

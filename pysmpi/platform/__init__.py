@@ -1,4 +1,4 @@
-"""The machine that a program runs on: hosts, links, zones, routes, and where ranks are placed."""
+"""The machine that a program runs on: hosts, links, zones, routes, and the places of ranks."""
 
 from __future__ import annotations
 

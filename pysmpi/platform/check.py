@@ -40,7 +40,7 @@ class Report:
 
 
 def check(path_or_name: str | os.PathLike[str]) -> Report:
-    """Read a platform, and try that its hosts reach each other. Never raises UsageError."""
+    """Read a platform, and test whether its hosts reach each other. Never raises UsageError."""
     report = Report(os.fspath(path_or_name))
     try:
         platform = load(path_or_name)

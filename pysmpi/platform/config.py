@@ -362,7 +362,7 @@ class Settings:
     def value(self, name: str, default: object = None) -> Any:
         """The value of an option as its parser gives it.
 
-        `default` is the text or value in its place where the option has none, said or not.
+        `default` replaces the value of an option that is not set and has no default of its own.
         """
         if name in self._values:
             return self._values[name]

@@ -156,7 +156,7 @@ def _read_place(
     distances: tuple[Distance, ...],
     seen: Mapping[tuple[str, int], object],
 ) -> tuple[str, int]:
-    """The access and distance that an entry is about."""
+    """The access and distance of an entry."""
     access = keys["access"].choice(ACCESSES)
     number = -1
     if "distance" in keys:
@@ -251,7 +251,7 @@ def _read_packing(node: Node) -> tuple[float, float]:
 
 
 def find_node(node: Node, known: Collection[str]) -> NodeDescription:
-    """The description that a name means, which is of a machine that ships. Raises UsageError."""
+    """The description of this name, from a machine that ships with pysmpi. Raises UsageError."""
     name = node.text()
     path = MACHINES / f"{name}.yaml"
     if path.parent == MACHINES and path.is_file():

@@ -115,12 +115,12 @@ class Node:
 
     @property
     def where(self) -> str:
-        """File, line and path, to begin a message with."""
+        """File, line and path: the begin of a message."""
         place = f"{self.file}:{self._node.start_mark.line + 1}"
         return f"{place}: {self.path}" if self.path else place
 
     def error(self, message: str) -> UsageError:
-        """The error that `message` is about this place."""
+        """An error with `message` about this place."""
         return UsageError(f"{self.where}: {message}")
 
     def is_mapping(self) -> bool:

@@ -1,4 +1,4 @@
-"""Profiles: how the speed of a host, the bandwidth or latency of a link, or their state change.
+"""Profiles: changes over time of a host's speed, a link's bandwidth or latency, or their state.
 
 Times are simulated seconds. SimGrid's files have them in files of their own: a line for each event,
 its date and its value, and `LOOPAFTER` or `PERIODICITY` for those that repeat.
@@ -110,7 +110,7 @@ class SpeedProfile:
 
 
 def check_profile(kind: str, profile: PlatformProfile) -> None:
-    """Refuse dates and values that a kind cannot have; the UsageError says which."""
+    """Refuse dates and values that a kind cannot have, by a UsageError that names them."""
     if not profile.points:
         raise UsageError("expected at least one event, got none")
     before = 0.0

@@ -566,7 +566,7 @@ class _StarParts:
         self.cabinets: list[AttachDef] = []
 
     def finish(self, zone: ZoneDef) -> None:
-        """Attach hosts and cabinets; every way crosses the backbone, wherever the file has it."""
+        """Attach hosts and cabinets; every way crosses the backbone, at any place in the file."""
         for attach in self.host_links + self.cabinets:
             if self.backbone is not None and attach.down is not None:
                 attach.up.append(Hop(self.backbone))

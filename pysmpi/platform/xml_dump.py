@@ -1,4 +1,4 @@
-"""Writer of SimGrid's platform files, the inverse of `xml`: how a machine goes back to SimGrid.
+"""Writer of SimGrid's platform files, the inverse of `xml`.
 
 The file has the same hosts, links, routes and options, so that SMPI prices messages between hosts
 as pysmpi's model hybrid does: the factors of the preset are written as options. SimGrid's format

@@ -1,4 +1,4 @@
-"""The elements of SimGrid's platform files (document type 4.1), and which of them are simulated."""
+"""The elements of SimGrid's platform files (document type 4.1), and whether they are simulated."""
 
 from __future__ import annotations
 

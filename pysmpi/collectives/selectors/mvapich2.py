@@ -323,7 +323,7 @@ def _reduce_scatter(call: Call) -> str:
 
 
 def _gather(call: Call) -> str:
-    # SMPI takes ranks to be scattered until something made the communicator learn its nodes.
+    # SMPI assumes scattered ranks until the communicator has learned its nodes.
     if call.level not in call.ready or not call.layout.blocked:
         return "mpich"
     name = GATHER.by_message(call)

@@ -1,4 +1,4 @@
-"""SMPI's non-blocking and persistent collectives: one flat pattern each, whatever the selector.
+"""SMPI's non-blocking and persistent collectives: one flat pattern each, under every selector.
 
 Source: SimGrid's smpi_nbc_impl.cpp.
 """

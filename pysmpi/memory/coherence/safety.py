@@ -24,7 +24,7 @@ from pysmpi.memory.coherence.protocol import (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line everywhere: its letters, which copies are the last written, and whether memory's is.
+    """A line everywhere: its letters, and whether each copy and memory have the last written value.
 
     A cache that does not have the line has no copy that could be stale: it counts as False.
     """
@@ -61,7 +61,7 @@ def explore(protocol: Protocol, caches: int) -> Exploration:
     """Look at every state of one line in `caches` caches; breadth first, so the way is short.
 
     Safe means: at most one owner; an exclusive line is nowhere else; no cache reads or sends a
-    line that is not the last written; memory's is the last, or a dirty copy is.
+    line that is not the last written; memory or a dirty copy has the last written line.
     """
     start = Line(protocol.initial(caches), (False,) * caches)
     reached: dict[Line, tuple[Line, str, int] | None] = {start: None}

@@ -1,4 +1,4 @@
-"""For which slopes of contention a tree is the best one."""
+"""The slopes of contention for which a tree is the best one."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class LocalStates:
         return reached
 
     def merge(self) -> None:
-        """From now on merge states that differ only in unused values.
+        """Merge states that differ only in unused values.
 
         A variable keeps its value after its last use; how long depends on the compiler. Two states
         are merged if they have the same operation and, for every answer, the same next state.

@@ -112,7 +112,7 @@ class PrimitiveMachine:
         self._updated: dict[tuple[int, int], int] = {}
 
     def merge(self) -> None:
-        """Take local states of a process that do the same for one; see `LocalStates.merge`."""
+        """Merge equivalent local states of a process; see `LocalStates.merge`."""
         for states in self.locals:
             states.merge()
 

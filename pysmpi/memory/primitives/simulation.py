@@ -49,7 +49,7 @@ def simulate(
     seed: int = 0,
     distribution: str = EXPONENTIAL,
 ) -> Simulated:
-    """Run until process 0 has begun `turns` turns, after as many again divided by ten to warm up.
+    """Run until process 0 has begun `turns` turns, after a tenth as many to warm up.
 
     distribution: exponential, as in the chain, or constant latencies. Raises UsageError if the
     program ends.

@@ -1,4 +1,4 @@
-"""Whether a run needs a memory model, and which."""
+"""The choice of a memory model for a run, if it needs one."""
 
 from __future__ import annotations
 

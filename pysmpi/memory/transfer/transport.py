@@ -64,13 +64,13 @@ class MemoryTransport(Transport):
         return channel.plan(nbytes)
 
     def place(self, slot: int) -> int:
-        """The slot itself in a described host, whose caches it uses; one for all in another."""
+        """The slot itself in a described host, whose caches it uses; else one number a host."""
         if described(self.places[slot].host):
             return slot
         return self._first.setdefault(self.network.place(slot), slot)
 
     def room(self, host: Host) -> Room:
-        """The node that a described host is."""
+        """The node of a described host."""
         found = self.rooms.get(host.index)
         if found is None:
             node = host.node

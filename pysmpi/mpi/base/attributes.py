@@ -163,7 +163,7 @@ def free_keyval(family: type[Handle], keyval: int) -> int:
 
 
 def _key(table: AttributeTable, subject: Handle, keyval: int) -> Keyval:
-    """The key that `keyval` is, for objects of this family."""
+    """The key of a keyval, for objects of this family."""
     family = subject._family.__name__
     key = table.keyvals[family].get(keyval)
     if key is None:
@@ -218,7 +218,7 @@ def delete(subject: Handle, keyval: int) -> None:
 
 
 def copied(old: Handle, new: Handle) -> None:
-    """Let a duplicate have the attributes that are to be copied.
+    """Give a duplicate the attributes that are to be copied.
 
     A callback that fails ends the duplication with its error; the new object has then no
     attributes.
@@ -281,6 +281,6 @@ def _called(function: Callable[..., object], subject: Handle, keyval: int, value
 
 
 def reported(error: builtins.Exception) -> int:
-    """Print an exception out of a callback; return the error code that it becomes."""
+    """Print an exception out of a callback; return its error code."""
     show(error)
     return int(error) if isinstance(error, Exception) else ERR_OTHER

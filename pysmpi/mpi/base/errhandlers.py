@@ -67,10 +67,10 @@ class ErrorReaction:
         """React to an error: ERRORS_RETURN has no effect, so the error is raised."""
 
     def hold(self) -> None:
-        """One more object or handle refers to this handler."""
+        """Count a new reference of an object or handle to this handler."""
 
     def release(self) -> None:
-        """One less refers to it."""
+        """Remove a reference to this handler."""
 
 
 class Fatal(ErrorReaction):
@@ -109,7 +109,7 @@ class UserAction(ErrorReaction):
             argument._set(None)
 
     def hold(self) -> None:
-        """One more object or handle refers to this handler."""
+        """Count a new reference of an object or handle to this handler."""
         self.references += 1
 
     def release(self) -> None:
@@ -161,7 +161,7 @@ class Handlers:
         self.actions[impl] = action
 
     def take(self, impl: object) -> ErrorReaction | None:
-        """Take the handler of an object away; None if it has none."""
+        """Remove and return the handler of an object; None if it has none."""
         return None if self.actions is _INITIAL else self.actions.pop(impl, None)
 
     def handle(self, subject: Handle | None, error: Exception) -> None:

@@ -346,7 +346,7 @@ USER_ERRORS = StateSlot(Rank, UserErrors)
 
 
 def user_errors() -> UserErrors:
-    """Those of the calling rank."""
+    """The added errors of the calling rank."""
     return USER_ERRORS.of(current())
 
 

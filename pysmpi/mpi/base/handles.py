@@ -359,7 +359,7 @@ def is_active() -> bool:
 
 
 def _cell(obj: Handle) -> c_uint32:
-    """The C cell of a handle: from now on C code may read and write it."""
+    """The C cell of a handle; C code may then read and write it."""
     key = id(obj)
     entry = _cells.get(key)
     if entry is None:

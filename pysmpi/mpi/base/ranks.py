@@ -41,14 +41,14 @@ class Universe(Owner):
         self.communicators: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.state = []
         self.watchers: tuple[Watcher, ...] | None = None  # of ranks that begin
-        self.selection: Any = None  # which collective algorithm to use
+        self.selection: Any = None  # of collective algorithms
         self.settings = CallSettings()
         self.tolerant = False  # whether the others go on if a rank fails
         self.aborted: tuple[Rank, AbortStop] | None = None  # the rank that called Abort
         self.on_abort: Callable[[Rank], object] | None = None  # called after that
 
     def listen(self, listener: object) -> None:
-        """Tell a listener of the events of the run for which it has methods (kernel/listeners.py).
+        """Notify a listener of the events for which it has methods (kernel/listeners.py).
 
         It hears of the calls of all ranks, also of ranks that begin later.
         """
@@ -63,7 +63,7 @@ class Universe(Owner):
                 rank.watch(watcher)
 
     def ignore(self, listener: object) -> None:
-        """Tell a listener no more."""
+        """Stop notifying a listener."""
         listeners = self.engine.listeners
         listeners.remove(listener)
         if listeners.call_begun is None and listeners.call_ended is None:
@@ -151,7 +151,7 @@ class Rank(Owner):
         self.in_call = True  # whether its timer stands; it runs while the program does
         # The MPI call of its running thread: a `MpiCall`, or data from which `call` makes one.
         self.record: Any = None
-        # Told of the begin and the end of each call that takes part in the simulation.
+        # Notified of the begin and the end of each call that takes part in the simulation.
         self.watchers: tuple[Watcher, ...] | None = world.universe.watchers
 
     def forget(self) -> None:
@@ -177,11 +177,11 @@ class Rank(Owner):
         return record  # type: ignore[no-any-return]
 
     def watch(self, watcher: Watcher) -> None:
-        """Tell `watcher` of calls from now on, after those that watch already."""
+        """Notify `watcher` of calls, after earlier watchers."""
         self.watchers = (*(self.watchers or ()), watcher)
 
     def unwatch(self, watcher: Watcher) -> None:
-        """Tell `watcher` of no more calls."""
+        """Stop notifying `watcher`."""
         self.watchers = tuple(w for w in self.watchers or () if w is not watcher) or None
 
     def now(self) -> float:
@@ -213,7 +213,7 @@ class Rank(Owner):
         if self is outside:
             raise SystemExit(status)
         error = AbortStop(status)
-        # The program may catch it, as thread pools do; no event happens any more nevertheless.
+        # The program may catch it, as thread pools do; even then no more events happen.
         if self.universe.aborted is None:
             self.universe.aborted = self, error
         self.engine.stop()
@@ -274,7 +274,7 @@ class Fiber(greenlet):
     process: Process
     gate: KernelRequest | None
     trace_number: int | None  # of the thread in its rank, once a trace has asked
-    pace: object  # how fast it looks at what is outside, see runtime/outside/reactor.py
+    pace: object  # the pace of its looks at the outside, see runtime/outside/reactor.py
     record: Any  # the call it is in, while another thread of its rank runs
     state: Any  # the rank's own state of the interpreter, see runtime/process/
     waiting: Any = None  # a greenlet of the program's, run by this fiber, that waits in its place

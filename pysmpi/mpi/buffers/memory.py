@@ -42,8 +42,8 @@ class buffer:
 
     # _memory: flat view of the bytes; _exporter: an array of the same, for others to view: a
     # memoryview that is viewed through another object does not survive the garbage collector
-    # when both are garbage; _source: what `obj` answers; _owner: what has to live as
-    # long as the buffer; _address: None until somebody asks.
+    # when both are garbage; _source: the value of `obj`; _owner: an object that has to live as long
+    # as the buffer; _address: None until its first use.
     _address: int | None
     _exporter: np.ndarray
     _kind: int
@@ -213,7 +213,7 @@ class buffer:
         raise NotImplementedError("Subscript deletion not supported by mpi4py.MPI.buffer")
 
 
-memory = buffer  #: the name that MPI.buffer once had
+memory = buffer  #: the former name of MPI.buffer
 
 delegate_exports(buffer)
 

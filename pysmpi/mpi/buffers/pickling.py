@@ -36,13 +36,13 @@ class _Settings:
         self.set_threshold(threshold)
 
     def set_protocol(self, protocol: int | None) -> None:
-        """None is the default, which other dumps functions than pickle's do not have."""
+        """Set the protocol; None is the default, which only pickle's own dumps function has."""
         if protocol is None and self.dumps is _pickle.dumps:
             protocol = int(os.environ.get("MPI4PY_PICKLE_PROTOCOL", _pickle.HIGHEST_PROTOCOL))
         self.protocol = protocol
 
     def set_threshold(self, threshold: int | None) -> None:
-        """None is the default."""
+        """Set the threshold; None is the default."""
         if threshold is None:
             threshold = int(os.environ.get("MPI4PY_PICKLE_THRESHOLD", _THRESHOLD))
         self.threshold = threshold

@@ -86,7 +86,7 @@ def reduction(spec: object, writable: bool, rank: int = 0) -> MessageRegion:
 def matching(send: object, receive: object) -> tuple[MessageRegion, MessageRegion]:
     """The two buffers of a reduction, which have to be equal in datatype and count.
 
-    That is looked at before the memory is: a wrong datatype may make a buffer look too small.
+    These are checked before the memory: a wrong datatype may make a buffer look too small.
     """
     target = contiguous(receive, True) or _simple(receive, True, 1)
     source = contiguous(send, False) or _simple(send, False, 1)

@@ -26,7 +26,7 @@ from pysmpi.mpi.point_to_point.operations import RequestOperation
 class CollectiveOperation(RequestOperation):
     """A non-blocking collective call: its schedule runs in a separate process.
 
-    The data is copied when the program is told that the call is complete, because only then the
+    The data is copied when the program learns that the call is complete, because only then the
     program may access its buffers, and because reductions then call the program's functions in its
     own rank.
     """

@@ -177,7 +177,7 @@ class Scatter(Contribution):
             self.error = transfer(kept, message)
 
     def release(self) -> None:
-        """Deliver to those that have entered, leave copies for the others."""
+        """Deliver to the ranks that have entered, leave copies for the others."""
         blocks = self.blocks
         if blocks is None:
             return
@@ -363,12 +363,12 @@ class Alltoall(Contribution):
         return None if whole is None else whole.pack()
 
     def release(self) -> None:
-        """Deliver to those that have entered, leave copies for the others."""
+        """Deliver to the ranks that have entered, leave copies for the others."""
         if self.kept is not None or self.folded:
             return
         contributions = self.values
         if self.complete():
-            # From now on no rank needs the contributions.
+            # No rank needs the contributions after this.
             for contribution in contributions.values():
                 contribution.deliver()
             for contribution in self.shared.values.values():

@@ -75,7 +75,7 @@ def _exchange(comm: object, op: str, data: object, root: int = 0) -> Objects:
 
 
 def _carry(comm: object, sizes: Objects, op: str, count: int, **counts: Any) -> None:
-    """Do the collective of the pickled bytes, as far as time is concerned, and forget the rest."""
+    """Execute the collective of the pickled bytes for its time, and release the sizes."""
     sizes.forget()
     first = sizes.call
     call = call_of(sizes.communicator, sizes.me, op, count, root=first.root, **counts)
@@ -160,7 +160,7 @@ def allgathered(comm: object, sendobj: object) -> list[bytes]:
 
 @_locked("alltoall")
 def traded(comm: object, items: list[bytes]) -> list[bytes]:
-    """The bytes that each rank has for this one, for those that this one has for each."""
+    """The bytes of each rank for this one, in exchange for those of this one for each."""
     _, me, _ = where(comm)
     contribution = _exchange(comm, "alltoall", items)
     found = [contribution.values[rank].data[me] for rank in range(len(contribution.values))]

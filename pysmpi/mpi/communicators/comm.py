@@ -525,7 +525,7 @@ def _twin(communicator: Communicator) -> tuple[Communicator, Communicator]:
 
 
 def _create_all(values: dict[int, tuple[Communicator, Members]]) -> dict[int, Communicator]:
-    """The new communicator of each process that is in the group that it has brought."""
+    """The new communicator of each process that is in its own group argument."""
     made: dict[int, Communicator] = {}
     for rank, (communicator, members) in values.items():
         pid = communicator.group[rank]
@@ -590,7 +590,7 @@ def _split_all(
 
 
 def _by_color(values: Colored) -> dict[int, list[int]]:
-    """The ranks of each color; ranks by key, then as they were."""
+    """The ranks of each color, ordered by key, then by their old rank."""
     colors: dict[int, list[tuple[int, int]]] = {}
     for rank, (color, key) in values.items():
         if color != UNDEFINED:

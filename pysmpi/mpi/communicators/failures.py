@@ -21,8 +21,8 @@ NOTICE_BYTES = 8  # of a message of an agreement
 
 
 class LostMembers:
-    """The pids of the processes that failed, in this order, and how many each rank has
-    acknowledged on which communicator."""
+    """The pids of the processes that failed, in this order, and the numbers that each rank has
+    acknowledged on each communicator."""
 
     def __init__(self) -> None:
         self.pids: list[int] = []
@@ -63,7 +63,7 @@ AGREEMENTS: StateSlot[Communicator, Agreements] = StateSlot(Communicator, Agreem
 
 
 def owner(communicator: Communicator) -> Communicator:
-    """The side of an intercommunicator that keeps what both have."""
+    """The side of an intercommunicator that keeps the common state."""
     return min(communicator, communicator.remote, key=lambda side: side.p2p.number)
 
 
@@ -106,7 +106,7 @@ def meet(
 
 
 def _conclude(universe: Universe, state: Agreements, key: tuple[int, str]) -> None:
-    """End an agreement if nobody is missing."""
+    """End an agreement if no member is missing."""
     found = state.open[key]
     dead = set(FAILED.of(universe).pids)
     living = [pid for pid in found.members if pid not in dead]
@@ -127,7 +127,7 @@ def _conclude(universe: Universe, state: Agreements, key: tuple[int, str]) -> No
 
 
 def spread(universe: Universe, pids: Sequence[int]) -> None:
-    """Processes have failed: end what waits for them."""
+    """Processes have failed: end the waits for them."""
     known = FAILED.of(universe).pids
     new = [pid for pid in pids if pid not in known]
     known += new
@@ -192,7 +192,7 @@ def _withdraw_send(box: Mailbox, send: Any, now: float) -> None:
 
 
 def _end_receives(box: Mailbox, ranks: set[int], now: float) -> None:
-    """End receives and probes that only failed ranks could answer, or perhaps."""
+    """End receives and probes that failed ranks could have answered."""
     for receive in box.posted():
         if receive.source in ranks or receive.source == ANY:
             box.cancel(receive)
@@ -209,7 +209,7 @@ def _end_receives(box: Mailbox, ranks: set[int], now: float) -> None:
 
 
 def acknowledge(rank: Rank, communicator: Communicator, number: int | None) -> int:
-    """Acknowledge the first failures of a communicator, all without a number; how many are."""
+    """Acknowledge the first failures, or all; return the number of acknowledged ones."""
     found = failed(communicator)
     state = FAILED.of(communicator.universe)
     key = communicator.p2p.number, rank.pid
@@ -223,7 +223,7 @@ def acknowledge(rank: Rank, communicator: Communicator, number: int | None) -> i
 
 
 def acknowledged(communicator: Communicator, pid: int) -> int:
-    """How many failures of a communicator a rank has acknowledged."""
+    """The number of failures of a communicator that a rank has acknowledged."""
     return FAILED.of(communicator.universe).acknowledged.get((communicator.p2p.number, pid), 0)
 
 

@@ -144,7 +144,7 @@ def _from_quad(rows: np.ndarray) -> np.ndarray:
     fraction = fraction + (words[:, 1] >> np.uint64(48) & np.uint64(1)) * ~special
     head = head + (fraction >> np.uint64(63))
     fraction &= _LOW63
-    # The integer bit of the significand is written down in this format.
+    # This format stores the integer bit of the significand.
     normal = (head & np.uint64(0x7FFF)) != 0
     out = np.zeros((len(words), 2), "<u8")
     out[:, 0] = fraction | normal.astype(np.uint64) << np.uint64(63)

@@ -276,7 +276,7 @@ def _sequence(runs: list[Run], dims: tuple[Dimension, ...]) -> list[RunOrBlocks]
 
 def _blocks(offsets: np.ndarray, packed: np.ndarray, lengths: np.ndarray,
             dims: tuple[Dimension, ...]) -> RunOrBlocks:
-    """Scattered blocks, or the run that they are when they are regular."""
+    """Scattered blocks, or one run if they are regular."""
     first = Run(int(offsets[0]), int(packed[0]), int(lengths[0]), dims)
     if len(offsets) == 1:
         return first

@@ -233,7 +233,7 @@ def _original(record: Type) -> object:
 def struct(lengths: Sequence[int], displacements: Sequence[int], types: Sequence[Type]) -> Type:
     """MPI_Type_create_struct.
 
-    Members that are all of one type need no padding, as MPICH sees it.
+    As in MPICH, members that are all of one type need no padding.
     """
     _lengths(lengths)
 

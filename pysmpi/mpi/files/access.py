@@ -61,7 +61,7 @@ class FileAccess(RequestOperation):
         self.steps: list[DiskStep] = []
         self.claim: RangeClaim | None = None
         if write and side.representation.converts:
-            # A conversion may be a function of the program: here is the rank that calls it.
+            # The rank that calls a conversion, which may be a function of the program.
             try:
                 self.stream = side.representation.encode(message)
             except FileError as error:
@@ -76,7 +76,7 @@ class FileAccess(RequestOperation):
         self.go()
 
     def place(self, position: int) -> None:
-        """Find out where in the file the data are."""
+        """Compute the places of the data in the file."""
         self.pieces = self.side.view.pieces(position, self.nbytes)
 
     def way(self) -> list[DiskStep]:
@@ -86,7 +86,7 @@ class FileAccess(RequestOperation):
         return side.disk.steps(self.pieces, self.write, sieving)
 
     def go(self) -> None:
-        """Take the way to the disk."""
+        """Start the work of the disk."""
         if self.nbytes == 0 or self.error:
             self.complete()
             return
@@ -126,7 +126,7 @@ class FileAccess(RequestOperation):
         self.detail = error.detail
 
     def complete(self) -> None:
-        """It is over, for the kernel."""
+        """End the access, for the kernel."""
         assert self.request is not None
         self.request.complete(self.rank.engine.now)
 
@@ -246,14 +246,14 @@ class CollectiveAccess(FileAccess):
         return super().way()
 
     def complete(self) -> None:
-        """It ends after the others have the data that was read for them."""
+        """End the access after the others have the data that was read for them."""
         if self.block and not self.write:
             self.exchange(super().complete)
         else:
             super().complete()
 
     def exchange(self, then: Callable[[], object]) -> None:
-        """Move data between the processes that want it and the processes that access it."""
+        """Move data between the processes that use it and the processes that access it."""
         rank, side = self.rank, self.side
         communicator = side.file.communicator
         call = Call("alltoall", side.me, communicator.size, count=self.block,

@@ -181,7 +181,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         self._together("preallocate", number, storage.reserve, self._unfit("size", number))
 
     def _unfit(self, name: str, size: int) -> FileError | None:
-        """Why the size cannot be changed."""
+        """The reason why the size cannot be changed."""
         amode = self._live().file.amode
         if amode & c.MODE_SEQUENTIAL:
             sequential(self)

@@ -74,7 +74,7 @@ class Claims:
 
 
 class OpenFile:
-    """A file as all processes that opened it share it.
+    """The shared state of a file that processes have opened together.
 
     `pointer` is the shared file pointer, `communicator` a communicator for the file's own messages.
     """

@@ -52,7 +52,7 @@ class Representation:
         return message.nbytes
 
     def memory_bytes(self, message: MessageRegion, nbytes: int) -> int:
-        """Bytes of a message that are there when so many bytes of the file are."""
+        """Bytes of a message in memory for this number of its bytes in the file."""
         return nbytes
 
     def encode(self, message: MessageRegion) -> memoryview:
@@ -103,7 +103,7 @@ class Converted(Representation):
         return self.layout(message.datatype._live()).size
 
     def memory_bytes(self, message: MessageRegion, nbytes: int) -> int:
-        """Bytes of a message that are there when so many bytes of the file are."""
+        """Bytes of a message in memory for this number of its bytes in the file."""
         if nbytes == self.nbytes(message):
             return message.nbytes
         record = message.datatype._live()
@@ -270,7 +270,7 @@ _KNOWN: dict[str, Representation] = {
 }
 
 
-# Those that a rank has registered.
+# The representations that a rank has registered.
 REPRESENTATIONS: StateSlot[Rank, dict[str, Representation]] = StateSlot(Rank, dict)
 
 

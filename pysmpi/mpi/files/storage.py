@@ -140,7 +140,7 @@ class Storage:
             self.fd = -1
 
     def close_for_good(self) -> None:
-        """Close, and remove the file if it was opened to be."""
+        """Close the file, and remove it if its access mode says so."""
         self.close()
         if self.amode & c.MODE_DELETE_ON_CLOSE:
             delete(self.path)

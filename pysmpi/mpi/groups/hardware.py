@@ -25,7 +25,7 @@ SHARED = "mpi_shared_memory"
 MACHINE, PACKAGE, NUMA, CORE = (
     f"hwloc://{kind}" for kind in ("Machine", "Package", "NUMANode", "Core")
 )
-# A machine has less than this of any other resource.
+# More than a machine has of any other resource.
 _MOST = 1 << 16
 
 
@@ -78,7 +78,7 @@ def _process_set(rank: Rank, name: object) -> int:
 
 
 def _next_level(ranks: Sequence[Rank]) -> str | None:
-    """The largest kind of resource that the ranks do not all share one instance of."""
+    """The largest kind of resource of which the ranks do not all share one instance."""
     all_of_them = [resources(rank) for rank in ranks]
     for kind in all_of_them[0]:
         instances = {found.get(kind) for found in all_of_them}

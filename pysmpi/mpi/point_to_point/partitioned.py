@@ -112,7 +112,7 @@ class Partitioned(RequestOperation):
             self.arm(channel)
 
     def arm(self, channel: PartitionedChannel) -> None:
-        """Prepare the messages of this start; complete once they are."""
+        """Prepare the messages of this start; the operation completes with them."""
         assert self.kept is not None
         whole = self.request
         assert whole is not None
@@ -168,7 +168,7 @@ class Partitioned(RequestOperation):
         fail(ERR_REQUEST, "Pready on a request that does not send", self.subject)
 
     def arrived(self, partition: int) -> bool:
-        """Whether a partition is there."""
+        """Whether a partition has arrived."""
         fail(ERR_REQUEST, "Parrived on a request that does not receive", self.subject)
 
     def release(self) -> None:
@@ -294,7 +294,7 @@ class PartitionedNothing(NoOperation):
         """There is no other side."""
 
     def arrived(self, partition: int) -> bool:
-        """Nothing is always there."""
+        """There is no data, so it has always arrived."""
         return True
 
 

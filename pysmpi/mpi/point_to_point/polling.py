@@ -18,7 +18,7 @@ from pysmpi.mpi.base.ranks import Rank, Universe
 from pysmpi.mpi.base.state import StateSlot
 
 MOST = 1_000_000  # number of failed tests, of all ranks, after which the state is checked
-COMPUTE = 0.05  # the share of its time from which on a rank that tests is at work
+COMPUTE = 0.05  # largest share of compute in the time of a rank that only tests
 
 
 class Watch:
@@ -90,7 +90,7 @@ WATCH = StateSlot(Universe, Watch)
 
 
 def poll(rank: Rank, done: Callable[[], bool]) -> bool:
-    """Charge for a test, and run other ranks; then whether `done()`.
+    """Charge for a test, and run other ranks; return `done()`.
 
     MPI does not say when a test sees a completion, so this is a choice.
     """

@@ -501,7 +501,7 @@ def _active(items: list[Request]) -> list[tuple[int, Any]]:
 
 
 def _tested(rank: Rank, operation: RequestOperation) -> bool:
-    """Test an operation: let the time of a test pass, and look whether it is complete then."""
+    """Test an operation: let the time of a test pass, and return whether it is complete then."""
     if not poll(rank, operation.done):
         return False
     rank.polls = 0
@@ -612,7 +612,7 @@ def _empty(status: Status | None) -> None:
 
 
 def _extend(statuses: Sequence[Status] | None, count: int) -> list[Status] | None:
-    """As many statuses as requests: a list of the program's is made long enough, as in mpi4py."""
+    """As many statuses as requests: as in mpi4py, a list of the program is extended."""
     if statuses is None:
         return None
     items = sequence(statuses)

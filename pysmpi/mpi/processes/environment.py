@@ -84,7 +84,7 @@ def start(
 def finish() -> int:
     """The calling rank has ended: finalize if necessary.
 
-    Returns the status with which `python -m mpi4py.run` wants all ranks aborted, usually 0.
+    Returns the status with which `python -m mpi4py.run` aborts all ranks, usually 0.
     """
     environment = of_rank()
     if environment.initialized and not environment.finalized:

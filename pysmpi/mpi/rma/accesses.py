@@ -115,7 +115,7 @@ class Get(RemoteAccess):
         copy_message(self.memory, self.result)
 
     def act(self) -> None:
-        """The data are there."""
+        """The data have arrived."""
         if not self.effective:
             _late(self, self.result, self.memory)
         super().act()
@@ -223,7 +223,7 @@ class GetAccumulate(Accumulate):
         reply.post(process)
 
     def returned(self, transfer: Transfer) -> None:
-        """The result is there."""
+        """The result has arrived."""
         if not self.early:
             _late(self, self.result, self.fetched)
             self.result.unpack(self.fetched)

@@ -47,7 +47,8 @@ class AccessOperation(RequestOperation):
     """The request of `Rput` and similar calls.
 
     A call that only writes is complete when the origin's buffer may change, which is at once: the
-    data is saved when the program is told. A call that reads is complete when the data has arrived.
+    data is saved when the program learns this. A call that reads is complete when the data has
+    arrived.
     """
 
     __slots__ = ("access",)

@@ -126,7 +126,7 @@ class WindowSide:
         return self.lock_all is not None or rank in self.locks
 
     def admit(self, win: object, rank: int) -> bool:
-        """Refuse an access outside of an epoch; whether the target takes part in the epoch."""
+        """Refuse an access outside of an epoch; return whether the target takes part in it."""
         self.glance = 0.0
         if self.passive(rank):
             return False
@@ -188,7 +188,7 @@ class WindowSide:
     # Waiting, for a process that has entered its call.
 
     def complete_accesses(self, rank: Rank, accesses: Iterable[RemoteAccess]) -> bool:
-        """Wait until accesses have taken effect; whether there was anything to wait for."""
+        """Wait until accesses have taken effect; return whether a wait was necessary."""
         requests = [access.watch() for access in accesses]
         if self.owed > 0.0:
             debt = KernelRequest()
@@ -252,7 +252,7 @@ class RemoteAccess:
         self.watchers: list[KernelRequest] = []
 
     def begin(self, rank: Rank) -> None:
-        """Let it travel; the process has entered its call."""
+        """Start its flow; the process has entered its call."""
         origin, target = self.origin, self.target
         process = rank.process
         control = rank.engine.control
@@ -319,7 +319,7 @@ class RemoteAccess:
         raise AssertionError("an access moves data")
 
     def keep(self) -> None:
-        """Save the origin's data: the program may change its buffer from now on."""
+        """Save the origin's data, because the program may then change its buffer."""
 
     def finish(self) -> None:
         """It has taken effect: waiting processes may continue."""

@@ -434,7 +434,7 @@ def _hint(side: WindowSide, info: Info) -> None:
 
 
 def _join(communicator: Communicator, values: dict[int, tuple[WindowSide, int]]) -> Window:
-    """Make one window of the sides that the processes of a communicator bring."""
+    """Make one window of the sides that the processes of a communicator contribute."""
     sides = [values[me][0] for me in range(communicator.size)]
     window = Window(Communicator(communicator.universe, communicator.group), values[0][1], sides)
     if window.flavor == WIN_FLAVOR_SHARED:

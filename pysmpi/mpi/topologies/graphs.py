@@ -153,8 +153,8 @@ class DistGraph:
 def balanced(total: int, count: int) -> list[int]:
     """`count` factors of `total`, as close to each other as possible, the largest first.
 
-    Of all lists of factors that is the one with the smallest largest factor, then the smallest
-    second one, and so on.
+    Among all lists of factors, this one has the smallest largest factor, then the smallest second
+    one, and so on.
     """
     divisors = _divisors(total)
 

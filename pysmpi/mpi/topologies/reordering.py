@@ -183,7 +183,7 @@ class Region:
 
 
 def grown(places: Places, topology: Any) -> list[int] | None:
-    """A connected region of the graph for each host, close to the regions that it talks to."""
+    """A connected region of the graph for each host, close to the regions of its neighbours."""
     neighbors: list[dict[int, int]] = [{} for _ in range(topology.size)]
     for rank in range(topology.size):
         for peer, weight in topology.weights(rank):

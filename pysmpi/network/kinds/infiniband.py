@@ -33,7 +33,7 @@ PENALTIES = "smpi/IB-penalty-factors"
 
 
 class Card:
-    """The network card of a host: the messages that leave, and how many come from each host."""
+    """The network card of a host: messages that leave, and numbers that arrive from each host."""
 
     def __init__(self) -> None:
         self.leaving: dict[Activity, Card] = {}  # with their receivers
@@ -41,7 +41,7 @@ class Card:
 
     @property
     def arrivals(self) -> int:
-        """The number of messages that come."""
+        """The number of messages that arrive."""
         return sum(self.coming.values())
 
 

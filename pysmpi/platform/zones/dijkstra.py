@@ -16,7 +16,7 @@ _REMEMBERED = 1024
 
 @zone_kind("dijkstra", "shortest routes over declared routes, one source at a time (Dijkstra)")
 class DijkstraZone(ShortestPathZone):
-    """Of ways with equally many links, the one through members that the routes name first."""
+    """Takes the way with the fewest links; of equal ones, that of earlier members."""
 
     __slots__ = ("_out", "_order", "_before")
 

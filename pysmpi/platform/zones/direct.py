@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class DirectTopology(LeafZone):
-    """Routers and the cables between them; the way from router to router is the topology's.
+    """Routers and the cables between them; a topology defines the ways between them.
 
     The link of a host is NAME_link_n, the cable between routers a < b NAME_cable_a_b.
     """

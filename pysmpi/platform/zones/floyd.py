@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @zone_kind("floyd", "shortest routes over declared routes, all pairs together (Floyd and Warshall)")
 class FloydZone(ShortestPathZone):
-    """Of routes with the same number of links, the one that Floyd's order of members finds first.
+    """Takes the route with the fewest links; of equal ones, the first in Floyd's order of members.
 
     The table is computed at the request of the first route, in O(members**3) time and
     O(members**2) space.

@@ -50,7 +50,7 @@ def fame(settings: Settings) -> Builder:
         def seconds(nbytes: int) -> float:
             return packet * max(1, -(-nbytes // line))
 
-        # The chain does not say when the sender may go on: both sides have equal parts.
+        # The chain does not give the end of the sender's part: both sides have equal parts.
         return TimedChannel(
             room, source, destination, sender, receiver, seconds, 0.5, overhead
         )
