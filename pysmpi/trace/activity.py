@@ -177,7 +177,7 @@ def _collectives(recording: Recording) -> dict[str, SiteCollective]:
             len(some) == 1
             and key == (known.operation, known.count, known.type_size, known.root)
             and len(members) == everybody
-            and set(arguments) <= {"op", "count", "type_size", "root"}
+            and set(arguments) <= {"op", "count", "type_size", "root", "in_place"}
         )
     return found
 

@@ -255,7 +255,7 @@ def test_options_of_a_run_write_record_page_and_analysis(tmp_path):
     assert plain.seconds == result.seconds and plain.analysis is None
 
 
-def scaled(steps):
+def scaled(steps, in_place=False):
     """Work that is divided among the ranks, and a reduction."""
     import time
 
@@ -265,13 +265,14 @@ def scaled(steps):
     out = np.zeros(1000)
     for _ in range(steps):
         time.sleep(0.1 / comm.size)
-        comm.Allreduce(np.ones(1000), out)
+        comm.Allreduce(MPI.IN_PLACE if in_place else np.ones(1000), out)
 
 
-def test_a_larger_run_is_extrapolated(record):
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_larger_run_is_extrapolated(record, in_place):
     machine = {"compute": "none", "platform": "graphene"}
-    graphs = [EventGraph(record(scaled, n, 5, **machine)) for n in (2, 4, 8, 16)]
-    real = record(scaled, 64, 5, **machine)
+    graphs = [EventGraph(record(scaled, n, 5, in_place, **machine)) for n in (2, 4, 8, 16)]
+    real = record(scaled, 64, 5, in_place, **machine)
     # The library chooses another algorithm for 64 ranks than for any of the runs.
     used = [run.collectives[name].algorithms for run in (graphs[-1].record, real)
             for name in run.collectives]  # fmt: skip

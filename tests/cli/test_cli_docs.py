@@ -8,7 +8,6 @@ from dataclasses import fields
 from pathlib import Path
 
 import click
-import pytest
 from click.testing import CliRunner
 
 from pysmpi.cli.main import COMMANDS
@@ -65,27 +64,6 @@ def test_synopsis_has_every_command_and_subcommand():
 def test_the_example_of_replay_uses_attributes_of_its_result():
     used = re.findall(r"result\.([a-z_]+)", (DOCS / "replay.md").read_text())
     assert used and set(used) <= {field.name for field in fields(ReplayResult)}
-
-
-def shown(page: str, words: str) -> tuple[list[str], str]:
-    """The arguments of an example that begins with `words`, and its output."""
-    match = re.search(rf"\$ pysmpi ({words}.*)\n([^`]*)```", (DOCS / page).read_text())
-    assert match is not None
-    return match[1].split(), match[2]
-
-
-@pytest.mark.parametrize(
-    ("page", "words"),
-    [
-        ("collectives.md", "collectives draw"),
-        ("memory.md", "coherence tune"),
-        ("memory.md", "collectives tune"),
-    ],
-)
-def test_examples_print_what_pages_show(page: str, words: str):
-    arguments, output = shown(page, words)
-    result = CliRunner().invoke(cli, arguments)
-    assert result.exit_code == 0 and result.stdout == output
 
 
 def test_the_drawing_of_the_readme_is_up_to_date(tmp_path: Path):

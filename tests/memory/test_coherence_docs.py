@@ -18,11 +18,6 @@ def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
 
 
-def commands():
-    lines = "".join(blocks("")).splitlines()
-    return [line.partition("#")[0].split()[1:] for line in lines if line.startswith("pysmpi ")]
-
-
 def test_the_table_is_the_one_that_ships(tmp_path):
     path = tmp_path / "table.yaml"
     path.write_text(blocks("yaml")[0])
@@ -44,15 +39,6 @@ def test_the_code_runs(capsys):
     for code in codes:
         exec(code, {})
     assert "'index'" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("words", commands(), ids=" ".join)
-def test_the_commands_run(words, tmp_path, monkeypatch, capsys):
-    (code,) = [block for block in blocks("python") if block.startswith("# flags.py")]
-    (tmp_path / "flags.py").write_text(code)
-    monkeypatch.chdir(tmp_path)
-    assert status_of(words) == 0
-    assert capsys.readouterr().out
 
 
 def test_the_figures_are_true(capsys):

@@ -1,0 +1,3 @@
+from mpi4py import MPI
+
+print(MPI.COMM_WORLD.allreduce(1))

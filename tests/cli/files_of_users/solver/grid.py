@@ -1,0 +1,7 @@
+import numpy
+
+
+class Grid:
+    @staticmethod
+    def allocate(count):
+        return numpy.zeros(count)
