@@ -111,5 +111,6 @@ class Reader:
         self.at = 1
 
     def choose_default(self) -> None:
-        """The datatype of lines without a datatype, set by `init`."""
+        """The datatype of lines without a datatype, set by `init` and its argument, if any."""
         self.default = SIZES[DOUBLE if self.more() else BYTE]
+        self.at += self.more()

@@ -50,16 +50,17 @@ class Action:
     """
 
     def __init__(self, kind: int, name: str) -> None:
+        # Those that most actions need are first, and share a line of the processor's cache.
         self.kind: int = kind
-        self.name: str = name
         self.peer: int = 0
         self.tag: int = 0
         self.nbytes: int = 0
-        self.key: object = None
-        self.shelf: Optional[Shelf] = None
-        self.count: int = 1
-        self.amount: float = 0.0
         self.next: Optional[Action] = None
+        self.shelf: Optional[Shelf] = None
+        self.amount: float = 0.0
+        self.count: int = 1
+        self.key: object = None
+        self.name: str = name
         # A collective call, the number of its operation, and its schedule if the node-level
         # communicators `ready` exist before it.
         self.call: Any = None
@@ -128,10 +129,10 @@ class Common:
 class TracedProcess(Process):
     """Executes the actions of a rank.
 
-    `blocks` yields the lines of the rank, with the number of the first; `parse(number, line)`
-    returns the action of a line. With an `observer`, its methods
-    `begin(action)` and `end(action, requests)` are called, the latter with the requests that the
-    action has started or awaited. `ended` says that the rank is done, at `date` (s).
+    `blocks` yields lines of the rank: the number of the first, the lines, the number of times that
+    they follow each other. `parse(number, line)` returns the action of a line. With an `observer`,
+    its methods `begin(action)` and `end(action, requests)` are called, the latter with the requests
+    that the action has started or awaited. `ended` says that the rank is done, at `date` (s).
     """
 
     def __init__(
@@ -149,6 +150,8 @@ class TracedProcess(Process):
         self.first: int = 1  # number of the first line of the block
         self.actions: list[Action] = []  # of its lines
         self.at: int = 0  # the next of them
+        self.repetitions: int = 0  # of the block, after this one
+        self.changed: bool = False  # whether a line of the block has changed the meaning of lines
         self.action: Optional[Action] = None  # that is executed
         self.calls: int = 0  # collective calls
         self.known: dict[bytes, Action] = {}
@@ -312,11 +315,21 @@ class TracedProcess(Process):
     def _load(self) -> bool:
         """Read the next lines; False at the end of the trace."""
         self.first += len(self.actions)
-        self.actions = []
         self.at = 0
-        for first, lines in self.blocks:
+        if self.repetitions > 0:
+            self.repetitions -= 1
+            return True
+        self.actions = []
+        for first, lines, times in self.blocks:
             self.first = first
             self._read(first, lines)
+            if self.changed:
+                # The lines have another meaning when they are repeated.
+                self.changed = False
+                for _ in range(1, times):
+                    self._read(first, lines)
+            else:
+                self.repetitions = times - 1
             if len(self.actions) > 0:
                 return True
         return False
@@ -354,6 +367,7 @@ class TracedProcess(Process):
         """The action of any line."""
         action: Action = self.parse(number, line)
         if action.kind == FORGETS:
+            self.changed = True
             self._forget()
         else:
             if len(self.known) >= KNOWN:

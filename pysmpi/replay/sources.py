@@ -15,10 +15,14 @@ from typing import TextIO
 
 from pysmpi.errors import UsageError
 
-# Lines of a rank that follow each other in a file: the number of the first, and their bytes. Only
-# newlines end lines: `str.splitlines` knows more.
-Block = tuple[int, list[bytes]]
+# Lines of a rank that follow each other in a file: the number of the first, their bytes, and how
+# often they are repeated. Only newlines end lines: `str.splitlines` knows more.
+Block = tuple[int, list[bytes], int]
+_FIRST = 1 << 12  # bytes of a run of lines that are read at first: programs begin without loops
 _COMMON = 1 << 16  # bytes of a rank that are read at once
+_HEAD = 64  # bytes that two repetitions have in common, at least
+_WORTH = 1 << 10  # bytes of repetitions that are worth their search
+_CANDIDATES = 8  # places where the second repetition may begin
 _PASS = 1 << 18  # bytes of a file of all ranks that are looked at at once
 
 
@@ -88,16 +92,60 @@ def _pieces(path: Path, name: str, runs: Iterable[tuple[int, int, int]]) -> Iter
         for offset, count, number in runs:
             end = offset + count
             rest = b""
+            size = _FIRST
             while offset < end:
                 stream.seek(offset)
-                data = rest + stream.read(min(_COMMON, end - offset))
-                offset = min(end, offset + _COMMON)
-                lines = data.split(b"\n")
-                rest = lines.pop()
-                if offset == end and rest:
-                    lines.append(rest)
-                yield number, lines
-                number += len(lines)
+                data = rest + stream.read(min(size, end - offset))
+                offset = min(end, offset + size)
+                size = _COMMON
+                whole = len(data) if offset == end else data.rfind(b"\n") + 1
+                for lines, times in _repetitions(data[:whole]):
+                    yield number, lines, times
+                    number += len(lines) * times
+                rest = data[whole:]
+
+
+def _repetitions(data: bytes) -> Iterator[tuple[list[bytes], int]]:
+    """The lines of some bytes, and how often they follow each other.
+
+    The trace of a loop repeats its lines, which need to be looked at only once then.
+    """
+    period, count = _repeated(data)
+    if count:
+        yield data[: period - 1].split(b"\n"), count
+        data = data[period * count :]
+    if data:
+        lines = data.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        yield lines, 1
+
+
+def _repeated(data: bytes) -> tuple[int, int]:
+    """The length of the lines with which the bytes begin, and the number of their repetitions.
+
+    Both are 0 if repetitions are not worth it.
+    """
+    if len(data) < _WORTH:
+        return 0, 0
+    head = b"\n" + data[:_HEAD]
+    period = 0
+    for _ in range(_CANDIDATES):
+        period = data.find(head, period, len(data) // 2 + _HEAD) + 1
+        if period == 0:
+            break
+        # The longest beginning that is repeated: binary search.
+        low, high = 0, len(data) // period - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            same = period * middle
+            if data[:same] == data[period : period + same]:
+                low = middle
+            else:
+                high = middle - 1
+        if period * low >= _WORTH:
+            return period, low + 1
+    return 0, 0
 
 
 def sources(path: str | os.PathLike[str]) -> list[Source]:
