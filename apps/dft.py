@@ -5,11 +5,11 @@
 Orbitals live on a periodic grid of N x N x N points and minimise the energy of electrons in the
 wells of a few atoms, with their Hartree repulsion.  As in BigDFT the work is spread in two ways.
 Each rank holds some orbitals on the whole grid: there the kinetic energy is a convolution along
-each axis.  And each rank holds some points of all orbitals: there overlaps are matrix products,
-by which the orbitals are made orthonormal.  Alltoallv carries them from the one to the other.
+each axis. Each rank also holds some points of all orbitals: there overlaps are matrix products, by
+which the orbitals are made orthonormal. Alltoallv carries the orbitals from one form to the other.
 The density is summed and cut into slabs (Reduce_scatter); its potential is that of a Poisson
 equation, solved by a Fourier transform in three dimensions, whose slabs are transposed by
-Alltoallv; Allgatherv gives the potential to all.  Allreduce sums overlaps and energies.
+Alltoallv; Allgatherv gives the potential to all. Allreduce sums overlaps and energies.
 
 The program checks itself: the Poisson solver against a density whose potential is known, the
 orbitals for being orthonormal, the electrons for being all there, and the energy for decreasing
@@ -25,12 +25,12 @@ from mpi4py import MPI
 BOX = 10.0  # edge of the periodic cell (bohr)
 ATOMS = np.array([[0.5, 0.5, 0.42], [0.5, 0.5, 0.58], [0.38, 0.5, 0.5]])  # in edges of the cell
 DEPTH, WIDTH = 6.0, 0.8  # of the well of an atom (hartree, bohr)
-# Second derivative of order 8: the filter that each axis is convolved with.
+# Second derivative of order 8: the filter of the convolution along each axis.
 FILTER = (-205 / 72, 8 / 5, -1 / 5, 8 / 315, -1 / 560)
 
 
 def shares(items, parts):
-    """The number of `items` of each part, and the first of its own."""
+    """The number of `items` of each part, and the first item of each."""
     sizes = np.full(parts, items // parts)
     sizes[: items % parts] += 1
     return sizes, np.concatenate(([0], np.cumsum(sizes)[:-1]))
@@ -202,7 +202,7 @@ class Poisson:
 
 
 class Calculation:
-    """The orbitals of this rank, and what is needed to improve them."""
+    """The orbitals of this rank, and the fields that improve them."""
 
     def __init__(self, comm, grid, orbitals):
         """Share `orbitals` orbitals on `grid`**3 points among the ranks of `comm`."""
@@ -246,7 +246,7 @@ class Calculation:
         )
 
     def to_orbitals(self):
-        """And back."""
+        """From some points of all orbitals to whole orbitals."""
         mine = len(self.orbitals)
         share = self.sizes[self.comm.Get_rank()]
         self.comm.Alltoallv(
@@ -260,7 +260,7 @@ class Calculation:
         self.to_points()
         overlaps(self.points, self.volume, self.overlap)
         self.comm.Allreduce(MPI.IN_PLACE, self.overlap)
-        # The gradient is made anew in each iteration: till then its memory is free.
+        # The gradient is made anew in each iteration: until then its memory is free.
         room = self.gradient.reshape(-1)[: self.points.size]
         if room.size < self.points.size:
             room = np.empty(self.points.size)

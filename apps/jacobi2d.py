@@ -5,7 +5,7 @@
 The upper edge is held at 1, the others at 0.  Each rank keeps its block with a border one point
 wide, and exchanges edges with four neighbours; an edge that is a column travels as a strided
 datatype.  At the end rank 0 receives every block straight into its place in the whole square, as
-a subarray datatype.  A point is computed from the same four numbers however the square is cut,
+a subarray datatype.  A point is computed from the same four numbers for any division of the square,
 so the residual and the checksum are the same, to the last digit, for any number of ranks.
 """
 
@@ -101,7 +101,7 @@ class Block:
         return whole
 
     def free(self):
-        """Give the datatypes back."""
+        """Free the datatypes."""
         self.line.Free()
         self.column.Free()
 

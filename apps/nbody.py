@@ -3,9 +3,9 @@
     mpiexec -n 4 python nbody.py --bodies 512 --steps 20
 
 Each rank owns some of the bodies.  For the forces, a copy of each rank's bodies goes once around
-the ring, and everybody adds what the visitors pull.  The integrator is leapfrog, so energy stays
-nearly constant and momentum, zero at the start, stays zero up to rounding.  Rank 0 does the
-whole system once more alone and compares.
+the ring, and each rank adds the forces of the visitors. The integrator is leapfrog, so energy stays
+nearly constant and momentum, zero at the start, stays zero up to rounding. Rank 0 does the whole
+system once more alone and compares.
 """
 
 import argparse

@@ -23,7 +23,7 @@ def skip(seed, count):
 def powers(count):
     """The powers 1, 2, ..., `count` of the multiplier, modulo 2**46, as integers.
 
-    The table doubles: what is known, times the last known power, is what follows.  Products wrap
+    The table doubles: its numbers times the last known power are the next ones.  Products wrap
     at 2**64, a multiple of the modulus.
     """
     table = np.empty(count, np.uint64)

@@ -60,7 +60,7 @@ CLASSES = {
 def random_states(count):
     """The first `count` numbers of NPB's generator, x' = 5**13 x mod 2**46, times 2**46.
 
-    The table doubles: what is known, times a power of the multiplier, is what follows.  Products
+    The table doubles: its numbers times a power of the multiplier are the next ones.  Products
     wrap at 2**64, a multiple of the modulus.
     """
     mask = (1 << MODULUS_BITS) - 1
@@ -81,7 +81,7 @@ def vector_bounds(positions, count, width):
 
     A vector draws until it has `width` different positions.  Nearly always that takes `width`
     draws, so whole runs of such vectors are laid out at a stroke; the loop below runs once for
-    each vector that drew a position twice, some width**2 / 2 of them however large the matrix.
+    each vector that drew a position twice, some width**2 / 2 of them for a matrix of any size.
     """
     windows = len(positions) - width + 1
     repeats = np.zeros(windows, bool)  # does a vector that begins here draw a position twice?
@@ -245,7 +245,7 @@ class Grid:
             self.columns = evenly(order, width, column)
             self.transposed = rank % height * height + rank // height
             self.share = slice(0, len(self.rows))
-        else:  # two ranks side by side share what belongs to the transposed one
+        else:  # two ranks side by side share the part of the transposed one
             pair = evenly(order, height, column // 2)
             middle = (len(pair) + 1) // 2
             self.columns = pair[middle:] if rank % 2 else pair[:middle]

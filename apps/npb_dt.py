@@ -2,10 +2,10 @@
 
     mpiexec -n 5 python npb_dt.py BH --class S
 
-Each rank is one node of the graph.  Sources make arrays of features, other nodes combine what
-arrives and send the result on, sinks reduce it to a number.  In the black hole (BH) many sources
+Each rank is one node of the graph. Sources make arrays of features, other nodes combine the arrays
+that arrive and send the result on, sinks reduce it to a number. In the black hole (BH) many sources
 feed one sink, in the white hole (WH) one source feeds many sinks, in the shuffle (SH) the data of
-all sources is mixed layer by layer.  The sum of the numbers is compared with the one that NPB
+all sources is mixed layer by layer. The sum of the numbers is compared with the one that NPB
 publishes.
 
     class   ranks for BH and WH   ranks for SH
@@ -177,7 +177,7 @@ def window_filter(data, new, weight):
     for choice, shift in ((0, 0), (1, 1), (2, -1)):
         changed[1:-1, choice] = distance(inner[1 + shift : len(new) - 1 + shift], new[1:-1])
     choice = after.astype(int)
-    while True:  # all choices from those before, till nothing changes: the order's own result
+    while True:  # all choices from those before, until nothing changes: the result of the order
         at_left = np.concatenate(([here[0]], changed[np.arange(1, len(choice)), choice[:-1]]))
         again = np.where(at_left < nearest, 2, after)
         if (again == choice).all():

@@ -109,7 +109,7 @@ def transpose(comm, field, split, join):
     outgoing = np.ascontiguousarray(np.moveaxis(field.reshape(shape), split, 0))
     incoming = np.empty_like(outgoing)
     comm.Alltoall(outgoing, incoming)
-    # A part is what a rank holds of the joined axis, in the order of the ranks.
+    # A part is a rank's section of the joined axis; parts are in the order of the ranks.
     joined = np.moveaxis(incoming, 0, join)
     shape = list(field.shape)
     shape[split] //= parts

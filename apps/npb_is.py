@@ -78,7 +78,7 @@ def make_keys(problem, rank, size):
 
 
 class Sorter:
-    """The keys of one rank, and how often each of those that it is to count occurs."""
+    """The keys of one rank, and the numbers of occurrences of the keys that it counts."""
 
     def __init__(self, comm, problem):
         """Make the keys."""
@@ -89,7 +89,7 @@ class Sorter:
         self.buckets = 1 << problem.buckets_log
 
     def sort(self, iteration):
-        """One iteration of NPB; returns how many of the test keys of this rank are right."""
+        """One iteration of NPB; returns the number of test keys of this rank that are right."""
         comm, problem = self.comm, self.problem
         keys, count = self.keys, len(self.keys)
         if self.rank == 0:
@@ -108,7 +108,7 @@ class Sorter:
         comm.Allreduce(sizes, totals)
         totals, tests = totals[: self.buckets], totals[self.buckets :]
 
-        # Rank j gets buckets till the total is that of j + 1 even shares.
+        # Rank j gets buckets until the total is that of j + 1 even shares.
         reached = np.cumsum(totals.astype(np.int64))
         ends = np.searchsorted(reached, count * np.arange(1, self.size + 1)) + 1
         ends = np.minimum(ends, self.buckets)

@@ -187,7 +187,7 @@ def convection(state, axis):
 
 
 def add_derivatives(state, out, axis, spacing, low, high):
-    """Add to `out` what the derivatives along the last dimension of `state` contribute.
+    """Add to `out` the contribution of the derivatives along the last dimension of `state`.
 
     `out` has the inner points, `state` two more at each end.  `low` and `high` say that the point
     next to the inner ones is on the surface of the cube; those beyond are not used then.
@@ -412,7 +412,7 @@ class Solver:
         self.down, self.up = Sweep(grid, blocks, -1), Sweep(grid, blocks, 1)
 
     def start(self):
-        """Blend what is known on the surface into the cube; set the residual."""
+        """Blend the known values on the surface into the cube; set the residual."""
         grid = self.grid
         x, y, z = grid.x, grid.y, grid.z
         along_x = (1.0 - x) * exact(0.0, y, z) + x * exact(1.0, y, z)

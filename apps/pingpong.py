@@ -3,7 +3,7 @@
     mpiexec -n 2 python pingpong.py --max 1048576
 
 For each size, a message goes to and fro a number of times; half of a round trip is its time.
-Ranks between the two only wait.  What comes back is compared with what was sent.
+Ranks between the two only wait.  The returned data is compared with the sent data.
 """
 
 import argparse

@@ -4,9 +4,9 @@
 
 The flux of particles in a box follows from sweeps in the directions of eight octants, each of
 which begins in another corner.  The ranks form a grid of two dimensions, and each holds a column
-of the box.  It works on a few planes and a few angles at a time: it receives what flows in
-from two neighbours, and sends what flows out to the two others, so that all octants run through
-the ranks as waves.  Between sweeps the scattered particles become sources.
+of the box. It works on a few planes and a few angles at a time: it receives the inflow from two
+neighbours, and sends the outflow to the two others, so that all octants run through the ranks as
+waves. Between sweeps the scattered particles become sources.
 
 The program checks itself: in each iteration as many particles are absorbed, scattered or leave as
 the sources make, to 1e-12, and the flux is that of its mirror image in all three directions.
@@ -88,7 +88,7 @@ class Sweep:
         return self.order[planes]
 
     def octant(self, signs, source, flux):
-        """Sweep in the directions of one octant; adds to `flux`, returns what leaves the box."""
+        """Sweep in the directions of one octant; adds to `flux`, returns the outflow of the box."""
         z_sign, y_sign, x_sign = signs
         flip = (slice(None, None, z_sign), slice(None, None, y_sign), slice(None, None, x_sign))
         source, flux = source[flip], flux[flip]

@@ -7,7 +7,7 @@
 A run is a whole command with its start. The commands of a case run by turns, `--repeats` times. The
 ratio is that of the medians of wall time; its spread is the smallest and largest ratio of a turn.
 Cases of a peer that is not on this machine are left out, and the peer is named. Exit status: 0;
-2 if a command failed. A ratio above what is wanted is a figure, not a failure.
+2 if a command failed. A ratio above the wanted one is a figure, not a failure.
 """
 
 from __future__ import annotations

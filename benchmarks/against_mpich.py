@@ -1,10 +1,10 @@
-"""NAS CG under a real MPI and under pysmpi: the same answer, and what each takes.
+"""NAS CG under a real MPI and under pysmpi: the same answer, and the time of each.
 
     python benchmarks/against_mpich.py --class A
 
 The eigenvalue must be NPB's own in every run, and agree between the runs to 1e-10.  The wall
 times are no contest (the real ranks share this machine's processors, the simulated ones take
-turns on one); they show what a simulated run costs.
+turns on one); they show the cost of a simulated run.
 """
 
 from __future__ import annotations

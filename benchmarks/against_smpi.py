@@ -3,7 +3,7 @@
     python benchmarks/against_smpi.py --repeats 5 --json figures.json
 
 Both read the same platform and host file, run the same algorithms, and must predict the same time
-(to 1 %), so the work is the same.  Exit status 1 when a ratio is above what is wanted.
+(to 1 %), so the work is the same.  Exit status 1 when a ratio is above the wanted one.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ CASES = (
 def commands(
     case: Case, built: Path, machine: Path, hosts: Path
 ) -> tuple[Measurement, Measurement]:
-    """The two commands of a case: SMPI's and ours."""
+    """The two commands of a case: SMPI's and pysmpi's."""
     theirs = ["smpirun", "-np", str(case.ranks), "-platform", str(machine), "-hostfile", str(hosts)]
     theirs += ["--cfg=smpi/simulate-computation:no", "--cfg=smpi/wtime:0"]
     theirs += ["--log=root.thres:critical"]

@@ -3,8 +3,8 @@
     python benchmarks/buffer_reuse.py
 
 Ping-pong throughput (GB/s one way): beside the sequential and the parallel limit without overheads
-(figure 4), by which side reuses its buffer (figure 6), and by the direction in which shared buffers
-are reused (figure 14).
+(figure 4), by the side that reuses its buffer (figure 6), and by the direction in which shared
+buffers are reused (figure 14).
 """
 
 from __future__ import annotations

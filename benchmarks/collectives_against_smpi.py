@@ -5,12 +5,11 @@
 
 Both read the same platform and host file, run the same algorithm (SMPI's default; `--trees` for
 trees and rings), and must predict the same time (to 1 %). Each command is run with and without
-the calls; the difference, in processor seconds, is what the calls take, so that start-up does not
+the calls; the difference, in processor seconds, is the time of the calls, so that start-up does not
 count and other work on the machine hardly does. The two take turns, and the least of their runs
 counts; a program that has run for ten seconds is not run again. `ulimit -t SECONDS` bounds the
-processor time
-of each command.
-Exit status 1 when the geometric mean of the ratios, or one of them, is above what is wanted.
+processor time of each command. Exit status 1 when the geometric mean of the ratios, or one of them,
+is above the wanted one.
 """
 
 from __future__ import annotations
@@ -93,12 +92,12 @@ class Side:
 def sides(
     case: Case, ranks: int, nbytes: int, trees: bool, built: Path, machine: Path, hosts: Path
 ) -> tuple[Side, Side]:
-    """SMPI's commands and ours."""
+    """SMPI's commands and pysmpi's."""
     options = ["smpi/coll-selector:default", "smpi/wtime:0"]
     if trees:
         options.append(f"smpi/{case.op}:{case.long if nbytes >= LONG else case.short}")
     elif case.op == "alltoall":
-        # Else Open MPI's choice, which is one that SMPI cannot do for some numbers of ranks.
+        # Else Open MPI's choice is used, which SMPI cannot do for some numbers of ranks.
         options.append("smpi/alltoall:basic_linear")
 
     def smpi(repeats: int) -> Measurement:

@@ -4,9 +4,9 @@
                            [--sample N --seed K] [--list N] [--json FILE] [--as-mpi]
 
 Each row has platform, model, collective, algorithm, ranks, bytes (of one block) and seconds (one
-figure a rank), as measured by calling the collective once with all ranks entering at the same
-instant, but for rounding; `PLATFORMS/PLATFORM.MODEL.xml` is the machine. Rows of one (platform,
-model, collective, algorithm, ranks) were one run, in the order of bytes.
+figure a rank), measured by one call of the collective, which all ranks enter at the same instant up
+to rounding; `PLATFORMS/PLATFORM.MODEL.xml` is the machine. Rows of one (platform, model,
+collective, algorithm, ranks) were one run, in the order of bytes.
 
 Two of SMPI's algorithms leave out the end of a message; they are compared with variants that do so
 too, or as MPI asks with `--as-mpi`.
@@ -99,7 +99,7 @@ def call_of(row: Row, rank: int, ready: frozenset[str]) -> Call:
 
 
 class Job:
-    """Ranks without programs: processes of the kernel that do what the measured program does.
+    """Ranks without programs: processes of the kernel that do the work of the measured program.
 
     For the k-th size each rank sleeps until the instant 100 k, in whole microseconds, calls the
     collective, sleeps until 100 k + 99, and sends its duration to rank 0. The microseconds make

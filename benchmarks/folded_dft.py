@@ -3,17 +3,17 @@
     python benchmarks/folded_dft.py --ranks 4 --grid 128 --orbitals 64
     python benchmarks/folded_dft.py --large
 
-The first compares predicted times where there is memory for all.  The runs are natively timed; two
-of them compute all that they would compute on a real machine, and differ in memory only.  They take
-turns in slices of `--slice` seconds, so that a machine that is slow for a while is slow for both.
-Compared are the time of the iterations, as the program reports it, and that of the whole program,
-with the set-up of its arrays and their first touch.  Each rank should hold many times what the
-last-level cache does, as in the job that folding is for; otherwise one rank finds folded arrays in
-the cache, where another has just used them.
+The first compares predicted times where there is memory for all. The runs are natively timed; two
+of them do all the computation of a real machine, and differ in memory only. They take turns in
+slices of `--slice` seconds, so that a machine that is slow for a while is slow for both. The
+comparison is of the time of the iterations, as the program reports it, and of that of the whole
+program, with the set-up of its arrays and their first touch. The arrays of each rank should be many
+times as large as the last-level cache, as in the jobs for which folding is made; otherwise one rank
+finds folded arrays in the cache, where another has just used them.
 
 Before that another process touches `--warm` bytes and ends.  A virtual machine gets memory from
-its host when it first touches it, which may cost many times what the machine's own system takes to
-hand it out, and happens to the program that needs much memory first.
+its host when it first touches it, which may take many times as long as an allocation by the
+machine's own system, and happens to the first program that needs much memory.
 
 `--large` runs 128 ranks, whose arrays would take 75 GiB, folded and sampled.
 
@@ -70,7 +70,7 @@ def main() -> int:
 
 
 def command(chosen: argparse.Namespace, words: list[str], report: Path) -> list[str]:
-    """Run dft.py with what is chosen."""
+    """Run dft.py with the chosen options."""
     line = [sys.executable, "-m", "pysmpi", "run", "-n", chosen.ranks]
     line += ["--platform", chosen.platform, "--map-by", "node", "--selector", "default"]
     line += ["--compute", chosen.compute, *words]

@@ -4,8 +4,8 @@
 
 Eight ranks run the same program on the cores of one described node (`multicore-cluster`), on two
 such nodes by turns, so that messages share links as they share caches and buses inside, on eight
-such nodes, and on eight hosts of `graphene`, which has no descriptions, so that nobody follows its
-caches. Processor seconds a message from the first to the last one; the fastest of some repeats,
+such nodes, and on eight hosts of `graphene`, which has no descriptions, so that its caches are not
+modelled. Processor seconds a message from the first to the last one; the fastest of some repeats,
 taken in turn. Wanted: inside a node no more than between nodes, by the geometric means, to 5 %.
 """
 

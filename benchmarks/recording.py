@@ -2,7 +2,7 @@
 
     python benchmarks/recording.py --repeats 5 --only jsonl
 
-Shown are processor seconds in median, the peak of memory and the size of the trace.
+The table has median processor seconds, the peak of memory and the size of the trace.
 """
 
 from __future__ import annotations

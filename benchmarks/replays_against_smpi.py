@@ -3,7 +3,7 @@
     python benchmarks/replays_against_smpi.py --repeats 5 --only cg
 
 Both replay the same trace on the same cluster and must predict the same time (to 1 %).  Exit status
-1 when a ratio is above what is wanted.  `--keep FOLDER` keeps the traces.
+1 when a ratio is above the wanted one.  `--keep FOLDER` keeps the traces.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def write_trace(case: Case, messages: int, folder: Path) -> Path:
 
 
 def commands(index: Path, machine: Path, hosts: Path) -> tuple[Measurement, Measurement]:
-    """The two commands of a trace: SMPI's and ours."""
+    """The two commands of a trace: SMPI's and pysmpi's."""
     # smpirun prints the predicted time to standard error, and to nowhere else.
     theirs = (
         f"smpirun -np {RANKS} -platform {machine} -hostfile {hosts} -replay {index} "

@@ -1,20 +1,20 @@
-"""NAS CG in full and sampled: the predicted times, and what the two runs take.
+"""NAS CG in full and sampled: the predicted times, and the cost of the two runs.
 
     python benchmarks/sampled_cg.py --class C --ranks 128
 
-Compute is timed with `--compute steady`: blocks that repeat take what they take undisturbed, since
-on a shared machine two runs in full may differ by more than is asked of sampling.  `--compute
-native` times all as it comes.  Compared are the time that CG itself reports, of its 75 iterations
-as NPB defines it, and the simulated time of the whole program.
+Compute is timed with `--compute steady`: blocks that repeat take their undisturbed time, because on
+a shared machine two runs in full may differ by more than the allowed error of sampling. `--compute
+native` takes every time as measured. The comparison is of the time that CG itself reports, of its
+75 iterations as NPB defines it, and of the simulated time of the whole program.
 
 Memory of malloc is on huge pages in all runs (GLIBC_TUNABLES=glibc.malloc.hugetlb=1).  Otherwise
 the arrays of a rank are on huge or on small pages depending on what it freed before, and functions
 that are skipped free nothing: their callers then compute slower.
 
-The full run is done once, the sampled one `--repeats` times.  The median of what the repeats
-predict must come within 3 % of the full run, and each must take a tenth of its wall time at most.
-With `--play-back` the full run records its compute, and is sampled once more with that played back,
-where nothing but sampling differs.  The sampled program prints a wrong eigenvalue and ends with
+The full run is done once, the sampled one `--repeats` times. The median prediction of the repeats
+must be within 3 % of the full run, and each must take a tenth of its wall time at most. With
+`--play-back` the full run records its compute, and is sampled once more with this compute played
+back, so that only sampling differs. The sampled program prints a wrong eigenvalue and ends with
 status 1, as it should.
 """
 
@@ -43,7 +43,7 @@ SAMPLED = [
 
 @dataclass
 class Run:
-    """One run: its predicted seconds, of CG and of the whole program, and what it took."""
+    """One run: its predicted seconds, of CG and of the whole program, and its cost."""
 
     name: str
     cg: float
@@ -52,7 +52,7 @@ class Run:
 
     @property
     def wall(self) -> float:
-        """Seconds that it took."""
+        """Its wall time (s)."""
         return self.measurement.fastest
 
 

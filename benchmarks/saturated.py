@@ -7,7 +7,7 @@ to the next one, on a grid to its four neighbours, so all flows form one saturat
 is a flow that ends, or one that begins in its place; the fair rates are brought up to date after
 each. Where all flows have the same round-trip time a change moves no other rate; where round-trip
 times differ by up to half, it moves those around it, less and less with the distance. The last
-column is all rates at once, for each flow.
+column is for a solution of all rates, divided by the number of flows.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ SHAPES = {"ring": ring, "grid": grid}
 def measure(pairs: list[tuple[int, int]], spread: float) -> tuple[float, float, float]:
     """Processor seconds of a change, rates solved for it, and seconds a flow of a whole solution.
 
-    `spread` is by how much penalties differ, as a share of the smallest.
+    `spread` is the range of the penalties, as a share of the smallest.
     """
     draw = random.Random(1)
     hosts = 1 + max(map(max, pairs))

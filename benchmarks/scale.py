@@ -4,9 +4,9 @@
     python benchmarks/scale.py --ranks 1000 --jacobi 10000 100000
 
 Each rank says hello and does a ring exchange, a barrier, an allreduce, a split into (at most) a
-thousand communicators, and an allreduce in its own; 64 ranks share a node.  A message costs both
-ends a fifth of a microsecond: else all begin at once, and links are shared by more of them at a
-time.  Barriers and gathers are trees: linear ones, the default, have all ranks wait for one.
+thousand communicators, and an allreduce in its own; 64 ranks share a node. A message costs both
+ends a fifth of a microsecond: otherwise all begin at once, and more of them share links at a time.
+Barriers and gathers are trees: linear ones, the default, have all ranks wait for one.
 
 With `--smpi` the same program in C, on one node a rank, runs under SMPI with twice as many ranks
 each time, until it fails or takes too long; the same numbers of ranks, on the same machine with
@@ -143,7 +143,7 @@ def show(measured: dict[int, Measurement], limit: float | None) -> bool:
 def ours(
     ranks: int, directory: Path, node: tuple[int, str], repeats: int, *words: object
 ) -> Measurement:
-    """Our runs with as many ranks, on nodes of some cores, with what messages cost their ends."""
+    """Runs of pysmpi with as many ranks, on nodes of some cores, with overheads of messages."""
     cores, costs = node
     machine = directory / f"nodes-{cores}-{ranks}.yaml"
     machine.write_text(NODES.format(cores=cores, costs=costs, last=math.ceil(ranks / cores) - 1))
@@ -182,7 +182,7 @@ def program() -> Path:
 def side_by_side(
     directory: Path, patience: float
 ) -> tuple[dict[int, Measurement], dict[int, Measurement]]:
-    """SMPI with more and more ranks as long as it manages, and pysmpi with the same."""
+    """SMPI with more and more ranks until it fails, and pysmpi with the same numbers."""
     need("smpirun", HINT)
     binary = directory / PROGRAM
     compiler = need("smpicc", HINT)

@@ -3,8 +3,8 @@
 Every measurement is a whole command from its start to its end, as a user meets it, so a
 simulator's own start-up counts.  Commands that are compared take turns, so that a busy machine
 is busy for both; they are judged by their fastest run, which other work on the machine disturbs
-least. The median stands beside it, and the ratio of processor times, which hardly depends on what
-else the machine does.
+least. The median stands beside it, and the ratio of processor times, which hardly depends on other
+work of the machine.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parent
 
-# Hosts with a full-duplex link of 1 Gbit/s, a limited backplane port and a memory loopback: what
-# both simulators read.
+# Hosts with a full-duplex link of 1 Gbit/s, a limited backplane port and a memory loopback: a
+# platform that both simulators read.
 CLUSTER = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
@@ -45,7 +45,7 @@ _NO_CACHE = "PYTHONDONTWRITEBYTECODE"
 
 
 class BenchmarkError(Exception):
-    """A command that is measured failed, or is not there."""
+    """A measured command failed, or does not exist."""
 
 
 @dataclass
@@ -96,7 +96,7 @@ class Measurement:
 
 
 class Running:
-    """One run of a measurement, which can be held; at its end the measurement knows what it took.
+    """One run of a measurement, which can be held; at its end the measurement gets its times.
 
     Leaving the context kills a run that has not ended.
     """
@@ -109,7 +109,7 @@ class Running:
     def __enter__(self) -> Running:
         self._out = tempfile.TemporaryFile("w+")
         self._err = tempfile.TemporaryFile("w+")
-        # In a session of its own, so that what it starts is held with it.
+        # In a session of its own, so that its child processes are held with it.
         self._process = subprocess.Popen(
             self.measurement.command,
             stdout=self._out,
@@ -127,10 +127,10 @@ class Running:
         self._err.close()
 
     def wait(self, seconds: float) -> bool:
-        """Let it run for so long; whether it has ended."""
+        """Let it run for some seconds; return whether it has ended."""
         begun = time.perf_counter()
         while True:
-            # wait4 gives the peak memory of this one command and what it waited for.
+            # wait4 gives the peak memory of this one command and of its children.
             pid, status, usage = os.wait4(self._process.pid, os.WNOHANG)
             elapsed = time.perf_counter() - begun
             if pid:
@@ -258,7 +258,7 @@ def _processor_name() -> str:
 
 
 def write_json(path: Path | None, name: str, rows: list[dict[str, object]]) -> None:
-    """Write the rows and what they were measured on, if a file is wanted."""
+    """Write the rows and the computer of the measurement, if a file is wanted."""
     if path is not None:
         record = {"benchmark": name, "machine": machine(), "rows": rows}
         path.write_text(json.dumps(record, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""Messages of SMPI that differ from those that MPI asks for.
+"""Messages of SMPI that differ from those of MPI.
 
 Its algorithms below leave out the last, shorter piece of a message. To compare the rest of their
 times, these variants leave it out as well; programs never run them.

@@ -1,4 +1,4 @@
-"""mpi4py's own test suite under a real MPICH and in one simulation: what each takes.
+"""mpi4py's own test suite under a real MPICH and in one simulation: the time of each.
 
     python benchmarks/suite_against_mpich.py --ranks 3 --files p2p cco_buf
 

@@ -42,7 +42,7 @@ def show(study: Study, result: Result, quick: bool) -> None:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Parse the command line and run what is asked for."""
+    """Parse the command line and run the chosen studies."""
     parser = argparse.ArgumentParser(
         prog="python -m studies", description="Repeat the figures and tables of the papers."
     )

@@ -15,7 +15,7 @@ PREDICTED, FITTED = "predicted", "fitted"
 
 @dataclass(frozen=True)
 class Row:
-    """A figure of the paper beside ours.
+    """A figure of the paper beside that of pysmpi.
 
     `paper` is empty if the paper does not print the figure. `kind` says whether a parameter was
     chosen or measured to give it (`FITTED`), or it follows from the others (`PREDICTED`). `other`
@@ -71,13 +71,13 @@ class Result:
 
     @property
     def holds(self) -> bool:
-        """Whether all that can be judged holds."""
+        """Whether all rows that can be judged hold."""
         return all(row.holds is not False for row in self.rows)
 
 
 @dataclass(frozen=True)
 class Study:
-    """A figure or table of a paper, what it shows, and the function that repeats it."""
+    """A figure or table of a paper, its subject, and the function that repeats it."""
 
     name: str
     paper: str

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# A test that fails once in a thousand draws belongs to who looks for it, not to who changed
-# something else. PYSMPI_HYPOTHESIS=random draws new examples.
+# A test that fails once in a thousand draws should not stop an unrelated change.
+# PYSMPI_HYPOTHESIS=random draws new examples.
 settings.register_profile("same", derandomize=True)
 settings.register_profile("random")
 settings.load_profile(os.environ.get("PYSMPI_HYPOTHESIS", "same"))
@@ -35,7 +35,7 @@ for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
 # A line for each number of ranks on which mpi4py's suite ran.
 SUMMARIES = pytest.StashKey[list[str]]()
 
-_missing: set[str] = set()  # why acceptance suites were skipped
+_missing: set[str] = set()  # reasons for which acceptance suites were skipped
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -72,6 +72,6 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_unconfigure() -> None:
-    # After everything else, so that nobody takes such a run for a whole one.
+    # After all other output, so that such a run is not taken for a complete one.
     for reason in sorted(_missing):
         print(f"NOT ACCEPTED: {reason}")

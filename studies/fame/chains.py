@@ -1,4 +1,4 @@
-"""The Markov chains of ping-pong that figures 1 and 2 are computed from."""
+"""The Markov chains of ping-pong behind figures 1 and 2."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pysmpi.memory.coherence import protocol
 from studies.framework import FITTED, Result, Row, study
 
-# State of the requester and of the other cache; afterwards; where the data comes from.
+# State of the requester and of the other cache; states afterwards; source of the data.
 LOADS = [
     ("S", "I", "S", "I", "hit"), ("E", "I", "E", "I", "hit"), ("M", "I", "M", "I", "hit"),
     ("I", "I", "E", "I", "memory"), ("I", "S", "S", "S", "memory"),

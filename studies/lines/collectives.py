@@ -1,4 +1,4 @@
-"""Simulated collectives on the Xeon Phi: tuned by lines, and as an MPI library chooses them."""
+"""Simulated collectives on the Xeon Phi: tuned by lines, and by the choice of an MPI library."""
 
 from __future__ import annotations
 

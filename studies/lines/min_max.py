@@ -23,7 +23,7 @@ def beside_the_model(
     """Rows and picture of simulations of `size` bytes on several numbers of threads.
 
     `model` has the best and the worst case. A simulation may take `earlier` seconds less than the
-    best one. `faster` is what the paper says of the time of MPI divided by the tuned one.
+    best one. `faster` is the paper's ratio of the time of MPI to the tuned one.
     """
     threads = THREADS[1:3] if quick else THREADS
     best, worst = ([ns(case(count)) for count in threads] for case in model)

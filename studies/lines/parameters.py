@@ -1,4 +1,4 @@
-"""Tables 1 to 3, figures 1 and 3: states of a line, and what it costs to read one."""
+"""Tables 1 to 3, figures 1 and 3: states of a line, and the cost of reading one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pysmpi.platform import load
 from studies.framework import FITTED, Result, Row, study
 from studies.lines.model import PHI, costs, ns
 
-# Table 1: which cores have the line, and whether it is modified ("-" of an invalid line).
+# Table 1: the cores that have the line, and whether it is modified ("-" of an invalid line).
 MESI = {"M": (True, False, True), "E": (True, False, False), "S": (True, True, False)}
 # Table 2b, in ns.
 LATENCIES = {
@@ -22,7 +22,7 @@ MEASURED = {
 }
 # Table 3: whether several cores own a line in a state of the directory, and whether it is modified.
 DIRECTORY = {"GOLS": (True, True), "GS": (True, False)}
-# Figure 1: what T0 or T1 does, and the states of the line in both caches before and after.
+# Figure 1: the access of T0 or T1, and the states of the line in both caches before and after.
 STEPS = (
     ("T0 writes a line that no cache has", "write", 0, ("I", "I"), ("M", "I")),
     ("T1 reads the line that T0 has modified", "read", 1, ("M", "I"), ("L", "L")),

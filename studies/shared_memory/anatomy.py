@@ -13,7 +13,7 @@ from pysmpi.platform.config import Settings
 from studies.framework import Result, Row, study
 from studies.shared_memory.transfers import KIB, XEON
 
-# Name of the step, what the sender (0) or the receiver (1) does, states before and after.
+# Name of the step, the access of the sender (0) or the receiver (1), states before and after.
 STEPS = (
     ("step 2, store hit shared (figure 11)", "write", 0, ("S", "S"), ("M", "I")),
     ("step 3, load miss modified (figure 7)", "read", 1, ("M", "I"), ("S", "S")),

@@ -1,4 +1,4 @@
-"""Figure 5: the receiver's copy, and how much of its load and store overlap."""
+"""Figure 5: the receiver's copy, and the overlap of its load and store."""
 
 from __future__ import annotations
 

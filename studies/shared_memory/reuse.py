@@ -1,4 +1,4 @@
-"""Figure 6: whose buffer is reused."""
+"""Figure 6: reuse of the sender's and of the receiver's buffer."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def alltoall(size: int) -> float:
 RING = "ring"
 # MPICH exchanges with rank XOR i if the number of ranks is a power of two.
 XOR = "pair"
-# What both directions of the links between cabinets carry: in SMPI's file, and as printed.
+# Bytes a second of both directions of the links between cabinets: in SMPI's file, and as printed.
 IN_THE_FILE, PRINTED = "1511.4MBps", "1625MBps"
 
 

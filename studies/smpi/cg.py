@@ -93,7 +93,7 @@ def _messages(ranks: tuple[int, ...]) -> list[Row]:
     ]  # fmt: skip
     first, last = ranks[0], ranks[-1]
     least = min(alone["loggps"].values())
-    # The computation of the smallest run, if the largest has what the printed time leaves.
+    # The computation of the smallest run, if the largest has the rest of the printed time.
     work = max(0.0, 9.85 - alone["hybrid"][last]) * last / first
     if last == 128:
         bound = first * (work + alone["loggps"][first]) / (last * (work / last * first + least))

@@ -1,4 +1,4 @@
-"""Scalability of EP, sampled: what SMPI's shadow execution is for."""
+"""Scalability of EP, sampled: the use case of SMPI's shadow execution."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAMPLE = "__main__:batch:iters=8,scope=global,by=type"  # eight batches are meas
 def run_ep(ranks: int, name: str, repeats: int) -> tuple[float, float]:
     """(predicted seconds, processor seconds of the simulation), each the least of some runs.
 
-    A skipped batch returns what another one did: the sums are wrong, and the status says so.
+    A skipped batch returns the result of another one: the sums are wrong, and so is the status.
     """
     command = [sys.executable, "-m", "pysmpi", "run", "-q", "-n", str(ranks)]
     command += ["--platform", "cluster", "--sample", SAMPLE, "--compute", "steady"]

@@ -33,7 +33,7 @@ def run(quick: bool) -> Result:
     for name, edge in EDGES.items():
         times = seconds(edge, ranks, 1 if quick else 2)
         most = ranks[-1]
-        # At the same rate of computation on 8 ranks, so that what differs are messages.
+        # At the same rate of computation on 8 ranks, so that only messages differ.
         found = {
             model: {count: 8 * times["hybrid"][8] / t for count, t in each.items()}
             for model, each in times.items()

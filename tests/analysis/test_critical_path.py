@@ -75,7 +75,7 @@ def test_shorter_compute_of_the_line_that_it_names_shortens_a_second_run(record,
 def test_lower_latency_and_more_bandwidth_shorten_a_second_run_as_predicted(record, app):
     run = record(*app, compute="20us", **MACHINE)
     graph = EventGraph(run)
-    # Factors 1 of lv08's default 13.01 and 0.97.
+    # Factors of 1 in place of lv08's 13.01 and 0.97.
     for cfg, scales in (
         ({"network/latency-factor": str(13.01 * 0.9)}, Scales(latency=0.9)),
         ({"network/bandwidth-factor": str(0.97 / 0.9)}, Scales(transfer=0.9)),

@@ -254,7 +254,7 @@ def test_a_million_events_of_128_ranks_load_and_pan(record, shown, tmp_path, rec
     record_property("figures", json.dumps(figures))
     print(figures)
     assert shown.errors == []
-    # The work of a frame does not grow with the events: a hundred times as many cost little more.
+    # The work of a frame does not grow with the events: a hundred times as many take little longer.
     (tmp_path / "b.html").write_text(assemble([large(record, 128, 27)]))
     shown.open(tmp_path / "b.html")
     few = shown.run(PAN.replace("SPAN", "1.0"))

@@ -48,7 +48,7 @@ def table(verdicts: list[Verdict]) -> str:
 
 
 def main(names: list[str]) -> int:
-    """Run, print; 0 if the figures are as they should be."""
+    """Run the programs and print the table; 0 if all verdicts are right."""
     verdicts = []
     with tempfile.TemporaryDirectory() as directory:
         for bug in programs():

@@ -34,7 +34,7 @@ rank, size = comm.rank, comm.size
 
 @dataclass
 class Bug:
-    """One program: its class, its text, and what must be found; no codes if it is correct."""
+    """One program: its class, its text, and the expected codes; none if it is correct."""
 
     kind: str
     name: str
@@ -45,7 +45,7 @@ class Bug:
 
     @property
     def wrong(self) -> bool:
-        """Whether it has an error."""
+        """Whether the program has an error."""
         return bool(self.codes)
 
 
@@ -114,7 +114,7 @@ def programs() -> Iterator[Bug]:
 
 
 def judge(bug: Bug, directory: Path) -> Verdict:
-    """Run a program under all checkers, and compare the report with what is expected."""
+    """Run a program under all checkers, and compare the report with the expected one."""
     path = directory / "program.py"
     path.write_text(bug.text)
     begun = time.process_time()

@@ -1,4 +1,4 @@
-"""The checkers find what is wrong in small programs, name the lines, and spare correct ones."""
+"""The checkers find the errors of small programs, name the lines, and spare correct programs."""
 
 from __future__ import annotations
 

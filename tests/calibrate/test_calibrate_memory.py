@@ -139,7 +139,7 @@ def test_what_cannot_be_told_from_the_call_is_no_figure(monkeypatch):
 
 
 class SyntheticComputer:
-    """Two cores with the states of MESI; an access to a buffer takes what its rate says.
+    """Two cores with the states of MESI; the time of an access follows from its rate.
 
     Stands for the C library, the cache control, the partner and the stopwatch of a measurement.
     """
@@ -399,7 +399,7 @@ def test_parameters_are_not_negative():
         base = np.array([1.0, 1.0, 1.0])
         slopes = [np.array([1.0, 1.0, 1.0]), np.array([1.0, 2.0, 3.0])]
 
-    target = np.array([3.0, 2.0, 1.2])  # falls: b would have to be negative
+    target = np.array([3.0, 2.0, 1.2])  # falls, so b would be negative
     found, errors = library._fit(Part, Part, np.array([True, True, True]), target)
     assert found["b"] == 0.0 and found["a"] > 0.0
     assert np.abs(errors).max() < 1.0
@@ -442,7 +442,7 @@ def test_a_small_measurement_from_the_command_line(tmp_path):
     node = load(path).hosts[0].node
     assert node.cores == len(find_topology().cpus)
     assert all(rate > 0 for curve in node.curves.values() for rate in curve.values)
-    # Whatever else runs here, memory is not as near as the first cache.
+    # Even beside other work, memory is not as near as the first cache.
     assert node.latency("LMI") > node.latency("LHM")
 
 

@@ -97,7 +97,7 @@ def test_what_was_held_out_is_predicted(synthetic, tmp_path):
     assert load(path).sources == ["a test"]
     errors = check(path, synthetic, held)
     assert errors["pingpong"][1] < 0.01
-    # The time between the starts of the two ends of an exchange depends on their work before.
+    # The time between the starts of the two ends of an exchange depends on their earlier work.
     assert errors["exchange"][0] < 0.03 and errors["exchange"][1] < 0.15
     raw = tmp_path / "raw.csv"
     write_raw(raw, synthetic, held)
@@ -194,7 +194,7 @@ def test_two_ranks_of_a_real_mpi(tmp_path):
 
 
 def test_messages_that_other_work_disturbs_are_measured_until_their_times_agree(monkeypatch):
-    """Four of five times are far too long, as on a computer that does much else."""
+    """Four of five times are far too long, as on a computer with much other work."""
     from random import Random
 
     from pysmpi.calibrate import network
@@ -229,7 +229,7 @@ def test_messages_that_other_work_disturbs_are_measured_until_their_times_agree(
     for times in found.usual().values():
         for size, seconds in times.items():
             assert seconds == pytest.approx(1e-6 + size * 1e-9, rel=0.06)
-    # Only what still differs is measured again.
+    # Only sizes whose times still differ are measured again.
     repeats = rounds[1:6]
     assert len(set(repeats)) == 1 and rounds[6] < repeats[0]
 

@@ -21,7 +21,7 @@ FILES = {
     "start.sh": "#!/bin/sh\nexec python ok.py\n",
 }
 
-# (arguments after `run`, what the message must say)
+# (arguments after `run`, text of the message)
 WRONG = [
     (["nope.py"], "nope.py: expected a Python program, got no such file"),
     (["true"], "true: expected a Python program, got"),

@@ -1,4 +1,4 @@
-"""`pysmpi calibrate host` and what a run says of the speed of this computer."""
+"""`pysmpi calibrate host`, and the messages of runs about the speed of this computer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pysmpi coherence`, as a user meets it."""
+"""`pysmpi coherence` on the command line."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_study_of_a_program_of_one_s_own(status, tmp_path):
     assert found["ok"] and found["program"] == "mine"
     assert found["solved"]["by_kind"].keys() == {"flag"}
     assert found["sizes"]["chain_states"] >= found["sizes"]["lumped_states"]
-    # A sender that waits for a flag that it never set goes on at once: a message too many.
+    # A sender that waits for a flag which it never set goes on at once: one message too many.
     code, out, _ = status("coherence", "study", "mine.py", "--set", "first=0")
     assert code == 1
     assert "no deadlock or livelock             FAILS" in out

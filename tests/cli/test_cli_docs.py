@@ -1,4 +1,4 @@
-"""The pages about the command line say what it does."""
+"""The pages about the command line are true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pysmpi run --explain-speed`: where the wall time of a run went."""
+"""`pysmpi run --explain-speed`: the parts of the wall time of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Full disks, closed streams, and files made to exhaust a reader."""
+"""Full disks, closed streams, and files that would exhaust the memory of a reader."""
 
 from __future__ import annotations
 

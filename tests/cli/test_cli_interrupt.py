@@ -1,4 +1,4 @@
-"""Ctrl-C: the run ends at once and says where its ranks were."""
+"""Ctrl-C: the run ends at once and reports the lines of its ranks."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_interrupt(start, write, tmp_path: Path, program, seen):
     for words in seen:
         assert words in err
     assert "Traceback" not in err
-    # Nothing half-written.
+    # No file is incomplete.
     assert [path.name for path in tmp_path.iterdir()] == ["prog.py"]
 
 

@@ -1,4 +1,4 @@
-"""The small commands: what there is to choose from, and what it means."""
+"""The small commands, which list choices and their meanings."""
 
 from __future__ import annotations
 

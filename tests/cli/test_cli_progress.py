@@ -36,7 +36,7 @@ print("threads", len(os.listdir("/proc/self/task")))
 
 @pytest.fixture
 def shown(tmp_path: Path) -> Iterator[Callable[[str], Callable[[bytes], bytes]]]:
-    """`shown(program)` runs it on a terminal; the result reads what is there up to a text."""
+    """`shown(program)` runs it on a terminal; the result reads the screen up to a text."""
     terminal, other = pty.openpty()
     started: list[subprocess.Popen[bytes]] = []
     seen = b""

@@ -114,7 +114,7 @@ def test_exception_in_one_rank(pysmpi, write):
     assert "KeyError: 'missing'" in done.stderr
     assert "ranks 0-2 were still running and were stopped" in done.stderr
     assert lines[-1] == "  help: pysmpi explain PSM102"
-    # Frames of pysmpi itself are nobody's business.
+    # Frames of pysmpi itself are not shown.
     assert "pysmpi/" not in done.stderr
 
 

@@ -17,7 +17,7 @@ from pysmpi.collectives.layout import Nodes
 from pysmpi.collectives.selection import Selection
 from pysmpi.kernel.schedule import Schedule
 
-UNTOUCHED = 0x99  # what is in the receive buffer at first
+UNTOUCHED = 0x99  # initial bytes of the receive buffer
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def buffers(case: Case) -> tuple[list[bytes], list[bytes], list[bytes | None]]:
     elif op in ("reduce_scatter", "reduce_scatter_block"):
         results = list(blocks(total(ranks), counts))
         if case.in_place:
-            # The rest of the buffer is as it was.
+            # The rest of the buffer is unchanged.
             results = [
                 np.concatenate((block, sends[r][len(block) :])) for r, block in enumerate(results)
             ]
@@ -168,7 +168,7 @@ def _placed(
     own: dict[int, int],
     receives: list[bool],
 ) -> tuple[list[bytes], list[bytes], list[bytes | None]]:
-    """The buffers where results are as long as receive buffers; `own` is for what is in place."""
+    """The buffers where results are as long as receive buffers; `own` is the data in place."""
     before, after = [], []
     given = [part.tobytes() for part in sends]
     for rank, result in enumerate(results):

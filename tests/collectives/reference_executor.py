@@ -1,12 +1,12 @@
 """An untimed executor: matches the schedules of all ranks under synchronous sends, with data.
 
 It knows no clock and no protocol. Sends complete only when a receive of the same envelope has
-been posted, which is the strictest thing that MPI allows: what ends here ends everywhere.
+been posted, the strictest behaviour that MPI allows: a program that ends here ends everywhere.
 
 With memories, the bytes that the steps name are moved and combined as well. Requests may read and
 write their bytes at any time between their start and their end. With `early`, sends read when they
 start and receives write when they are waited for; otherwise both do so when they meet. A schedule
-that is right either way does not touch the bytes of an open request.
+that is right in both cases does not touch the bytes of an open request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Stuck(AssertionError):
 
 
 class Unnamed(AssertionError):
-    """A step does not say which bytes it concerns."""
+    """A step does not name its bytes."""
 
 
 Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]

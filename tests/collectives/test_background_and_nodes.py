@@ -151,7 +151,7 @@ def test_node_aware_algorithms_follow_the_placement(
     assert sorted(ends) == ["cluster-n0"] * 4 + ["cluster-n1"] * 4
     assert (ends[1] == "cluster-n0") == (placement == "blocked")
     if expected is not None:
-        # However ranks are placed, the vector crosses between the two nodes once each way.
+        # In every placement, the vector crosses between the two nodes once each way.
         assert flows.between == expected * VECTOR
     elif placement != "blocked":
-        assert flows.between == 4 * VECTOR  # a plain tree does not know
+        assert flows.between == 4 * VECTOR  # a plain tree ignores nodes

@@ -1,4 +1,4 @@
-"""The fast way of moving data, over the board, gives the very bytes that the steps give."""
+"""The fast way of moving data gives exactly the bytes that the steps give."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_board_gives_what_the_steps_give(op: str, name: str) -> None:
             )  # fmt: skip
             for rank, (received, sent) in enumerate(result.returns):
                 if op == "exscan" and rank == 0:
-                    continue  # what it has is undefined
+                    continue  # its contents are undefined
                 memory = memories[rank]
                 assert (received, sent) == (memory.receive, memory.send), (case, rank)
 

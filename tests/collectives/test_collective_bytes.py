@@ -81,7 +81,7 @@ def test_every_byte_is_where_it_belongs(op: str, name: str) -> None:
 
 @pytest.mark.parametrize(("op", "name"), ORDERED, ids=[f"{op}-{name}" for op, name in ORDERED])
 def test_the_order_of_ranks_is_kept(op: str, name: str) -> None:
-    """By all algorithms that say so; the operator is associative and does not commute."""
+    """By all algorithms that are marked so; the operator is associative and does not commute."""
     found = []
     for i, case in enumerate(cases_of(op, commutative=False)):
         found += violations(case, name, early=i % 2 == 0)
@@ -163,7 +163,7 @@ def swapped_operand(s: Builder, c: Call) -> None:
 
 
 def read_before_wait(s: Builder, c: Call) -> None:
-    # The rank hands on what it has not waited for.
+    # The rank passes on data for which it has not waited.
     if c.rank:
         slot = s.irecv(c.rank - 1, c.nbytes, c.output)
     else:

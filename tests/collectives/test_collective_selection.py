@@ -353,6 +353,6 @@ def test_algorithms_of_the_docs_in_another_distribution(tmp_path) -> None:
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         found[algorithm] = dict(map(int, line.split()) for line in done.stdout.splitlines())
-    # Rank 0 is a second late; in the star nobody waits for it, since short sends do not.
+    # Rank 0 is a second late; in the star no rank waits for it, because short sends do not wait.
     assert found["star"] == {0: 1, 1: 0, 2: 0, 3: 0, 4: 0}
     assert found["present_first"] == {0: 1, 1: 0, 2: 1, 3: 0, 4: 0}

@@ -1,4 +1,4 @@
-"""In which order algorithms combine: every rank once, and the order of the textbook."""
+"""The order in which algorithms combine: every rank once, and the order of the textbook."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_known_orders(op: str, name: str, size: int, expected: str) -> None:
 def test_a_ring_combines_every_piece_from_another_rank_on() -> None:
     order = follow(calls("allreduce", 4, 64), "lr")
     found = [shown(order, node) for _, _, node in order.results[2]]
-    # Piece i begins at rank i + 1; what arrives is the left operand.
+    # Piece i begins at rank i + 1; received data is the left operand.
     assert found == ["(((1 2) 3) 0)", "(((2 3) 0) 1)", "(((3 0) 1) 2)", "(((0 1) 2) 3)"]
 
 

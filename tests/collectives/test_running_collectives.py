@@ -1,4 +1,4 @@
-"""Algorithms that decide while they run: who arrives late is served late."""
+"""Algorithms that decide while they run serve a late rank late."""
 
 from __future__ import annotations
 

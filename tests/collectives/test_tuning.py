@@ -208,7 +208,7 @@ def test_picture_as_svg(tmp_path) -> None:
 
 
 def test_volumes_count_data_only() -> None:
-    """A ring sends less than recursive doubling; signals are no data; what is moved is known."""
+    """A ring sends less than recursive doubling; signals are no data; moved bytes are counted."""
     most = {}
     for name in ("lr", "rdb"):
         most[name] = most_of(schedules_of(Call("allreduce", 0, 8, count=8000), name, named=True))

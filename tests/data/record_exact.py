@@ -1,4 +1,4 @@
-"""Records what SMPI predicts for point-to-point patterns that start at time 0.
+"""Records SMPI's predictions for point-to-point patterns that start at time 0.
 
     python tests/data/record_exact.py [exact | models]
 

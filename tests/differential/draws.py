@@ -1,4 +1,4 @@
-"""The seed of what differential tests draw: another one each day, so that they see more over time.
+"""The seed of the draws of differential tests, another one each day to cover more cases over time.
 
 PYSMPI_DRAW=NUMBER repeats the draws of another day; a test that fails prints its number.
 """

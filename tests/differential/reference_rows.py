@@ -16,7 +16,7 @@ DATA = TESTS / "data"
 
 @dataclass(frozen=True)
 class Row:
-    """One prediction of SMPI: what ran, on what, and each rank's seconds."""
+    """One prediction of SMPI: the program, the machine, and each rank's seconds."""
 
     platform: str
     model: str

@@ -1,4 +1,4 @@
-"""Every callable refuses wrong arguments as mpi4py on MPICH does, and says which one it was."""
+"""Every callable refuses wrong arguments as mpi4py on MPICH does, and names the argument."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OTHERWISE = {
     r"MPI\.Compute_dims\(2\.5, \[1\]\)": "MPICH does not look at dimensions that are all given",
     r"MPI\.Register_datarep\(name, .*": "MPICH has no representations of users",
 }
-#: Messages that speak of something else than the argument that was replaced.
+#: Messages that name another thing than the replaced argument.
 NOT_THE_ARGUMENT = {
     r"null comm": "the call is made on a null communicator",
     r"where nothing has begun|that is not started|that does not receive": "the object is idle",

@@ -1,6 +1,6 @@
-"""Collectives give what a real MPICH gives: the same program under `mpiexec` and under pysmpi.
+"""Collectives give the results of a real MPICH: one program under `mpiexec` and under pysmpi.
 
-Cases are drawn at random and done in one run of each, since starting processes takes long. More
+Cases are drawn at random and done in one run of each, because starting processes takes long. More
 of them: PYSMPI_CASES=2000 pytest tests/differential/test_mpich_collectives.py
 """
 
@@ -73,7 +73,7 @@ def draw_cases(number: int) -> list[dict]:
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory) -> tuple[list[dict], list]:
-    """The cases, and what MPICH gives."""
+    """The cases, and the results of MPICH."""
     if not real_mpich.mpich():
         pytest.skip("no MPICH with mpi4py on this machine")
     folder = tmp_path_factory.mktemp("mpich")

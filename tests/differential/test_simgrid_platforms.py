@@ -45,7 +45,7 @@ def test_every_example_is_read_or_refused_with_its_reason(path):
     assert str(path) in str(refused.value)
 
 
-# What SimGrid 3.32 refuses or asks in vain for routes of zones without any.
+# Files that SimGrid 3.32 refuses, or in which it finds no routes.
 UNREAD = {"cloud", "cluster_and_one_host", "config", "small_platform_routing_none"}
 PAIRS = 12  # hosts at each end, spread over all
 

@@ -1,7 +1,7 @@
-"""Point-to-point patterns under SimGrid's models CM02, LV08 and IB take the time that SMPI says.
+"""Point-to-point patterns under SimGrid's models CM02, LV08 and IB take SMPI's times.
 
 The rows come from Debian's SMPI, with `cpu/optim:TI`. Where SMPI is installed, a part of them is
-made again, so that the stored ones are what SMPI says.
+made again, to check that the stored ones are SMPI's.
 """
 
 from __future__ import annotations

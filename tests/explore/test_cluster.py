@@ -56,7 +56,7 @@ def outcome(name: str) -> dict[str, Any]:
 
 
 def bare(report: str) -> list[str]:
-    """The lines of a report, without what depends on the order of the outcomes."""
+    """The lines of a report, without parts that depend on the order of the outcomes."""
     report = re.sub(r"execution \d+|; \d+ decisions|-schedule \S+", "", report)
     return sorted(report.splitlines())
 

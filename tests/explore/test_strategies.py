@@ -1,4 +1,4 @@
-"""Strategies decide what MPI leaves open, and their schedules repeat runs."""
+"""Strategies make the choices that MPI leaves open, and their schedules repeat runs."""
 
 from __future__ import annotations
 

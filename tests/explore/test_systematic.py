@@ -161,7 +161,7 @@ def test_a_correct_program_is_proved_clean() -> None:
 
 
 def ordered() -> int:
-    """Rank 0 puts what it receives in order."""
+    """Rank 0 sorts the messages that it receives."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD

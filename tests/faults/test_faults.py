@@ -1,4 +1,4 @@
-"""Parts of the simulated machine fail or become slow, and the report says which and when."""
+"""Parts of the simulated machine fail or become slow; the report names the part and the date."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def test_a_host_that_goes_off_ends_the_job(machine):
     assert "host b with rank 1 failed at t=2 s (simulated), " in str(failed.value)
     assert f"{path}:6: profiles[0]" in str(failed.value)
     assert failed.value.exit_status == 3
-    # Nobody is there.
+    # No rank runs on the host.
     assert times(machine("[{host: b, state: {2s: down}}]"), [0], map_by="node")
 
 

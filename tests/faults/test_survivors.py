@@ -1,4 +1,4 @@
-"""Ranks fail and the others go on: what they learn, and how they continue without them."""
+"""Ranks fail and the others go on: they learn of the failures, and continue without these ranks."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_messages_of_a_failed_rank_arrive_and_failures_are_acknowledged() -> Non
 
 
 def agrees() -> Any:
-    """Nobody acknowledges the failure of rank 2: all learn of it in the same agreement."""
+    """No rank acknowledges the failure of rank 2: all learn of it in the same agreement."""
     import time
 
     from mpi4py import MPI

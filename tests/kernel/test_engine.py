@@ -231,7 +231,7 @@ def test_a_control_chooses_among_messages():
         (float("inf"), 1.0, 1.0, 1.0),
         (-1.0, 1.0, 1.0, 1.0),
         (0.0, float("nan"), 1.0, 1.0),
-        (0.0, 1.0, float("inf"), 1.0),  # nothing says when it would end
+        (0.0, 1.0, float("inf"), 1.0),  # its end is unknown
         (0.0, 1.0, 0.0, 1.0),
         (0.0, 1.0, float("nan"), 1.0),
         (0.0, 1.0, 1.0, float("nan")),

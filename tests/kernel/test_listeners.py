@@ -1,4 +1,4 @@
-"""Listeners hear of what happens, each of the events that it has methods for."""
+"""Each listener hears of the events for which it has methods."""
 
 import pytest
 from greenlet import getcurrent, greenlet

@@ -1,4 +1,4 @@
-"""The rates are max-min fair, however they came about."""
+"""The rates are max-min fair after any sequence of changes."""
 
 import math
 
@@ -107,7 +107,7 @@ def test_rates_are_fair_after_each_change(case):
 
 
 def plain_rates(activities):
-    """All rates from scratch: raise the level of rate * penalty, fix whoever can rise no more."""
+    """All rates from scratch: raise the level of rate * penalty, fix rates at their limits."""
     rate = {}
     while len(rate) < len(activities):
         open_ones = [a for a in activities if a not in rate]
@@ -146,7 +146,7 @@ kinds = st.tuples(st.sampled_from([1.0, 1.0, 1.3, 3.7]), st.sampled_from([10.0, 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(ways, kinds), min_size=1, max_size=30), st.data())
 def test_rates_of_exchanges_are_those_of_a_plain_solver(flows, data):
-    """Neighbours' messages with what comes back: long chains of links, of which parts change."""
+    """Messages of neighbours and their answers: long chains of links, of which parts change."""
     activities = exchanges(10, [pair for pair, _ in flows], [kind for _, kind in flows])
     system, present = new_system(), []
     changes = data.draw(
@@ -202,7 +202,8 @@ def test_a_change_far_along_a_chain_is_not_solved():
 
 @pytest.mark.parametrize("number", [3, 30, 300])
 def test_a_change_that_moves_a_whole_chain_is_followed_to_its_end(number):
-    # Each link has two flows, one also on the next link: what one gives back, the next one takes.
+    # Each link has two flows, one also on the next link: the next one takes the rate that one gives
+    # up.
     links = [Constraint(10.0 + i) for i in range(number)]
     flows = [
         Activity(1.0, 1.0, math.inf, links[i : i + 2], [1.0] * len(links[i : i + 2]))

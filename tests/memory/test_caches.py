@@ -61,7 +61,7 @@ def test_the_neighbour_in_the_socket_shares_the_third_level():
     assert found.state(0, block) == found.state(1, block) == "S"
     assert describe(found.access(1, block, True), NODE) == "SHS socket L1"
     assert found.state(0, block) == "I"
-    # Pushed out of there it is found below.
+    # An evicted line is found in the level below.
     found.access(1, found.block(Buffer(0), 0, 16 * LINE), False)
     assert describe(found.access(0, block, False), NODE) == "LHM L3"
 
@@ -89,7 +89,7 @@ def test_any_accesses_leave_the_caches_coherent_and_within_their_sizes(name, acc
         assert NODE.distances[distance_of(kind)] if distance_of(kind) >= 0 else True
         check(found)
         if write:
-            # Nobody else has it in a cache of their own, nor the caches of the other socket.
+            # No other core has it in its own cache, nor do the caches of the other socket.
             for peer in range(4):
                 if peer != core:
                     assert found.state(peer, block) == "I"
@@ -113,7 +113,7 @@ def test_any_accesses_leave_the_caches_coherent_and_within_their_sizes(name, acc
 def test_one_core_alone_sees_least_recently_used_caches(uses):
     """Against a plain list of blocks a level, most recent last.
 
-    A level sees what the one before does not have, and takes what that one lets go.
+    A level sees the accesses that the level before misses, and takes the blocks that it evicts.
     """
     found = caches()
     buffers = [[Buffer(0) for _ in range(6)] for _ in range(6)]

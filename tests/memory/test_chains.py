@@ -1,4 +1,4 @@
-"""Lumping, the long run and bisimulation, against what can be had otherwise."""
+"""Lumping, the steady state and bisimulation, against results by other means."""
 
 from __future__ import annotations
 

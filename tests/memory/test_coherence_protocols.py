@@ -1,4 +1,4 @@
-"""Every table is safe, by looking at every state of small systems; a broken one is caught."""
+"""Every table is safe in every state of small systems; a broken table is found."""
 
 from __future__ import annotations
 

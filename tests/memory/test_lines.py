@@ -1,4 +1,4 @@
-"""The line-cost model against the figures that its paper prints, and what must hold always."""
+"""The line-cost model against the figures of its paper, and its general properties."""
 
 from dataclasses import replace
 from itertools import product
@@ -82,7 +82,7 @@ def test_tuned_trees_are_those_of_the_paper(threads, worst):
 @pytest.mark.parametrize("threads", [30, 60])
 def test_tuned_barriers_are_those_of_the_paper_as_it_counts_rounds(threads):
     assert barrier.best_partners(XEON_PHI, threads, printed=True) == PRINTED_BARRIER[threads]
-    # Rounds that really reach everybody are fewer, and the barrier is faster.
+    # Fewer rounds really reach all threads, and the barrier is faster.
     m, r = barrier.best_partners(XEON_PHI, threads)
     assert (m + 1) ** r >= threads
     printed = barrier.barrier(XEON_PHI, threads, PRINTED_BARRIER[threads][0], printed=True)

@@ -15,6 +15,6 @@ def test_every_memory_model_and_every_option_is_described():
     described = set(re.findall(r"`(?:--cfg )?(memory/[a-z-]+)", TEXT))
     known = {name for name in OPTIONS if name.startswith("memory/")}
     assert described <= known
-    # docs/cli.md has those that few will need.
+    # docs/cli.md has the options that few users need.
     assert known - described <= {"memory/model", "memory/first-chunk",
                                  "memory/single-copy-start", "memory/single-copy-page"}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Strided messages: what packing costs, and the models of Tu, Fan, Zhan and Zhao (2009)."""
+"""Strided messages: the cost of packing, and the models of Tu, Fan, Zhan and Zhao (2009)."""
 
 import sys
 from dataclasses import replace
@@ -42,7 +42,7 @@ def test_the_sender_s_measured_part_takes_the_place_of_half_of_the_cost():
 
 def test_the_two_models_agree_where_nodes_have_one_rank():
     assert binomial_2log(64, 0, INSIDE, BETWEEN) == binomial_log_3p(64, BETWEEN)
-    # But for the root, whom log_3P counts among those that it sends to.
+    # Except for the root, which log_3P counts among its receivers.
     assert linear_2log(64, 64, INSIDE, BETWEEN) == linear_log_3p(63, BETWEEN)
 
 

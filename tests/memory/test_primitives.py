@@ -1,4 +1,4 @@
-"""Send, receive and barrier on caches: what the paper finds; chain and simulation agree."""
+"""Send, receive and barrier on caches: the findings of the paper; chain and simulation agree."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def test_where_a_variable_is_matters():
 
 
 def test_the_chain_of_two_flags_is_known():
-    """One process writes, the other waits and writes back: every figure can be had by hand."""
+    """One process writes, the other waits and writes back: every figure can be computed by hand."""
     flags = [Variable(f"flag[{i}]", 0, "flag", i) for i in (0, 1)]
 
     def process(me):

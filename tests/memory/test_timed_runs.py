@@ -1,4 +1,4 @@
-"""The line model and the model of FAME in runs: messages take what their formulas say."""
+"""The line model and the model of FAME in runs: messages take the times of their formulas."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PHI = costs_of("xeon-phi-5110p")
 
 
 def exchange(sizes, partner):
-    """Of each size: half a ping-pong with rank `partner`, a send, and a receive."""
+    """For each size: half a ping-pong with rank `partner`, a send, and a receive."""
     import time
 
     import numpy

@@ -288,7 +288,7 @@ def test_a_model_of_a_users_own_derives_from_the_channel():
 
     class Own(Channel):
         def sending(self, send):
-            """Cost nothing more."""
+            """Add no cost."""
 
     assert isinstance(Own.__new__(Own), Channel)
 
@@ -305,7 +305,7 @@ def other_socket(size, **cfg):
 
 
 def closed_form(size, stored, loaded, sent=0.0, received=0.0):
-    """Equation 1 with the accesses (name, distance) to the shared buffers, and what follows them.
+    """Equation 1 with the accesses (name, distance) to the shared buffers, and the work after them.
 
     `sent` and `received` are seconds a byte.
     """

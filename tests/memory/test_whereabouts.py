@@ -1,4 +1,4 @@
-"""The memory of a message: the owner and the bytes of it, however it is spelt."""
+"""The memory of a message: its owner and its bytes, for every spelling."""
 
 import array
 

@@ -197,7 +197,7 @@ class Naive:
         self.pairs: list[tuple[int, int]] = []
 
     def settle(self, now: float) -> None:
-        """Match what has arrived, in the order of arrival."""
+        """Match messages that have arrived, in the order of arrival."""
         for send in sorted(self.sends, key=lambda send: (send.visible, send.order)):
             if send.visible <= now:
                 for receive in self.receives:

@@ -1,4 +1,4 @@
-"""Compute between calls is billed once, whatever the calls do, and calls themselves are not."""
+"""Compute between calls is billed once, after any call, and calls themselves are not billed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BLOCK = 0.01  # s
 
 
 class Clock:
-    """Compute as a test says it: `compute` lets time of the program pass."""
+    """Compute under control of a test: `compute` lets time of the program pass."""
 
     def __init__(self) -> None:
         self.now = self.begun = 0.0
@@ -144,7 +144,7 @@ def test_a_block_before_a_wrong_call_is_billed_once(name: str) -> None:
             except Exception:
                 raised += 1
             else:
-                continue  # what it did may have taken time
+                continue  # its work may have taken time
             took = rank.engine.now - took
             passed = MPI.Wtime() - before
             assert BLOCK - 1e-12 < passed < BLOCK + 1e-3, (name, wrong, passed, took)
@@ -178,7 +178,7 @@ def test_a_call_looks_at_its_arguments_while_the_clock_stands(
     looks: list[bool] = []
 
     class Spec(list[Any]):
-        """A buffer argument that notices when it is looked at."""
+        """A buffer argument that notes each access."""
 
         def __len__(self) -> int:
             looks.append(ranks.current().in_call)

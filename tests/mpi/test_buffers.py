@@ -174,7 +174,7 @@ def test_refusals():
 
 
 class Lent:
-    """An array that can be had through DLPack only."""
+    """An array that is accessible through DLPack only."""
 
     def __init__(self, values):
         self.values = values
@@ -203,7 +203,7 @@ def test_dlpack():
 
 
 class Device:
-    """Host memory that says it is on a graphics card."""
+    """Host memory that claims to be on a graphics card."""
 
     def __init__(self, values, **changes):
         self.values = values

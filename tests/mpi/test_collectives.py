@@ -29,7 +29,7 @@ DOUBLE = TYPES["DOUBLE"]
 
 @dataclass
 class Case:
-    """One call: what all ranks agree on, and what each of them brings."""
+    """One call: the common arguments of all ranks, and the arguments of each rank."""
 
     size: int
     count: int
@@ -71,7 +71,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Reducer:
-    """An operation of MPI and what it does to arrays."""
+    """An operation of MPI and its effect on arrays."""
 
     name: str
     op: Any
@@ -117,7 +117,7 @@ def spoil(buffer: np.ndarray) -> None:
     buffer[...] = GARBAGE
 
 
-# Each function makes one call and returns (what the rank got, what it should have got).
+# Each function makes one call and returns (the result of the rank, the expected result).
 
 
 def bcast(case: Case, me: int) -> Any:

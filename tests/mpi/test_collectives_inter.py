@@ -167,7 +167,7 @@ def test_all_to_all(groups: Any, count: int, draw: Any, form: str) -> None:
         send[:] = -5
         np.testing.assert_array_equal(total, sum(data(pid, count) for pid in pids))
 
-        # Both groups bring vectors of one length, which each cuts in its own way.
+        # Both groups contribute vectors of one length, which each cuts in its own way.
         length = count * size * remote
         part = count * remote
         for name in ("Reduce_scatter_block", "Reduce_scatter"):

@@ -1,6 +1,6 @@
 """Dynamic processes (MPI 4.1, chapter 11): spawned worlds, ports, names, joined sockets.
 
-Whole programs, run by `pysmpi.run`: each rank leaves what it has seen in a file of its own.
+Whole programs, run by `pysmpi.run`: each rank writes its observations to a file of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def tell(*seen, name=None):
 
 
 class Programs:
-    """Writes programs, runs them, and reads what they told."""
+    """Writes programs, runs them, and reads their observations."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

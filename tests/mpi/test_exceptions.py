@@ -1,4 +1,4 @@
-"""MPI.Exception, error codes and the way of an error to its handler."""
+"""MPI.Exception, error codes, and the passing of an error to its handler."""
 
 from __future__ import annotations
 

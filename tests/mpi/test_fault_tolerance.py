@@ -1,4 +1,4 @@
-"""Revocation ends whatever ranks wait for; agreements and shrinking survive it."""
+"""Revocation ends all waits of ranks; agreements and shrinking survive it."""
 
 from __future__ import annotations
 

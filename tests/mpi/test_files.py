@@ -170,7 +170,7 @@ def test_the_own_pointer(path):
         status = MPI.Status()
         file.Read(room, status)
         assert (status.count, file.Get_position()) == (3, 20)
-        # A call that returns before the data are there moves the pointer by what it asks for.
+        # A call that returns before the data arrive moves the pointer by the requested amount.
         file.Seek(17)
         request = file.Iread(room)
         assert file.Get_position() == 23

@@ -80,7 +80,7 @@ def test_reads_and_writes_together_have_the_larger_bandwidth(path):
             file.Write_at(0, bytes(10_000_000))
 
     alone = timed(2, path, access, read_bandwidth="2GBps", write_bandwidth="1GBps")
-    # Half of 2 GB/s each, until the one is done.
+    # Half of 2 GB/s each, until one of them is done.
     assert alone == pytest.approx([1e-4 + 1e-2] * 2, rel=1e-3)
 
 

@@ -1,4 +1,4 @@
-"""A bug of pysmpi is told from the errors that a call raises on purpose, and from the program's."""
+"""A bug of pysmpi is distinguished from errors on purpose, and from those of the program."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Described:
 
 
 class NoDevice:
-    """DLPack memory whose device cannot be asked for."""
+    """DLPack memory that does not name its device."""
 
     __dlpack_device__ = None
 

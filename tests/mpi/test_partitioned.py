@@ -1,4 +1,4 @@
-"""Partitioned communication: what arrives, when, and in which pieces."""
+"""Partitioned communication: the data, its dates, and its pieces."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_all_data_arrives_whatever_the_partitions(
 
 
 def test_partitions_travel_when_they_are_ready() -> None:
-    """The first partition is there long before the second one is ready."""
+    """The first partition arrives long before the second one is ready."""
     size = 1 << 20
 
     def main(rank: Any) -> Any:

@@ -24,7 +24,7 @@ PREFIXES = {
     "Distgraphcomm": "dist_graph_",
     "Prequest": "request_",
 }
-# mpi4py's names for something else.
+# Names of mpi4py with another meaning.
 OTHERS = {"Message": {"probe", "iprobe", "recv", "irecv"}, "Info": {"get"}}
 
 

@@ -1,4 +1,4 @@
-"""Grids, graphs and distributed graphs, against what the definitions of MPI say."""
+"""Grids, graphs and distributed graphs, against the definitions of MPI."""
 
 from __future__ import annotations
 

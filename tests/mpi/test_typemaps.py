@@ -23,7 +23,7 @@ class Map:
         self.entries = entries
         self.lb, self.ub = lb, ub
         self.empty = empty
-        self.origin = object()  # equal for datatypes that MPICH takes for one
+        self.origin = object()  # equal for datatypes that MPICH treats as one
 
     @property
     def extent(self):

@@ -1,4 +1,4 @@
-"""Windows: how they are made, what they say of themselves, their memory."""
+"""Windows: their creation, their properties, their memory."""
 
 from __future__ import annotations
 

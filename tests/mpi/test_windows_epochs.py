@@ -1,4 +1,4 @@
-"""Epochs of windows: what they order, what they refuse, and who waits for whom."""
+"""Epochs of windows: their order, their refusals, and their waits."""
 
 from __future__ import annotations
 

@@ -23,11 +23,11 @@ SHA256 = "56860286dc45f20e8821e93cb06669e30462348bf866f685553fa4b712d58d02"
 
 
 class Unavailable(Exception):
-    """The suite is not here and could not be fetched; the argument says why."""
+    """The suite is missing and could not be fetched; the argument is the reason."""
 
 
 def without(what: str, error: Unavailable) -> NoReturn:
-    """Skip a test for want of the suite; fail where PYSMPI_REQUIRE_SUITES says that it must run."""
+    """Skip a test without the suite; fail if PYSMPI_REQUIRE_SUITES requires it."""
     reason = f"{what} is not available: {error}"
     if os.environ.get("PYSMPI_REQUIRE_SUITES"):
         pytest.fail(reason)
@@ -35,7 +35,7 @@ def without(what: str, error: Unavailable) -> NoReturn:
 
 
 def cache() -> Path:
-    """The folder for what is fetched."""
+    """The folder of fetched files."""
     named = os.environ.get("PYSMPI_CACHE")
     if named:
         return Path(named)

@@ -20,7 +20,7 @@ EXCLUDED = {
     "test_package.TestMPIABI.testLibMPI": "asks the compiled libmpi with dlopen",
 }
 
-#: Reasons for which tests skip themselves: what a real MPI lacks here, too.
+#: Reasons for which tests skip themselves; a real MPI skips them here, too.
 SKIPS = {
     "cupy": "no GPU",
     "numba": "no GPU",

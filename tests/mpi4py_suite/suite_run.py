@@ -1,8 +1,8 @@
 """Runs mpi4py's test suite in one simulation: `python suite_run.py RANKS RECORDS MAIN [ARG...]`.
 
-MAIN is the suite's own `main.py`, which every rank runs unmodified, with its own arguments. What
-each rank's unittest hears of each test is written to RECORDS, a line of JSON each.
-PYSMPI_SUITE_OPTIONS holds options of `pysmpi.run`, such as "selector=ompi seed=3".
+MAIN is the suite's own `main.py`, which every rank runs unmodified, with its own arguments. The
+events of each test in each rank are written to RECORDS, a line of JSON each. PYSMPI_SUITE_OPTIONS
+holds options of `pysmpi.run`, such as "selector=ompi seed=3".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _clocks = [time.process_time]  # in a list, where the runtime does not exchange 
 
 
 def watch(stream: Any) -> None:
-    """Have all test results write down what they hear."""
+    """Let all test results record their events."""
 
     def note(test: Any, outcome: str, text: str = "") -> None:
         record = {

@@ -1,9 +1,9 @@
 """mpi4py's own test suite, unmodified, in simulations: its verdict is the worst over all ranks.
 
-A test here is a file of the suite on a number of ranks; what it reports is which of the file's
-tests failed, on which rank; at the end a line counts the suite's tests. All chosen files run in one
-or two simulations, since ranks of a simulation go on after an error: a rank that waits for another
-that has failed is told so.
+A test here is a file of the suite on a number of ranks. It reports the failed tests of the file and
+their ranks; at the end a line counts the suite's tests. All chosen files run in one or two
+simulations, since ranks of a simulation go on after an error: a rank that waits for a failed rank
+gets an error.
 
 The default is 3 ranks; PYSMPI_SUITE_RANKS=1,2,3,5,8 asks for others. PYSMPI_SUITE_JOBS=1 runs all
 files in one process, one after the other. PYSMPI_SUITE_OPTIONS="selector=ompi" gives options to

@@ -21,7 +21,7 @@ ENVELOPE = 16
 
 
 def one_way(sizes):
-    """For each size: when both begin, and when the send and the receive are over."""
+    """For each size: the date at which both begin, and the ends of the send and the receive."""
     import time
 
     import numpy

@@ -43,7 +43,7 @@ def lab(tmp_path):
 
 
 def one_to_all(nbytes):
-    """The root sends to each other rank; when each is done, on a common clock."""
+    """The root sends to each other rank; the date of each end, on a common clock."""
     import numpy
     from mpi4py import MPI
 
@@ -139,7 +139,7 @@ def test_logp_s_packets_pass_both_cards_in_a_row(lab):
     # The sender's second message begins once its processor is done with the first.
     assert found[0] == pytest.approx(2 * (OS + 2 * gap))
     assert found[1] == pytest.approx(first)
-    # From its first packet on the card leaves g between packets, whosever they are.
+    # From its first packet on the card leaves g between all packets.
     assert found[2] == pytest.approx(first + 3 * gap)
     gathered = lab(all_to_one, 3, "logp", 3000)[0]
     assert gathered == pytest.approx([first, first + 3 * gap])

@@ -1,4 +1,4 @@
-"""Predictions for a newcomer's machine: the numbers that were given, and the choices of a library.
+"""Predictions for a newcomer's machine: the given numbers, and the choices of a library.
 
 The machine is four nodes of 32 cores in six lines. Predicted times are compared with closed forms
 from the literature, for the algorithms that Open MPI 5 chooses (`coll_tuned_decision_fixed.c`).
@@ -96,7 +96,7 @@ def osu(first, last):
 
 @pytest.mark.parametrize("key", ["network", "link"])
 def test_osu_prints_what_was_given_for_the_route(tmp_path, key):
-    """`network` says what two hosts see; `link` is one of the two links between them."""
+    """`network` describes the way between two hosts; `link` is one of the two links on it."""
     path = tmp_path / "lab.yaml"
     path.write_text(MACHINE.replace("network", key))
     given = LATENCY * (1 if key == "network" else 2)

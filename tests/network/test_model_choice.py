@@ -1,4 +1,4 @@
-"""`--model` means what it says: which options of a machine hold for which model."""
+"""`--model`: each model uses its own options of a machine."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ LATENCY, BYTE = 10e-6, 17 / 1e9
 
 
 def near(seconds: float) -> object:
-    """Equal but for what the barrier before a ping-pong leaves between its two ends."""
+    """Equal up to the time by which the barrier before a ping-pong separates its two ends."""
     return pytest.approx(seconds, rel=2e-4)
 
 
@@ -217,7 +217,7 @@ def test_an_unknown_preset_is_refused(tmp_path):
      ("slingshot", 16384, 4096 / 4178)],
 )  # fmt: skip
 def test_a_preset_of_a_network_has_its_payload_and_its_rendezvous(tmp_path, preset, eager, payload):
-    """Bytes flow at the part of the rate that is data; from a size on the latency counts thrice."""
+    """Bytes flow at the data's part of the rate; from a size on the latency counts thrice."""
 
     def one_way(sizes):
         import time
@@ -244,7 +244,7 @@ def test_a_preset_of_a_network_has_its_payload_and_its_rendezvous(tmp_path, pres
     ).returns  # fmt: skip
     times = [(1, 3)[size >= eager] * LATENCY + (size + 16) / (payload * 1e9) for size in sizes]
     assert received == pytest.approx(times, rel=1e-6)
-    # The sender goes on at once, or once the message is there.
+    # The sender goes on at once, or once the message has arrived.
     assert sent[:2] == [0.0, 0.0] and sent[2:] == pytest.approx(times[2:], rel=1e-6)
 
 

@@ -1,4 +1,4 @@
-"""Options: parsers that are their validation, and no option that nobody reads."""
+"""Options: parsers validate them, and every option has a reader."""
 
 from __future__ import annotations
 

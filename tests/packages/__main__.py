@@ -19,7 +19,7 @@ PAGE = CHECKOUT / "docs" / "packages.md"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what is asked for; the exit status is 1 if something is unequal without a reason."""
+    """Run the chosen entries; the exit status is 1 if a result is unequal without a reason."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.packages",
         description="Run published packages under MPICH and under pysmpi, and compare.",
@@ -139,7 +139,7 @@ def remaining(chosen: list[Entry], past: dict[str, Result]) -> list[Entry]:
 
 
 def run(chosen: list[Entry], environments: Environments, given: argparse.Namespace) -> list[str]:
-    """Install, run and print each entry; what failed, in words."""
+    """Install, run and print each entry; return texts about the failures."""
     failures: list[str] = []
     by_environment: dict[str, list[Entry]] = defaultdict(list)
     for entry in chosen:

@@ -46,8 +46,8 @@ def difference(
 ) -> str | None:
     """The first difference of two bags of lines, or None if they are equal.
 
-    Lines are the same if their texts are and each number is, within the tolerances, that at the
-    same place.
+    Lines are the same if their texts are the same, and the numbers at each place are within the
+    tolerances.
     """
     missing, extra = Counter(expected), Counter(found)
     missing, extra = missing - extra, extra - missing

@@ -1,7 +1,7 @@
 """The list of published packages: YAML files in `lists/`, read strictly.
 
-A file of the list is a sequence of entries. An entry says which package, of which version, in
-which environment, and what runs:
+A file of the list is a sequence of entries. An entry names a package, its version, its environment,
+and its runs:
 
     - package: sympy              # the name on PyPI
       version: "1.14.0"

@@ -53,7 +53,7 @@ class Environments:
         return self.folder / "environments" / f"{name}-{tag}"
 
     def prepare(self, name: str, entries: Sequence[Entry], pysmpi: bool = True) -> Path:
-        """Make sure that an environment has what these entries need; give its folder."""
+        """Install the requirements of these entries in an environment; return its folder."""
         path = self.path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         with self._locked(f"{path.name}.lock"):
@@ -140,7 +140,7 @@ class Environments:
         with self._locked("sources.lock"):
             if not folder.exists():
                 with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
-                    # What builds the package may come as a wheel: else pip compiles CMake.
+                    # The package's build tools may be wheels: else pip compiles CMake.
                     _call([str(path / "bin" / "python"), "-m", "pip", "download", "-q",
                            "--disable-pip-version-check", "--no-deps", "--no-binary", entry.package,
                            "-d", scratch,
@@ -173,7 +173,7 @@ class Environments:
 
 
 def _compiled() -> list[Path]:
-    """The compiled modules of the checkout, if they were built from what its sources now are."""
+    """The compiled modules of the checkout, if they were built from its present sources."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     modules = sorted((CHECKOUT / "pysmpi").rglob(f"*{suffix}"))
     for module in modules:
@@ -192,7 +192,7 @@ def _canonical(requirement: str) -> str:
 
 
 def _distributions(path: Path) -> set[str]:
-    """`name==version` of all that an environment has."""
+    """`name==version` of all packages of an environment."""
     found = set()
     for one in path.glob("lib/python*/site-packages/*.dist-info"):
         name, _, version = one.name.removesuffix(".dist-info").partition("-")

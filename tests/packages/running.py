@@ -39,10 +39,10 @@ KEPT = ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "PIP_INDEX_URL", "SSL_CERT_FILE")
 # gives status 9; the results are then those of another try.
 ATTEMPTS = 3
 
-# If others use more of a processor than this part during a run, its time says little.
+# If other processes use more than this part of a processor during a run, its time does not count.
 OTHERS = 0.25
 
-# With these, pytest writes a report a rank, and nothing that depends on when and where it runs.
+# With these, pytest writes a report a rank, and nothing that depends on the time or the place.
 PYTEST = ["-q", "-p", "no:cacheprovider", "--junitxml=results.$PMI_RANK.xml"]
 
 
@@ -74,9 +74,9 @@ class Result:
     seconds: tuple[float, float]
     difference: str | None = None
     message: str | None = None  # pysmpi's own, one line
-    invalid: str | None = None  # why MPICH's run cannot be compared with
-    reused: bool = False  # MPICH's run is an earlier one: its seconds compare with nothing
-    disturbed: bool = False  # others used the machine meanwhile: nor do these
+    invalid: str | None = None  # the reason why MPICH's run is no reference
+    reused: bool = False  # MPICH's run is an earlier one: its seconds are not comparable
+    disturbed: bool = False  # others used the machine meanwhile: nor are these
     # Seconds that the processors have worked for each side; 0: unknown.
     processor: tuple[float, float] = (0.0, 0.0)
     # The ratios of these times, if they come from docs/packages.md, which rounds the times.
@@ -97,8 +97,7 @@ def run_entry(
 ) -> Result:
     """Run all of an entry's programs on both sides, one after the other.
 
-    With `reuse`, what MPICH gave for the same run before is taken; with `only`, pysmpi is left
-    out.
+    With `reuse`, MPICH's earlier result of the same run is used; with `only`, pysmpi is left out.
     """
     seconds, processor = [0.0, 0.0], [0.0, 0.0]
     summaries: tuple[list[str], list[str]] = ([], [])
@@ -229,7 +228,7 @@ def _side(
 
 
 def _busy_with_others() -> float:
-    """The time (s) that processors have spent on what this process and its children did not do."""
+    """The time (s) that processors have spent on other processes than this one and its children."""
     try:
         words = Path("/proc/stat").read_text().splitlines()[0].split()
     except OSError:
@@ -256,7 +255,7 @@ def _wait(process: subprocess.Popen[bytes], timeout: float) -> tuple[int | None,
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End what a run has left behind."""
+    """End the processes that a run has left behind."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, sign)
@@ -271,7 +270,7 @@ def _text(path: Path) -> str:
 
 
 def _read_reports(place: Path, run: Run, side: Side) -> None:
-    """Each rank's report of pytest: which test had which outcome."""
+    """Each rank's report of pytest: the outcome of each test."""
     tests: Counter[str] = Counter()
     for rank in range(run.ranks):
         path = place / f"results.{rank}.xml"
@@ -289,7 +288,7 @@ def _read_reports(place: Path, run: Run, side: Side) -> None:
 
 
 def _invalid(run: Run, mpich: Side) -> str | None:
-    """Why MPICH's run says nothing: it did not do what the entry says that it does."""
+    """The reason why MPICH's run is no reference: it did not do what the entry says."""
     if mpich.status is None:
         return f"MPICH did not end within {run.timeout} s"
     right = mpich.status != 0 if run.status == "nonzero" else mpich.status == run.status
@@ -345,7 +344,7 @@ def _difference(run: Run, mpich: Side, pysmpi: Side) -> str | None:
 
 
 def _message(side: Side) -> str | None:
-    """The line in which pysmpi says what went wrong, else the last line of errors."""
+    """The line of pysmpi that names the error, else the last line of errors."""
     said = [line.strip() for line in side.errors.splitlines() if line.strip()]
     for line in said:
         if re.match(r"(pysmpi: |PSM\d+|Error: )", line):
@@ -355,7 +354,7 @@ def _message(side: Side) -> str | None:
 
 
 def _summary(run: Run, side: Side) -> str:
-    """A few words: `ok`, or for pytest how many tests had which outcome."""
+    """A few words: `ok`, or for pytest the number of tests of each outcome."""
     if side.status is None:
         return "no end"
     if run.pytest is None:

@@ -40,7 +40,7 @@ def _ratio(times: tuple[float, float]) -> str:
 
 
 def failure(entry: Entry, result: Result) -> str | None:
-    """Why a result makes the whole fail, or None."""
+    """The reason why a result makes the whole fail, or None."""
     if result.invalid:
         return f"{entry.package}: {result.invalid}"
     if result.equal and entry.unequal:

@@ -1,6 +1,6 @@
-"""Ten published packages run under MPICH and under pysmpi, and give the same.
+"""Ten published packages run under MPICH and under pysmpi, and give the same results.
 
-`python -m tests.packages` runs all of them. What they need is installed from the package index
+`python -m tests.packages` runs all of them. Their requirements are installed from the package index
 into `.cache/packages`, or `$PYSMPI_PACKAGES_CACHE`.
 """
 
@@ -21,7 +21,7 @@ QUICK = [entry for entry in entries() if entry.quick]
 
 @pytest.fixture(scope="module")
 def environments() -> tuple[Environments, dict[str, Path]]:
-    """The environments of the ten, with all that they need."""
+    """The environments of the ten, with all requirements."""
     made = Environments(cache_folder())
     paths: dict[str, Path] = {}
     try:
@@ -124,7 +124,7 @@ def test_what_others_do_is_noticed() -> None:
     before = _busy_with_others()
     subprocess.run([sys.executable, "-c", spin], check=True)
     own = _busy_with_others() - before
-    # A child that nobody has waited for yet counts as somebody else.
+    # A child without a wait so far counts as another process.
     before = _busy_with_others()
     other = subprocess.Popen([sys.executable, "-c", spin])
     time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Machines of more hosts or links than anybody means are refused before they are made."""
+"""Machines of unreasonably many hosts or links are refused before they are made."""
 
 from __future__ import annotations
 

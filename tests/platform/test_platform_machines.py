@@ -1,4 +1,4 @@
-"""The machines that ship, finding platforms by name or file, and what check and show say."""
+"""The machines that ship, finding platforms by name or file, and the output of check and show."""
 
 from __future__ import annotations
 

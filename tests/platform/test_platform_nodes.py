@@ -1,4 +1,4 @@
-"""Descriptions of the inside of computers: the keys, the errors, what is shown."""
+"""Descriptions of the inside of computers: the keys, the errors, the output of show."""
 
 import json
 from dataclasses import replace

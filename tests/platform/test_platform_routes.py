@@ -1,4 +1,4 @@
-"""Routes: link for link those of SimGrid, and what holds for any platform."""
+"""Routes: link for link those of SimGrid, and properties of any platform."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_host_that_nothing_connects_to_itself_uses_the_implicit_loopback():
     torus = load(PLATFORMS / "torus_limiters.xml")
     assert names(torus, "n-0", "n-0") == ["a_link_0_loopback"]
     limited = load(PLATFORMS / "fat_tree_limiters.xml")
-    # SimGrid crosses the host's limiter there, and so do we.
+    # SimGrid crosses the host's limiter there, and so does pysmpi.
     assert names(limited, "n-0", "n-0")
 
 
@@ -193,7 +193,7 @@ def test_a_fat_tree_goes_up_as_far_as_it_comes_down(tmp_path_factory, data):
             break
         stride *= count
         apart += 1
-    # To itself a host has no loopback here, and goes by its switch as SimGrid does.
+    # A host has no loopback here: a message to itself crosses its switch, as in SimGrid.
     assert len(ups) == apart
 
 

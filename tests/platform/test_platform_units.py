@@ -1,4 +1,4 @@
-"""Quantities with units: what SimGrid writes is read, everything else is one clear message."""
+"""Quantities with units: SimGrid's spellings are read, everything else is one clear message."""
 
 from __future__ import annotations
 

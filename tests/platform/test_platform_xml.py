@@ -1,4 +1,4 @@
-"""SimGrid's platform files: what is read, and one clear line for everything that is wrong."""
+"""SimGrid's platform files: contents, and one clear line for each error."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def written(tmp_path):
 
 
 def ways(platform):
-    """Links of routes between some pairs of hosts, but for their names."""
+    """Links of routes between some pairs of hosts, without their names."""
     hosts = platform.hosts[:: max(1, len(platform.hosts) // 16)]
     return {
         (a.name, b.name): [(k.bandwidth, k.latency, k.sharing) for k in platform.route(a, b).links]

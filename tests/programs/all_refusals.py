@@ -3,8 +3,9 @@
     all_refusals.py OUTCOMES.jsonl [START]
 
 The calls are made from mpi4py's own type stubs, on one process. A line of JSON tells that a call
-begins, a second one how it ended: the type of the exception and its message. START is the number
-of the first call, for an MPI that has to be started again after calls that it does not survive.
+begins, a second one that it has ended: the type of the exception and its message. START is the
+number of the first call, for an MPI that has to be started again after calls that it does not
+survive.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ NULLS = {
     "Errhandler": "MPI.ERRHANDLER_NULL", "Session": "MPI.SESSION_NULL",
 }  # fmt: skip
 
-# Things that calls need; each call gets its own, made when it is named.
+# Objects that calls need; each call gets its own, made at the first use of the name.
 THINGS: dict[str, Any] = {
     "a": lambda: np.zeros(4, "i4"),
     "b": lambda: np.zeros(4, "i4"),
@@ -85,7 +86,7 @@ def locked() -> MPI.Win:
     return win
 
 
-# On what a method is called, by class or by method.
+# The object of a method call, by class or by method.
 OBJECTS = {
     "Datatype": "MPI.INT", "Status": "status", "Request": "request", "Prequest": "persistent",
     "Prequest.Pready": "partitioned", "Prequest.Pready_range": "partitioned",
@@ -166,7 +167,7 @@ LEFT_OUT = {
 
 @dataclass(frozen=True)
 class Call:
-    """A call with one wrong argument; `expression` is what is evaluated."""
+    """A call with one wrong argument, as an expression."""
 
     callable: str
     parameter: str
@@ -210,7 +211,7 @@ def of_function(owner: str, head: str, function: ast.FunctionDef, bound: bool) -
     if "source" in names:
         required = max(required, names.index("source") + 1)
     for place, parameter in enumerate(parameters):
-        # Messages to itself: with PROC_NULL a buffer is not even looked at.
+        # Messages to itself: with PROC_NULL a buffer is not even read.
         to_self = parameter.arg.endswith("buf") or owner in PARTITIONED
         for wrong in wrongs(parameter):
             arguments = []
@@ -259,7 +260,7 @@ class Things(dict[str, Any]):
         return made
 
     def close(self) -> None:
-        """Take everything away again; what a call has spoilt stays."""
+        """Free everything, as far as calls have left it usable."""
         for thing in reversed(self.values()):
             close(thing)
 

@@ -2,8 +2,8 @@
 
     coll_calls.py COLLECTIVE:BYTES,BYTES,... ...
 
-Rank 0 prints a line for each call, as `aligned.main` says.  BYTES is the size of one block: the
-whole vector of bcast, reduce, allreduce, scan and exscan, what one rank has for another in the
+Rank 0 prints a line for each call, as `aligned.main` says. BYTES is the size of one block: the
+whole vector of bcast, reduce, allreduce, scan and exscan, the data of one rank for another in the
 rest.
 """
 

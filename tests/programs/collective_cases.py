@@ -1,4 +1,4 @@
-"""Collective calls by data: every rank does the cases in a list and keeps what it gets.
+"""Collective calls by data: every rank does the cases in a list and keeps its results.
 
     collective_cases.py CASES.json RESULTS.pickle
 
@@ -94,7 +94,7 @@ class Shape:
 
 
 def perform(comm, case):
-    """Do one case; what this rank has in its receive buffer afterwards."""
+    """Do one case; return the contents of the receive buffer afterwards."""
     if case["op"] == "barrier":
         call(comm, case, "Barrier")
         return np.full(0, 9, case["dtype"])
@@ -275,7 +275,7 @@ def _reduction(comm, case):
 
 
 def results(cases, world=None):
-    """The results of all cases that have as many ranks as there are, or fewer."""
+    """The results of all cases for this number of ranks, or fewer."""
     world = world or MPI.COMM_WORLD
     found = []
     for number, case in enumerate(cases):

@@ -29,7 +29,7 @@ def pattern(receives=1):
 
 
 class Buffers:
-    """The message of a pattern, where messages arrive, and the calls on them."""
+    """The message of a pattern, the place of arriving messages, and the calls on them."""
 
     def __init__(self, count, receives):
         """Make a message of `count` bytes, and room for `receives` of them."""
@@ -105,7 +105,7 @@ def ssend_late_recv(buffers):
 
 @pattern()
 def isend_wait(buffers):
-    """Both sides do something else before they wait."""
+    """Both sides do other work before they wait."""
     if RANK == 0:
         request = buffers.isend(LAST)
         time.sleep(0.001)
@@ -192,7 +192,7 @@ def staggered(buffers):
 
 @pattern()
 def anysource(buffers):
-    """One receives from whoever comes."""
+    """One receives from any other."""
     if RANK == 0:
         for _ in range(1, SIZE):
             buffers.recv(MPI.ANY_SOURCE, MPI.ANY_TAG)

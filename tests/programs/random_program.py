@@ -3,9 +3,9 @@
     random_program.py PROGRAMS.json RESULTS.json
 
 A program is {"comms": [...], "steps": [...]}. Ranks, roots and counts in it are any numbers >= 0;
-they are taken modulo what the communicator has, so a program means something on every number of
-ranks. All members of a communicator do a step together and finish it before the next, which
-keeps programs free of deadlocks; what a step receives depends on nothing but the program.
+they are taken modulo the size of the communicator, so a program is valid for every number of ranks.
+All members of a communicator do a step together and finish it before the next, which keeps programs
+free of deadlocks; the messages of a step depend on nothing but the program.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def element_of(spec):
 
 
 class Place:
-    """Memory for some items of a datatype; bytes around them show what is written astray."""
+    """Memory for some items of a datatype; bytes around them show stray writes."""
 
     def __init__(self, datatype, count, salt=None, blocks=1):
         lower, extent = datatype.Get_extent()
@@ -257,14 +257,14 @@ def pair(comm, step):
     finish(request)
     if rank == source and step["send"] == "Bsend" and source != dest:
         MPI.Detach_buffer()
-    # A wildcard must not take what the next step sends.
+    # A wildcard must not take a message of the next step.
     comm.Barrier()
     datatype.Free()
     return seen
 
 
 def shift(comm, step):
-    """Everybody sends to the rank some places on."""
+    """All ranks send to the rank some places on."""
     rank, size = comm.Get_rank(), comm.Get_size()
     dest, source = (rank + step["a"]) % size, (rank - step["a"]) % size
     datatype, count, tag = build(step["type"]), step["count"], step["salt"]
@@ -287,7 +287,7 @@ def shift(comm, step):
 
 
 def fan(comm, step):
-    """Everybody sends messages with tags of their own to a root that takes them from any."""
+    """All ranks send messages with tags of their own to a root that takes them from any source."""
     rank, size, root = comm.Get_rank(), comm.Get_size(), step["a"] % comm.Get_size()
     each, count = 1 + step["b"] % 3, step["count"]
     datatype = build(step["type"])
@@ -321,7 +321,7 @@ def fan(comm, step):
     else:
         MPI.Request.Waitall(requests, statuses)
     MPI.Request.Waitall(sends)
-    # A wildcard must not take what the next step sends.
+    # A wildcard must not take a message of the next step.
     comm.Barrier()
     seen = [
         [place.shown(), *told(status, datatype, step["type"])]
@@ -332,7 +332,7 @@ def fan(comm, step):
 
 
 def objects(comm, step):
-    """Python objects from everybody to the rank some places on."""
+    """Python objects from all ranks to the rank some places on."""
     rank, size = comm.Get_rank(), comm.Get_size()
     dest, source = (rank + step["a"]) % size, (rank - step["a"]) % size
     tag, mine = step["salt"], thing(step["kind"], rank + step["salt"])
@@ -340,7 +340,7 @@ def objects(comm, step):
     if way == "sendrecv":
         got = comm.sendrecv(mine, dest, tag, None, source, tag, status)
     elif way == "blocking" and source != rank and step["a"] % size:
-        # Someone must receive first: the ranks that nobody below them waits for.
+        # Some ranks must receive first: those for which no lower rank waits.
         first = rank < dest
         send = comm.ssend if step["b"] % 2 else comm.send
         if first:
@@ -357,7 +357,7 @@ def objects(comm, step):
         else:
             got = comm.recv(None, MPI.ANY_SOURCE, tag, status)
         request.wait()
-    # A wildcard must not take what the next step sends.
+    # A wildcard must not take a message of the next step.
     comm.Barrier()
     return [got, status.Get_source(), status.Get_tag()]
 
@@ -366,7 +366,7 @@ def objects(comm, step):
 
 
 def packing(comm, step):
-    """Items through pack and unpack, and what the datatype says of itself."""
+    """Items through pack and unpack, and the properties of the datatype."""
     plain, count = build(step["type"]), step["count"]
     # Pack counts by the extent and the length of a buffer: items must lie inside of theirs.
     end = sum(plain.Get_true_extent())
@@ -397,7 +397,7 @@ def external(datatype, count, out, length):
 
 
 def perform(comm, step):
-    """Do a step; what this rank has received."""
+    """Do a step; return the data that this rank has received."""
     from random_program_collectives import COLLECTIVES
 
     known = {"pair": pair, "shift": shift, "fan": fan, "objects": objects, "packing": packing}
@@ -405,7 +405,7 @@ def perform(comm, step):
 
 
 def run(program, world):
-    """Do a program; what this rank saw at each communicator and step."""
+    """Do a program; return the observations of this rank at each communicator and step."""
     comms, seen = [world], []
     for spec in program["comms"]:
         parent = comms[spec["parent"] % len(comms)]

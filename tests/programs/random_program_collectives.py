@@ -11,7 +11,7 @@ FLOAT_OPS = ("SUM", "PROD", "MIN", "MAX")
 
 
 def call(comm, step, name, *arguments):
-    """The call in the form that the step wants."""
+    """The call in the form of the step."""
     form = step["form"]
     if form == "blocking":
         getattr(comm, name)(*arguments)

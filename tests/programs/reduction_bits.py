@@ -1,4 +1,4 @@
-"""Floating-point reductions of all kinds on 2, 3, 4... ranks: what every rank has got, as bytes.
+"""Floating-point reductions of all kinds on 2, 3, 4... ranks: the results of every rank, as bytes.
 
     reduction_bits.py RESULTS.pickle
 

@@ -1,7 +1,7 @@
 """The exceptions of calls with wrong arguments: `refusals.py RESULTS.json` writes exception types.
 
-Left out is where MPICH does not look (a negative colour or dimension) or where an attribute that is
-missing shows inside of mpi4py (`Op.Create` of what is no function).
+Left out are arguments that MPICH does not check (a negative colour or dimension), or whose error is
+a missing attribute inside mpi4py (`Op.Create` of an object that is no function).
 """
 
 from __future__ import annotations

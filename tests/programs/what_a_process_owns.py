@@ -2,7 +2,7 @@
 
 The argument is a directory, into which every rank writes its rows as JSON. A row of `SEEN` is an
 expression. A row of `CHANGED` is a change, which rank 1 makes, and an expression that all ranks
-evaluate afterwards. What the end of the process calls is written to a file of its own.
+evaluate afterwards. Functions that run at the end of the process write to a file of their own.
 """
 # ruff: noqa: E402, E501 - the first thing to be seen is what there is before imports; a row, a line
 
@@ -290,7 +290,7 @@ local = threading.local()
 local.value = "main"
 own_module = types.ModuleType("made_by_hand")
 
-# Values that a rank sees, nothing changed: (group, expression).
+# Values that a rank sees without changes: (group, expression).
 SEEN = """
 arguments: original[0][1:] == [sys.argv[1]] and os.path.basename(original[0][0])
 arguments: sys.orig_argv[-1:] == sys.argv[-1:], os.path.basename(sys.orig_argv[-2])
@@ -459,7 +459,7 @@ time: time.process_time() >= 0, time.thread_time() >= 0, time.strftime("%Y", tim
 time: abs(time.time() - os.stat(tempfile.mkdtemp()).st_mtime) < 60
 """
 
-# (group, the change that rank 1 makes, what all ranks see then).
+# (group, the change that rank 1 makes, an expression that all ranks evaluate then).
 CHANGED = """
 files: os.chdir("/") -> os.getcwd() == "/", os.path.abspath("x") == "/x"
 files: os.umask(0o27) -> umask(), created_mode()
@@ -601,7 +601,7 @@ def rows(text):
 
 
 def plain(value):
-    """A value as JSON has it, without what differs between two processes anyhow."""
+    """A value for JSON, without parts that always differ between two processes."""
     return re.sub(r"0x[0-9a-f]{6,}", "0x", repr(value))
 
 

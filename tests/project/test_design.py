@@ -1,4 +1,4 @@
-"""The examples of docs/design.md: each is put where its comment says, and then used."""
+"""The examples of docs/design.md: each is put into the file that it names, and then used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of the house: who may import whom, types, style, and a README that is true."""
+"""The rules of the project: import contracts, types, style, and a README that is true."""
 
 import os
 import re

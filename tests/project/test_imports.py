@@ -11,8 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "pysmpi"
 
-# The imports inside functions, and why. Commands (`cli/`) load what they need, so that help and
-# completion are quick; a test finds those that save nothing.
+# The imports inside functions, and their reasons. Commands (`cli/`) load what they need, so that
+# help and completion are quick; a test finds those that save nothing.
 _EXTRA = "an extra, not always installed"
 _OUTPUT = "few runs write this"
 _FORMAT = "only the format of the run or of the file"

@@ -93,7 +93,7 @@ def test_coverage_of_all_ranks(pytester: pytest.Pytester) -> None:
         "--cov=test_it", "--cov-report=term-missing", "-k", "sum and not 2"
     )
     result.assert_outcomes(passed=1, deselected=3)
-    # Line 6 runs in rank 2 only; the tests that are left out are missing.
+    # Line 6 runs in rank 2 only; tests that are not selected do not count.
     result.stdout.fnmatch_lines(["test_it.py * 15, 18"])
 
 

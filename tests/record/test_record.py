@@ -85,7 +85,7 @@ def test_jacobi(tmp_path):
 
 
 def explained(path, recording):
-    """Check the analysis of a recording: its dates are those that were measured."""
+    """Check the analysis of a recording: its dates are the measured ones."""
     found = read_analysis(str(path))
     pieces = found.path.pieces
     assert pieces[0].begin == 0.0

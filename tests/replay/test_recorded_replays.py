@@ -1,4 +1,4 @@
-"""A replay can be recorded: its recording is that of a run, and every command reads it."""
+"""A replay can be recorded: its recording has the form of a run's, and every command reads it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ PROGRAM = ROOT / "tests" / "programs" / "what_a_process_owns.py"
 PAGE = ROOT / "docs" / "ranks.md"
 BEGIN, END = "<!-- table: {} -->\n", "<!-- end of the table -->\n"
 
-# Of each group of rows: what it is, and how it comes that it is a rank's own.
+# For each group of rows: its subject, and the way in which it becomes a rank's own.
 GROUPS = {
     "arguments": ("`sys.argv`, `sys.orig_argv`", "exchanged when another rank continues"),
     "paths": (
@@ -104,7 +104,7 @@ _LOADED = "pysmpi has loaded modules before the program begins"
 _STREAM = "All ranks print to one stream object with common settings"
 _STDIN = "Rank 0 has the standard input; the others read an empty file, as with Open MPI"
 
-# Why a row differs: expression, or beginning of a change.
+# Reasons why rows differ, by expression, or by the beginning of a change.
 DIFFERS = {
     '"site" in sys.modules, "numpy" in original[2], "mpi4py" in original[2]': _LOADED,
     '"unittest" in original[2], "json" in original[2], "asyncio" in original[2]': _LOADED,
@@ -168,7 +168,7 @@ DIFFERS = {
 
 
 def rows() -> list[tuple[str, str]]:
-    """(group, row) of all rows, without importing what the program needs."""
+    """(group, row) of all rows, without the imports of the program."""
     text = PROGRAM.read_text()
     found = []
     for name in ("SEEN", "CHANGED"):
@@ -179,7 +179,7 @@ def rows() -> list[tuple[str, str]]:
 
 
 def reason(row: str) -> str | None:
-    """Why a row differs; None if it does not."""
+    """The reason why a row differs; None if it does not."""
     for beginning, why in DIFFERS.items():
         if row.startswith(beginning):
             return why
@@ -211,7 +211,7 @@ def tables() -> dict[str, str]:
 
 
 def page(text: str) -> str:
-    """The page with the tables as they should be."""
+    """The page with up-to-date tables."""
     for name, table in tables().items():
         begin = text.index(BEGIN.format(name)) + len(BEGIN.format(name))
         text = text[:begin] + table + text[text.index(END, begin) :]

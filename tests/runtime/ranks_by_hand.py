@@ -19,7 +19,7 @@ from pysmpi.runtime.process.rank_environment import RankEnvironment
 
 
 class HandRank:
-    """As much of a rank as the runtime needs."""
+    """The part of a rank that the runtime needs."""
 
     def __init__(self, pid: int, environment: RankEnvironment | None) -> None:
         self.pid = pid

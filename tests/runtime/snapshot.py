@@ -1,8 +1,8 @@
-"""The state of a process that a run could leave changed, as flat data that can be compared.
+"""The state of a process that a run could change, as flat data that can be compared.
 
-`take()` gives a dictionary from a name, such as `module json.encoder: JSONEncoder.default`, to what
-is there: plain values by their text, other objects by their identity. The snapshot keeps these
-objects alive, so that no identity is used twice. `changes(before, after)` lists the differences.
+`take()` gives a dictionary from a name, such as `module json.encoder: JSONEncoder.default`, to its
+value: plain values by their text, other objects by their identity. The snapshot keeps these objects
+alive, so that no identity is used twice. `changes(before, after)` lists the differences.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 PLAIN = (str, bytes, int, float, complex, bool, type(None))
-# Written by whatever runs, in any process: caches of Python's own.
+# Caches of Python's own, which any code in any process changes.
 CACHES = {
     ("sys", "path_importer_cache"), ("sys", "last_exc"), ("sys", "last_type"),
     ("sys", "last_value"), ("sys", "last_traceback"), ("re", "_cache"), ("re", "_cache2"),
@@ -46,7 +46,7 @@ CACHES = {
 
 
 class Snapshot(dict[str, Any]):
-    """Names to what is there; `kept` are the objects behind the identities."""
+    """Values by name; `kept` are the objects behind the identities."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ def take() -> Snapshot:
 
 
 def changes(before: Snapshot, after: Snapshot) -> list[str]:
-    """One line for each thing that is not as it was."""
+    """One line for each thing that has changed."""
     lines = []
     for name in {**before, **after}:
         old, new = before.get(name, "nothing"), after.get(name, "nothing")
@@ -197,7 +197,7 @@ def _class(found: Snapshot, where: str, kind: type) -> None:
 
 
 def _part(value: Any) -> str:
-    """A container, by the texts or identities of what it holds."""
+    """A container, by the texts or identities of its items."""
     if isinstance(value, dict):
         return repr({_brief(key): _brief(held) for key, held in list(value.items())})
     if isinstance(value, (list, tuple)):

@@ -97,7 +97,7 @@ def test_memory_stays_flat() -> None:
     before = resident()
     for _ in range(30):
         pysmpi.run(allocate, 4, compute="none")
-    assert resident() - before < 40 << 20  # what all of them have allocated is 120 MB
+    assert resident() - before < 40 << 20  # they have allocated 120 MB in all
 
 
 def test_the_selector_of_a_file_goes(tmp_path: Path) -> None:

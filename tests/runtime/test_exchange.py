@@ -40,7 +40,7 @@ def test_the_exchange_shows_each_rank_what_it_did(steps, versions):
         elif action == "share" and part not in shared:
             shared[part] = table[part] = types.ModuleType(part)
         elif action == "hide":
-            if not versions:  # then only the number of entries tells
+            if not versions:  # then only the number of entries shows a change
                 exchange.collect()
             if table.pop(part, None) is not None:
                 hidden[index].add(part)

@@ -184,7 +184,7 @@ def test_arrays_that_an_exception_frees():
 
     result = run(main, 2)
     assert result.returns == [99.0, 99.0]
-    # Each was free before the next: there was never more than one.
+    # Each was freed before the next: there was never more than one.
     assert result.folding["lines"][0]["taken_bytes"] == 8 * MIB
 
 
@@ -212,7 +212,7 @@ def test_messages_between_folded_buffers_move_nothing():
         column = MPI.DOUBLE.Create_vector(1000, 1, 50).Commit()
         comm.Sendrecv([out, 1, column], right, 0, [into, 1, column], left)
         untouched = into[0], into[50], into[-1]
-        comm.Sendrecv(out[:4], right, 0, private, left)  # private memory takes what comes
+        comm.Sendrecv(out[:4], right, 0, private, left)  # private memory receives the data
         comm.Allgather(out[:1], private)
         total = np.zeros(1)
         comm.Allreduce(np.ones(1), total)

@@ -1,4 +1,4 @@
-"""Blocks of folded memory: who holds what, and where it lies."""
+"""Blocks of folded memory: their holders and their addresses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="folding needs Linux"
 
 
 class Heap:
-    """Addresses without memory, which remembers what is handed out."""
+    """Addresses without memory; remembers allocations."""
 
     def __init__(self) -> None:
         self.top = PAGE
@@ -96,7 +96,7 @@ def test_no_sequence_makes_arrays_of_one_rank_overlap(steps, most_idle):
             address = ledger.take(owners[rank], place, nbytes).address
             for other, length in mine.items():
                 assert address + nbytes <= other or other + length <= address
-            # Memory that is handed out is there.
+            # Allocated memory is usable.
             assert any(
                 start <= address and address + nbytes <= start + size
                 for start, size in heap.live.items()
@@ -116,7 +116,7 @@ def test_no_sequence_makes_arrays_of_one_rank_overlap(steps, most_idle):
 
 
 class Nothing:
-    """Nothing is behind these addresses."""
+    """Addresses without memory."""
 
     def open(self, address: int, nbytes: int) -> None:
         pass
@@ -159,7 +159,7 @@ INDICES = st.one_of(
 
 @given(INDICES)
 def test_runs_cover_what_an_index_selects(index):
-    """And, where rows lie further apart than pages, nothing that is a page away from it."""
+    """If rows are further apart than pages, nothing a page away from the selection is in a run."""
     shape, dtype = (4, 6, 500), np.dtype("f8")
     chosen = np.zeros(shape, bool)
     chosen[index] = True
@@ -207,7 +207,7 @@ def test_partly_private_arrays_share_what_is_not_private():
     assert not partial.shared(one + PAGE - 1, 10)
     assert not partial.shared(one + 6 * PAGE, PAGE + 1)
     assert not partial.shared(one - PAGE * 100, 1)
-    # Of one rank, nothing is shared.
+    # A single rank shares nothing.
     other = partial.allocate(0, "line", nbytes, private)
     ctypes.memset(other, 3, nbytes)
     assert ctypes.string_at(one, nbytes) == seen

@@ -1,4 +1,4 @@
-"""Compiled code that calls an MPI library: found before it is loaded, and said in one line."""
+"""Compiled code that calls an MPI library is reported in one line, before it is loaded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PyMODINIT_FUNC PyInit_NAME(void) { USE return PyModule_Create(&definition); }
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Extensions that are linked with an MPI library, with one that is, with stubs, with none."""
+    """Extensions linked with an MPI library, with a library that is, with stubs, with none."""
     here = tmp_path_factory.mktemp("built")
 
     def make(name: str, source: str, *options: str) -> None:

@@ -1,4 +1,4 @@
-"""Loops of tests that nothing will end are reported; those that something ends are left alone."""
+"""Loops of tests that nothing can end are reported, and no others."""
 
 from __future__ import annotations
 

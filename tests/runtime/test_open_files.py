@@ -32,7 +32,7 @@ assert process.num_fds() == before - (comm.rank == 1)
 @pytest.mark.skipif(sys.platform != "linux", reason="descriptors are counted in /proc")
 def test_a_rank_counts_the_descriptors_that_it_opens(write):
     pytest.importorskip("psutil")
-    # In a process of its own: what earlier tests have left may close its descriptors at any time.
+    # In a process of its own: objects of earlier tests may close their descriptors at any time.
     done = subprocess.run(
         [sys.executable, "-m", "pysmpi", "run", "-n", "3", write("program.py", PROGRAM)],
         capture_output=True,

@@ -207,7 +207,7 @@ def test_warnings_are_shown_once_a_rank_whatever_others_do(output):
     shown = [line for line in lines if "UserWarning" in line]
     assert sum("rank 0" in line for line in shown) == 1
     assert sum("rank 2" in line for line in shown) == 1
-    assert sum("rank 1" in line for line in shown) == 20  # a change of filters forgets, as ever
+    assert sum("rank 1" in line for line in shown) == 20  # changed filters forget, as usual
 
 
 def test_exit_functions_of_libraries_run_in_their_rank(site, write, capsys):

@@ -1,4 +1,4 @@
-"""Reports of runs: one name for one thing, and what the schema says."""
+"""Reports of runs: one name for one thing, as in the schema."""
 
 from __future__ import annotations
 

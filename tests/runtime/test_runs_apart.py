@@ -151,7 +151,7 @@ STAYS = (
     "module numpy: made_up",  # packages of other distributions are as programs leave them
     "module subprocess: __warningregistry__",
     "module asyncio.base_events: __warningregistry__",
-    "descriptors: ",  # what it opens with `os.open` and never closes
+    "descriptors: ",  # descriptors of `os.open` that it never closes
     "module pysmpi.",
     "module made_up_by_a_hook",
 )

@@ -1,4 +1,4 @@
-"""Sampling whole programs: what runs, what is skipped, what it costs, what is refused."""
+"""Sampling whole programs: executed and skipped calls, their charges, refusals."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_time_is_charged_as_measured(outcome):
     sampled, _ = outcome(text, 1, compute="native", sample=["__main__:work:iters=10"])
     point = sampled.shadow["sampled"][0]
     assert (point["ran"], point["skipped"]) == (11, 29)
-    # Other processes disturb both, so this is wide; it would not hold if nothing were charged.
+    # Other processes disturb both, so this is wide; without charges it would not hold.
     assert 0.5 * whole.seconds < sampled.seconds < 2.0 * whole.seconds
     assert point["charged_seconds"] > 0.5 * point["saved_seconds"]
 

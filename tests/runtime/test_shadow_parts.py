@@ -1,4 +1,4 @@
-"""Sampling: the stopping rule, which calls are alike, what a call leaves behind, targets."""
+"""Sampling: the stopping rule, calls that are alike, outputs of calls, targets."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_what_was_charged_too_little_comes_along(steps):
         assert cost >= 0.0
         charged += cost
         skipped += passes
-        # Too much stays charged only as long as nothing is left to take it from.
+        # An excess stays charged only while there is no later charge to reduce.
         assert charged >= skipped * value and (cost == 0.0 or charged == skipped * value)
 
 
@@ -160,7 +160,7 @@ def test_arrays_that_a_call_writes_to_are_found_and_written_again():
     written = watch.written()
     assert sorted(map(str, written)) == ["('field',)", "out"]
     outputs = Outputs(out, (thing, given_), {"out": out}, written)
-    out[:] = -1.0  # what the program does afterwards
+    out[:] = -1.0  # the later work of the program
     again, target = Thing(), np.zeros((4, 4)).T
     result = outputs.leave((again, np.full(2, 5.0)), {"out": target})
     assert result is target

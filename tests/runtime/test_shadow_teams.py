@@ -1,4 +1,4 @@
-"""Ranks that wait for each other are charged alike, others are not."""
+"""Ranks that wait for each other have equal charges, others do not."""
 
 from statistics import fmean
 

@@ -1,4 +1,4 @@
-"""Installed packages: which of them ranks share, and what a rank still has for itself."""
+"""Installed packages: packages that ranks share, and the state that each rank has for itself."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PyMODINIT_FUNC PyInit_fast(void) { return PyModuleDef_Init(&definition); }
 @pytest.mark.parametrize(
     "importing, counts",
     [
-        ("import plain.part", ["1", "1"]),  # pure Python: what it keeps is a process's
+        ("import plain.part", ["1", "1"]),  # pure Python: its state is that of a process
         ("import compiled, plain.part", ["1", "2"]),  # a shared package has it already
         ("import dateutil; plain = dateutil", ["1", "2"]),  # known
         ("import pymc; plain = pymc", ["1", "2"]),  # it registers its functions in a shared one
@@ -312,7 +312,8 @@ def enable(kind, *names):
 
 
 def test_a_shared_module_adds_to_the_units_of_each_rank(site, write, capsys):
-    # Its registry is a copy of that of the rank that imports it, whose own units are no others'.
+    # Its registry is a copy of that of the importing rank, whose own units belong to this rank
+    # only.
     site("astropy/__init__.py", "")
     site("astropy/units/__init__.py", "")
     site("astropy/units/core.py", UNITS)

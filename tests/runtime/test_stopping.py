@@ -1,4 +1,4 @@
-"""Ranks that are stopped: what they catch, what they print, what they leave; hard exits."""
+"""Ranks that are stopped: their exceptions, their output, their remains; hard exits."""
 
 from __future__ import annotations
 
@@ -352,7 +352,7 @@ def test_streams_write_again_after_a_failed_run(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == "after 1\nshown\n"
 
 
-# Statuses and what is printed are those of mpiexec of MPICH.
+# Statuses and output are those of MPICH's mpiexec.
 @pytest.mark.parametrize("how", ["os._exit(7)", "thread(lambda: os._exit(7))"])
 def test_a_hard_exit_ends_the_job_at_once(how: str) -> None:
     done = run(
@@ -378,7 +378,7 @@ def test_a_hard_exit_ends_the_job_at_once(how: str) -> None:
         "PSM103 job aborted: rank 1 called os._exit(7) before MPI.Finalize at <string>:"
     )
     assert len(done.stderr.splitlines()) == 2
-    # Ranks that had not got there print nothing, rank 1 neither.
+    # Ranks before this point print nothing, and neither does rank 1.
     assert "1" not in done.stdout
     assert "after" not in done.stdout and "at exit" not in done.stdout
 

@@ -52,8 +52,8 @@ def peak(ranks, code, directory):
     machine.write_text(MACHINE)
     command = [sys.executable, "-m", "pysmpi", "run", "-n", str(ranks), "--compute", "none"]
     command += ["--platform", str(machine), "--map-by", "core", "-c", code]
-    # A small process of its own starts and measures it: Linux counts the memory of who starts a
-    # command as that of the command.
+    # A small process of its own starts and measures it: Linux counts the memory of the process that
+    # starts a command as that of the command.
     found = subprocess.run([sys.executable, "-c", MEASURE, *command], capture_output=True)
     assert found.returncode == 0, found.stderr.decode()
     return int(found.stdout) * (1 if sys.platform == "darwin" else 1024)
@@ -106,7 +106,7 @@ def test_the_frames_of_a_rank_fit_into_a_page(tmp_path):
 
 
 class Thing:
-    """Something that a rank has."""
+    """An object of a rank."""
 
 
 THINGS: StateSlot[Rank, list[Thing]] = StateSlot(Rank, list)

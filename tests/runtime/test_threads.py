@@ -21,7 +21,7 @@ from pysmpi.runtime.threads import locks
 
 
 def run(main: Any, size: int = 1, states: Any = RankState.FINISHED) -> list[Any]:
-    """Run `main` in ranks of the real engine; returns what they return."""
+    """Run `main` in ranks of the real engine; return their results."""
     host = Host("here", 0, (1e9,), 64)
     simulation = Simulation(FreeTransport(), [Slot(host, core) for core in range(size)])
     program = FunctionProgram(main)

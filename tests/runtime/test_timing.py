@@ -1,4 +1,4 @@
-"""Timing of compute: the modes, what is left out, recordings."""
+"""Timing of compute: the modes, the work that is left out, recordings."""
 
 from __future__ import annotations
 
@@ -394,7 +394,7 @@ def test_a_program_that_does_more_from_now_on_is_charged_for_it():
 
 
 class _Clock:
-    """A clock that tells what it was told."""
+    """A clock with given times."""
 
     def __init__(self) -> None:
         self.block = 0

@@ -212,7 +212,7 @@ def test_the_crash_handler_is_on_for_the_rank_that_switched_it_on(tmp_path: Path
 
 
 class Client:
-    """An editor that debugs: as much of the Debug Adapter Protocol as it takes."""
+    """An editor that debugs: the necessary part of the Debug Adapter Protocol."""
 
     def __init__(self, port: int) -> None:
         for _ in range(300):

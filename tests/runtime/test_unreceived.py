@@ -1,4 +1,4 @@
-"""Messages that nobody received are named at the end of a run, without any checker."""
+"""Messages that no rank received are named at the end of a run, without any checker."""
 
 from __future__ import annotations
 

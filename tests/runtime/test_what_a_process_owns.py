@@ -56,7 +56,7 @@ def test_ranks_see_what_processes_see(real, simulated):
         for rank in range(RANKS)
         for row in real[rank]
         if owned.reason(row) is None and real[rank][row] != simulated[rank][row]
-        and not (row == "end" and rank == CHANGES)  # what it has changed, it has at its end
+        and not (row == "end" and rank == CHANGES)  # it has its changes at its end
     ]  # fmt: skip
     assert not different, "\n".join(different)
 

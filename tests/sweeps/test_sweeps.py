@@ -70,7 +70,7 @@ def start(*arguments):
 def keys(journal):
     if not journal.exists():
         return []
-    lines = journal.read_bytes().split(b"\n")[:-1]  # what follows the last newline is not whole
+    lines = journal.read_bytes().split(b"\n")[:-1]  # text after the last newline is not whole
     return [json.loads(line)["key"] for line in lines[1:]]
 
 
@@ -113,7 +113,7 @@ def test_a_killed_sweep_goes_on_and_dask_workers_give_the_same_table(study, tmp_
     assert len(rows) == CASES and {row["exit_status"] for row in rows} == {"0"}
     axes = ("platform", "model", "selector", "placement", "ranks")
     assert len({tuple(row[name] for name in axes) for row in rows}) == CASES
-    # A case says what a run of its own says.
+    # A case gives the result of a separate run.
     row = rows[-1]
     assert [row[name] for name in axes] == ["graphene", "loggps", "mpich", "node", "4"]
     alone = pysmpi.run(

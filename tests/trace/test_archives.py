@@ -1,4 +1,4 @@
-"""OTF2 archives hold what the recording holds: OTF2's own reader reads them."""
+"""OTF2 archives have the contents of the recording: OTF2's own reader reads them."""
 
 from __future__ import annotations
 

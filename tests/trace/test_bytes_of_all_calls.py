@@ -28,7 +28,7 @@ BLOCK = 5_000
 
 
 def run_collective(comm, name, nbytes, form, count):
-    """Make one collective call in one of its forms, and count what its algorithm moves."""
+    """Make one collective call in one of its forms, and count the bytes of its algorithm."""
     from mpi4py import MPI
 
     me, size = comm.rank, comm.size
@@ -94,7 +94,7 @@ def run_collective(comm, name, nbytes, form, count):
 
 
 def run_other(comm, window, file, operation, nbytes, count, accesses):
-    """Communicate otherwise, and count."""
+    """Communicate in another way, and count."""
     from mpi4py import MPI
 
     me, size = comm.rank, comm.size
@@ -188,7 +188,7 @@ def run_other(comm, window, file, operation, nbytes, count, accesses):
             window.Fetch_and_op(np.zeros(1), np.zeros(1), after)
             window.Unlock_all()
             count["Fetch_and_op", "sent"] += 8
-            # The value that returns is in no call, but among the messages.
+            # The returned value is in no call, but among the messages.
         comm.Barrier()
     elif operation == "write":
         file.Write_at(me * BLOCK, out)

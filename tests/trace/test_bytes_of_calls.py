@@ -1,4 +1,4 @@
-"""The bytes of each call in a timeline agree with what the program counts itself."""
+"""The bytes of each call in a timeline agree with the program's own count."""
 
 import csv
 import gzip

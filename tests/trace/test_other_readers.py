@@ -1,4 +1,4 @@
-"""The tools that people use read what pysmpi writes."""
+"""Common tools read pysmpi's traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The times of calls in a recording agree with what the program measures itself."""
+"""The times of calls in a recording agree with the program's own measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversions of recordings: what a converted file holds is what the recording holds."""
+"""Conversions of recordings: a converted file has the contents of the recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timelines: what is recorded, in both formats, and that nothing of it stays."""
+"""Timelines: their contents, in both formats, and no remains of recorders."""
 
 from __future__ import annotations
 

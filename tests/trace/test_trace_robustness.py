@@ -1,4 +1,4 @@
-"""Damaged traces give one clear line, and what a killed run has written can be read."""
+"""Damaged traces give one clear line, and the trace of a killed run can be read."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_kill_at_random_moments(suffix, tmp_path: Path):
         try:
             recording = read_lines(trace)
         except UsageError as error:
-            assert "got no whole line" in str(error)  # nothing of it was on disk yet
+            assert "got no whole line" in str(error)  # no part of it was on disk yet
             continue
         assert not recording.complete
         if suffix == "jsonl":

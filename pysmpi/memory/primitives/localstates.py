@@ -268,7 +268,7 @@ class LocalStates:
 
 
 def _line(live: Any) -> str:
-    """The file and line at which a generator stands: the innermost that is not one of ours."""
+    """The file and line at which a generator stands: the innermost outside of pysmpi."""
     frame = live.gi_frame
     while isinstance(live.gi_yieldfrom, GeneratorType):
         live = live.gi_yieldfrom

@@ -43,7 +43,7 @@ class Log:
 
 
 def simulate(comm: MPI.Comm, log: Log, steps: int) -> None:
-    """A token goes around the ring; who has it writes a record."""
+    """A token goes around the ring; its holder writes a record."""
     if comm.rank:
         if comm.iprobe(source=comm.rank - 1):  # the token has come early: no wait is recorded
             log.append(1, 0)

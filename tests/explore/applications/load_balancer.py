@@ -15,7 +15,7 @@ ASK, GIVE, DONE = 1, 2, 3
 
 
 class Balancer:
-    """The tasks of a rank, and what it knows of the others."""
+    """The tasks of a rank, and its knowledge of the others."""
 
     def __init__(self, comm: MPI.Comm, tasks: list[int]) -> None:
         self.comm = comm

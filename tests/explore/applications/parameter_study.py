@@ -1,6 +1,6 @@
 """A parameter study: ranks take cases, and each appends its results to one table, a plain file.
 
-The error: the rank that has the first case writes the head of the table, and nobody waits for it.
+The error: the rank that has the first case writes the head of the table, and no rank waits for it.
 It is usually the first to run.
 """
 

@@ -1,4 +1,4 @@
-"""A log with a shared file pointer. Rank 0 writes the header, and nobody waits for it."""
+"""A log with a shared file pointer. Rank 0 writes the header, and no rank waits for it."""
 
 import os
 import sys

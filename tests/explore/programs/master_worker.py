@@ -1,4 +1,4 @@
-"""A master hands out tasks. It sends the next task to the worker whose turn it is, not to the one
+"""A master hands out tasks. It sends the next task to the next worker in turn, not to the worker
 that has answered."""
 
 import sys

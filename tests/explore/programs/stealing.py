@@ -1,12 +1,12 @@
 """An idle rank asks a victim for work. If both ask each other at once, each waits for an answer and
-serves nobody."""
+does not serve the other."""
 
 from mpi4py import MPI
 
 ASK, WORK = 1, 2
 comm = MPI.COMM_WORLD
 if comm.rank == 0:
-    # Hands one piece to whoever asks first, the second piece to the next.
+    # Gives one piece to the first rank that asks, the second piece to the next.
     for piece in range(2):
         status = MPI.Status()
         comm.recv(source=MPI.ANY_SOURCE, tag=ASK, status=status)

@@ -1,5 +1,5 @@
-"""Work spreads, and rank 0 asks all ranks whether they are idle. Work under way is nobody's: if all
-answer before it arrives, rank 0 stops the others too early."""
+"""Work spreads, and rank 0 asks all ranks whether they are idle. Work under way belongs to no rank:
+if all answer before it arrives, rank 0 stops the others too early."""
 
 from mpi4py import MPI
 

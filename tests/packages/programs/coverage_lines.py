@@ -1,4 +1,4 @@
-"""coverage in each rank: which lines of a function each rank has run."""
+"""coverage in each rank: the lines of a function that each rank has run."""
 
 from __future__ import annotations
 

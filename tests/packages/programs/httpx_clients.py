@@ -1,4 +1,4 @@
-"""httpx: clients of an ASGI application in the rank, and of a server of the neighbour's."""
+"""httpx: clients of an ASGI application in the rank, and of a server of the neighbour."""
 
 from __future__ import annotations
 

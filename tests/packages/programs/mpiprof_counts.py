@@ -1,4 +1,4 @@
-"""mpiprof's communicator: counts calls and times of what goes through it."""
+"""mpiprof's communicator: counts calls, and the times of messages."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ say("shuffle", order.tolist(), np.random.choice(9, 3, replace=False).tolist())
 free = comm.allgather(np.random.default_rng().random())
 say("without a seed", len(set(free)) == size)
 
-# How its functions look.
+# The appearance of its functions.
 for name in ("seed", "rand", "normal", "get_state", "default_rng"):
     function = getattr(np.random, name)
     say(name, function.__name__, inspect.isroutine(function), bool(function.__doc__))

@@ -1,4 +1,4 @@
-"""Tests of mpi-pytest, for which so many ranks are needed as they say."""
+"""Tests of mpi-pytest, which name their number of ranks."""
 
 from __future__ import annotations
 

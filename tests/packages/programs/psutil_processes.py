@@ -1,4 +1,4 @@
-"""psutil: what is the same for all processes of a computer, and a child process of each rank."""
+"""psutil: values common to all processes of a computer, and a child process of each rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plots of seaborn in each rank; what they draw, read back from matplotlib's artists."""
+"""Plots of seaborn in each rank, read back from matplotlib's artists."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def test_wait_gives_a_rank_its_own_children():
 
 
 def test_a_child_from_before_the_run_belongs_to_no_rank():
-    """Such as the resource tracker of multiprocessing, which lives as long as its process."""
+    """An example is the resource tracker of multiprocessing, which lives as long as its process."""
 
     def main():
         import os

@@ -120,7 +120,7 @@ def test_numbers_of_threads_are_safe_in_c():
         number = threading.get_ident()
         if not sys.platform.startswith("linux"):
             return True
-        # As libraries do that name their threads.
+        # Some libraries name their threads like this.
         name = ctypes.CDLL(None).pthread_setname_np
         name.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
         return name(number, b"worker") != 0 and threading.get_ident() == number

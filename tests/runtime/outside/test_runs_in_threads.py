@@ -33,7 +33,7 @@ for thread in threads:
 print(sorted(map(str, found)) == sorted(str(3 * number) for number in range(6)), found)
 """
 
-# As a notebook's stream does: a real thread writes, and `flush` waits for it.
+# Like a notebook's stream: a real thread writes, and `flush` waits for it.
 STREAM = """
 import io, queue, sys, threading, time
 import pysmpi
@@ -79,7 +79,7 @@ print(stream.late, max(result.returns) < 1e-6, text.count("from a rank"), text.c
 """
 
 
-# As a notebook's kernel does: it sends nothing for a process that has been forked from it.
+# Like a notebook's kernel: it sends nothing for a process that has been forked from it.
 KERNEL = """
 import os, sys, time, types
 
